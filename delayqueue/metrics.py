@@ -200,6 +200,7 @@ class Metrics:
         self._gauges: dict[Metric, Callable[[], float | None]] = {}
         self.most_topics = math.inf  # how many topics are counted by name
         self.tally: Tally | None = None  # only if a history is kept
+        self._times = {event: self.histogram(metric) for event, metric in TIMES.items()}
         self._topics: set[str] = set()
         self._events: Counter[str] = Counter()
 
@@ -217,7 +218,7 @@ class Metrics:
         if self.tally:
             self.tally.count(event, topic, number, times_ms)
         for time_ms in times_ms:
-            self.observe(TIMES[event], time_ms / 1000)
+            self._times[event].observe(time_ms / 1000)
         if topic not in self._topics:
             if len(self._topics) < self.most_topics:
                 self._topics.add(topic)
@@ -230,13 +231,12 @@ class Metrics:
         """How many jobs of all topics had the event."""
         return self._events[event]
 
-    def observe(self, metric: Metric, seconds: float, *labels: str) -> None:
-        """Something took `seconds`."""
-        histograms = self._histograms[metric]
-        histogram = histograms.get(labels)
-        if histogram is None:
-            histogram = histograms[labels] = Histogram(metric.bounds)
-        histogram.observe(seconds)
+    def histogram(self, metric: Metric, *labels: str) -> Histogram:
+        """Where the times of a metric are counted; `labels` are the values of its labels, in order.
+
+        One with labels is shown from its first time on.
+        """
+        return self._histograms[metric].setdefault(labels, Histogram(metric.bounds))
 
     def show(self, gauge: Metric, read: Callable[[], float | None]) -> None:
         """Call `read` for this gauge whenever the figures are read; None = nothing to show."""
@@ -249,7 +249,9 @@ class Metrics:
             figures[metric.name] = [[list(labels), n] for labels, n in counter.items()]
         for metric, histograms in self._histograms.items():
             figures[metric.name] = [
-                [list(labels), list(each.counts), each.sum_s] for labels, each in histograms.items()
+                [list(labels), list(each.counts), each.sum_s]
+                for labels, each in histograms.items()
+                if not labels or any(each.counts)
             ]
         for metric, read in self._gauges.items():
             value = read()

@@ -74,7 +74,8 @@ class BucketPoller:
             popped = call.result()
             if left := self._matcher.delivered(self._bucket, popped.jobs, popped.complete):
                 self._requeue(left)
-            self._notify(self._bucket, popped.change)
+            if popped.change.is_news:
+                self._notify(self._bucket, popped.change)
         except Exception as error:
             if not isinstance(error, Unavailable):
                 log.exception("cannot pop jobs from bucket %d", self._bucket + 1)

@@ -7,13 +7,12 @@ from contextlib import suppress
 
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.types import Change
+from delayqueue.store.types import SOON_MS, Change
 
 log = logging.getLogger(__name__)
 
-INTERVAL_S = (
-    1.0  # as in the original; also how long a lost message between processes can delay a job
-)
+# As in the original; also how long a lost message between processes can delay a job.
+INTERVAL_S = SOON_MS / 1000
 MOST_REST_S = (
     0.01  # after a tick: one that took longer has waited, as a tick moves a limited number of jobs
 )

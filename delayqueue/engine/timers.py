@@ -77,8 +77,7 @@ class Timers:
         self._grown.set()
 
     def _arm(self, bucket: int, in_ms: int) -> None:
-        if in_ms < INTERVAL_S * 1000:  # else the timer ticks before that anyway
-            self._timers[bucket].arm(in_ms)
+        self._timers[bucket].arm(in_ms)
 
 
 def stale_before() -> float:

@@ -10,7 +10,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.servers.pipeline import AT_A_TIME
-from delayqueue.store.types import NO_CHANGE, Change
+from delayqueue.store.types import Change
 from delayqueue.store.verbs import Verb
 
 # A call with this many items takes no further request: about 3 ms of the store's time.
@@ -93,17 +93,20 @@ class Batcher(Generic[Item, Result]):
         self._call = call
         self._notify = notify
         self._reroute = reroute
+        self._loop = asyncio.get_running_loop()
         self._waiting: list[Request[Item, Result]] = []
         self._piece: int | None = None  # items per call, None = all
         self._free = AT_A_TIME  # further calls that may begin
-        self._will_begin = False
         self._is_closed = False
 
     def submit(self, request: Request[Item, Result]) -> None:
-        """Send its items with the next call: after this turn of the loop if one may begin, else after one in flight."""
+        """Send its items with the next call: after this turn of the loop if one may begin, else after one in flight.
+
+        Requests of this turn go with the same call.
+        """
+        if self._free and not self._waiting:
+            self._loop.call_soon(self._begin)
         self._waiting.append(request)
-        if self._free and not self._will_begin:
-            self._begin_soon()
 
     def close(self) -> None:
         """Begin no more calls: what waits is routed again."""
@@ -111,19 +114,12 @@ class Batcher(Generic[Item, Result]):
         waiting, self._waiting = self._waiting, []
         self._reroute(waiting)
 
-    def _begin_soon(self) -> None:
-        """Requests of this turn of the loop go with the same call."""
-        if not self._will_begin:
-            self._will_begin = True
-            asyncio.get_running_loop().call_soon(self._begin)
-
     def _begin(self) -> None:
-        self._will_begin = False
-        if not (self._free and self._waiting):
-            return
-        self._free -= 1
-        requests, items = self._take()
-        self._send(requests, items[: self._piece])
+        """Begin as many calls as are needed, and may be in flight."""
+        while self._free and self._waiting:
+            self._free -= 1
+            requests, items = self._take()
+            self._send(requests, items[: self._piece])
 
     def _take(self) -> tuple[list[Request[Item, Result]], list[Item]]:
         """The requests of the next call, and their items."""
@@ -162,7 +158,7 @@ class Batcher(Generic[Item, Result]):
         self._end(requests, len(items), outcome)
 
     def _results(self, items: Sequence[Item], reply: Reply) -> Sequence[Result]:
-        if reply.change != NO_CHANGE:
+        if reply.change.is_news:
             self._notify(self._bucket, reply.change)
         return self._verb.read(items, reply)
 
@@ -188,7 +184,7 @@ class Batcher(Generic[Item, Result]):
             if unfinished:
                 self._wait_again(unfinished)
         if self._waiting:
-            self._begin_soon()
+            self._loop.call_soon(self._begin)
 
     def _wait_again(self, requests: list[Request[Item, Result]]) -> None:
         """The requests go on before those that wait."""

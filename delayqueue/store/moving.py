@@ -58,7 +58,7 @@ class MovingBatcher(Batcher[Item, Result]):
             if verb.lost is None:
                 self._end_those_with(away, requests)
                 self._free += 1
-                self._begin_soon()
+                self._loop.call_soon(self._begin)
                 return
             outcome: Sequence[Result] | BaseException = await self._of_others(
                 items, missing, verb.lost

@@ -52,7 +52,7 @@ class Store:
         self._on_ready.append(listener)
 
     def on_due(self, listener: Callable[[int, int], None]) -> None:
-        """Call `listener(bucket, in_ms)` whenever a call has set times: the earliest of them comes in that many ms."""
+        """Call `listener(bucket, in_ms)` if something that a call has set is due within a second: in that many ms."""
         self._on_due.append(listener)
 
     def notify(self, bucket: int, change: Change) -> None:

@@ -14,13 +14,18 @@ Arrivals = list[tuple[str, int]]
 
 
 class Change(NamedTuple):
-    """The effect of a call on polls and timers: what became ready, and ms until something newly due."""
+    """The effect of a call on polls and timers: what became ready, and ms until something newly due.
+
+    `is_news`: they must be told. Of what is due in a second or later they need not be, as each timer ticks that often.
+    """
 
     ready: Arrivals
     next_due_ms: int | None = None
+    is_news: bool = True
 
 
-NO_CHANGE: Final = Change([])
+NO_CHANGE: Final = Change([], is_news=False)
+SOON_MS: Final = 1000
 
 
 class Pushed(NamedTuple):
@@ -149,11 +154,6 @@ class Touch(NamedTuple):
     ttr_ms: int | None
 
 
-def when(delay_ms: int, due_ms: int | None) -> str:
-    """A delay or a due time as the scripts take it; the due time counts if it is not None."""
-    return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
-
-
 class Plan(NamedTuple):
     """What changes about jobs that wait: when they are due, one of the first three; and their priority.
 
@@ -164,16 +164,6 @@ class Plan(NamedTuple):
     due_ms: int | None = None
     by_ms: int | None = None
     priority: int | None = None
-
-    @property
-    def args(self) -> tuple[str, int | str]:
-        """The arguments for the scripts."""
-        priority = "" if self.priority is None else self.priority
-        if self.by_ms is not None:
-            return f"~{self.by_ms}", priority
-        if self.delay_ms is None and self.due_ms is None:
-            return "", priority
-        return when(self.delay_ms or 0, self.due_ms), priority
 
 
 class Reschedule(NamedTuple):

@@ -13,7 +13,13 @@ from typing import Any, Final, Generic, TypeVar
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import MAX_DUE_S, Job, JobView
 from delayqueue.errors import Code
-from delayqueue.store.bucket.record import dump_options, dump_schedule, text
+from delayqueue.store.bucket.record import (
+    dump_due,
+    dump_options,
+    dump_plan,
+    dump_schedule,
+    text,
+)
 from delayqueue.store.bucket.replies import Reply, moved, reservation, view
 from delayqueue.store.types import (
     Burial,
@@ -31,7 +37,6 @@ from delayqueue.store.types import (
     Settlement,
     Taken,
     Touch,
-    when,
 )
 
 # The due time of jobs that an import has not settled yet; no client can ask for it.
@@ -87,7 +92,7 @@ def _jobs(jobs: Sequence[Job]) -> list[Any]:
     for job in jobs:
         body = job.body if job.body.isascii() else raw_body(job.body)
         if_exists = f"{job.if_exists} strict" if job.is_strict else job.if_exists
-        due = when(job.delay_ms, job.due_ms)
+        due = dump_due(job.delay_ms, job.due_ms)
         args += (job.id, job.topic, due, job.ttr_ms, job.expire_ms, job.retain_ms, if_exists)
         args += (dump_options(job), body)
     return args
@@ -159,7 +164,7 @@ POSTPONE: Final = Verb[Postponement, Moved](
 # Give jobs that are not reserved a new due time, a new priority, or both.
 RESCHEDULE: Final = Verb[Reschedule, Moved](
     "reschedule",
-    lambda items: _flat([(one.id, *one.plan.args) for one in items]),
+    lambda items: _flat([(one.id, *dump_plan(one.plan)) for one in items]),
     _moved,
     Moved(LOST, None),
 )

@@ -1,13 +1,11 @@
-"""What is recorded of each request: a count, and with `access_log = yes` a line. No bodies, no tokens, no queries."""
+"""The line about each request, with `access_log = yes`, and its id. No bodies, no tokens, no queries."""
 
 import logging
 import re
 import secrets
-from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-from delayqueue.metrics import REQUESTS, Metrics
 from delayqueue.web.http import HttpRequest
 
 log = logging.getLogger(__name__)
@@ -15,9 +13,6 @@ log = logging.getLogger(__name__)
 REQUEST_ID: Final = "X-Request-Id"
 REQUEST_ID_KEY: Final = REQUEST_ID.lower()
 SANE_ID: Final = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-OTHER_PATHS: Final = "other"
-
-Note = Callable[[HttpRequest, str, int, int, float], None]  # see AccessLog.note
 
 
 def request_id(request: HttpRequest) -> str:
@@ -31,32 +26,19 @@ def new_request_id() -> str:
     return secrets.token_hex(8)
 
 
-class AccessLog:
-    """Records every answer."""
-
-    def __init__(self, metrics: Metrics, *, lines: bool) -> None:
-        self._metrics = metrics
-        self._lines = lines
-
-    def note(self, request: HttpRequest, path: str, status: int, code: int, began_s: float) -> None:
-        """Record the answer to the request that arrived at `began_s` (perf_counter).
-
-        `path`: the endpoint's; unknown paths are not named, so that no client can fill the metrics.
-        """
-        self._metrics.count(REQUESTS, path, code)
-        if not self._lines:
-            return
-        fields = {
-            "method": request.method,
-            "path": request.path,
-            "status": status,
-            "code": code,
-            "ms": round((perf_counter() - began_s) * 1000, 2),
-            "client": request.peer,
-            "request": request_id(request) or "-",
-        }
-        log.info(
-            "%(method)s %(path)s: %(status)d, code %(code)d, %(ms)s ms, from %(client)s, request %(request)s",
-            fields,
-            extra={"fields": fields},
-        )
+def note(request: HttpRequest, status: int, code: int, began_s: float) -> None:
+    """Log the answer to the request that arrived at `began_s` (perf_counter)."""
+    fields = {
+        "method": request.method,
+        "path": request.path,
+        "status": status,
+        "code": code,
+        "ms": round((perf_counter() - began_s) * 1000, 2),
+        "client": request.peer,
+        "request": request_id(request) or "-",
+    }
+    log.info(
+        "%(method)s %(path)s: %(status)d, code %(code)d, %(ms)s ms, from %(client)s, request %(request)s",
+        fields,
+        extra={"fields": fields},
+    )

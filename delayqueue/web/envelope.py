@@ -48,7 +48,7 @@ class Responder:
         if request.warnings or REQUEST_ID_KEY in request.headers:
             headers = _headers(request)
         if data is not None:
-            return answer(envelope(0, said, data), headers=headers)
+            return HttpResponse(as_json(envelope(0, said, data)), headers)
         body = self._without_data.get(said)
         if body is None:
             body = self._without_data[said] = as_json(envelope(0, said))

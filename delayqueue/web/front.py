@@ -18,10 +18,11 @@ from delayqueue.errors import (
     Unavailable,
     WrongMethod,
 )
+from delayqueue.metrics import REQUESTS
 from delayqueue.net.later import Later
 from delayqueue.tasks import by_turns
-from delayqueue.web import audit
-from delayqueue.web.access_log import OTHER_PATHS, AccessLog, Note, new_request_id, request_id
+from delayqueue.web import access_log, audit
+from delayqueue.web.access_log import new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
@@ -36,6 +37,7 @@ log = logging.getLogger(__name__)
 
 CLIENT_GONE: Final = 499  # nginx's code for it, for the access log
 PIECE: Final = 50  # elements of an array before others get their turn: at most half a millisecond
+OTHER_PATHS: Final = "other"
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # editors on Windows and .NET put it before UTF-8
 NO_METHODS: Final[Mapping[str, Endpoint]] = MappingProxyType({})
 
@@ -50,9 +52,9 @@ def is_protected(config: Config, guard: Authenticator) -> bool:
 def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = None) -> "Front":
     """Build a front that answers everything that the design and docs/api.md promise."""
     checks = [same_origin, loopback_only] if is_protected(config, api.guard) else [same_origin]
-    access_log = AccessLog(api.queue.metrics, lines=config.access_log)
     reader = Reader(api.queue.metrics, strict=config.strict)
-    return (make or Front)(api, [*api.endpoints, *pages()], checks, reader, access_log.note)
+    endpoints = [*api.endpoints, *pages()]
+    return (make or Front)(api, endpoints, checks, reader, has_log=config.access_log)
 
 
 class HasFront(Protocol):
@@ -67,7 +69,7 @@ class Cycle:
 
     request: HttpRequest
     began_s: float = field(default_factory=perf_counter)
-    path: str = OTHER_PATHS  # the endpoint's, for the metrics
+    path: str = OTHER_PATHS  # the endpoint's: no client can fill the metrics with unknown ones
     endpoint: Endpoint = field(init=False)
     admitted_by: int = 0  # the guard's revision
     target: audit.Target | None = None
@@ -94,7 +96,8 @@ class Front:
         endpoints: Iterable[Endpoint],
         checks: Sequence[Check],
         reader: Reader,
-        note: Note,
+        *,
+        has_log: bool,
     ) -> None:
         self._api = api
         self._confined: dict[Scope, Api] = {}
@@ -107,7 +110,7 @@ class Front:
                 self._of_original.add(endpoint.path)
         self._checks = checks
         self._reader = reader
-        self._note = note
+        self._has_log = has_log
 
     def paths(self, method: str) -> frozenset[str]:
         """The paths that answer this method."""
@@ -240,7 +243,9 @@ class Front:
         """Count the answer, and log it as far as the settings and the client want that."""
         if cycle.target is not None:
             audit.note(self._api.guard, cycle.request, cycle.target, code, data)
-        self._note(cycle.request, cycle.path, status, int(code), cycle.began_s)
+        self._api.queue.metrics.count(REQUESTS, cycle.path, int(code))
+        if self._has_log:
+            access_log.note(cycle.request, status, int(code), cycle.began_s)
 
     def refusal(self, error: QueueError) -> HttpResponse:
         """The answer to something that is no request, or not all of one."""

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 Warnings = dict[str, dict[str, None]]  # by header, the names in it, each once
@@ -19,6 +20,7 @@ def without_slashes(path: str) -> str:
     return SLASHES.sub("/", path)
 
 
+@dataclass(slots=True, eq=False)
 class HttpRequest:
     """One request.
 
@@ -26,43 +28,26 @@ class HttpRequest:
     `peer` is the client's address, None if it is not known. `warnings` are for the answer's headers.
     """
 
-    __slots__ = ("body", "headers", "method", "path", "peer", "warnings")
-
-    def __init__(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        peer: str | None,
-        body: bytes | None = None,
-    ) -> None:
-        self.method = method
-        self.path = path
-        self.headers = headers
-        self.peer = peer
-        self.body = body
-        self.warnings: Warnings | None = None
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    peer: str | None
+    body: bytes | None = None
+    warnings: Warnings | None = None
 
     async def read(self) -> bytes:
         """The whole body. Raises TooLarge, SlowRequest or TooMany."""
         return self.body or b""
 
 
+@dataclass(slots=True, eq=False)
 class HttpResponse:
     """One answer. `must_arrive`: its sender waits until all of it is sent."""
 
-    __slots__ = ("body", "headers", "must_arrive", "status")
-
-    def __init__(
-        self,
-        body: bytes = b"",
-        headers: Mapping[str, str] = JSON,
-        status: int = 200,
-    ) -> None:
-        self.body = body
-        self.headers = headers
-        self.status = status
-        self.must_arrive = False
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=lambda: JSON)
+    status: int = 200
+    must_arrive: bool = False
 
 
 class Peer(Protocol):

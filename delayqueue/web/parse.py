@@ -71,7 +71,7 @@ class Reader:
         except ValidationError:
             pass
         else:
-            if not asked.is_doubtful:
+            if not is_doubtful(asked):
                 return asked
         return self._read_closely(model, _members(raw), request)
 
@@ -81,7 +81,7 @@ class Reader:
             asked = _list_of(model).validate_python(items)
         except ValidationError:
             return None
-        return None if any(each.is_doubtful for each in asked) else asked
+        return None if any(map(is_doubtful, asked)) else asked
 
     def read_item(self, model: type[Model], item: object, request: HttpRequest) -> Model:
         """Parse one element of an array. Errors as in read()."""
@@ -90,7 +90,7 @@ class Reader:
         except ValidationError:
             pass
         else:
-            if not asked.is_doubtful:
+            if not is_doubtful(asked):
                 return asked
         return self._read_closely(model, item, request)
 
@@ -184,6 +184,20 @@ def in_lower_case(model: type[Request], members: object) -> object:
         name: in_lower_case(inner[name], value) if name in inner else value
         for name, value in read.items()
     }
+
+
+def is_doubtful(asked: Request) -> bool:
+    """Whether it has an unknown field, also in an object in it, or a long delay."""
+    if asked.__pydantic_extra__:
+        return True
+    fields = vars(asked)
+    if (fields.get("delay") or 0) > LONG_DELAY_S:
+        return True
+    for name in asked.inner:
+        value = fields[name]
+        if value is not None and is_doubtful(value):
+            return True
+    return False
 
 
 def _unknown(model: type[Request], members: object) -> Iterator[str]:

@@ -73,20 +73,6 @@ class Request(BaseModel):
             return [f"{field}.{inner}" for inner in cls.inner[field].model_fields]
         return list(cls.model_fields)
 
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether it has an unknown field, also in an object in it, or a long delay."""
-        if self.__pydantic_extra__:
-            return True
-        fields = self.__dict__
-        if (fields.get("delay") or 0) > LONG_DELAY_S:
-            return True
-        for name in self.inner:
-            value = fields[name]
-            if value is not None and value.is_doubtful:
-                return True
-        return False
-
 
 class OneRequest(Request):
     """One job."""

@@ -9,8 +9,8 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from delayqueue.domain.message import clean
-from delayqueue.web.access_log import Note
-from delayqueue.web.front import Front, task
+from delayqueue.errors import Code
+from delayqueue.web.front import Cycle, Front, task
 from delayqueue.web.http import Client, HttpRequest, Peer
 
 W3C: Final = TraceContextTextMapPropagator()
@@ -19,10 +19,9 @@ W3C: Final = TraceContextTextMapPropagator()
 class TracedFront(Front):
     """Answers each request in a span, except read-only GET requests: probes, metrics, pages."""
 
-    def __init__(self, *parts: Any, tracer: Tracer, scheme: str) -> None:
-        """The `parts` are those of every front."""
-        super().__init__(*parts)
-        self._note = _noted_in_span(self._note)
+    def __init__(self, *parts: Any, tracer: Tracer, scheme: str, **named: Any) -> None:
+        """The `parts`, also the `named` ones, are those of every front."""
+        super().__init__(*parts, **named)
         self._only_read = {
             path
             for path, methods in self._endpoints.items()
@@ -72,17 +71,12 @@ class TracedFront(Front):
             request.headers = headers
         return span
 
-
-def _noted_in_span(note: Note) -> Note:
-    """Record an answer, also in the span of its request."""
-
-    def noted(request: HttpRequest, path: str, status: int, code: int, began_s: float) -> None:
-        note(request, path, status, code, began_s)
+    def _record(self, cycle: Cycle, code: Code, status: int, data: object) -> None:
+        """Record the answer, also in the span of its request."""
+        super()._record(cycle, code, status, data)
         span = trace.get_current_span()
         span.set_attribute("http.response.status_code", status)
-        span.set_attribute("delay_queue.code", code)
+        span.set_attribute("delay_queue.code", int(code))
         if status >= 500:
             span.set_attribute("error.type", str(status))
             span.set_status(StatusCode.ERROR)
-
-    return noted

@@ -31,7 +31,7 @@ def shown() -> dict[str, set[str]]:
     for counter in COUNTERS:
         metrics.count(counter, *counter.labels)
     for histogram in HISTOGRAMS:
-        metrics.observe(histogram, 1, *histogram.labels)
+        metrics.histogram(histogram, *histogram.labels).observe(1)
     for gauge in GAUGES:
         metrics.show(gauge, lambda: 1)
     store = StoreFigures(

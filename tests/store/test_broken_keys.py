@@ -10,7 +10,7 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code
 from delayqueue.store.bucket.limits import Limits
-from delayqueue.store.types import START, Range, TagPage
+from delayqueue.store.types import NO_CHANGE, START, Range, TagPage
 from delayqueue.web.serializers import full
 from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job
 
@@ -173,7 +173,7 @@ async def test_a_job_that_cannot_be_ended_does_not_keep_others_from_their_end(
         assert await bucket.store.cancel(0, TagPage("x", "", 10, START, EVERYWHERE)) == (
             START,
             1,
-            ([], None),
+            NO_CHANGE,
         )
         assert await bucket.state("c") is None
     else:

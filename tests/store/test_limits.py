@@ -13,7 +13,7 @@ from delayqueue.errors import Code
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.types import START, Demand, Ending, TagPage
+from delayqueue.store.types import START, Change, Demand, Ending, TagPage
 from tests.store.bucket import HOUR_MS, Bucket, VerbStore, a_moment, job
 from tests.store.conftest import fake
 
@@ -144,7 +144,7 @@ async def test_nothing_wakes_a_topic_whose_jobs_may_go(turned: Bucket, clock: Cl
     await limit(turned, rate=4, burst=2)
     await fill(turned, 5)
     assert await ask(turned, wanted=1) == (1, HOUR_MS), "the TTR of the job that goes"
-    assert (await turned.store.tick(0)).change == ([], HOUR_MS)
+    assert (await turned.store.tick(0)).change == Change([], HOUR_MS, is_news=False)
 
 
 async def test_a_faster_rate_counts_at_once(turned: Bucket, clock: Clock) -> None:

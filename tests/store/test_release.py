@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delayqueue.errors import Code
-from delayqueue.store.types import Moved, Release, Touch
+from delayqueue.store.types import Change, Moved, Release, Touch
 from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
 
 HOLDERS = ("release", "touch", "bury")
@@ -123,7 +123,7 @@ async def test_a_released_job_waits_for_the_delay_it_was_given(bucket: Bucket) -
     await bucket.push(job("a", retry_ms=(1,)))
     await bucket.pop_one()
     [moved], change = await bucket.store.release(0, [Release("a", "", HOUR_MS, "")])
-    assert change == ([], HOUR_MS)
+    assert change == Change([], HOUR_MS, is_news=False)
     assert moved.time_ms == (await bucket.view("a")).due_ms
     assert await bucket.state("a") == "delayed"
 
@@ -161,7 +161,7 @@ async def test_each_job_of_a_batch_of_releases_has_its_own_answer(bucket: Bucket
     codes = [each.code for each in moved]
     assert codes == [Code.OK, Code.NO_SUCH_JOB, Code.OK, Code.WRONG_STATE, Code.WRONG_STATE]
     assert [each.time_ms is None for each in moved] == [False, True, False, True, True]
-    assert change == ([("t", 1)], 5)
+    assert change == Change([("t", 1)], 5)
 
 
 async def test_touch_moves_the_deadline(bucket: Bucket) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.domain.job import State
-from delayqueue.store.types import Change, Ticked
+from delayqueue.store.types import NO_CHANGE, Ticked
 from tests.store.bucket import HOUR_MS, LATER_MS, a_moment, job, later
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 async def test_nothing_is_due_in_an_empty_bucket(bucket: Bucket) -> None:
     ticked = await bucket.store.tick(0)
-    assert ticked == Ticked(Change([]), 0, 0, 0, 0, [])
+    assert ticked == Ticked(NO_CHANGE, 0, 0, 0, 0, [])
 
 
 async def test_a_due_job_becomes_ready_and_no_other(bucket: Bucket) -> None:
@@ -47,7 +47,7 @@ async def test_one_tick_moves_no_more_than_its_limit_and_says_that_more_is_due(
     moved = []
     next_due_ms: int | None = 0
     while next_due_ms == 0:
-        (ready, next_due_ms), *_ = await bucket.store.tick(0, limit=300)
+        (ready, next_due_ms, _), *_ = await bucket.store.tick(0, limit=300)
         moved.append(dict(ready).get("t", 0))
     assert moved == [300, 300, 300, 100]
 

@@ -129,7 +129,7 @@ async def test_a_tick_after_a_downtime_moves_no_more_than_its_limit(
     clock.pass_ms(DAY_MS)
     moved: list[int] = []
     while sum(moved) < 500:
-        (ready, next_due), *_ = await wheel.store.tick(0, limit=150)
+        (ready, next_due, _), *_ = await wheel.store.tick(0, limit=150)
         moved.append(dict(ready)["t"])
         assert (next_due == 0) == (sum(moved) < 500)
     assert max(moved) == 150

@@ -73,7 +73,7 @@ def test_what_was_counted_is_shown_for_each_worker() -> None:
 def test_a_histogram_is_shown_with_its_buckets_added_up() -> None:
     metrics = Metrics()
     for seconds in (0.001, 0.02, 0.02, 100_000):
-        metrics.observe(HANDLING, seconds)
+        metrics.histogram(HANDLING).observe(seconds)
     samples = shown({"1": metrics})
     assert samples.one("delayqueue_handling_seconds_count") == 4
     assert samples.one("delayqueue_handling_seconds_sum") == pytest.approx(100_000.041)
@@ -81,8 +81,9 @@ def test_a_histogram_is_shown_with_its_buckets_added_up() -> None:
     assert samples.one("delayqueue_handling_seconds_bucket", le="0.025") == 3
     assert samples.one("delayqueue_handling_seconds_bucket", le="86400.0") == 3
     assert samples.one("delayqueue_handling_seconds_bucket", le="+Inf") == 4
-    assert samples.rows("delayqueue_script_seconds_count") == {}
-    metrics.observe(SCRIPT_SECONDS, 0.1, "pop")
+    calls = metrics.histogram(SCRIPT_SECONDS, "pop")
+    assert shown({"1": metrics}).rows("delayqueue_script_seconds_count") == {}
+    calls.observe(0.1)
     assert shown({"1": metrics}).one("delayqueue_script_seconds_count", script="pop") == 1
 
 

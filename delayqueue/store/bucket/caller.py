@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import Text, Unavailable
-from delayqueue.metrics import Metrics
+from delayqueue.metrics import SCRIPT_SECONDS, Metrics
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.following import LayoutFollower
 from delayqueue.store.bucket.outages import Outages
@@ -58,6 +58,7 @@ class Caller:
                 requirements=durability.requirements(verb),
                 recover=self._recovery.start,
                 metrics=metrics,
+                seconds=metrics.histogram(SCRIPT_SECONDS, name),
                 count_repairs=REPAIRS_OF.get(name),
                 outages=self._outages,
                 failpoint=failpoint,

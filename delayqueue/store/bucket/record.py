@@ -1,4 +1,4 @@
-"""The packed values of the hashes: how Python reads what the scripts write (scripts/_record.lua).
+"""The packed values of the hashes: how Python reads what the scripts write (scripts/_record.lua), and what they pack.
 
 Numbers are in a header, everything else follows as it is, by length, so it may contain any byte.
 """
@@ -19,6 +19,7 @@ from delayqueue.domain.job import (
     Reserved,
     State,
 )
+from delayqueue.store.types import Plan
 
 # the start of a record, and the length of its header
 PLAIN, FULL = b"0", b"1"
@@ -80,6 +81,21 @@ def _numbers(raw: bytes, at: int, *widths: int) -> list[int]:
         numbers.append(number)
         at += width
     return numbers
+
+
+def dump_due(delay_ms: int, due_ms: int | None) -> str:
+    """A delay or a due time as the scripts take it; the due time counts if it is not None."""
+    return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
+
+
+def dump_plan(plan: Plan) -> tuple[str, int | str]:
+    """A new due time and a new priority as the scripts take them; "" = each job keeps its own."""
+    priority = "" if plan.priority is None else plan.priority
+    if plan.by_ms is not None:
+        return f"~{plan.by_ms}", priority
+    if plan.delay_ms is None and plan.due_ms is None:
+        return "", priority
+    return dump_due(plan.delay_ms or 0, plan.due_ms), priority
 
 
 def dump_options(job: Job) -> str:

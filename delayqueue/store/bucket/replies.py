@@ -10,7 +10,7 @@ from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.errors import Code
 from delayqueue.store.bucket.record import ended_view, live_view, reserved_job, text
-from delayqueue.store.types import Arrivals, Change, Moved, Reservation, TopicCounts
+from delayqueue.store.types import SOON_MS, Arrivals, Change, Moved, Reservation, TopicCounts
 
 BURIED = -1  # instead of the time of a job that is delivered again
 
@@ -57,7 +57,7 @@ def read_reply(answer: list[Any]) -> Reply:
         results=answer[6:times_at],
         times=answer[times_at:ready_at],
         looked=looked,
-        change=Change(ready, None if next_due_ms < 0 else next_due_ms),
+        change=Change(ready, or_none(next_due_ms), topics > 0 or 0 <= next_due_ms < SOON_MS),
         events=events,
         now_ms=now_ms,
     )

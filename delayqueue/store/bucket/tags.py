@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from delayqueue.domain.job import State
 from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.record import dump_plan
 from delayqueue.store.bucket.replies import or_none
 from delayqueue.store.types import Change, Plan, TagPage, TagPlace
 
@@ -37,7 +38,7 @@ class Tags:
         self, bucket: int, page: TagPage, plan: Plan
     ) -> tuple[TagPlace, int, Change, Rescheduled]:
         """Give the jobs that are not reserved a new due time, a new priority, or both."""
-        args = [*plan.args, *page.args]
+        args = [*dump_plan(plan), *page.args]
         reply = await self._store.run("reschedule_tag", bucket, args, page.scope)
         after, due_ms, ids = reply.results
         return after, reply.looked, reply.change, Rescheduled(or_none(due_ms), ids)

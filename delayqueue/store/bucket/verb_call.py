@@ -8,7 +8,7 @@ from typing import Any, Final
 import hiredis
 
 from delayqueue.config.failpoint import Failpoint
-from delayqueue.metrics import SCRIPT_SECONDS, Metrics
+from delayqueue.metrics import Histogram, Metrics
 from delayqueue.store.bucket.outages import Outages
 from delayqueue.store.bucket.replies import read_reply
 from delayqueue.store.scripts import Verb
@@ -30,6 +30,7 @@ class Terms:
     requirements: Sequence[Requirement]
     recover: Callable[["VerbCall", Exception], None]  # sees to a call whose attempt failed
     metrics: Metrics
+    seconds: Histogram  # that calls take
     count_repairs: Callable[[Metrics, Sequence[Any]], None] | None
     outages: Outages
     failpoint: Failpoint | None
@@ -124,7 +125,7 @@ class VerbCall(Call):
                 self.server.clock.heard(reply.now_ms, self.asked_s)
             if terms.outages.ailments:
                 terms.outages.answered(self.bucket)
-            metrics.observe(SCRIPT_SECONDS, monotonic() - self.made_s, terms.verb.name)
+            terms.seconds.observe(monotonic() - self.made_s)
             for event in reply.events:
                 metrics.count_event(*event)
             if terms.count_repairs:

@@ -80,34 +80,28 @@ class Pipeline:
         self._pool = pool
         self._wait = wait
         self._answer_s = answer_s
+        self._loop = asyncio.get_running_loop()
         self._unsent: list[Call | None] = []  # None: it was given up
         self.current: Exchange | None = None  # the one that the next one waits for
         self._overtaken: set[Exchange] = set()
-        self._will_begin = False
         self._link: Link | None = None  # for the next exchange
         self._timer: asyncio.TimerHandle | None = None
         self._connecting = Tasks("connection to the store")
 
     def send(self, call: Call) -> None:
-        """Send it with the next exchange."""
+        """Send it with the next exchange; one that begins at the end of this turn of the loop takes all until then."""
+        if self.current is None and not self._unsent:
+            self._loop.call_soon(self._begin)
         self._unsent.append(call)
-        if self.current is None and not self._will_begin:
-            self._begin_soon()
-
-    def _begin_soon(self) -> None:
-        """Begin at the end of this turn of the loop: calls made until then go with it."""
-        if not self._will_begin:
-            self._will_begin = True
-            asyncio.get_running_loop().call_soon(self._begin)
 
     def _begin(self) -> None:
-        self._will_begin = False
-        calls, self._unsent = self._unsent[:MOST_CALLS], self._unsent[MOST_CALLS:]
-        if not calls:
+        """Begin an exchange, unless one is under way or there is nothing to send."""
+        if self.current is not None or not self._unsent:
             return
+        calls, self._unsent = self._unsent[:MOST_CALLS], self._unsent[MOST_CALLS:]
         self.current = exchange = Exchange(calls, self._wait, self._ended)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(OVERTAKEN_S, self._look)
+            self._timer = self._loop.call_later(OVERTAKEN_S, self._look)
         if self._link is not None and self._link.is_sound:
             exchange.run(self._link)
         else:
@@ -152,13 +146,13 @@ class Pipeline:
         if self._timer is None and (self.current or self._overtaken):
             began_s = self.current.began_s if self.current else now_s
             wait_s = began_s + OVERTAKEN_S - now_s + EARLY_S
-            self._timer = asyncio.get_running_loop().call_later(wait_s, self._look)
+            self._timer = self._loop.call_later(wait_s, self._look)
 
     def _ended(self, exchange: "Exchange") -> None:
         if exchange is self.current:
             self.current = None
             if self._unsent:
-                self._begin_soon()
+                self._loop.call_soon(self._begin)
             return
         self._overtaken.discard(exchange)
         if exchange.link is not None:  # the others use another one

@@ -166,10 +166,10 @@ def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> PopAnswer:
     """The answer to a poll, and what puts its jobs back."""
     if not popped:
         return Returnable([] if many else None, None)
-    data = [serializers.reserved(job) for job in popped]
     requeue = partial(jobs.requeue, popped)
     if not many:
-        return Returnable(data[0], requeue)
+        return Returnable(serializers.reserved(popped[0]), requeue)
+    data = [serializers.reserved(job) for job in popped]
     is_large = sum(len(job.body) for job in popped) > AT_ONCE_CHARS
     return Returnable(Large(data) if is_large else data, requeue)
 
