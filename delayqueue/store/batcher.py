@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Request(asyncio.Future[Any], Generic[Item, Result]):
+class VerbRequest(asyncio.Future[Any], Generic[Item, Result]):
     """Items of one request, and the future of what `read` makes of their results, or of the error that it raises.
 
     `lost` is the result of items for which the store fails after others were done, None = the request fails.
@@ -86,7 +86,7 @@ class Batcher(Generic[Item, Result]):
         bucket: int,
         call: Callable[[Sequence[Any]], asyncio.Future[Reply]],
         notify: Callable[[int, Change], None],
-        reroute: Callable[[Sequence[Request[Item, Result]]], None],
+        reroute: Callable[[Sequence[VerbRequest[Item, Result]]], None],
     ) -> None:
         self._verb = verb
         self._bucket = bucket
@@ -94,12 +94,12 @@ class Batcher(Generic[Item, Result]):
         self._notify = notify
         self._reroute = reroute
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[Request[Item, Result]] = []
+        self._waiting: list[VerbRequest[Item, Result]] = []
         self._piece: int | None = None  # items per call, None = all
         self._free = AT_A_TIME  # further calls that may begin
         self._is_closed = False
 
-    def submit(self, request: Request[Item, Result]) -> None:
+    def submit(self, request: VerbRequest[Item, Result]) -> None:
         """Send its items with the next call: after this turn of the loop if one may begin, else after one in flight.
 
         Requests of this turn go with the same call.
@@ -121,7 +121,7 @@ class Batcher(Generic[Item, Result]):
             requests, items = self._take()
             self._send(requests, items[: self._piece])
 
-    def _take(self) -> tuple[list[Request[Item, Result]], list[Item]]:
+    def _take(self) -> tuple[list[VerbRequest[Item, Result]], list[Item]]:
         """The requests of the next call, and their items."""
         items: list[Item] = []
         size_bytes = 0
@@ -137,7 +137,7 @@ class Batcher(Generic[Item, Result]):
         taken, self._waiting = self._waiting, []
         return taken, items
 
-    def _send(self, requests: list[Request[Item, Result]], items: Sequence[Item]) -> None:
+    def _send(self, requests: list[VerbRequest[Item, Result]], items: Sequence[Item]) -> None:
         try:
             call = self._call(self._verb.pack(items))
         except Exception as error:
@@ -147,7 +147,7 @@ class Batcher(Generic[Item, Result]):
 
     def _answered(
         self,
-        requests: list[Request[Item, Result]],
+        requests: list[VerbRequest[Item, Result]],
         items: Sequence[Item],
         call: asyncio.Future[Reply],
     ) -> None:
@@ -164,7 +164,7 @@ class Batcher(Generic[Item, Result]):
 
     def _end(
         self,
-        requests: list[Request[Item, Result]],
+        requests: list[VerbRequest[Item, Result]],
         size: int,
         outcome: Sequence[Result] | BaseException,
     ) -> None:
@@ -186,13 +186,13 @@ class Batcher(Generic[Item, Result]):
         if self._waiting:
             self._loop.call_soon(self._begin)
 
-    def _wait_again(self, requests: list[Request[Item, Result]]) -> None:
+    def _wait_again(self, requests: list[VerbRequest[Item, Result]]) -> None:
         """The requests go on before those that wait."""
         self._waiting[:0] = requests
         if self._is_closed:
             self.close()
 
-    def _fail(self, requests: list[Request[Item, Result]], error: BaseException) -> None:
+    def _fail(self, requests: list[VerbRequest[Item, Result]], error: BaseException) -> None:
         if isinstance(error, LayoutChanged):
             self._reroute(requests)
             return
@@ -205,7 +205,7 @@ class Batcher(Generic[Item, Result]):
         for request in requests:
             request.fail(error)
 
-    def _can_be_sent(self, request: Request[Item, Result]) -> bool:
+    def _can_be_sent(self, request: VerbRequest[Item, Result]) -> bool:
         try:
             for word in self._verb.pack(request.left):
                 if isinstance(word, str):
@@ -214,7 +214,7 @@ class Batcher(Generic[Item, Result]):
             return False
         return True
 
-    def _take_impatient(self) -> list[Request[Item, Result]]:
+    def _take_impatient(self) -> list[VerbRequest[Item, Result]]:
         last = monotonic() - PATIENCE_S
         taken = [request for request in self._waiting if request.since < last]
         self._waiting = [request for request in self._waiting if request.since >= last]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from delayqueue.errors import Unavailable
-from delayqueue.store.batcher import Batcher, Request
+from delayqueue.store.batcher import Batcher, VerbRequest
 from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.types import Change
@@ -30,18 +30,18 @@ class MovingBatcher(Batcher[Item, Result]):
         bucket: int,
         call: Callable[[Sequence[Any]], asyncio.Future[Reply]],
         notify: Callable[[int, Change], None],
-        reroute: Callable[[Sequence[Request[Item, Result]]], None],
+        reroute: Callable[[Sequence[VerbRequest[Item, Result]]], None],
         fetch: Fetch,
     ) -> None:
         super().__init__(verb, bucket, call, notify, reroute)
         self._fetch = fetch
         self._tasks = Tasks(f"{verb.script} of jobs that move")
 
-    def _send(self, requests: list[Request[Item, Result]], items: Sequence[Item]) -> None:
+    def _send(self, requests: list[VerbRequest[Item, Result]], items: Sequence[Item]) -> None:
         self._tasks.start(self._fetch_and_send(requests, items))
 
     async def _fetch_and_send(
-        self, requests: list[Request[Item, Result]], items: Sequence[Item]
+        self, requests: list[VerbRequest[Item, Result]], items: Sequence[Item]
     ) -> None:
         verb = self._verb
         try:
@@ -67,7 +67,7 @@ class MovingBatcher(Batcher[Item, Result]):
             outcome = error
         self._end(requests, len(items), outcome)
 
-    def _end_those_with(self, away: set[str], requests: list[Request[Item, Result]]) -> None:
+    def _end_those_with(self, away: set[str], requests: list[VerbRequest[Item, Result]]) -> None:
         """Let requests for these ids fail; the others are sent again."""
         others = []
         for request in requests:

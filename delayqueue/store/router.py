@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from delayqueue.domain.access import Scope
 from delayqueue.errors import Invalid, Text, Unavailable
-from delayqueue.store.batcher import Batcher, Request
+from delayqueue.store.batcher import Batcher, VerbRequest
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Layout
 from delayqueue.store.bucket.migration import Migration
@@ -50,7 +50,7 @@ class Router:
         Raises Unavailable if the store does not answer; if only some buckets do not, and the verb has a `lost`, that is
         the result of their items. Cancelling the future does not stop the call.
         """
-        request = Request(items, verb.lost, list)
+        request = VerbRequest(items, verb.lost, list)
         self._route(verb, scope, request)
         return request
 
@@ -62,12 +62,12 @@ class Router:
         read: Callable[[Sequence[Result]], T],
     ) -> asyncio.Future[T]:
         """What `read` makes of the results that run() gives, or the error that it raises."""
-        request = Request(items, verb.lost, read)
+        request = VerbRequest(items, verb.lost, read)
         self._route(verb, scope, request)
         return request
 
     def _route(
-        self, verb: Verb[Item, Result], scope: Scope, request: Request[Item, Result]
+        self, verb: Verb[Item, Result], scope: Scope, request: VerbRequest[Item, Result]
     ) -> None:
         """Submit it to the batcher of its bucket; if it is for several, split it."""
         items = request.left
@@ -93,7 +93,7 @@ class Router:
     # a request for several buckets
 
     async def _split(
-        self, verb: Verb[Item, Result], scope: Scope, request: Request[Item, Result]
+        self, verb: Verb[Item, Result], scope: Scope, request: VerbRequest[Item, Result]
     ) -> None:
         items, results = request.left, dict[int, Result]()
         try:
@@ -116,7 +116,9 @@ class Router:
         for place in left:
             places.setdefault(self._bucket_of(verb, items[place]), []).append(place)
         parts = [
-            Request[Item, Result]([items[place] for place in mine], verb.lost, list, is_part=True)
+            VerbRequest[Item, Result](
+                [items[place] for place in mine], verb.lost, list, is_part=True
+            )
             for mine in places.values()
         ]
         for part in parts:
@@ -154,7 +156,7 @@ class Router:
         layout: Layout,
         verb: Verb[Item, Result],
         scope: Scope,
-        requests: Sequence[Request[Item, Result]],
+        requests: Sequence[VerbRequest[Item, Result]],
     ) -> None:
         """Route again what was routed by this layout."""
         whole = [request for request in requests if not request.is_part]
@@ -169,7 +171,7 @@ class Router:
         layout: Layout,
         verb: Verb[Item, Result],
         scope: Scope,
-        requests: Sequence[Request[Item, Result]],
+        requests: Sequence[VerbRequest[Item, Result]],
     ) -> None:
         try:
             await self._follow(layout)

@@ -65,7 +65,7 @@ class Tag(NamedTuple):
     description: str
 
 
-class Refusal(NamedTuple):
+class InvalidItem(NamedTuple):
     """An invalid item of an array, and why."""
 
     item: object
@@ -186,7 +186,7 @@ def _tag(module: ModuleType) -> Tag:
 
 
 def _taken(asked: Any) -> tuple[type[Request] | None, bool]:
-    """The model in an annotation, and whether it allows an array, too: Model | list[Model | Refusal]."""
+    """The model in an annotation, and whether it allows an array, too: Model | list[Model | InvalidItem]."""
     if asked is None or isinstance(asked, type):
         return asked, False
     model, _array = get_args(asked)

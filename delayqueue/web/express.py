@@ -57,7 +57,7 @@ class Express:
         self.other = other
         self.most_bytes = min(most_bytes, MAX_BODY_BYTES)
         self.loop = asyncio.get_running_loop()
-        self.connections: set[Connection] = set()
+        self.connections: set[ExpressConnection] = set()
         self.stopping = False
         self._one_is_lost = asyncio.Event()
         self.now_s = self.loop.time()  # as of the last check
@@ -65,9 +65,9 @@ class Express:
         self._date = b""  # the header, with the line end before it
         self._next_look = self.loop.call_later(LOOK_S, self._look)
 
-    def connection(self) -> "Connection":
+    def connection(self) -> "ExpressConnection":
         """The protocol of a new connection."""
-        return Connection(self)
+        return ExpressConnection(self)
 
     def written(self, response: HttpResponse, *, closes: bool) -> bytes:
         """The bytes of an answer."""
@@ -89,7 +89,7 @@ class Express:
         """The last answer on a connection."""
         return self.written(self.server.front.refusal(error), closes=True)
 
-    def lost(self, connection: "Connection") -> None:
+    def lost(self, connection: "ExpressConnection") -> None:
         """The connection is closed."""
         self.connections.discard(connection)
         self._one_is_lost.set()
@@ -116,7 +116,7 @@ class Express:
             connection.abort()
 
 
-class Connection(asyncio.Protocol):
+class ExpressConnection(asyncio.Protocol):
     """One connection: answers one request after the other."""
 
     __slots__ = (

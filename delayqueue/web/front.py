@@ -27,9 +27,9 @@ from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
-from delayqueue.web.endpoint import Endpoint, Large, Refusal, Returnable
+from delayqueue.web.endpoint import Endpoint, InvalidItem, Large, Returnable
 from delayqueue.web.envelope import Responder
-from delayqueue.web.http import Client, HttpRequest, HttpResponse, Peer, without_slashes
+from delayqueue.web.http import DirectPeer, HttpRequest, HttpResponse, Peer, without_slashes
 from delayqueue.web.parse import Reader, is_array, parse_array
 from delayqueue.web.requests import Request
 
@@ -116,7 +116,7 @@ class Front:
         """The paths that answer this method."""
         return frozenset(path for path, methods in self._endpoints.items() if method in methods)
 
-    def begin(self, request: HttpRequest, client: Client) -> None:
+    def begin(self, request: HttpRequest, client: DirectPeer) -> None:
         """Begin to answer a request whose body is here; `client.pending` becomes what its answer waits for.
 
         A request that needs one call is answered in a callback of that (`Later`), any other has a task.
@@ -154,7 +154,7 @@ class Front:
         await self._send(cycle, client, *answer)
 
     def _settle(
-        self, cycle: Cycle, client: Client, later: Later[object], call: asyncio.Future[Any]
+        self, cycle: Cycle, client: DirectPeer, later: Later[object], call: asyncio.Future[Any]
     ) -> None:
         """Answer with what a call has returned or raised."""
         if call.cancelled():  # the client is gone
@@ -213,7 +213,7 @@ class Front:
             self._record(cycle, code, status, data)
 
     def _write(
-        self, cycle: Cycle, client: Client, code: Code, response: HttpResponse, data: object
+        self, cycle: Cycle, client: DirectPeer, code: Code, response: HttpResponse, data: object
     ) -> None:
         """Send an answer as _send() does, without a task."""
         response.must_arrive, status = cycle.undelivered is not None, response.status
@@ -310,7 +310,7 @@ class Front:
 
     async def _run_many(self, cycle: Cycle, api: Api, model: type[Request], raw: bytes) -> object:
         """Read an array of requests, and call its handler."""
-        asked: list[Request | Refusal] = []
+        asked: list[Request | InvalidItem] = []
         items = parse_array(raw)
         async for at in by_turns(range(0, len(items), PIECE)):
             piece = items[at : at + PIECE]
@@ -322,13 +322,13 @@ class Front:
 
     def _read_item(
         self, model: type[Request], api: Api, item: object, request: HttpRequest
-    ) -> Request | Refusal:
+    ) -> Request | InvalidItem:
         """Parse an item; an invalid one does not affect the others."""
         try:
             asked = self._reader.read_item(model, item, request)
             api.scope.check(asked.named_topics())
         except QueueError as error:
-            return Refusal(item, error)
+            return InvalidItem(item, error)
         return asked
 
     def _lend(self, cycle: Cycle, data: Returnable[object]) -> object:

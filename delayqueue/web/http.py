@@ -57,7 +57,7 @@ class Peer(Protocol):
         """Write the answer; one that must arrive is waited for. Raises ConnectionError if the client is gone."""
 
 
-class Client(Peer, Protocol):
+class DirectPeer(Peer, Protocol):
     """A receiver that need not wait to write."""
 
     # what the answer waits for; if the client leaves, it is cancelled

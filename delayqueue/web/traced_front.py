@@ -11,7 +11,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from delayqueue.domain.message import clean
 from delayqueue.errors import Code
 from delayqueue.web.front import Cycle, Front, task
-from delayqueue.web.http import Client, HttpRequest, Peer
+from delayqueue.web.http import DirectPeer, HttpRequest, Peer
 
 W3C: Final = TraceContextTextMapPropagator()
 
@@ -30,7 +30,7 @@ class TracedFront(Front):
         self._tracer = tracer
         self._scheme = scheme
 
-    def begin(self, request: HttpRequest, client: Client) -> None:
+    def begin(self, request: HttpRequest, client: DirectPeer) -> None:
         """Answer in a task: the span lasts as long."""
         client.pending = task(self.handle(request, client))
 

@@ -10,7 +10,7 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store import batcher
-from delayqueue.store.batcher import Batcher, Request
+from delayqueue.store.batcher import Batcher, VerbRequest
 from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.store import Store
 from delayqueue.store.types import NO_CHANGE
@@ -30,7 +30,7 @@ class Answers:
 
     def __init__(self, verb: Verb[Any, Any]) -> None:
         self.calls: list[tuple[list[Any], asyncio.Future[Reply]]] = []
-        self.rerouted: list[Request[Any, Any]] = []
+        self.rerouted: list[VerbRequest[Any, Any]] = []
         self._verb = verb
         self.batcher = Batcher(verb, 0, self._call, lambda *_: None, self.rerouted.extend)
 
@@ -39,7 +39,7 @@ class Answers:
         return self.calls[-1][1]
 
     def ask(self, *items: Any) -> asyncio.Future[Any]:
-        request = Request(items, self._verb.lost, list)
+        request = VerbRequest(items, self._verb.lost, list)
         self.batcher.submit(request)
         return request
 

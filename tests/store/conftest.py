@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from delayqueue.store.servers import server
 from delayqueue.store.servers.connect import our_driver
-from delayqueue.store.servers.pipeline import Call, Pipeline, Wait
+from delayqueue.store.servers.pipeline import Pipeline, StoreCommand, Wait
 from delayqueue.tasks import Tasks
 from tests.clusters import UNHURRIED, StoreCluster
 from tests.processes import LOOPBACK
@@ -74,10 +74,10 @@ class Unpiped:
         self._redis = fakeredis.FakeAsyncRedis(connection_pool=pool)
         self._calls = Tasks("call of a store in memory")
 
-    def send(self, call: Call) -> None:
+    def send(self, call: StoreCommand) -> None:
         self._calls.start(self._answer(call))
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, call: StoreCommand) -> None:
         reader = hiredis.Reader()
         reader.feed(call.packed)
         answer: Any

@@ -22,7 +22,13 @@ from delayqueue.config.config import Config
 from delayqueue.config.values import Address
 from delayqueue.store.servers import pipeline as module
 from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.pipeline import MOST_CALLS, Call, NotReplicatedError, Pipeline, Wait
+from delayqueue.store.servers.pipeline import (
+    MOST_CALLS,
+    NotReplicatedError,
+    Pipeline,
+    StoreCommand,
+    Wait,
+)
 from tests.clusters import ask
 from tests.processes import LOOPBACK
 from tests.waiting import until, until_async
@@ -51,8 +57,8 @@ async def redis(store: StoreServer) -> AsyncIterator[Redis]:
         yield client
 
 
-def made(way: Pipeline, words: Sequence[Any]) -> Call:
-    call = Call()
+def made(way: Pipeline, words: Sequence[Any]) -> StoreCommand:
+    call = StoreCommand()
     call.packed, call.made_s = hiredis.pack_command(tuple(words)), time.monotonic()
     way.send(call)
     return call

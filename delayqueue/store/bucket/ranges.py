@@ -10,7 +10,7 @@ from delayqueue.store.bucket.record import parse_record, text
 from delayqueue.store.types import Found, Position, Range, Taken, TakeReply
 
 
-class Piece(NamedTuple):
+class RangePage(NamedTuple):
     """Jobs among the `looked` entries that were read; the mark behind them, and whether they were the last."""
 
     jobs: list[Found]
@@ -36,7 +36,7 @@ class Ranges:
         limit: int,
         first: str = "",
         last: str = "",
-    ) -> Piece:
+    ) -> RangePage:
         """Find jobs in a state (as range.lua names them) after a position, among `limit` entries of its index.
 
         Delayed ones are the first after it, in order. The others are found among the entries of their index from the
@@ -50,7 +50,7 @@ class Ranges:
             Found(Position(int(found[i + 1]), found[i]), bucket, found[i + 2])
             for i in range(0, len(found), 3)
         ]
-        return Piece(jobs, mark.decode("latin-1"), is_end == 1, reply.looked)
+        return RangePage(jobs, mark.decode("latin-1"), is_end == 1, reply.looked)
 
     async def take(self, bucket: int, topic: str, due: Range, ids: Sequence[bytes]) -> TakeReply:
         """Remove and return those of the jobs that are delayed or ready, and due in the range."""

@@ -15,7 +15,7 @@ from delayqueue.store.types import SOON_MS, Arrivals, Change, Moved, Reservation
 BURIED = -1  # instead of the time of a job that is delivered again
 
 
-class Event(NamedTuple):
+class JobEvent(NamedTuple):
     """What happened to jobs of a topic: one of metrics.EVENTS, and how late some of them were, or how long it took."""
 
     event: str
@@ -31,7 +31,7 @@ class Reply(NamedTuple):
     times: Sequence[int]  # ms, for each item; () if the verb has none
     looked: int  # how many items are done
     change: Change
-    events: Sequence[Event]
+    events: Sequence[JobEvent]
     now_ms: int  # the store's time
 
 
@@ -52,7 +52,7 @@ def read_reply(answer: list[Any]) -> Reply:
     events = []
     for at in range(events_at, len(answer), 4):
         event, topic, number, times_ms = answer[at : at + 4]
-        events.append(Event(event.decode(), text(topic), number, times_ms or ()))
+        events.append(JobEvent(event.decode(), text(topic), number, times_ms or ()))
     return Reply(
         results=answer[6:times_at],
         times=answer[times_at:ready_at],

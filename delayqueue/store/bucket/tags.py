@@ -10,7 +10,7 @@ from delayqueue.store.bucket.replies import or_none
 from delayqueue.store.types import Change, Plan, TagPage, TagPlace
 
 
-class Rescheduled(NamedTuple):
+class RescheduledByTag(NamedTuple):
     """The due time that all jobs got, if it is one; and the ids of jobs that were moved by a distance."""
 
     due_ms: int | None
@@ -36,12 +36,12 @@ class Tags:
 
     async def reschedule(
         self, bucket: int, page: TagPage, plan: Plan
-    ) -> tuple[TagPlace, int, Change, Rescheduled]:
+    ) -> tuple[TagPlace, int, Change, RescheduledByTag]:
         """Give the jobs that are not reserved a new due time, a new priority, or both."""
         args = [*dump_plan(plan), *page.args]
         reply = await self._store.run("reschedule_tag", bucket, args, page.scope)
         after, due_ms, ids = reply.results
-        return after, reply.looked, reply.change, Rescheduled(or_none(due_ms), ids)
+        return after, reply.looked, reply.change, RescheduledByTag(or_none(due_ms), ids)
 
     async def ids(self, bucket: int, page: TagPage) -> tuple[TagPlace, list[bytes]]:
         """The ids of the jobs, in any topic, and where the next page begins, START = there is none."""

@@ -11,10 +11,10 @@ from delayqueue.config.failpoint import Failpoint
 from delayqueue.metrics import Histogram, Metrics
 from delayqueue.store.bucket.outages import Outages
 from delayqueue.store.bucket.replies import read_reply
-from delayqueue.store.scripts import Verb
+from delayqueue.store.scripts import ScriptHead
 from delayqueue.store.servers.durability import Requirement
 from delayqueue.store.servers.functions import Functions
-from delayqueue.store.servers.pipeline import Call, Wait
+from delayqueue.store.servers.pipeline import StoreCommand, Wait
 from delayqueue.store.servers.server import Server
 
 
@@ -22,7 +22,7 @@ from delayqueue.store.servers.server import Server
 class Terms:
     """What all calls of a verb share: how it is called, as its head and the settings say, and who makes it."""
 
-    verb: Verb
+    verb: ScriptHead
     functions: Functions
     function: tuple[str, str]  # the words that call it as a function
     sender: str  # names this process, which does not hear its own announcements
@@ -36,7 +36,7 @@ class Terms:
     failpoint: Failpoint | None
 
 
-class VerbCall(Call):
+class VerbCall(StoreCommand):
     """The future has the script's Reply, or what `read` makes of it.
 
     Its exception is Unavailable, LayoutChanged or UnicodeEncodeError.

@@ -107,7 +107,7 @@ class Script(NamedTuple):
     sha: str
 
 
-class Verb(NamedTuple):
+class ScriptHead(NamedTuple):
     """What a verb's head says; the words are explained above."""
 
     name: str
@@ -136,7 +136,7 @@ class Scripts:
     read: Callable[[str], str] = read
 
     @cached_property
-    def verbs(self) -> Mapping[str, Verb]:
+    def verbs(self) -> Mapping[str, ScriptHead]:
         """All verbs by name, sorted. Raises ValueError if a head lacks something, or has something unknown."""
         files = (path.name for path in resources.files(__name__).iterdir())
         names = sorted(name[:-4] for name in files if re.fullmatch(r"[a-z]\w*\.lua", name))
@@ -221,7 +221,7 @@ class Scripts:
             parts |= self._parts(file) | {file: None}
         return parts
 
-    def _verb(self, name: str) -> Verb:
+    def _verb(self, name: str) -> ScriptHead:
         head = _head(name, self.read(name))
         flags = head.get("flags", [])
         layout, waits = head.get("layout", []), head.get("waits", [])
@@ -234,7 +234,7 @@ class Scripts:
                 f"{name}.lua: a verb that writes names what it waits for, like `-- waits  pushes`, "
                 f"and one with the flag {NO_WRITES} does not"
             )
-        return Verb(
+        return ScriptHead(
             name, flags, layout == ["follows"], "".join(waits) or NEVER, head.get("needs", [])
         )
 

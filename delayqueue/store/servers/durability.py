@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
-from delayqueue.store.scripts import Verb
+from delayqueue.store.scripts import ScriptHead
 from delayqueue.store.servers.disk import (
     Fsync,
     NotDurableError,
@@ -50,11 +50,11 @@ class Durability:
             Replicas(config) if asks_for_replicas(config) else None,
         )
 
-    def wait(self, verb: Verb) -> Wait | None:
+    def wait(self, verb: ScriptHead) -> Wait | None:
         """What a call of the verb waits for."""
         return self.replicas.wait(verb) if self.replicas else None
 
-    def requirements(self, verb: Verb) -> list[Requirement]:
+    def requirements(self, verb: ScriptHead) -> list[Requirement]:
         """What a server must have before a call of the verb is begun."""
         needed: list[Requirement] = []
         if self._fsync and "sync" in verb.needs:

@@ -43,7 +43,7 @@ class NotReplicatedError(RedisError):
     """Too few replicas acknowledged a call in time; it is done on the master."""
 
 
-class Call(asyncio.Future[Any]):
+class StoreCommand(asyncio.Future[Any]):
     """A command for the store, and the future of its answer, which may be a RedisError.
 
     `packed` is the command as it is sent, `made_s` when it was made, in monotonic seconds; both are set before it is
@@ -81,14 +81,14 @@ class Pipeline:
         self._wait = wait
         self._answer_s = answer_s
         self._loop = asyncio.get_running_loop()
-        self._unsent: list[Call | None] = []  # None: it was given up
+        self._unsent: list[StoreCommand | None] = []  # None: it was given up
         self.current: Exchange | None = None  # the one that the next one waits for
         self._overtaken: set[Exchange] = set()
         self._link: Link | None = None  # for the next exchange
         self._timer: asyncio.TimerHandle | None = None
         self._connecting = Tasks("connection to the store")
 
-    def send(self, call: Call) -> None:
+    def send(self, call: StoreCommand) -> None:
         """Send it with the next exchange; one that begins at the end of this turn of the loop takes all until then."""
         if self.current is None and not self._unsent:
             self._loop.call_soon(self._begin)
@@ -169,7 +169,10 @@ class Exchange:
     """Calls that go out together. `ended` is called once all of them have their answers."""
 
     def __init__(
-        self, calls: list[Call | None], wait: Wait | None, ended: Callable[["Exchange"], None]
+        self,
+        calls: list[StoreCommand | None],
+        wait: Wait | None,
+        ended: Callable[["Exchange"], None],
     ) -> None:
         self.calls = calls  # those whose answer has not come; None: it was given up
         self.began_s: Final = monotonic()
@@ -221,7 +224,7 @@ class Exchange:
             self._ended(self)
 
 
-def _time_out(calls: list[Call | None], made_before_s: float) -> None:
+def _time_out(calls: list[StoreCommand | None], made_before_s: float) -> None:
     """Give up the calls that were made before that time."""
     for at, call in enumerate(calls):
         if call is not None and call.made_s <= made_before_s:

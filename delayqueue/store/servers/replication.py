@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
 from delayqueue.errors import Text
-from delayqueue.store.scripts import REPLICATE, Verb
+from delayqueue.store.scripts import REPLICATE, ScriptHead
 from delayqueue.store.servers.disk import (
     STORE,
     NotDurableError,
@@ -54,7 +54,7 @@ class Replicas:
         self._questions = SingleFlight[None]()
         self.warnings: list[Text] = []  # why such a job could be lost right now
 
-    def wait(self, verb: Verb) -> Wait | None:
+    def wait(self, verb: ScriptHead) -> Wait | None:
         """What a call of the verb waits for."""
         return self._wait if verb.waits in self._waiting else None
 

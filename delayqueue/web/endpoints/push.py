@@ -14,7 +14,7 @@ from delayqueue.metrics import REQUEST_WARNINGS
 from delayqueue.net.later import Later
 from delayqueue.store.types import Pushed
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import BAD, PRODUCERS, Refusal, endpoint
+from delayqueue.web.endpoint import BAD, PRODUCERS, InvalidItem, endpoint
 from delayqueue.web.fields import (
     Body,
     Delay,
@@ -117,7 +117,7 @@ class PushRequest(Request):
     done=ADDED,
 )
 def push(
-    api: Api, asked: PushRequest | list[PushRequest | Refusal], request: HttpRequest
+    api: Api, asked: PushRequest | list[PushRequest | InvalidItem], request: HttpRequest
 ) -> Later[NewId | None] | Coroutine[Any, Any, list[PushResult]]:
     """Add a job, or an array of jobs."""
     if isinstance(asked, list):
@@ -141,16 +141,16 @@ def _pushed(
 
 
 async def _push_many(
-    api: Api, asked: list[PushRequest | Refusal], request: HttpRequest
+    api: Api, asked: list[PushRequest | InvalidItem], request: HttpRequest
 ) -> list[PushResult]:
     """Push an array; an invalid job does not affect the others."""
     trace = _trace(request)
-    jobs = [_job_or_refusal(api, each, trace) for each in asked]
+    jobs = [_job_or_invalid(api, each, trace) for each in asked]
     pushed = iter(await api.jobs.push_many([job for job in jobs if isinstance(job, Job)]))
     added = api.responder.say(request, ADDED)
     results: list[PushResult] = []
     for job in jobs:
-        if isinstance(job, Refusal):
+        if isinstance(job, InvalidItem):
             code, message = job.error.code.value, api.responder.say(request, job.error.text)
             results.append(PushResult(_id_of(job.item), code, message))
             continue
@@ -166,13 +166,13 @@ async def _push_many(
     return results
 
 
-def _job_or_refusal(api: Api, asked: PushRequest | Refusal, trace: str) -> Job | Refusal:
-    if isinstance(asked, Refusal):
+def _job_or_invalid(api: Api, asked: PushRequest | InvalidItem, trace: str) -> Job | InvalidItem:
+    if isinstance(asked, InvalidItem):
         return asked
     try:
         job = asked.job(api.max_body_bytes, api.new_id, trace)
     except QueueError as error:
-        return Refusal(asked, error)
+        return InvalidItem(asked, error)
     job.is_strict = api.strict
     return job
 
