@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from delayqueue.config import values
 from delayqueue.config.option import Option, option
@@ -26,293 +26,194 @@ MOST_REPLICA_TIMEOUT_MS: Final = 4000  # a call to the store may take 5 s
 class Config:
     """The settings of a server. `Config()` has the defaults without a config file."""
 
-    bind_address: Address = option(
-        "bind_address", "0.0.0.0:9277", values.address, "where to listen for HTTP"
-    )
-    protected_mode: bool = option(
-        "protected_mode", "yes", values.yes_no, "serve clients on this machine only"
-    )
+    bind_address: Address = option("0.0.0.0:9277", values.address, "where to listen for HTTP")
+    protected_mode: bool = option("yes", values.yes_no, "serve clients on this machine only")
     auth_tokens: tuple[Grant, ...] = option(
-        "auth_tokens",
         "",
         values.grants,
         "ROLE:TOKEN or ROLE:TOKEN:TOPICS, with commas between; empty = no token is needed",
         secret=True,
     )
     auth_tokens_file: Path | None = option(
-        "auth_tokens_file",
-        "",
-        values.file,
-        "file with more tokens, one per line; reloaded when it changes",
+        "", values.file, "file with more tokens, one per line; reloaded when it changes"
     )
     token_rate: int = option(
-        "token_rate",
         "0",
         values.whole(0, 1_000_000),
         "most requests a second of a token in a process; 0 = no limit",
     )
     tls_cert: Path | None = option(
-        "tls_cert", "", values.file, "PEM file of the certificate and its chain; empty = plain HTTP"
+        "", values.file, "PEM file of the certificate and its chain; empty = plain HTTP"
     )
     tls_key: Path | None = option(
-        "tls_key", "", values.file, "PEM file of the certificate's key; empty = it is in tls_cert"
+        "", values.file, "PEM file of the certificate's key; empty = it is in tls_cert"
     )
     tls_client_ca: Path | None = option(
-        "tls_client_ca",
-        "",
-        values.file,
-        "PEM file of an authority; only clients it certifies are served",
+        "", values.file, "PEM file of an authority; only clients it certifies are served"
     )
     workers: int = option(
-        "workers",
-        "1",
-        values.workers,
-        "server processes on the port: a number, or auto = one per core",
+        "1", values.workers, "server processes on the port: a number, or auto = one per core"
     )
     scheduler: str = option(
-        "scheduler",
         "zset",
         values.choice("zset", "wheel"),
         "index of the delayed jobs: zset, or wheel, which takes less memory for large topics",
     )
     wheel_slots: int = option(
-        "wheel_slots",
         "3600",
         values.wheel_slots,
         "slots that the wheel divides an hour into; 3600 is one a second",
     )
     bucket_size: int = option(
-        "bucket_size",
-        "1",
-        values.whole(1, MOST_BUCKETS),
-        "shards of the data; more than 1 is for Redis Cluster",
+        "1", values.whole(1, MOST_BUCKETS), "shards of the data; more than 1 is for Redis Cluster"
     )
     bucket_name: str = option(
-        "bucket_name", "dq_bucket_%d", values.template("%d"), "first part of every key in Redis"
+        "dq_bucket_%d", values.template("%d"), "first part of every key in Redis"
     )
-    queue_name: str = option(
-        "queue_name", "dq_queue_%s", values.queue_name, "last part of the ready lists' keys"
-    )
+    queue_name: str = option("dq_queue_%s", values.queue_name, "last part of the ready lists' keys")
     queue_block_timeout_s: int = option(
-        "queue_block_timeout",
-        "180",
-        values.whole(1, 86400),
-        "how long /pop waits for a job, unless the request says less",
-        unit="s",
+        "180", values.whole(1, 86400), "how long /pop waits for a job, unless the request says less"
     )
     max_polls: int = option(
-        "max_polls",
-        "20000",
-        values.whole(0, 10_000_000),
-        "most waiting /pop in a process; 0 = no limit",
+        "20000", values.whole(0, 10_000_000), "most waiting /pop in a process; 0 = no limit"
     )
     max_connections: int = option(
-        "max_connections",
-        "25000",
-        values.whole(0, 10_000_000),
-        "most connections of a process; 0 = no limit",
+        "25000", values.whole(0, 10_000_000), "most connections of a process; 0 = no limit"
     )
     buried_retain_s: int | None = option(
-        "buried_retain",
         "",
         values.optional(values.whole(1, 2**31)),
         "seconds that buried jobs are kept, unless their topic says otherwise; empty = until somebody ends them",
-        unit="s",
     )
-    max_body_bytes: int = option(
-        "max_body", str(2**20), values.whole(1024, 2**30), "the longest body of a job", unit="bytes"
-    )
+    max_body_bytes: int = option(str(2**20), values.whole(1024, 2**30), "the longest body of a job")
     beanstalk_address: Address | None = option(
-        "beanstalk_address",
         "",
         values.optional(values.address),
         "HOST:PORT to listen on for beanstalkd clients; empty = do not listen",
     )
     beanstalk_topics: tuple[str, ...] = option(
-        "beanstalk_topics",
         "",
         values.topics,
         "topics, or prefixes and *, that they may reach; empty = all, or none if tokens are set",
     )
     beanstalk_tls: bool = option(
-        "beanstalk_tls",
-        "no",
-        values.yes_no,
-        "use TLS with them, with the certificate of tls_cert",
+        "no", values.yes_no, "use TLS with them, with the certificate of tls_cert"
     )
     beanstalk_max_job_size_bytes: int = option(
-        "beanstalk_max_job_size",
-        "65535",
-        values.whole(1, 2**30),
-        "the longest body of their jobs; never more than max_body",
-        unit="bytes",
+        "65535", values.whole(1, 2**30), "the longest body of their jobs; never more than max_body"
     )
     redis_host: Address | None = option(
-        "redis.host",
         EMBEDDED,
         values.redis_host,
         f"HOST:PORT, or {EMBEDDED}; not named in a config file: {FILE_REDIS_HOST}",
     )
-    redis_db: int = option(
-        "redis.db", "1", values.whole(0, 2**31 - 1), "number of the database at redis.host"
-    )
-    redis_user: str = option("redis.user", "", str, "ACL user of Redis; empty = the default one")
-    redis_password: str = option(
-        "redis.password", "", str, "password of Redis; empty = none", secret=True
-    )
+    redis_db: int = option("1", values.whole(0, 2**31 - 1), "number of the database at redis.host")
+    redis_user: str = option("", str, "ACL user of Redis; empty = the default one")
+    redis_password: str = option("", str, "password of Redis; empty = none", secret=True)
     redis_url: str = option(
-        "redis.url",
         "",
         values.redis_url,
         "redis:// (rediss://, unix://) URL, instead of redis.host, db, user and password",
         secret=True,
     )
     redis_sentinel: tuple[Address, ...] = option(
-        "redis.sentinel",
         "",
         values.addresses(values.SENTINEL_PORT),
         "HOST:PORT, ... of Sentinels, instead of redis.host",
     )
-    redis_master_name: str = option(
-        "redis.master_name", "mymaster", str, "the Sentinels' name for the master"
-    )
-    redis_sentinel_user: str = option(
-        "redis.sentinel_user", "", str, "ACL user of the Sentinels; empty = the default one"
-    )
+    redis_master_name: str = option("mymaster", str, "the Sentinels' name for the master")
+    redis_sentinel_user: str = option("", str, "ACL user of the Sentinels; empty = the default one")
     redis_sentinel_password: str = option(
-        "redis.sentinel_password", "", str, "password of the Sentinels; empty = none", secret=True
+        "", str, "password of the Sentinels; empty = none", secret=True
     )
     redis_cluster: tuple[Address, ...] = option(
-        "redis.cluster",
         "",
         values.addresses(values.REDIS_PORT),
         "HOST:PORT, ... of some servers of a Redis Cluster, instead of redis.host and db",
     )
-    redis_tls: bool = option(
-        "redis.tls", "no", values.yes_no, "use TLS with Redis and the Sentinels"
-    )
+    redis_tls: bool = option("no", values.yes_no, "use TLS with Redis and the Sentinels")
     redis_tls_ca: Path | None = option(
-        "redis.tls_ca",
-        "",
-        values.file,
-        "PEM file of the authority that certifies Redis; empty = the system's",
+        "", values.file, "PEM file of the authority that certifies Redis; empty = the system's"
     )
     redis_tls_cert: Path | None = option(
-        "redis.tls_cert", "", values.file, "PEM file of our certificate, if Redis wants one"
+        "", values.file, "PEM file of our certificate, if Redis wants one"
     )
-    redis_tls_key: Path | None = option(
-        "redis.tls_key", "", values.file, "PEM file of that certificate's key"
-    )
+    redis_tls_key: Path | None = option("", values.file, "PEM file of that certificate's key")
     durability: str = option(
-        "durability",
         "store",
         values.choice("store", "fsync", "replica", "replica+fsync"),
         "when a push is answered: store = as soon as the store has it, fsync = once it is on its disk, "
         "replica = once replicas have it, replica+fsync = both",
     )
     redis_min_replicas: int = option(
-        "redis.min_replicas",
         "1",
         values.whole(1, 100),
         "with durability = replica: replicas that must have it; set the number that each master has",
     )
     redis_replica_timeout_ms: int = option(
-        "redis.replica_timeout",
         "1000",
         values.whole(1, MOST_REPLICA_TIMEOUT_MS),
         "how long they may take to say so, else the answer is 503",
-        unit="ms",
     )
     redis_replicate: str = option(
-        "redis.replicate",
         "changes",
         values.choice("pushes", "changes", "all"),
         "what waits for them: pushes; changes = also finish, delete and the like; all = also pop",
     )
     redis_max_idle: int = option(
-        "redis.max_idle",
-        "10",
-        values.whole(0, 10_000),
-        "connections to Redis if max_active is 0",
+        "10", values.whole(0, 10_000), "connections to Redis if max_active is 0"
     )
     redis_max_active: int = option(
-        "redis.max_active",
-        "0",
-        values.whole(0, 10_000),
-        "most connections to Redis; 0 = as max_idle",
+        "0", values.whole(0, 10_000), "most connections to Redis; 0 = as max_idle"
     )
     redis_connect_timeout_ms: int = option(
-        "redis.connect_timeout",
-        "5000",
-        values.whole(1, 600_000),
-        "limit for connecting to Redis",
-        unit="ms",
+        "5000", values.whole(1, 600_000), "limit for connecting to Redis"
     )
     redis_read_timeout_ms: int = option(
-        "redis.read_timeout",
         "5000",
         values.whole(0, 2**31 - 1),
         "limit for an answer from Redis; more than 5000 counts as 5000",
-        unit="ms",
     )
     redis_write_timeout_ms: int = option(
-        "redis.write_timeout",
         "3000",
         values.whole(0, 2**31 - 1),
         "limit for sending to Redis; more than 5000 counts as 5000",
-        unit="ms",
     )
     redis_binary: str = option(
-        "redis.binary", "", str, "server program of the embedded store; empty = look for one"
+        "", str, "server program of the embedded store; empty = look for one"
     )
     data_dir: Path | None = option(
-        "data_dir",
         "",
         values.file,
         "where the embedded store keeps its data; empty = ./data if it is there, else in ~/.local/state",
     )
     webhook_allow: tuple[IPv4Network | IPv6Network, ...] = option(
-        "webhook_allow",
-        "",
-        values.networks,
-        "private networks that webhooks may reach, as CIDR, CIDR",
+        "", values.networks, "private networks that webhooks may reach, as CIDR, CIDR"
     )
     strict: bool = option(
-        "strict",
         "yes",
         values.yes_no,
         "refuse unknown fields, delays of more than a year, and ids that another topic has; "
         "not named in a config file: no",
     )
-    language: str = option(
-        "language", "zh", values.choice("zh", "en"), "language of messages: zh or en"
-    )
+    language: str = option("zh", values.choice("zh", "en"), "language of messages: zh or en")
     admin_title: str = option(
-        "admin_title",
         "",
         values.title,
         "the name of this server on the page at /admin: NAME, or NAME, COLOUR, like Production, red",
     )
     metrics_topics: int = option(
-        "metrics_topics",
-        "200",
-        values.whole(0, 100_000),
-        "topics that /metrics names; all others count as other",
+        "200", values.whole(0, 100_000), "topics that /metrics names; all others count as other"
     )
-    history: bool = option("history", "yes", values.yes_no, "keep data for /history in the store")
-    traces: bool = option("traces", "no", values.yes_no, "export traces as OTEL_* variables say")
+    history: bool = option("yes", values.yes_no, "keep data for /history in the store")
+    traces: bool = option("no", values.yes_no, "export traces as OTEL_* variables say")
     log_level: str = option(
-        "log_level",
         "info",
         values.choice("debug", "info", "warning", "error"),
         "lowest level that is logged: debug, info, warning, error",
     )
-    log_format: str = option(
-        "log_format", "text", values.choice("text", "json"), "lines as text or json"
-    )
-    access_log: bool = option(
-        "access_log", "no", values.yes_no, "log a line for each request; a third more work"
-    )
+    log_format: str = option("text", values.choice("text", "json"), "lines as text or json")
+    access_log: bool = option("no", values.yes_no, "log a line for each request; a third more work")
     # the sections of the file; None = there is no file, so nothing is declared
     sections: Sections | None = None
 
@@ -326,10 +227,19 @@ class Config:
         """Whether clients need a token: a file without one is an error."""
         return bool(self.auth_tokens or self.auth_tokens_file)
 
+    def value(self, key: str) -> Any:
+        """The value of the setting with this key."""
+        return getattr(self, OPTIONS[key].field)
+
     def shown(self) -> dict[str, str]:
         """The settings by key, as text, for people; of a secret only whether it is set."""
-        shown = {key: _shown(row, getattr(self, FIELDS[key])) for key, row in OPTIONS.items()}
+        shown = {key: _shown(row, self.value(key)) for key, row in OPTIONS.items()}
         return shown | ({"redis.host": EMBEDDED} if self.embedded else {})
+
+    def set_in(self) -> dict[str, str]:
+        """Where each setting was set that does not have its default: "FILE:LINE", or a variable's name."""
+        usual = Config()
+        return {key: at for key, at in self.places.items() if self.value(key) != usual.value(key)}
 
     @property
     def own_address(self) -> Address:
@@ -349,12 +259,11 @@ class Config:
         return self.redis_host is None and not elsewhere
 
 
-_ROWS: Final = [row for row in fields(Config) if "option" in row.metadata]
-OPTIONS: Final[dict[str, Option]] = {
-    row.metadata["option"].key: row.metadata["option"] for row in _ROWS
-}
-FIELDS: Final = {row.metadata["option"].key: row.name for row in _ROWS}
-VARIABLES: Final = {option.variable: option for option in OPTIONS.values()}
+_ROWS: Final[list[Option]] = [
+    row.metadata["option"](row.name) for row in fields(Config) if "option" in row.metadata
+]
+OPTIONS: Final = {row.key: row for row in _ROWS}
+VARIABLES: Final = {row.variable: row for row in _ROWS}
 
 
 def _shown(option: Option, value: object) -> str:

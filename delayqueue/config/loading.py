@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 from delayqueue.config import failpoint, ini, values
 from delayqueue.config.config import (
-    FIELDS,
     FILE_REDIS_HOST,
     FILE_STRICT,
     OPTIONS,
@@ -62,9 +61,9 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
             settings = _from_top(top, mistakes)
             given["sections"] = read_sections(named, mistakes)
     settings |= _from_environment(environ, mistakes)
-    for key, setting in settings.items():
+    for setting in settings.values():
         with mistakes.noted():
-            given[FIELDS[key]] = setting.parsed()
+            given[setting.option.field] = setting.parsed()
     with mistakes.noted():
         _check_store(settings)
     places = {key: setting.place for key, setting in settings.items()}

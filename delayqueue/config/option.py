@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeVar
 
 PREFIX: Final = "DELAYQUEUE_"
+UNITS: Final = ("s", "ms", "bytes")
+STORE: Final = "redis_"
 
 T = TypeVar("T")
 
@@ -16,14 +19,25 @@ def variable(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A row of the table `Config` (config.py); `default` is text, `unit` is "" if there is none."""
+    """A row of the table `Config` (config.py); `field` is its name there, `default` is text."""
 
-    key: str
+    field: str
     default: str
-    unit: str
-    help: str
     parse: Callable[[str], object]
+    help: str
     secret: bool
+
+    @property
+    def unit(self) -> str:
+        """What its number counts, as the field's name says; "" if that has no unit."""
+        last = self.field.rpartition("_")[2]
+        return last if last in UNITS else ""
+
+    @property
+    def key(self) -> str:
+        """Its name in a config file: that of redis_read_timeout_ms is redis.read_timeout."""
+        name = self.field.removesuffix(f"_{self.unit}")
+        return f"redis.{name.removeprefix(STORE)}" if name.startswith(STORE) else name
 
     @property
     def variable(self) -> str:
@@ -32,15 +46,13 @@ class Option:
 
 
 def option(
-    key: str,
     default: str,
     parse: Callable[[str], T],
     help: str,  # noqa: A002  # argparse's word
     *,
-    unit: str = "",
     secret: bool = False,
 ) -> T:
-    row = Option(key, default, unit, help, parse, secret)
+    row = partial(Option, default=default, parse=parse, help=help, secret=secret)
     # keeps a secret out of repr(), and so out of logs
     made: T = field(default=parse(default), repr=not secret, metadata={"option": row})
     return made

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from delayqueue.config.config import FIELDS, OPTIONS, Config
+from delayqueue.config.config import OPTIONS, Config
 from delayqueue.config.startup import StartupError
 
 # on SIGHUP a server applies these without a restart; the sections of the file, too
@@ -36,12 +36,11 @@ def changed_to(config: Config, found: Config) -> tuple[Config, list[str]]:
     server would end: an editor that has just emptied the file, or written half of it, must not let everybody in.
     """
     _refuse_open_doors(config, found)
-    keys = [key for key in OPTIONS if getattr(config, FIELDS[key]) != getattr(found, FIELDS[key])]
     fixed = set(OPTIONS) - RELOADED
     if not config.tls_cert:
         fixed |= {"tls_cert", "tls_key"}
-    kept = {FIELDS[key]: getattr(config, FIELDS[key]) for key in keys if key in fixed}
-    return replace(found, **kept), [key for key in keys if key in fixed]
+    left = [key for key in OPTIONS if key in fixed and config.value(key) != found.value(key)]
+    return replace(found, **{OPTIONS[key].field: config.value(key) for key in left}), left
 
 
 def _refuse_open_doors(config: Config, found: Config) -> None:

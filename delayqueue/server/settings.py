@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from delayqueue.beanstalk.server import BeanstalkServer
-from delayqueue.config.config import FIELDS, Config
+from delayqueue.config.config import Config
 from delayqueue.config.sections import Declared, Sections
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.addresses import AddressGuard
@@ -215,7 +215,7 @@ class Settings:
             self._peers.snapshots,
             config.metrics_topics,
             config.shown(),
-            _set_in(config),
+            config.set_in(),
             self._guard,
             self._addresses.check_url,
             partial(try_webhook, self._webhooks),
@@ -226,13 +226,3 @@ class Settings:
 
 def _declared(config: Config) -> Sequence[Declared]:
     return (config.sections or Sections()).subscribers
-
-
-def _set_in(config: Config) -> dict[str, str]:
-    """Where each setting was set that does not have its default: "FILE:LINE", or a variable's name."""
-    usual = Config()
-    return {
-        key: place
-        for key, place in config.places.items()
-        if getattr(config, FIELDS[key]) != getattr(usual, FIELDS[key])
-    }

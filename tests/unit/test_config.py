@@ -159,9 +159,8 @@ def test_lines_are_read_as_the_original_reads_them(conf: Path, line: str, value:
     ],
 )
 def test_values_are_understood(conf: Path, key: str, text: str, value: object) -> None:
-    name = next(f.name for f in fields(Config) if f.metadata["option"].key == key)
-    assert getattr(parsed(conf, f"{key} = {text}"), name) == value
-    assert getattr(load(None, {OPTIONS[key].variable: text}), name) == value
+    assert parsed(conf, f"{key} = {text}").value(key) == value
+    assert load(None, {OPTIONS[key].variable: text}).value(key) == value
 
 
 def test_a_url_wins_over_the_embedded_store() -> None:
