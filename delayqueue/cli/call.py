@@ -1,10 +1,14 @@
 """One call to a running server over HTTP."""
 
+import os
+from argparse import Namespace
 from typing import Any, Final
 
 from delayqueue.cli.subcommand import REFUSED, UNREACHABLE, USAGE
 from delayqueue.client import Client, QueueError, TransportError, Unavailable
+from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from delayqueue.client.calls import Call
+from delayqueue.config.loading import load
 
 SILENCE_S: Final = 30.0  # for an answer, on top of the time that a call may wait for jobs
 
@@ -17,36 +21,34 @@ class CallError(Exception):
         self.status = status
 
 
-class RemoteServer:
-    """The server that is called, in a `with` block."""
+class RemoteServer(Client):
+    """The server that the arguments, the config file or the environment name."""
 
-    def __init__(self, url: str, token: str, silence_s: float = SILENCE_S) -> None:
-        """`token` is "" for none. Raises CallError if the URL is invalid, or the token cannot be sent."""
+    def __init__(self, asked: Namespace, silence_s: float = SILENCE_S) -> None:
+        """Raises StartupError if the config file is invalid, CallError if there can be no such server."""
+        url, token = asked.url, asked.token
+        if url is None:
+            of_file = load(asked.config, os.environ).own_url if asked.config else ""
+            url = of_file or os.environ.get(URL_VARIABLE) or DEFAULT_URL
+        token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
         if not (token.isascii() and token.isprintable()):
             raise CallError(USAGE, "--token: must be printable ASCII")
-        self._url = url
+        self._url: str = url
         try:
-            self._client = Client(url, token=token, timeout=silence_s)
+            super().__init__(url, token=token, timeout=silence_s)
         except ValueError as error:
             raise CallError(USAGE, f"--url {error}") from None
-
-    def __enter__(self) -> "RemoteServer":
-        return self
 
     def __str__(self) -> str:
         return self._url
 
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
-
     def call(self, path: str, fields: dict[str, Any], wait_s: float = 0) -> Any:
         """POST to an endpoint. Returns the answer's data; raises CallError if it has none for us."""
         try:
-            return self._client.send(Call(path, fields, read=lambda data: data, wait_s=wait_s))
+            return self.send(Call(path, fields, read=lambda data: data, wait_s=wait_s))
         except TransportError as error:
             message = f"{error}; start the server, or correct --url"
             raise CallError(UNREACHABLE, message) from None
-        except Unavailable as error:
-            raise CallError(UNREACHABLE, str(error)) from None
         except QueueError as error:
-            raise CallError(REFUSED, str(error)) from None
+            is_away = isinstance(error, Unavailable)
+            raise CallError(UNREACHABLE if is_away else REFUSED, str(error)) from None

@@ -5,8 +5,7 @@ import sys
 from argparse import Action, ArgumentParser, Namespace
 from typing import Any, Final
 
-from delayqueue.cli.call import CallError
-from delayqueue.cli.request import server_of
+from delayqueue.cli.call import CallError, RemoteServer
 from delayqueue.cli.subcommand import DONE, USAGE, complain
 from delayqueue.client.calls import STRANGE
 from delayqueue.config.startup import StartupError
@@ -44,7 +43,7 @@ def _offered(prefix: str, action: Action, parsed_args: Namespace, **_: Any) -> l
         return []
     asked = Namespace(**{"url": None, "token": None, "config": None} | vars(parsed_args))
     try:
-        with server_of(asked, PATIENCE_S) as server:
+        with RemoteServer(asked, PATIENCE_S) as server:
             topics = server.call("/topics", {"match": prefix, "limit": MOST_TOPICS})
             return [topic["topic"] for topic in topics]
     except (CallError, StartupError, *STRANGE):

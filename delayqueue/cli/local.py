@@ -13,9 +13,10 @@ from delayqueue.cli.subcommand import (
     Subcommand,
     argument,
     complain,
+    flag,
     late,
+    option,
 )
-from delayqueue.cli.words import length
 from delayqueue.config import values
 from delayqueue.config.config import MOST_BUCKETS
 from delayqueue.config.loading import load
@@ -56,29 +57,17 @@ IMPORTED: Final = (
         metavar="URL",
         help="the old Redis with its database: redis://[:PASSWORD@]HOST:PORT/1",
     ),
-    argument(
-        "--key-prefix",
-        metavar="TEXT",
-        help='prefix of job keys: "" (ouqiang) or dq_key_ (php-cpm) [detected]',
-    ),
-    argument(
-        "--bucket-name", metavar="NAME", help="name of the old buckets, with %%d [bucket_name]"
-    ),
-    argument(
-        "--queue-name",
-        metavar="NAME",
-        help="name of the old ready lists, with %%s [queue_name]",
-    ),
+    option("--key-prefix TEXT", 'prefix of job keys: "" (ouqiang) or dq_key_ (php-cpm) [detected]'),
+    option("--bucket-name NAME", "name of the old buckets, with %%d [bucket_name]"),
+    option("--queue-name NAME", "name of the old ready lists, with %%s [queue_name]"),
 )
 WORKER: Final = (
     argument("name", metavar="MODULE:NAME", help="like tasks:worker, importable from here"),
-    argument("--url", help="URL of the server [the Worker's, else DELAYQUEUE_URL]"),
-    argument("--concurrency", metavar="N", type=_number, help="jobs at a time [the Worker's]"),
-    argument(
-        "--grace", metavar="LENGTH", type=length, help="time for running jobs to finish [30s]"
-    ),
-    argument("--reload", action="store_true", help="restart when a .py file here changes"),
-    argument("--log-level", default="info", choices=("debug", "info", "warning", "error")),
+    option("--url", "URL of the server [the Worker's, else DELAYQUEUE_URL]"),
+    option("--concurrency N", "jobs at a time [the Worker's]", type=_number),
+    option("--grace LENGTH", "time for running jobs to finish [30s]"),
+    flag("--reload", "restart when a .py file here changes"),
+    argument("--log-level", default="info", choices=tuple(log.LEVELS)),
 )
 
 LOCAL: Final = (
@@ -105,19 +94,18 @@ LOCAL: Final = (
         "fsck",
         "check the store for damage, and repair it",
         "delayqueue.cli.fsck:fsck",
-        argument("--repair", action="store_true", help="repair what is found"),
-        argument("--json", action="store_true", help="print one line of JSON"),
+        flag("--repair", "repair what is found"),
+        flag("--json", "print one line of JSON"),
     ),
     local(
         "rebalance",
         "change the number of buckets while servers run",
         "delayqueue.cli.rebalance:rebalance",
-        argument(
-            "--buckets",
+        option(
+            "--buckets N",
+            "the new number; the present number searches for misplaced jobs",
             type=_buckets,
             required=True,
-            metavar="N",
-            help="the new number; the present number searches for misplaced jobs",
         ),
     ),
     Subcommand(

@@ -1,13 +1,12 @@
 """Shared by all verbs that ask a running server over HTTP."""
 
 import json
-import os
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from delayqueue.cli import asking, tables
-from delayqueue.cli.call import SILENCE_S, CallError, RemoteServer
+from delayqueue.cli.call import CallError, RemoteServer
 from delayqueue.cli.subcommand import (
     CONFIG_FILE,
     DONE,
@@ -16,15 +15,15 @@ from delayqueue.cli.subcommand import (
     USAGE,
     Argument,
     Subcommand,
-    argument,
     complain,
+    flag,
+    option,
     say,
 )
 from delayqueue.cli.watching import watch
 from delayqueue.cli.words import distance, length, moment
 from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from delayqueue.client.calls import STRANGE
-from delayqueue.config.loading import load
 from delayqueue.config.startup import StartupError
 
 LENGTHS: Final = "A LENGTH is a number of seconds, or a text like 500ms, 15s, 30m, 2h, 1d."
@@ -34,12 +33,12 @@ TIMES: Final = (
 )
 
 CONNECTION: Final = (
-    argument(
+    option(
         "--url",
-        help=f"URL of the server [bind_address of -c FILE, else {URL_VARIABLE}, else {DEFAULT_URL}]",
+        f"URL of the server [bind_address of -c FILE, else {URL_VARIABLE}, else {DEFAULT_URL}]",
     ),
-    argument("--token", help=f"lets you in; others may see arguments: better [{TOKEN_VARIABLE}]"),
-    argument("--json", action="store_true", help="print the answer's data as one line of JSON"),
+    option("--token", f"lets you in; others may see arguments: better [{TOKEN_VARIABLE}]"),
+    flag("--json", "print the answer's data as one line of JSON"),
     CONFIG_FILE,
 )
 NOT_OURS: Final = "this is not the answer of a delay-queue server; correct --url"
@@ -56,16 +55,17 @@ class _Answer(NamedTuple):
 def remote(
     name: str,
     text: str,
-    ask: asking.Ask,
     *arguments: Argument,
+    ask: asking.Ask | None = None,
     show: Callable[[Any], str] = tables.facts,
     nothing: str = "",
 ) -> Subcommand:
     """A row: `ask` gets the arguments as the fields of a request, `show` makes the answer readable.
 
-    If the answer is empty, `nothing` is printed and the status is 1. An argument whose dest is `watch` says how often
-    to ask again.
+    Without `ask`, they go to the endpoint that has the verb's name. If the answer is empty, `nothing` is printed and
+    the status is 1. An argument whose dest is `watch` says how often to ask again.
     """
+    ask = ask or asking.at(f"/{name}")
 
     def run(asked: Namespace) -> int:
         given = vars(asked).items()
@@ -86,7 +86,7 @@ def remote(
                 raise CallError(UNREACHABLE, f"{server}: {NOT_OURS} ({error!r})") from error
 
         try:
-            with server_of(asked) as server:
+            with RemoteServer(asked) as server:
                 if again_s := vars(asked).get("watch"):
                     return watch(lambda: answer(server).text, again_s)
                 said = answer(server)
@@ -101,19 +101,6 @@ def remote(
     types = [one.options.get("type") for one in arguments]
     notes = [LENGTHS] * (not {length, distance}.isdisjoint(types)) + [TIMES] * (moment in types)
     return Subcommand(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
-
-
-def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> RemoteServer:
-    """The server that the arguments, the config file or the environment name.
-
-    Raises StartupError if the file is invalid, CallError if there can be no such server.
-    """
-    url, token = asked.url, asked.token
-    if url is None:
-        of_file = load(asked.config, os.environ).own_url if asked.config else ""
-        url = of_file or os.environ.get(URL_VARIABLE) or DEFAULT_URL
-    token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
-    return RemoteServer(url, token, silence_s)
 
 
 def _readable(data: Any, show: Callable[[Any], str]) -> str:

@@ -7,12 +7,17 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final, NamedTuple
 
+from delayqueue.cli.words import length, moment, whole
 from delayqueue.log import one_line
 
 DONE: Final = 0
 REFUSED: Final = 1  # the queue refused, or had nothing
 USAGE: Final = 2  # the command line or a setting is wrong; argparse's own status
 UNREACHABLE: Final = 3
+
+
+# what a value is, by the word that stands for it in --help
+KINDS: Final = {"N": whole, "LENGTH": length, "TIME": moment}
 
 
 class Argument(NamedTuple):
@@ -29,6 +34,23 @@ class Argument(NamedTuple):
 def argument(*flags: str, **options: Any) -> Argument:
     """One argument, as argparse's add_argument takes it."""
     return Argument(flags, options)
+
+
+def option(spec: str, text: str, **more: Any) -> Argument:
+    """An option as --help shows it, such as `--count N`; its value is of the kind that the word stands for, or text."""
+    name, _, word = spec.partition(" ")
+    kind = {"metavar": word, "type": KINDS.get(word)} if word else {}
+    return argument(name, help=text, **(kind | more))
+
+
+def choice(spec: str, names: Iterable[str], text: str) -> Argument:
+    """An option whose value is one of these names."""
+    return option(spec, text, choices=list(map(str, names)))
+
+
+def flag(name: str, text: str) -> Argument:
+    """An option without a value: True, or None if it is not given."""
+    return argument(name, action="store_const", const=True, help=text)
 
 
 # allowed after the verb as well as before it
