@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from delayqueue.client import tracing
-from delayqueue.client.address import (
-    DEFAULT_RETRIES,
-    DEFAULT_TIMEOUT_S,
-    ServerAddress,
-    limit_s,
-)
+from delayqueue.client.address import limit_s
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
 from delayqueue.client.http import BadResponse, Response
-from delayqueue.client.jobs import seconds
 from delayqueue.client.push_batcher import PushBatcher
 from delayqueue.client.verbs import Verbs
 from delayqueue.keepalive import keep_alive
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from delayqueue.client.jobs import Seconds
+    from collections import deque
 
 T = TypeVar("T")
 
@@ -36,20 +28,11 @@ class AsyncClient(Verbs):
     Use it in an `async with` block, or await close().
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        token: str | None = None,
-        timeout: Seconds = DEFAULT_TIMEOUT_S,
-        retries: int = DEFAULT_RETRIES,
-    ) -> None:
-        self._address = ServerAddress.of(url, token)
-        self._timeout_s = seconds(timeout)
-        self._retries = retries
-        self._tls = self._address.tls()
-        self._idle: deque[_Connection] = deque()
-        self._pushes = PushBatcher(self._send)
+    _idle: deque[_Connection]
+
+    @cached_property
+    def _pushes(self) -> PushBatcher:
+        return PushBatcher(self._send)
 
     @property
     def url(self) -> str:
@@ -59,12 +42,7 @@ class AsyncClient(Verbs):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -102,8 +80,7 @@ class AsyncClient(Verbs):
         try:
             return await self._exchange(call)
         except (OSError, BadResponse) as error:
-            said = str(error) or type(error).__name__
-            return TransportError(f"{self._address}: {said}")
+            return self._failure(error)
 
     async def _exchange(self, call: Call[Any]) -> Answer:
         connection = self._idle_connection() or await self._connect()

@@ -6,26 +6,17 @@ import os
 import select
 import socket
 import time
-from collections import deque
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from delayqueue.client import tracing
-from delayqueue.client.address import (
-    DEFAULT_RETRIES,
-    DEFAULT_TIMEOUT_S,
-    ServerAddress,
-    limit_s,
-)
+from delayqueue.client.address import limit_s
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
 from delayqueue.client.http import BadResponse, Response
-from delayqueue.client.jobs import seconds
 from delayqueue.client.verbs import Verbs
 from delayqueue.keepalive import keep_alive
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from delayqueue.client.jobs import Seconds
+    from collections import deque
 
 T = TypeVar("T")
 
@@ -41,30 +32,13 @@ class Client(Verbs):
     call is. Use it in a `with` block, or call close().
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        token: str | None = None,
-        timeout: Seconds = DEFAULT_TIMEOUT_S,
-        retries: int = DEFAULT_RETRIES,
-    ) -> None:
-        self._address = ServerAddress.of(url, token)
-        self._timeout_s = seconds(timeout)
-        self._retries = retries
-        self._tls = self._address.tls()
-        self._idle: deque[socket.socket] = deque()
-        self._process = os.getpid()  # whose connections these are
+    _idle: deque[socket.socket]
+    _process: int = 0  # whose connections these are
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -97,7 +71,7 @@ class Client(Verbs):
         try:
             return self._exchange(self._idle_connection() or self._connect(), call)
         except (OSError, BadResponse) as error:
-            return TransportError(f"{self._address}: {str(error) or type(error).__name__}")
+            return self._failure(error)
 
     def _exchange(self, connection: socket.socket, call: Call[T]) -> Answer:
         response = Response()

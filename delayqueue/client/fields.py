@@ -1,4 +1,4 @@
-"""Helpers for the fields of requests and answers."""
+"""Makes objects of what the server answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from enum import Enum
 from functools import cache, partial
 from types import NoneType, UnionType
 from typing import (
-    TYPE_CHECKING,
     Any,
     TypeAlias,
     TypeGuard,
@@ -19,28 +18,8 @@ from typing import (
     get_type_hints,
 )
 
-from delayqueue.client.jobs import seconds, unix
-
-if TYPE_CHECKING:
-    from delayqueue.client.jobs import Moment, Seconds
-
 T = TypeVar("T")
 Reader: TypeAlias = Callable[[Any], Any]
-
-
-def given(**fields: Any) -> dict[str, Any]:
-    """The fields that are not None; the server has the defaults of the others."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def in_seconds(length: Seconds | None) -> float | None:
-    """A duration in seconds; None stays None."""
-    return None if length is None else seconds(length)
-
-
-def in_unix(moment: Moment | None) -> float | None:
-    """A time as unix seconds; None stays None."""
-    return None if moment is None else unix(moment)
 
 
 def nothing(_: Any) -> None:
@@ -89,6 +68,11 @@ def read(kind: type[T], data: Any) -> T:
             except TypeError as error:
                 raise TypeError(f"{name}: {error}") from None
     return kind(**found)
+
+
+def read_or_none(kind: type[T], data: Any) -> T | None:
+    """Build one of the classes in answers/; None stays None."""
+    return None if data is None else read(kind, data)
 
 
 @cache

@@ -8,17 +8,7 @@ from typing import Any
 
 from delayqueue.client.answers import JobDetails, Outcome, ReservedJob
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import (
-    count_of,
-    each,
-    given,
-    in_seconds,
-    in_unix,
-    listed,
-    member,
-    nothing,
-    read,
-)
+from delayqueue.client.fields import count_of, each, listed, member, nothing, read_or_none
 from delayqueue.client.jobs import (
     DEFAULT_TTR_S,
     AnyState,
@@ -27,11 +17,11 @@ from delayqueue.client.jobs import (
     OnConflict,
     Retry,
     Seconds,
-    distance,
+    given,
     new_id,
-    retry_request,
+    push_request,
 )
-from delayqueue.client.payload import Payload, body_of
+from delayqueue.client.payload import Payload
 from delayqueue.domain.job import IfExists
 
 
@@ -63,25 +53,9 @@ class JobVerbs:
         Retried if the connection breaks; that is safe, because the id stays the same. With `if_exists="fail"`, raises
         JobExists if the id already exists, and is not retried.
         """
-        job = Job(
-            topic=topic,
-            body=body,
-            id=new_id() if id is None else id,
-            delay=delay,
-            due=due,
-            ttr=ttr,
-            tags=tags,
-            retry=retry,
-            if_exists=if_exists,
-            retain=retain,
-            expire=expire,
-            priority=priority,
-            traceparent=traceparent,
-        )
-        repeatable = _may_push_again(job)
-        return Call(
-            "/push", job.request(), lambda _: job.id, repeatable=repeatable, joins=repeatable
-        )
+        request = push_request(locals() | {"id": new_id() if id is None else id})
+        again = _may_push_again(request)
+        return Call("/push", request, lambda _: request["id"], repeatable=again, joins=again)
 
     @verb
     def push_many(self, jobs: Iterable[Job]) -> Call[list[Outcome]]:
@@ -89,14 +63,9 @@ class JobVerbs:
 
         Retried if the connection breaks, unless one of them has `if_exists="fail"`.
         """
-        pushed = list(jobs)
-        requests = [job.request() for job in pushed]
-        return Call(
-            "/push",
-            requests,
-            partial(_outcome_of_each, requests),
-            repeatable=all(_may_push_again(job) for job in pushed),
-        )
+        requests = [job.request() for job in jobs]
+        outcomes = partial(_outcome_of_each, requests)
+        return Call("/push", requests, outcomes, repeatable=all(map(_may_push_again, requests)))
 
     @verb
     def pop(self, *topics: str, wait: Seconds | None = None) -> Call[ReservedJob | None]:
@@ -105,7 +74,7 @@ class JobVerbs:
         Waits at most `wait`; without it, as long as the server's setting says (180 s by default). Returns None if no
         job came.
         """
-        return _pop(topics, wait, {}, _reserved)
+        return _pop(topics, wait, {}, partial(read_or_none, ReservedJob))
 
     @verb
     def pop_many(
@@ -145,12 +114,7 @@ class JobVerbs:
     def get(self, job_id: str, *, options: bool | None = None) -> Call[JobDetails | None]:
         """Return all about a job, with `options` also its retry, retain and expires; None if it does not exist."""
         request = given(id=job_id, options=options)
-        return Call(
-            "/get",
-            request,
-            lambda job: None if job is None else read(JobDetails, job),
-            repeatable=True,
-        )
+        return Call("/get", request, partial(read_or_none, JobDetails), repeatable=True)
 
     @verb
     def get_many(self, ids: Iterable[str]) -> Call[list[JobDetails | None]]:
@@ -175,18 +139,13 @@ class JobVerbs:
         A job without a schedule follows `retry`, which buries it after its last delay even if `delay` is given, or else
         becomes due after `fallback`. Returns the new due time; None if the job was buried.
         """
-        request = _held(job) | given(
-            delay=in_seconds(delay),
-            fallback=in_seconds(fallback),
-            retry=None if retry is None else retry_request(retry),
-            message=message,
-        )
+        request = _held(job) | given(delay=delay, fallback=fallback, retry=retry, message=message)
         return Call("/release", request, lambda data: member(data, "due", float | None))
 
     @verb
     def touch(self, job: ReservedJob | str, *, ttr: Seconds | None = None) -> Call[float]:
         """Extend a reservation: its TTR, or `ttr`, starts over. Returns the new deadline."""
-        request = _held(job) | given(ttr=in_seconds(ttr))
+        request = _held(job) | given(ttr=ttr)
         return Call(
             "/touch", request, lambda data: member(data, "deadline", float), repeatable=True
         )
@@ -199,8 +158,7 @@ class JobVerbs:
     @verb
     def kick(self, job_id: str, *, body: Payload | None = None) -> Call[None]:
         """Make a buried or delayed job ready now; a `body` replaces its own, and is converted as by push()."""
-        new = None if body is None else body_of(body)
-        return Call("/kick", {"id": job_id} | given(body=new), nothing)
+        return Call("/kick", given(id=job_id, body=body), nothing)
 
     @verb
     def kick_many(self, ids: Iterable[str]) -> Call[list[Outcome]]:
@@ -213,8 +171,7 @@ class JobVerbs:
 
         Returns how many.
         """
-        request = {"topic": topic, "count": count} | given(state=state and str(state))
-        return Call("/kick", request, count_of)
+        return Call("/kick", given(**locals()), count_of)
 
     @verb
     def kick_tag(
@@ -224,8 +181,7 @@ class JobVerbs:
 
         Returns how many.
         """
-        request = given(tag=tag, topic=topic, state=state and str(state))
-        return Call("/kick", request, count_of)
+        return Call("/kick", given(**locals()), count_of)
 
     @verb
     def reschedule(
@@ -241,12 +197,10 @@ class JobVerbs:
 
         `by` moves its own due time, to an earlier one if it is negative; `priority` alone leaves it as it is.
         """
-        plan = _plan(delay, due, by, priority)
+        request = given(id=job_id, delay=delay, due=due, by=by, priority=priority)
+        again = _may_reschedule_again(request)
         return Call(
-            "/reschedule",
-            {"id": job_id} | plan,
-            lambda data: member(data, "due", float),
-            repeatable=_is_repeatable(plan),
+            "/reschedule", request, lambda data: member(data, "due", float), repeatable=again
         )
 
     @verb
@@ -263,13 +217,8 @@ class JobVerbs:
 
         `by` moves each job's own due time, to an earlier one if it is negative. Returns an outcome per job.
         """
-        plan = _plan(delay, due, by, priority)
-        return Call(
-            "/reschedule",
-            {"ids": list(ids)} | plan,
-            _results,
-            repeatable=_is_repeatable(plan),
-        )
+        request = given(ids=list(ids), delay=delay, due=due, by=by, priority=priority)
+        return Call("/reschedule", request, _results, repeatable=_may_reschedule_again(request))
 
     @verb
     def reschedule_tag(
@@ -286,13 +235,12 @@ class JobVerbs:
 
         `by` moves each job's own due time, to an earlier one if it is negative. Returns how many were changed.
         """
-        plan = _plan(delay, due, by, priority)
-        return Call("/reschedule", given(tag=tag, topic=topic) | plan, count_of)
+        return Call("/reschedule", given(**locals()), count_of)
 
 
-def _may_push_again(job: Job) -> bool:
+def _may_push_again(request: dict[str, Any]) -> bool:
     """Whether a repetition does no harm: one with "fail" would take the job of the first try for another's."""
-    return job.if_exists != IfExists.FAIL
+    return request.get("if_exists") != IfExists.FAIL
 
 
 def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[JobDetails | None]]:
@@ -302,7 +250,7 @@ def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[
         before = len(known)
         for job_id, job in zip(wanted, listed(jobs), strict=True):
             if not job or "code" not in job:  # a job with a code was left out of the answer
-                known[job_id] = None if job is None else read(JobDetails, job)
+                known[job_id] = read_or_none(JobDetails, job)
         if len(known) == before:
             raise ValueError("no job had room in the answer")
         return [known.get(job_id) for job_id in ids]
@@ -313,21 +261,9 @@ def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[
     return Call("/get", {"ids": wanted}, read_each, repeatable=True, rest=rest)
 
 
-def _plan(
-    delay: Seconds | None, due: Moment | None, by: Seconds | None, priority: int | None
-) -> dict[str, Any]:
-    """What /reschedule is to change."""
-    return given(
-        delay=in_seconds(delay),
-        due=in_unix(due),
-        by=None if by is None else distance(by),
-        priority=priority,
-    )
-
-
-def _is_repeatable(plan: dict[str, Any]) -> bool:
+def _may_reschedule_again(request: dict[str, Any]) -> bool:
     """Whether doing it twice is doing it once."""
-    return not plan.keys() & {"delay", "by"}
+    return not request.keys() & {"delay", "by"}
 
 
 def _held(job: ReservedJob | str) -> dict[str, Any]:
@@ -337,9 +273,8 @@ def _held(job: ReservedJob | str) -> dict[str, Any]:
 def _pop(
     topics: tuple[str, ...], wait: Seconds | None, fields: dict[str, Any], result: Any
 ) -> Call[Any]:
-    wait_s = in_seconds(wait)
-    request = {"topic": ",".join(topics)} | fields | given(timeout=wait_s)
-    return Call("/pop", request, result, wait_s=wait_s)
+    request = given(topic=",".join(topics), timeout=wait, **fields)
+    return Call("/pop", request, result, wait_s=request.get("timeout"))
 
 
 def _end(path: str, job: ReservedJob | str, message: str | None) -> Call[None]:
@@ -367,7 +302,3 @@ def _outcome_of_each(jobs: Sized, data: Any) -> list[Outcome]:
 
 def _results(data: Any) -> list[Outcome]:
     return each(Outcome, data["results"])
-
-
-def _reserved(data: Any) -> ReservedJob | None:
-    return None if data is None else read(ReservedJob, data)

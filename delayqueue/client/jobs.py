@@ -1,12 +1,15 @@
-"""A job to push. Times are unix seconds, durations are seconds, both with fractions."""
+"""A job to push, and the fields of all requests.
+
+Times are unix seconds, durations are seconds, both with fractions.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from delayqueue.client.payload import Payload, body_of
 from delayqueue.domain.job import IfExists, State
@@ -63,6 +66,29 @@ def retry_request(retry: Retry) -> dict[str, Any]:
     }
 
 
+# how a field is sent, if not as it is given
+SENT: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("delay", "fallback", "timeout", "ttr", "retain", "expire"), seconds),
+    **dict.fromkeys(("every", "step", "seconds"), seconds),
+    **dict.fromkeys(("due", "start", "end", "after", "before"), unix),
+    "by": distance,
+    "retry": retry_request,
+    "body": body_of,
+}
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields of a request, without those that are None: the server has the defaults of these.
+
+    They may be the locals() of a verb that has an argument for each.
+    """
+    return {
+        name: SENT[name](value) if name in SENT else value
+        for name, value in fields.items()
+        if value is not None and name != "self"
+    }
+
+
 def new_id() -> str:
     """A unique id."""
     return os.urandom(16).hex()  # a UUID takes four times as long
@@ -88,19 +114,13 @@ class Job:
 
     def request(self) -> dict[str, Any]:
         """The job in the form that /push takes."""
-        request: dict[str, Any] = {"topic": self.topic, "id": self.id, "body": body_of(self.body)}
-        request["ttr"] = seconds(self.ttr)
-        if self.due is None:
-            request["delay"] = seconds(self.delay)
-        else:
-            request["due"] = unix(self.due)
-        options = {
-            "tags": list(self.tags) or None,
-            "retry": None if self.retry is None else retry_request(self.retry),
-            "if_exists": self.if_exists and str(self.if_exists),
-            "retain": None if self.retain is None else seconds(self.retain),
-            "expire": None if self.expire is None else seconds(self.expire),
-            "priority": self.priority,
-            "traceparent": self.traceparent,
-        }
-        return request | {name: value for name, value in options.items() if value is not None}
+        return push_request({name: getattr(self, name) for name in FIELDS})
+
+
+FIELDS: Final = [each.name for each in fields(Job)]
+
+
+def push_request(job: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a job in the form that /push takes."""
+    delay = job["delay"] if job["due"] is None else None
+    return given(**job | {"tags": list(job["tags"]) or None, "delay": delay})

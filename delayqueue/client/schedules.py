@@ -7,9 +7,9 @@ from typing import Literal
 
 from delayqueue.client.answers import Occurrence, Schedule
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import each, given, in_seconds, member, nothing
-from delayqueue.client.jobs import OnConflict, Seconds
-from delayqueue.client.payload import Payload, body_of
+from delayqueue.client.fields import each, member, nothing
+from delayqueue.client.jobs import OnConflict, Seconds, given
+from delayqueue.client.payload import Payload
 
 
 class ScheduleVerbs:
@@ -35,18 +35,7 @@ class ScheduleVerbs:
         Returns the next occurrence, None = never. Raises JobExists if the name is taken, unless `if_exists` is
         "replace" or "keep".
         """
-        request = given(
-            name=name,
-            topic=topic,
-            body=body_of(body),
-            cron=cron,
-            every=in_seconds(every),
-            tz=tz,
-            ttr=in_seconds(ttr),
-            catch_up=catch_up,
-            paused=paused,
-            if_exists=if_exists,
-        )
+        request = given(**locals())
         return Call(
             "/schedule", request, lambda data: member(data, "next", float | None), repeatable=True
         )
@@ -54,31 +43,22 @@ class ScheduleVerbs:
     @verb
     def unschedule(self, name: str) -> Call[None]:
         """Remove a schedule. Raises NoSuchJob if no schedule has the name."""
-        return Call("/unschedule", {"name": name}, nothing, repeatable=True, gone_is_done=True)
+        return Call("/unschedule", given(**locals()), nothing, repeatable=True, gone_is_done=True)
 
     @verb
     def schedules(self, topic: str | None = None) -> Call[list[Schedule]]:
         """List the schedules of a topic, or of all topics, by name."""
-        return Call("/schedules", given(topic=topic), partial(each, Schedule), repeatable=True)
+        return Call("/schedules", given(**locals()), partial(each, Schedule), repeatable=True)
 
     @verb
     def preview_schedule(
-        self,
-        *,
-        cron: str | None = None,
-        every: Seconds | None = None,
-        tz: str | None = None,
+        self, *, cron: str | None = None, every: Seconds | None = None, tz: str | None = None
     ) -> Call[list[Occurrence]]:
         """Return the next ten times of a schedule, which need not exist."""
-        request = given(cron=cron, every=in_seconds(every), tz=tz)
-        return Call(
-            "/preview-schedule",
-            request,
-            partial(each, Occurrence),
-            repeatable=True,
-        )
+        request = given(**locals())
+        return Call("/preview-schedule", request, partial(each, Occurrence), repeatable=True)
 
     @verb
     def run_schedule(self, name: str) -> Call[str]:
         """Push a schedule's job now. Returns its id. Raises NoSuchJob if no schedule has the name."""
-        return Call("/run-schedule", {"name": name}, lambda data: member(data, "id", str))
+        return Call("/run-schedule", given(**locals()), lambda data: member(data, "id", str))

@@ -7,7 +7,8 @@ from typing import Literal
 
 from delayqueue.client.answers import Access, History, Stats
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import given, read
+from delayqueue.client.fields import read
+from delayqueue.client.jobs import given
 
 Span = Literal["3h", "2d", "30d"]  # in steps of a minute, 10 minutes, an hour
 
@@ -18,12 +19,7 @@ class ServerVerbs:
     @verb
     def history(self, topic: str | None = None, *, span: Span | None = None) -> Call[History]:
         """Return the history of a topic, or of all topics together, over the last 3 hours or `span`."""
-        return Call(
-            "/history",
-            given(topic=topic, span=span),
-            partial(read, History),
-            repeatable=True,
-        )
+        return Call("/history", given(**locals()), partial(read, History), repeatable=True)
 
     @verb
     def stats(self) -> Call[Stats]:

@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from delayqueue.client.answers import Subscriber, Trial
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import each, given, in_seconds, nothing, read
-from delayqueue.client.jobs import OnConflict, Retry, Seconds, retry_request
+from delayqueue.client.fields import each, nothing, read
+from delayqueue.client.jobs import OnConflict, Retry, Seconds, given
 
 LONGEST_TRIAL_S: Final = 30  # the longest that the server waits for the webhook's answer
 
@@ -37,48 +37,29 @@ class SubscriberVerbs:
 
         Raises JobExists if the name is taken, unless `if_exists` is "replace" or "keep".
         """
-        request = given(
-            name=name,
-            topic=topic,
-            url=url,
-            order=order,
-            timeout=in_seconds(timeout),
-            retry=None if retry is None else retry_request(retry),
-            concurrency=concurrency,
-            secret=secret,
-            expect=expect,
-            on_failure=on_failure,
-            payload=payload,
-            if_exists=if_exists,
-        )
-        return Call("/subscribe", request, nothing, repeatable=True)
+        return Call("/subscribe", given(**locals()), nothing, repeatable=True)
 
     @verb
     def unsubscribe(self, name: str) -> Call[None]:
         """Remove a subscriber. Raises NoSuchJob if no subscriber has the name."""
-        return Call("/unsubscribe", {"name": name}, nothing, repeatable=True, gone_is_done=True)
+        return Call("/unsubscribe", given(**locals()), nothing, repeatable=True, gone_is_done=True)
 
     @verb
     def subscribers(
         self, topic: str | None = None, *, calls: bool | None = None
     ) -> Call[list[Subscriber]]:
         """List the subscribers of a topic, or of all topics, in calling order; with `calls` also their recent calls."""
-        return Call(
-            "/subscribers",
-            given(topic=topic, calls=calls),
-            partial(each, Subscriber),
-            repeatable=True,
-        )
+        return Call("/subscribers", given(**locals()), partial(each, Subscriber), repeatable=True)
 
     @verb
     def pause_subscriber(self, name: str) -> Call[None]:
         """Pause a subscriber's calls. Raises NoSuchJob if no subscriber has the name."""
-        return Call("/pause-subscriber", {"name": name}, nothing, repeatable=True)
+        return Call("/pause-subscriber", given(**locals()), nothing, repeatable=True)
 
     @verb
     def resume_subscriber(self, name: str) -> Call[None]:
         """Resume a subscriber's calls. Raises NoSuchJob if no subscriber has the name."""
-        return Call("/resume-subscriber", {"name": name}, nothing, repeatable=True)
+        return Call("/resume-subscriber", given(**locals()), nothing, repeatable=True)
 
     @verb
     def try_subscriber(self, name: str, body: str = "") -> Call[Trial]:
@@ -86,5 +67,5 @@ class SubscriberVerbs:
 
         Raises NoSuchJob if no subscriber has the name, WrongState if it is a Python handler.
         """
-        request = {"name": name, "body": body}
+        request = given(**locals())
         return Call("/try-subscriber", request, partial(read, Trial), wait_s=LONGEST_TRIAL_S)

@@ -16,16 +16,8 @@ from delayqueue.client.answers import (
     TopicCounts,
 )
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import (
-    count_of,
-    each,
-    given,
-    in_seconds,
-    in_unix,
-    nothing,
-    read,
-)
-from delayqueue.client.jobs import AnyState, Moment, Seconds, seconds, unix
+from delayqueue.client.fields import count_of, each, nothing, read
+from delayqueue.client.jobs import AnyState, Moment, Seconds, given
 
 DEFAULT_STEP_S: Final = 3600
 TopicFilter = Literal["buried", "late", "paused", "limited"]
@@ -38,7 +30,7 @@ class TopicVerbs:
     @verb
     def cancel(self, tag: str, *, topic: str | None = None) -> Call[int]:
         """End all jobs of a tag, in one topic or in all. Returns how many."""
-        return Call("/cancel", given(tag=tag, topic=topic), count_of)
+        return Call("/cancel", given(**locals()), count_of)
 
     @verb
     def list_jobs(  # noqa: PLR0913  # one argument per field of a listing
@@ -58,23 +50,7 @@ class TopicVerbs:
 
         Limits the due time: `start` and `end` are inclusive, `after` and `before` exclusive.
         """
-        request = given(
-            topic=topic,
-            tag=tag,
-            state=state and str(state),
-            start=in_unix(start),
-            end=in_unix(end),
-            after=in_unix(after),
-            before=in_unix(before),
-            limit=limit,
-            cursor=cursor,
-        )
-        return Call(
-            "/list",
-            request,
-            partial(read, Page),
-            repeatable=True,
-        )
+        return Call("/list", given(**locals()), partial(read, Page), repeatable=True)
 
     @verb
     def take(  # one argument per field of a range
@@ -91,15 +67,7 @@ class TopicVerbs:
 
         Each job goes to one caller only.
         """
-        request = given(
-            topic=topic,
-            start=in_unix(start),
-            end=in_unix(end),
-            after=in_unix(after),
-            before=in_unix(before),
-            count=count,
-        )
-        return Call("/take", request, partial(each, TakenJob))
+        return Call("/take", given(**locals()), partial(each, TakenJob))
 
     @verb
     def forecast(
@@ -111,8 +79,7 @@ class TopicVerbs:
         step: Seconds = DEFAULT_STEP_S,
     ) -> Call[Forecast]:
         """Return how many delayed jobs fall due in each step from `start` to `end`."""
-        request = given(topic=topic, start=unix(start), end=unix(end), step=seconds(step))
-        return Call("/forecast", request, partial(read, Forecast), repeatable=True)
+        return Call("/forecast", given(**locals()), partial(read, Forecast), repeatable=True)
 
     @verb
     def buried(
@@ -124,13 +91,7 @@ class TopicVerbs:
         cursor: str | None = None,
     ) -> Call[DeadLetters]:
         """Return dead letters, grouped by the reason of their last failure, with up to `ids` ids a group."""
-        request = given(topic=topic, reason=reason, ids=ids, cursor=cursor)
-        return Call(
-            "/buried",
-            request,
-            partial(read, DeadLetters),
-            repeatable=True,
-        )
+        return Call("/buried", given(**locals()), partial(read, DeadLetters), repeatable=True)
 
     @verb
     def find(
@@ -143,25 +104,17 @@ class TopicVerbs:
         cursor: str | None = None,
     ) -> Call[Findings]:
         """Search jobs for a part of their id or their body, at most 10,000 of them in a call."""
-        request = given(id=id, text=text, topic=topic, limit=limit, cursor=cursor)
-        return Call(
-            "/find",
-            request,
-            partial(read, Findings),
-            repeatable=True,
-        )
+        return Call("/find", given(**locals()), partial(read, Findings), repeatable=True)
 
     @verb
     def pause(self, topic: str, *, length: Seconds | None = None) -> Call[None]:
         """Pause a topic's deliveries for `length`, or until they are resumed."""
-        return Call(
-            "/pause", given(topic=topic, seconds=in_seconds(length)), nothing, repeatable=True
-        )
+        return Call("/pause", given(topic=topic, seconds=length), nothing, repeatable=True)
 
     @verb
     def resume(self, topic: str) -> Call[None]:
         """Resume a topic's deliveries."""
-        return Call("/resume", {"topic": topic}, nothing, repeatable=True)
+        return Call("/resume", given(**locals()), nothing, repeatable=True)
 
     @verb
     def limit(
@@ -178,14 +131,9 @@ class TopicVerbs:
         Buried jobs end after `buried_retain` seconds. None lifts a limit; an omitted one stays. Returns the limits in
         force.
         """
-        changes = {
-            "rate": rate,
-            "burst": burst,
-            "concurrency": concurrency,
-            "buried_retain": buried_retain,
-        }
-        request = {"topic": topic} | {
-            name: each for name, each in changes.items() if each is not ...
+        # not by given(): None lifts a limit
+        request = {
+            name: value for name, value in locals().items() if name != "self" and value is not ...
         }
         return Call("/limit", request, partial(read, Limits), repeatable=True)
 
@@ -195,7 +143,7 @@ class TopicVerbs:
 
         Returns how many.
         """
-        return Call("/purge", given(topic=topic, state=state), count_of)
+        return Call("/purge", given(**locals()), count_of)
 
     @verb
     def topics(  # one argument per field of a listing
@@ -213,18 +161,5 @@ class TopicVerbs:
         `sort` by name, or by a count with the largest first; `reverse` turns the order round. At most `limit` are
         returned.
         """
-        request = given(
-            topics=list(names) or None,
-            match=match,
-            only=only,
-            sort=sort,
-            reverse=reverse,
-            offset=offset,
-            limit=limit,
-        )
-        return Call(
-            "/topics",
-            request,
-            partial(each, TopicCounts),
-            repeatable=True,
-        )
+        request = given(**locals() | {"names": None, "topics": names or None})
+        return Call("/topics", request, partial(each, TopicCounts), repeatable=True)
