@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WAITING: Final = (State.DELAYED, State.READY, State.BURIED)
+WAITING: Final = {State.DELAYED, State.READY, State.BURIED}
 MOST_RUNS: Final = 10_000  # in one advance()
 
 
@@ -191,16 +191,13 @@ class Queue(Client):
         held = self._jobs.get(job_id)
         if held is None:
             return None
-        told = {name: held.request[name] for name in ("topic", "id", "body", "ttr")}
-        unknown: dict[str, Any] = {
+        return {
+            **{name: held.request[name] for name in ("topic", "id", "body", "ttr")},
             "created": 0.0,
             "started": None,
             "ended": None,
             "attempts": [],
             "results": [],
-        }
-        return {
-            **(told | unknown),
             "state": self._state(held),
             "priority": held.request.get("priority", USUAL_PRIORITY),
             "tags": held.request.get("tags", []),
@@ -210,43 +207,25 @@ class Queue(Client):
         }
 
     def _kick(self, request: dict[str, Any]) -> Any:
-        if "tag" not in request and "topic" not in request:
-            return self._by_id(request, lambda job_id: self._kick_one(job_id, request))
-        state = State(request.get("state", State.BURIED))
-        ids = [
-            job_id for job_id in self._chosen(request) if self._state(self._jobs[job_id]) is state
-        ]
-        if "tag" not in request:
-            ids.sort(key=lambda job_id: self._jobs[job_id].due_s)
-            ids = ids[: request.get("count", 1)]
-        for job_id in ids:
-            self._kick_one(job_id, request)
-        return {"count": len(ids)}
+        def kick(held: _Held) -> dict[str, Any]:
+            held.state, held.due_s, held.failures = State.DELAYED, self.now_s, 0
+            if "body" in request:
+                held.request = held.request | {"body": request["body"]}
+            return {}
 
-    def _kick_one(self, job_id: str, request: dict[str, Any]) -> dict[str, Any]:
-        held = self._known(job_id)
-        if self._state(held) not in {State.BURIED, State.DELAYED}:
-            raise WrongState
-        held.state, held.due_s, held.failures = State.DELAYED, self.now_s, 0
-        if "body" in request:
-            held.request = {**held.request, "body": request["body"]}
-        return {}
+        if request.keys() & {"tag", "topic"}:
+            return self._change(request, {State(request.get("state", State.BURIED))}, kick)
+        return self._change(request, {State.BURIED, State.DELAYED}, kick)
 
     def _reschedule(self, request: dict[str, Any]) -> Any:
-        def reschedule(job_id: str) -> dict[str, Any]:
-            held = self._known(job_id)
-            if self._state(held) not in WAITING:
-                raise WrongState
+        def reschedule(held: _Held) -> dict[str, Any]:
             if "priority" in request:
                 held.request = held.request | {"priority": request["priority"]}
             if request.keys() & {"delay", "due", "by"}:
                 held.state, held.due_s = State.DELAYED, self._new_due_s(held, request)
             return {"due": held.due_s}
 
-        if "tag" not in request:
-            return self._by_id(request, reschedule)
-        ids = [job_id for job_id in self._chosen(request) if self._jobs[job_id].state in WAITING]
-        return {"count": len([reschedule(job_id) for job_id in ids])}
+        return self._change(request, WAITING, reschedule)
 
     def _new_due_s(self, held: _Held, request: dict[str, Any]) -> float:
         if "by" in request:
@@ -254,53 +233,59 @@ class Queue(Client):
         return float(request.get("due", self.now_s + request.get("delay", 0)))
 
     def _delete(self, request: dict[str, Any]) -> Any:
-        def delete(job_id: str) -> dict[str, Any]:
-            self._known(job_id)
-            del self._jobs[job_id]
-            return {}
-
-        answer = self._by_id(request, delete)
+        answer = self._change(request, {*State}, self._remove)
         return answer["results"] if "ids" in request else None
 
-    def _cancel(self, request: dict[str, Any]) -> dict[str, int]:
-        ids = [
-            job_id
-            for job_id in self._chosen(request)
-            if self._jobs[job_id].state is not State.FINISHED
-        ]
-        for job_id in ids:
-            del self._jobs[job_id]
-        return {"count": len(ids)}
+    def _cancel(self, request: dict[str, Any]) -> Any:
+        return self._change(request, {*State} - {State.FINISHED}, self._remove)
 
-    def _by_id(self, request: dict[str, Any], verb: Callable[[str], dict[str, Any]]) -> Any:
-        """Do something with one job, or with each of many: then an error is the code in its row."""
+    def _remove(self, held: _Held) -> dict[str, Any]:
+        del self._jobs[held.request["id"]]
+        return {}
+
+    def _change(
+        self, request: dict[str, Any], states: set[State], change: Callable[[_Held], dict[str, Any]]
+    ) -> Any:
+        """Change one job, each of many, or those of a tag or topic, if they are in one of the states.
+
+        Of many, an error is the code in the job's row.
+        """
+        if "id" in request:
+            return change(self._known(request["id"], states))
         if "ids" not in request:
-            return verb(request["id"])
+            chosen = self._chosen(request, states)
+            for held in chosen:
+                change(held)
+            return {"count": len(chosen)}
         rows: list[dict[str, Any]] = []
         for job_id in request["ids"]:
             try:
-                rows.append({"id": job_id, "code": Code.OK} | verb(job_id))
+                rows.append({"id": job_id, "code": Code.OK} | change(self._known(job_id, states)))
             except QueueError as error:
                 rows.append({"id": job_id, "code": error.code})
         return {"count": sum(row["code"] == Code.OK for row in rows), "results": rows}
 
-    def _chosen(self, request: dict[str, Any]) -> list[str]:
-        """The ids of the jobs of a tag, of a topic, or of both."""
-        return [
-            job_id
-            for job_id, held in self._jobs.items()
-            if ("tag" not in request or request["tag"] in held.request.get("tags", ()))
+    def _chosen(self, request: dict[str, Any], states: set[State]) -> list[_Held]:
+        """The jobs of a tag, of a topic, or of both, that are in these states; at most `count`, the first due."""
+        found = [
+            held
+            for held in self._jobs.values()
+            if self._state(held) in states
+            and ("tag" not in request or request["tag"] in held.request.get("tags", ()))
             and request.get("topic") in {None, held.request["topic"]}
         ]
+        return sorted(found, key=lambda held: held.due_s)[: request.get("count")]
 
     def _state(self, held: _Held) -> State:
         is_due = held.state is State.DELAYED and held.due_s <= self.now_s
         return State.READY if is_due else held.state
 
-    def _known(self, job_id: str) -> _Held:
+    def _known(self, job_id: str, states: set[State]) -> _Held:
         held = self._jobs.get(job_id)
         if held is None:
             raise NoSuchJob
+        if self._state(held) not in states:
+            raise WrongState
         return held
 
 
