@@ -15,6 +15,7 @@ from typing import cast
 
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
+from delayqueue.tasks import left_when
 
 log = logging.getLogger(__name__)
 
@@ -123,21 +124,19 @@ async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(process.sentinel, ended.set)
-    stopped = asyncio.create_task(stop.wait())
     try:
-        finished = asyncio.create_task(ended.wait())
-        await asyncio.wait({stopped, finished}, return_when=asyncio.FIRST_COMPLETED)
+        async with left_when(stop):
+            await ended.wait()
         if not ended.is_set():
             process.terminate()
             try:
                 async with asyncio.timeout(STOP_S):
-                    await finished
+                    await ended.wait()
             except TimeoutError:
                 log.warning("%s did not end in %g s, killing it", process.name, STOP_S)
                 process.kill()
                 await ended.wait()
     finally:
-        stopped.cancel()
         loop.remove_reader(process.sentinel)
 
 

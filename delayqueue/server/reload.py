@@ -6,10 +6,10 @@ Whatever cannot be used changes nothing. settings.py puts them into force, reloa
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.config.config import Config
@@ -54,16 +54,37 @@ async def in_time(doing: str, work: Callable[[], T]) -> T:
         raise StartupError(f"{doing} takes longer than {READ_S:g} s") from None
 
 
-async def read_again(config: Config) -> tuple[Config, list[str]]:
+class Changeable(Protocol):
+    """What works by a config and can change to another one."""
+
+    config: Config
+
+    async def change(self, config: Config) -> list[str]:
+        """Use it. Returns why that cannot be, or raises StartupError; [] if it is done."""
+        ...
+
+
+async def reload_on(requested: asyncio.Event, settings: Changeable) -> None:
+    """Read the config again whenever `requested` is set, until cancelled. If it cannot be used, nothing changes."""
+    while True:
+        await requested.wait()
+        requested.clear()
+        with collected() as refusals:
+            doing, work = "reading the settings", partial(read_again, settings.config)
+            config, left = await in_time(doing, work)
+            refusals.extend(await settings.change(config))
+        for line in refusals:
+            log.error("not reloaded, the previous settings stay: %s", line)
+        if not refusals:
+            announce(config, left)
+
+
+def read_again(config: Config) -> tuple[Config, list[str]]:
     """The new config after reading the file of `config` again, and the keys of changes that take a restart.
 
     Raises StartupError if something is wrong with it, or with a file of tokens or TLS that it names, or if it would
     open a door.
     """
-    return await in_time("reading the settings", partial(_read_again, config))
-
-
-def _read_again(config: Config) -> tuple[Config, list[str]]:
     found, left = changed_to(config, load(config.file, os.environ))
     Files.of(found)
     return found, left
@@ -88,9 +109,3 @@ def announce(config: Config, left: Sequence[str] = ()) -> None:
     log.info("reloaded: %s", config.file or "the environment")
     if left:
         log.warning("not changed: %s; this takes a restart", ", ".join(left))
-
-
-def refuse(reasons: Iterable[str]) -> None:
-    """Log why the settings stay as they were."""
-    for line in reasons:
-        log.error("not reloaded, the previous settings stay: %s", line)

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final, NamedTuple
 
 from delayqueue.config.config import Config
-from delayqueue.server.reload import READ_S, announce, collected, read_again, refuse
+from delayqueue.server.reload import READ_S
 from delayqueue.threads import Threads
 
 VOTE_S: Final = READ_S + 15.0  # for a worker's vote; it gives up sooner by itself
@@ -61,8 +61,10 @@ class Coordinator:
     async def change(self, config: Config) -> list[str]:
         """Let all workers use this config, if each that serves can. Returns why not; [] if they do.
 
-        Those that are about to start get it as soon as they serve.
+        Those that are about to start get it as soon as they serve. Before the first one serves, it waits: during the
+        start nobody can say whether a config can be used.
         """
+        await self.one_has_served.wait()
         voting = [line for line in self._lines.values() if line.serves]
         votes = await asyncio.gather(*(line.vote(config) for line in voting))
         refusals = list(dict.fromkeys(reason for vote in votes for reason in vote))
@@ -73,21 +75,6 @@ class Coordinator:
         for line in self._lines.values():
             line.catch_up()
         return refusals
-
-    async def reload_on(self, requested: asyncio.Event) -> None:
-        """Reload the config whenever `requested` is set, until cancelled, for all workers or for none."""
-        # during the start nobody can say whether a config can be used
-        await self.one_has_served.wait()
-        while True:
-            await requested.wait()
-            requested.clear()
-            with collected() as refusals:
-                config, left = await read_again(self.config)
-                refusals.extend(await self.change(config))
-            if refusals:
-                refuse(refusals)
-            else:
-                announce(config, left)
 
 
 class _Line:

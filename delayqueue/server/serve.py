@@ -8,13 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterator,
-    MutableSequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableSequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
@@ -43,6 +37,7 @@ from delayqueue.server.file_watch import watch
 from delayqueue.server.loops import running
 from delayqueue.server.peers import Peers
 from delayqueue.server.processes import claim, let_supervisor_reload, shared_pulses, supervise
+from delayqueue.server.reload import reload_on
 from delayqueue.server.reload_workers import Coordinator, Participant
 from delayqueue.server.settings import Settings
 from delayqueue.server.store import FIRST_S, StoreOpening, build_store, open_shards, prepare_store
@@ -97,7 +92,7 @@ async def serve(config: Config) -> None:
                 with _meeting_place() as peers:
                     prepare = partial(_prepared, coordinator, socket_path, Path(peers), pulses)
                     async with running(
-                        {"settings": partial(coordinator.reload_on, signals.reload)}, signals.stop
+                        {"settings": partial(reload_on, signals.reload, coordinator)}, signals.stop
                     ):
                         await supervise(config.workers, prepare, signals.stop)
 
@@ -158,7 +153,7 @@ async def _serve_here(
             "reload": partial(watch, settings.watched, settings.changing),
             "settings": partial(settings.reload_with, participant)
             if participant
-            else partial(settings.reload_on, signals.reload),
+            else partial(reload_on, signals.reload, settings),
             "sections": settings.keep_declared,
             "delivery": consumers.run,
         }

@@ -20,7 +20,7 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Unavailable
 from delayqueue.server.file_watch import Use, Watched
 from delayqueue.server.peers import Peers
-from delayqueue.server.reload import Files, announce, collected, in_time, read_again, refuse
+from delayqueue.server.reload import Files, announce, collected, in_time
 from delayqueue.server.reload_workers import Participant
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator, all_grants
@@ -59,7 +59,7 @@ class Settings:
         files = Files.of(config)
         self.tls = files.tls
         self.changing = asyncio.Lock()  # held while settings change
-        self._config = config
+        self.config = config
         self._queue = queue
         self._jobs = queue.within(EVERYWHERE)
         self._peers = peers
@@ -82,7 +82,7 @@ class Settings:
         Raises StartupError if the store has other entries of such a name, or a limit is too small; then nothing is
         declared.
         """
-        sections = self._config.sections
+        sections = self.config.sections
         if sections is None:
             return
         try:
@@ -110,20 +110,11 @@ class Settings:
             if self._undeclared.is_set():
                 await asyncio.sleep(RETRY_S)
 
-    async def reload_on(self, requested: asyncio.Event) -> None:
-        """Reload the config whenever `requested` is set, until cancelled. If it cannot be used, nothing changes."""
-        while True:
-            await requested.wait()
-            requested.clear()
-            async with self.changing:
-                with collected() as refusals:
-                    config, left = await read_again(self._config)
-                    prepared = await self._prepare(config)
-                if refusals:
-                    refuse(refusals)
-                else:
-                    self._use(prepared)
-                    announce(config, left)
+    async def change(self, config: Config) -> list[str]:
+        """Use this config. Raises StartupError if something that it names cannot be used; then nothing changes."""
+        async with self.changing:
+            self._use(await self._prepare(config))
+        return []
 
     async def reload_with(self, participant: Participant) -> None:
         """Vote on configs, and use those that all workers can use, until cancelled."""
@@ -146,23 +137,23 @@ class Settings:
     def terms(self) -> str:
         """How, and to whom, HTTP is served, as the log says it behind the address."""
         tls = " with TLS" if self.tls else ""
-        if is_protected(self._config, self._guard):
+        if is_protected(self.config, self._guard):
             return f"{tls}, clients on this machine only (protected_mode = yes)"
         return tls
 
     def watched(self) -> list[Watched]:
         """The files that are reloaded when they change."""
-        tokens = self._config.auth_tokens_file
+        tokens = self.config.auth_tokens_file
         return [
             *([Watched((tokens,), self._read_tokens)] if tokens else ()),
             *([Watched(self.tls.files, self._read_tls)] if self.tls else ()),
         ]
 
     def _read_tokens(self) -> Use:
-        return partial(self._guard.use, all_grants(self._config), self._config.token_rate)
+        return partial(self._guard.use, all_grants(self.config), self.config.token_rate)
 
     def _read_tls(self) -> Use:
-        tls = Tls.of(self._config)
+        tls = Tls.of(self.config)
         return partial(self._use_tls, tls)
 
     async def _prepare(self, config: Config) -> Prepared:
@@ -183,7 +174,7 @@ class Settings:
 
     def _use(self, prepared: Prepared) -> None:
         """Put prepared settings into force: nothing here can fail."""
-        config = self._config = prepared.config
+        config = self.config = prepared.config
         self._use_tls(prepared.files.tls)
         self._guard.use(prepared.files.grants, config.token_rate)
         self.beanstalk.use(prepared.files.access)

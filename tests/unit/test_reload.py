@@ -12,7 +12,7 @@ import pytest
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
-from delayqueue.server import reload, reload_workers
+from delayqueue.server import reload
 from delayqueue.server.file_watch import Watched, watch
 from delayqueue.server.reload import collected
 from delayqueue.server.reload_workers import Coordinator, Participant
@@ -75,13 +75,10 @@ def test_a_reload_that_fails_unexpectedly_has_its_reason() -> None:
 async def test_a_reload_during_the_start_waits_for_a_worker_that_can_refuse_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def read_again(_: Config) -> tuple[Config, list[str]]:
-        return Config(), []
-
-    monkeypatch.setattr(reload_workers, "read_again", read_again)
+    monkeypatch.setattr(reload, "read_again", lambda _: (Config(), []))
     coordinator, requested = Coordinator(first := Config()), asyncio.Event()
     requested.set()
-    following = asyncio.create_task(coordinator.reload_on(requested))
+    following = asyncio.create_task(reload.reload_on(requested, coordinator))
     with coordinator.line(1) as theirs:
         for _ in range(10):
             await asyncio.sleep(0)
