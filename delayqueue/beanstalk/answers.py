@@ -11,18 +11,10 @@ from delayqueue.net.later import Later
 
 log = logging.getLogger(__name__)
 
-BURIED: Final = b"BURIED\r\n"
-DEADLINE_SOON: Final = b"DEADLINE_SOON\r\n"
+# those that several commands give
 DELETED: Final = b"DELETED\r\n"
-DRAINING: Final = b"DRAINING\r\n"
-INTERNAL_ERROR: Final = b"INTERNAL_ERROR\r\n"
-KICKED: Final = b"KICKED\r\n"
 NOT_FOUND: Final = b"NOT_FOUND\r\n"
-NOT_IGNORED: Final = b"NOT_IGNORED\r\n"
-PAUSED: Final = b"PAUSED\r\n"
-RELEASED: Final = b"RELEASED\r\n"
 TIMED_OUT: Final = b"TIMED_OUT\r\n"
-TOUCHED: Final = b"TOUCHED\r\n"
 
 
 class Closing(Exception):
@@ -36,7 +28,7 @@ def answer_to(error: Exception) -> bytes:
     if isinstance(error, QueueError):
         return NOT_FOUND
     log.error("command failed", exc_info=error)
-    return INTERNAL_ERROR
+    return b"INTERNAL_ERROR\r\n"
 
 
 @dataclass(slots=True, eq=False)

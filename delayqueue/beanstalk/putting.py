@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from delayqueue.beanstalk.answers import DRAINING, NOT_FOUND, Answer, Pending, answer_to
+from delayqueue.beanstalk.answers import NOT_FOUND, Answer, Pending, answer_to
 from delayqueue.beanstalk.commands import OUT_OF_MEMORY
 from delayqueue.beanstalk.ids import BLOCK
 from delayqueue.beanstalk.server import BeanstalkServer
@@ -21,7 +21,7 @@ MOST_TRIES: Final = 20
 def refusal_to_put(server: BeanstalkServer, topic: str) -> bytes:
     """Why no job can be put into the tube now, b"" = one can."""
     if server.is_draining:
-        return DRAINING
+        return b"DRAINING\r\n"
     return b"" if server.allows(topic) else NOT_FOUND
 
 

@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from delayqueue.beanstalk.answers import DEADLINE_SOON, TIMED_OUT, Answer, Closing, Pending
+from delayqueue.beanstalk.answers import TIMED_OUT, Answer, Closing, Pending
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import MARGIN_S, Session
 from delayqueue.domain.body import raw_body
@@ -27,7 +27,7 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
         if jobs := take():
             return _reserved(server, session, jobs[0])
         if server.loop.time() >= until_s:
-            return DEADLINE_SOON
+            return b"DEADLINE_SOON\r\n"
         if server.is_draining and timeout_s == FOREVER_S:
             raise Closing
         return TIMED_OUT

@@ -5,27 +5,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from delayqueue.beanstalk.answers import (
-    BURIED,
-    DELETED,
-    KICKED,
-    NOT_FOUND,
-    NOT_IGNORED,
-    PAUSED,
-    RELEASED,
-    TOUCHED,
-    Answer,
-    Closing,
-    Pending,
-    answer_to,
-)
+from delayqueue.beanstalk.answers import DELETED, NOT_FOUND, Answer, Closing, Pending, answer_to
 from delayqueue.beanstalk.commands import OUT_OF_MEMORY
 from delayqueue.beanstalk.reserving import reserve, reserve_job
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import Held, Session
-from delayqueue.beanstalk.stats import BURIED as BURIED_BY
-from delayqueue.beanstalk.stats import RELEASED as RELEASED_BY
-from delayqueue.beanstalk.stats import job_stats, server_stats, tube_stats, yaml_list
+from delayqueue.beanstalk.stats import (
+    BURIED,
+    RELEASED,
+    job_stats,
+    server_stats,
+    tube_stats,
+    yaml_list,
+)
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, State
 from delayqueue.engine.jobs import raise_for
@@ -53,7 +45,7 @@ def watch(server: BeanstalkServer, session: Session, name: str) -> bytes:
 
 def ignore(_: BeanstalkServer, session: Session, name: str) -> bytes:
     count = session.ignore(name)
-    return b"WATCHING %d\r\n" % count if count else NOT_IGNORED
+    return b"WATCHING %d\r\n" % count if count else b"NOT_IGNORED\r\n"
 
 
 def list_tube_used(_: BeanstalkServer, session: Session) -> bytes:
@@ -143,8 +135,8 @@ def release(
     if held is None:
         return NOT_FOUND
     job, delay_ms = held.job, min(delay_s, MAX_DELAY_S) * 1000
-    call = server.jobs.release(job.id, job.receipt, delay_ms, RELEASED_BY, priority=priority)
-    return _given_up(server, session, number, held, call, RELEASED)
+    call = server.jobs.release(job.id, job.receipt, delay_ms, RELEASED, priority=priority)
+    return _given_up(server, session, number, held, call, b"RELEASED\r\n")
 
 
 def bury(server: BeanstalkServer, session: Session, number: int, priority: int) -> Answer:
@@ -152,8 +144,8 @@ def bury(server: BeanstalkServer, session: Session, number: int, priority: int) 
     if held is None:
         return NOT_FOUND
     job = held.job
-    call = server.jobs.bury(job.id, job.receipt, BURIED_BY, priority=priority)
-    return _given_up(server, session, number, held, call, BURIED)
+    call = server.jobs.bury(job.id, job.receipt, BURIED, priority=priority)
+    return _given_up(server, session, number, held, call, b"BURIED\r\n")
 
 
 def _given_up(
@@ -192,7 +184,7 @@ def touch(server: BeanstalkServer, session: Session, number: int) -> Answer:
 
     def read(_: object) -> bytes:
         session.touched(held, now_s + held.job.ttr_ms / 1000)
-        return TOUCHED
+        return b"TOUCHED\r\n"
 
     call = server.jobs.touch(held.job.id, held.job.receipt, None)
     return Pending(call, read, failed=partial(_lost, session, number, held))
@@ -210,26 +202,14 @@ async def kick(server: BeanstalkServer, session: Session, most: int) -> bytes:
 async def kick_job(server: BeanstalkServer, session: Session, number: int) -> bytes:
     [code] = await server.jobs.kick([server.id_of(session, number)])
     raise_for(code)
-    return KICKED
+    return b"KICKED\r\n"
 
 
 async def peek(server: BeanstalkServer, session: Session, number: int) -> bytes:
     return _found(number, await _view(server, session, number))
 
 
-async def peek_ready(server: BeanstalkServer, session: Session) -> bytes:
-    return await _peek_first(server, session, State.READY)
-
-
-async def peek_delayed(server: BeanstalkServer, session: Session) -> bytes:
-    return await _peek_first(server, session, State.DELAYED)
-
-
-async def peek_buried(server: BeanstalkServer, session: Session) -> bytes:
-    return await _peek_first(server, session, State.BURIED)
-
-
-async def _peek_first(server: BeanstalkServer, session: Session, state: State) -> bytes:
+async def peek_first(server: BeanstalkServer, session: Session, state: State) -> bytes:
     view = await server.jobs.listings.first(session.used.name, state)
     if view is None:
         return NOT_FOUND
@@ -268,7 +248,7 @@ async def pause_tube(server: BeanstalkServer, _: Session, name: str, hold_s: int
     tube = server.tubes.count(name)
     tube.pauses += 1
     tube.pause_s = hold_s
-    return PAUSED
+    return b"PAUSED\r\n"
 
 
 async def end(_: BeanstalkServer, __: Session) -> bytes:
@@ -308,9 +288,9 @@ VERBS: Final[dict[str, Callable[..., Answer]]] = {
     "kick": kick,
     "kick-job": kick_job,
     "peek": peek,
-    "peek-ready": peek_ready,
-    "peek-delayed": peek_delayed,
-    "peek-buried": peek_buried,
+    "peek-ready": partial(peek_first, state=State.READY),
+    "peek-delayed": partial(peek_first, state=State.DELAYED),
+    "peek-buried": partial(peek_first, state=State.BURIED),
     "stats-job": stats_job,
     "stats-tube": stats_tube,
     "stats": stats,
