@@ -13,7 +13,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Unavailable
 from delayqueue.server.store import join_shards, open_store
-from delayqueue.store.bucket.layout import AnotherChange
+from delayqueue.store.bucket.following import AnotherChange
 from delayqueue.tasks import TaskGroup
 
 REPORT_S: Final = 2.0

@@ -11,7 +11,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.layout import AnotherChange
+from delayqueue.store.bucket.following import AnotherChange
 from delayqueue.store.bucket.limits import FIRST, Limits
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.recovery import LayoutChanged

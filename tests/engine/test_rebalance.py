@@ -14,7 +14,7 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Code, Invalid, Unavailable
 from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.layout import AnotherChange
+from delayqueue.store.bucket.following import AnotherChange
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.types import Listing

@@ -1,8 +1,6 @@
 """The layout of the data, stored beside it: a server that would not find the jobs refuses to start.
 
-The number of buckets can be changed while servers work (migration.py). The layout says so at once; then a fence in each
-bucket is raised to the layout's generation, and scripts from servers that know an older one are refused. A server uses
-the new layout only when all fences are up, so no two servers ever use different ones.
+It changes with the number of buckets (following.py).
 """
 
 import asyncio
@@ -14,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError, WatchError
+from redis.exceptions import RedisError
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
@@ -29,14 +27,8 @@ log = logging.getLogger(__name__)
 VERSION: Final = 1
 STARTING, ON = "starting", "on"  # the values of `moving` before and after the fences are up
 LOOK_S: Final = 1.0  # between two checks whether the layout is still there
-# After a first write that takes no memory, a server allows the second one even if its memory is full. 0 only reads.
-RAISE: Final = """
-redis.call('ZREM', KEYS[1], '')
-if tonumber(ARGV[1]) > 0 then redis.call('ZADD', KEYS[1], 'GT', ARGV[1], 'generation') end
-return tonumber(redis.call('ZSCORE', KEYS[1], 'generation') or 0)
-"""
-# Writes the fields that are missing (ARGV: field, value, ...). Its first write changes nothing, as above: a store whose
-# memory is full must not prevent a start, as consumers make room.
+# Writes the fields that are missing (ARGV: field, value, ...). A store whose memory is full must not prevent a start,
+# as consumers make room: after a first write that takes no memory, it allows the others.
 ADD: Final = """
 redis.call('HDEL', KEYS[1], '')
 for at = 1, #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[at], ARGV[at + 1]) end
@@ -46,10 +38,6 @@ CLAIM: Final = """
 if redis.call('HEXISTS', KEYS[1], 'bucket_size') == 0 then redis.call('HSET', KEYS[1], unpack(ARGV)) end
 return redis.call('HGETALL', KEYS[1])
 """
-
-
-class AnotherChange(Exception):
-    """Somebody else has changed the layout, or is about to."""
 
 
 async def claim_layout(shards: Shards, config: Config) -> Layout:
@@ -107,12 +95,12 @@ async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str
         fields["generation"] = str(layout.generation)
         fields["former_bucket_sizes"] = ",".join(map(str, layout.former_sizes))
     flat: Any = await redis.eval(CLAIM, 1, _key(config), *_pairs(fields))
-    return _decoded(dict(zip(flat[::2], flat[1::2], strict=True)))
+    return decoded(dict(zip(flat[::2], flat[1::2], strict=True)))
 
 
 def _checked(stored: dict[str, str], config: Config) -> Layout:
     """The stored layout; raises StartupError if it does not match the settings."""
-    layout = _parse(stored, config.bucket_size)
+    layout = parse(stored, config.bucket_size)
     if config.bucket_size in layout.former_sizes:
         stored.pop("bucket_size", None)
     for field, value in _wanted(config).items():
@@ -142,48 +130,6 @@ def layout_warnings(layout: Layout, config: Config) -> list[str]:
     return warnings
 
 
-async def settle_layout(shards: Shards, buckets: Buckets) -> Layout:
-    """The layout in force, once it is safe to use: all fences are up.
-
-    Raises RedisError if that is not possible.
-    """
-    while not (layout := await _read_layout(shards, buckets)).fenced:
-        buckets.know(layout.count)
-        raised = [
-            await _tried(_fence(shards, keys.fence, layout.generation))
-            for keys in buckets.keys[: layout.count]
-        ]
-        for failure in filter(None, raised):  # raise all fences that can be raised
-            raise failure
-        await _change(shards, buckets, layout, {"moving": ON})
-    return layout
-
-
-async def begin_move(shards: Shards, buckets: Buckets, size: int) -> None:
-    """Change to `size` buckets. Nothing has changed if one of them cannot be reached.
-
-    Raises AnotherChange if the layout is no longer the one of `buckets`.
-    """
-    layout = buckets.layout
-    buckets.know(size)
-    fences = [
-        await _fence(shards, keys.fence, 0) for keys in buckets.keys[: max(size, layout.count)]
-    ]
-    fields = {
-        "bucket_size": str(size),
-        "former_bucket_sizes": ",".join(map(str, (*layout.former_sizes, layout.size))),
-        "generation": str(max(layout.generation, *fences) + 1),
-        "moving": STARTING,
-    }
-    if not await _change(shards, buckets, layout, fields):
-        raise AnotherChange
-
-
-async def end_move(shards: Shards, buckets: Buckets, layout: Layout) -> None:
-    """All jobs are in their buckets by that layout. Does nothing if it is no longer in force."""
-    await _change(shards, buckets, layout, {"moving": ""})
-
-
 async def data_id(shards: Shards, config: Config) -> str:
     """A name for this data that no other data has, made the first time that it is asked for."""
     key = _key(config)
@@ -191,54 +137,6 @@ async def data_id(shards: Shards, config: Config) -> str:
         await shards.call(key, partial(_add, key, {"id": secrets.token_hex(8)}))
         name: Any = await shards.call(key, lambda redis: redis.hget(key, "id"))
     return str(name.decode())
-
-
-async def _change(
-    shards: Shards, buckets: Buckets, expected: Layout, fields: Mapping[str, str]
-) -> bool:
-    """Write these fields if the layout is the expected one; returns whether it was."""
-    key = buckets.keys[0].layout
-    return await shards.call(key, partial(_compare_and_set, key, expected, fields))
-
-
-async def _read_layout(shards: Shards, buckets: Buckets) -> Layout:
-    key = buckets.keys[0].layout
-    return _parse(await shards.call(key, partial(_read, key)), buckets.layout.size)
-
-
-async def _compare_and_set(
-    key: str, expected: Layout, fields: Mapping[str, str], redis: Redis
-) -> bool:
-    async with redis.pipeline() as transaction:
-        await transaction.watch(key)
-        if _parse(_decoded(await transaction.hgetall(key)), expected.size) != expected:
-            return False
-        transaction.multi()  # type: ignore[no-untyped-call]
-        for field, value in fields.items():
-            transaction.hset(key, field, value)
-        try:
-            await transaction.execute()
-        except WatchError:
-            return False
-    return True
-
-
-async def _fence(shards: Shards, key: str, generation: int) -> int:
-    """Raise a fence; returns its new value. A late call cannot lower it."""
-
-    async def send(redis: Redis) -> int:
-        return int(await redis.eval(RAISE, 1, key, generation))
-
-    return await shards.call(key, send)
-
-
-async def _tried(work: Awaitable[object]) -> Exception | None:
-    """The exception that it raised, or None."""
-    try:
-        await work
-    except RedisError as error:
-        return error
-    return None
 
 
 async def _add(key: str, fields: Mapping[str, str], redis: Redis) -> None:
@@ -250,14 +148,16 @@ def _pairs(fields: Mapping[str, str]) -> list[str]:
 
 
 async def _read(key: str, redis: Redis) -> dict[str, str]:
-    return _decoded(await redis.hgetall(key))
+    return decoded(await redis.hgetall(key))
 
 
-def _decoded(raw: dict[Any, Any]) -> dict[str, str]:
+def decoded(raw: dict[Any, Any]) -> dict[str, str]:
+    """The fields of a layout as HGETALL returns them."""
     return {name.decode(): value.decode() for name, value in raw.items()}
 
 
-def _parse(stored: Mapping[str, str], default_size: int) -> Layout:
+def parse(stored: Mapping[str, str], default_size: int) -> Layout:
+    """The layout with these fields; `default_size`: the number of buckets if nothing is stored."""
     moving = stored.get("moving", "")
     return Layout(
         int(stored.get("bucket_size", default_size)),
