@@ -4,19 +4,24 @@ A made-up cursor gives access to nothing that the listing does not show anyway: 
 """
 
 import json
-import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Final
+from typing import Annotated, Final, TypeVar
 from zlib import crc32
+
+from pydantic import StringConstraints, TypeAdapter
 
 from delayqueue.errors import Invalid, Text
 
 BAD = Text("cursor 无效，请用上一页返回的", "cursor: not one that this listing returned")
 MOST_NUMBER: Final = 10**9
-MARK: Final = re.compile(r"(?:[0-9]{1,15} [\x00-\xff]+)?")  # as _marks.lua writes it
 MOST_CHARS: Final = (
     1024 * 1024
 )  # a topic with thousands of jobs in many buckets has two marks for each
+# bytes as latin-1, as an id; and a mark as _marks.lua writes it
+Raw = Annotated[str, StringConstraints(pattern=r"^[\x00-\xff]+$")]
+Mark = Annotated[str, StringConstraints(pattern=r"^(?:[0-9]{1,15} [\x00-\xff]+)?$")]
+
+Place = TypeVar("Place")
 
 
 def write_cursor(listing: tuple[object, ...], number: int, place: str) -> str:
@@ -36,6 +41,14 @@ def read_cursor(cursor: str, listing: tuple[object, ...]) -> tuple[int, str]:
     if check != _check(listing) or not is_sound:
         raise Invalid(BAD)
     return number, place
+
+
+def read_place(kind: TypeAdapter[Place], place: str) -> Place:
+    """The JSON in a cursor's place. Raises Invalid if it cannot have been written."""
+    try:
+        return kind.validate_json(place, strict=True)
+    except ValueError:
+        raise Invalid(BAD) from None
 
 
 def _check(listing: tuple[object, ...]) -> int:

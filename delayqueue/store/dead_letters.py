@@ -5,15 +5,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from delayqueue.errors import Invalid
+from pydantic import TypeAdapter
+
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import parse_run, text
-from delayqueue.store.cursor import BAD, MARK, read_cursor, write_cursor
+from delayqueue.store.cursor import Mark, read_cursor, read_place, write_cursor
 
 MOST: Final = 10_000  # per page
 PIECE: Final = 500  # entries that a call reads: about 2 ms of the store's time
 TOPICS_PER_CALL: Final = 100
 BEHIND: Final = "\0"  # sorts after a topic and before the next one
+SPOT: Final = TypeAdapter(
+    tuple[str, Mark]
+)  # a topic, and the mark of the last entry that was read of it
 
 
 class DeadLetter(NamedTuple):
@@ -45,25 +49,24 @@ class DeadLetters:
         not come from a listing of the same `what`.
         """
         bucket, spot = read_cursor(cursor, what)
-        topic, mark = _read_spot(spot)
+        topic, mark = read_place(SPOT, spot or '["", ""]')
         letters: list[DeadLetter] = []
         looked = 0
         while bucket < self._store.buckets.count:
             names = topics[bisect_left(topics, topic) :][:TOPICS_PER_CALL]
             if not names:
-                bucket, topic, mark = bucket + 1, "", b""
+                bucket, topic, mark = bucket + 1, "", ""
                 continue
             if names[0] != topic:
-                mark = b""
-            reply = await self._store.run("buried", bucket, [mark, PIECE, *names])
+                mark = ""
+            reply = await self._store.run("buried", bucket, [mark.encode("latin-1"), PIECE, *names])
             done, (after, found) = reply.looked, reply.results
             more = _letters(names, found)
             wanted = [letter for letter in more if is_wanted(letter)]
             # a full page looks on, to see whether there are more
             if (wanted and looked >= MOST) or looked >= 2 * MOST:
-                spot = json.dumps([topic, mark.decode("latin-1")])
-                return letters, write_cursor(what, bucket, spot)
-            mark = after
+                return letters, write_cursor(what, bucket, json.dumps([topic, mark]))
+            mark = after.decode("latin-1")
             letters += wanted
             looked += len(more)
             topic = names[done] if done < len(names) else names[-1] + BEHIND
@@ -81,16 +84,3 @@ def _letters(topics: Sequence[str], found: Sequence[bytes]) -> list[DeadLetter]:
 def _message(raw_run: bytes) -> str:
     notes = parse_run(raw_run).notes
     return notes[-1].message if notes else ""
-
-
-def _read_spot(spot: str) -> tuple[str, bytes]:
-    """A topic, and the mark of the last entry that was read of it. Raises Invalid if they cannot have been written."""
-    if not spot:
-        return "", b""
-    try:
-        topic, mark = json.loads(spot)
-        if MARK.fullmatch(mark) and isinstance(topic, str):
-            return topic, mark.encode("latin-1")
-    except (ValueError, TypeError, RecursionError):
-        pass
-    raise Invalid(BAD)

@@ -3,26 +3,29 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Annotated, Final
+
+from pydantic import Field, TypeAdapter
 
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import JobView, State
 from delayqueue.errors import Invalid
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.ranges import Ranges
-from delayqueue.store.cursor import BAD, MARK, read_cursor, write_cursor
+from delayqueue.store.cursor import BAD, Mark, Raw, read_cursor, read_place, write_cursor
 from delayqueue.store.due_order import DELAYED, READY, DueOrder, Part, Window
 from delayqueue.store.lookup import fitting
 from delayqueue.store.types import START, Found, Listing, Position, TagPlace
 from delayqueue.store.verbs import GET
 
-T = TypeVar("T")
-
 PIECES_PER_LIST: Final = 20  # read at most to fill one page
 # the indexes in which the jobs of a state are, where they have other names; "" = any state
 INDEXES: Final = {"": (*READY, "reserved", "buried", "ended", DELAYED), "ready": READY}
-MOST_MS: Final = 10**15
-SCAN: Final = re.compile(b"[0-9]{1,20}(@[0-9a-f]{1,64})?")  # as scan_tag() writes it
+Known = tuple[Annotated[int, Field(ge=0, le=10**15)], Raw]  # a position
+# the position, and the windows by bucket and state
+PLACE: Final = TypeAdapter(tuple[Known | None, list[tuple[int, str, Mark, Mark | None, bool]]])
+TAG_PLACE: Final = TypeAdapter(Annotated[list[Raw], Field(min_length=1)])
+SCAN: Final = re.compile("[0-9]{1,20}(@[0-9a-f]{1,64})?")  # as scan_tag() writes it
 
 
 class Listings:
@@ -117,57 +120,20 @@ def _cursor(what: Listing, part: Part, behind: Position | None) -> str:
 
 def _read_place(number: int, place: str) -> tuple[Part, Position | None]:
     """The section and the position in a cursor. Raises Invalid if they cannot have been written."""
-    try:
-        known, written = _loads(place)
-        windows = {
-            (_of(int, bucket), _of(str, state)): Window(
-                _mark(first), None if last is None else _mark(last), _of(bool, is_open)
-            )
-            for bucket, state, first, last, is_open in written
-        }
-        behind = known and _position(*known)
-    except (ValueError, TypeError, IndexError):
-        raise Invalid(BAD) from None
-    return Part(number, windows), behind
+    known, written = read_place(PLACE, place)
+    windows = {
+        (bucket, state): Window(first, last, is_open)
+        for bucket, state, first, last, is_open in written
+    }
+    return Part(number, windows), known and Position(known[0], known[1].encode("latin-1"))
 
 
 def _read_tag_place(place: str) -> TagPlace:
     """The place in a cursor of a tag. Raises Invalid if it cannot have been written."""
-    try:
-        inner = [_of(str, part).encode("latin-1") for part in _loads(place)]
-    except (ValueError, TypeError):
-        raise Invalid(BAD) from None
-    if not inner or SCAN.fullmatch(inner[0]) is None:
+    inner = read_place(TAG_PLACE, place)
+    if SCAN.fullmatch(inner[0]) is None:
         raise Invalid(BAD)
-    return inner
-
-
-def _loads(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise Invalid(BAD) from None
-
-
-def _of(kind: type[T], value: Any) -> T:
-    """The value. Raises TypeError if it is of another type."""
-    if type(value) is not kind:
-        raise TypeError(value)
-    return value
-
-
-def _position(due_ms: Any, text: Any) -> Position:
-    """A position. Raises TypeError or ValueError if it cannot be one."""
-    if not 0 <= _of(int, due_ms) <= MOST_MS or not _of(str, text):
-        raise ValueError(text)
-    return Position(due_ms, text.encode("latin-1"))
-
-
-def _mark(text: Any) -> str:
-    """A mark. Raises TypeError or ValueError if it cannot be one."""
-    if MARK.fullmatch(_of(str, text)) is None:
-        raise ValueError(text)
-    return str(text)
+    return [part.encode("latin-1") for part in inner]
 
 
 def _text(raw: bytes) -> str:
