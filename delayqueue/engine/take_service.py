@@ -8,7 +8,7 @@ from contextlib import suppress
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
-from delayqueue.store.takes import Takes
+from delayqueue.store.takes import take
 from delayqueue.store.types import Range, Taken
 from delayqueue.store.verbs import RESTORE
 from delayqueue.tasks import Tasks
@@ -22,7 +22,6 @@ class TakeService:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._restoring = Tasks("restore")
-        self._takes = Takes(store.by_bucket)
 
     async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
         """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
@@ -30,7 +29,7 @@ class TakeService:
         If the store fails, returns what was taken before; raises Unavailable if that is nothing. A cancelled caller
         takes nothing.
         """
-        work = asyncio.create_task(self._takes.take(topic, due, most), name="take")
+        work = asyncio.create_task(take(self._store.by_bucket, topic, due, most), name="take")
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:

@@ -1,11 +1,11 @@
 """Finds a topic's jobs in the order of their due times, over all buckets and states."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.ranges import Ranges
+from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.types import Found, Position, Range
 
 # Entries of an index that are sorted together. Only delayed jobs are kept in that order, and sorting all others would
@@ -50,6 +50,15 @@ class Part(NamedTuple):
         return Part(self.number + 1, windows)
 
 
+class RangePage(NamedTuple):
+    """Jobs among the `looked` entries that were read; the mark behind them, and whether they were the last."""
+
+    jobs: list[Found]
+    mark: str
+    is_end: bool
+    looked: int
+
+
 class Section(NamedTuple):
     """Jobs in order, and the section that they are in."""
 
@@ -66,11 +75,9 @@ class DueOrder:
     before delayed ones. A section remains what it is while it is read page by page: a job that stays is in it.
     """
 
-    def __init__(
-        self, ranges: Ranges, buckets: Iterable[int], topic: str, states: Sequence[str], due: Range
-    ) -> None:
-        self._ranges = ranges
-        self._buckets = list(buckets)
+    def __init__(self, store: BucketStore, topic: str, states: Sequence[str], due: Range) -> None:
+        self._store = store
+        self._buckets = range(store.buckets.count)
         self._topic = topic
         self._states = [state for state in states if state != DELAYED]
         self._has_delayed = DELAYED in states
@@ -126,16 +133,7 @@ class DueOrder:
 
         async def read_on(limit: int, last: str = "") -> None:
             nonlocal mark, is_end, looked
-            piece = await self._ranges.find(
-                bucket,
-                self._topic,
-                state,
-                self._due,
-                behind=behind,
-                limit=limit,
-                first=mark,
-                last=last,
-            )
+            piece = await self._find(bucket, state, behind, limit, first=mark, last=last)
             jobs.extend(piece.jobs)
             mark, is_end, looked = piece.mark, piece.is_end, looked + piece.looked
 
@@ -153,10 +151,33 @@ class DueOrder:
 
     async def _delayed(self, bucket: int, behind: Position | None, limit: int) -> list[Found]:
         try:
-            piece = await self._ranges.find(
-                bucket, self._topic, DELAYED, self._due, behind=behind, limit=limit
-            )
+            return (await self._find(bucket, DELAYED, behind, limit)).jobs
         except Unavailable as error:
             self.away[bucket] = error
             return []
-        return piece.jobs
+
+    async def _find(
+        self,
+        bucket: int,
+        state: str,
+        behind: Position | None,
+        limit: int,
+        *,
+        first: str = "",
+        last: str = "",
+    ) -> RangePage:
+        """Find jobs in a state (as range.lua names them) after a position, among `limit` entries of its index.
+
+        Delayed ones are the first after it, in order. The others are found among the entries of their index from the
+        mark `first` to the mark `last`, "" = its start, its end.
+        """
+        known = (behind.due_ms, behind.id) if behind else ("", "")
+        marks = (first.encode("latin-1"), last.encode("latin-1"))
+        args = [self._topic, state, *self._due, *known, limit, *marks]
+        reply = await self._store.run("range", bucket, args)
+        mark, is_end, found = reply.results
+        jobs = [
+            Found(Position(int(found[i + 1]), found[i]), bucket, found[i + 2])
+            for i in range(0, len(found), 3)
+        ]
+        return RangePage(jobs, mark.decode("latin-1"), is_end == 1, reply.looked)

@@ -11,7 +11,6 @@ from delayqueue.domain.access import Scope
 from delayqueue.domain.job import JobView, State
 from delayqueue.errors import Invalid
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.ranges import Ranges
 from delayqueue.store.cursor import BAD, Mark, Raw, read_cursor, read_place, write_cursor
 from delayqueue.store.due_order import DELAYED, READY, DueOrder, Part, Window
 from delayqueue.store.lookup import fitting
@@ -34,7 +33,6 @@ class Listings:
     def __init__(self, store: BucketStore, scope: Scope) -> None:
         self._store = store
         self._scope = scope
-        self._ranges = Ranges(store)
 
     async def list_jobs(self, what: Listing, limit: int, cursor: str) -> tuple[list[JobView], str]:
         """A page of at most `limit` jobs, and at most MAX_ANSWER_BYTES; and the next cursor, "" at the end.
@@ -44,9 +42,8 @@ class Listings:
         """
         if what.tag:
             return await self._of_tag(what, limit, cursor)
-        buckets = range(self._store.buckets.count)
         states = INDEXES.get(what.state, (what.state,))
-        order = DueOrder(self._ranges, buckets, what.topic, states, what.due)
+        order = DueOrder(self._store, what.topic, states, what.due)
         number, place = read_cursor(cursor, what)
         part, behind = _read_place(number, place) if cursor else (order.start(), None)
         for _ in range(PIECES_PER_LIST):

@@ -230,14 +230,6 @@ class Taken:
     run: bytes
 
 
-class TakeReply(NamedTuple):
-    """The first `looked` ids were processed before the answer was full; `gone` of them no longer existed."""
-
-    looked: int
-    gone: int
-    jobs: list[Taken]
-
-
 class Listing(NamedTuple):
     """What to list: the jobs of a topic in a state, or of a tag. "" for a topic, tag or state = any."""
 

@@ -49,13 +49,13 @@ WINDOWS = (
 )
 
 
-def failing_from(place: Any, name: str, number: int) -> Callable[[], None]:
-    """Make a method fail from that call on, until the returned function is called."""
+def failing_from(place: Any, name: str, number: int, script: str = "") -> Callable[[], None]:
+    """Make a method fail from that call on, until the returned function is called; `script`: only its calls count."""
     method, calls = getattr(place, name), 0
 
     async def call(*args: Any, **named: Any) -> Any:
         nonlocal calls
-        calls += 1
+        calls += args[0] == script if script else 1
         if calls >= number:
             raise Unavailable
         return await method(*args, **named)
@@ -99,7 +99,7 @@ async def test_what_was_taken_before_the_store_fails_is_answered(
 ) -> None:
     monkeypatch.setattr("delayqueue.store.takes.PIECE", 20)
     queue = await with_jobs(ours)
-    repair = failing_from(queue.taking._takes._ranges, "take", 3)
+    repair = failing_from(queue.taking._store.by_bucket, "run", 3, "take")
     taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
     assert len(taken) == 40
     assert taken == sorted(taken)
@@ -114,14 +114,15 @@ async def test_a_bucket_that_is_away_keeps_nobody_from_the_jobs_of_the_others(
     ours: Installation,
 ) -> None:
     queue = await with_jobs(ours)
-    find = queue.taking._takes._ranges.find
+    store: Any = queue.taking._store.by_bucket
+    run = store.run
 
-    async def find_in_the_second(bucket: int, *args: Any, **named: Any) -> Any:
+    async def run_in_the_second(script: str, bucket: int, *args: Any) -> Any:
         if bucket == 0:
             raise Unavailable
-        return await find(bucket, *args, **named)
+        return await run(script, bucket, *args)
 
-    queue.taking._takes._ranges.find = find_in_the_second  # type: ignore[method-assign]  # one is away
+    store.run = run_in_the_second
     taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
     assert taken == [name for name in NAMES if source(name) == 1]
     with pytest.raises(Unavailable):
@@ -135,16 +136,18 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
     queue = all_jobs(store)
     await queue.push_many([job(name, delay_ms=delay_ms, **options) for name in NAMES])
     before = await queue.get(NAMES)
-    took = queue.taking._takes._ranges.take
+    by_bucket: Any = store.by_bucket
+    run = by_bucket.run
     under_way = asyncio.Event()
 
-    async def take(*args: Any) -> Any:
-        answer = await took(*args)
-        under_way.set()
-        await asyncio.sleep(0.01)
+    async def slowly(script: str, *args: Any) -> Any:
+        answer = await run(script, *args)
+        if script == "take":
+            under_way.set()
+            await asyncio.sleep(0.01)  # slow enough to hang up
         return answer
 
-    queue.taking._takes._ranges.take = take  # type: ignore[method-assign,assignment]  # slow enough to hang up
+    by_bucket.run = slowly
     request = asyncio.create_task(queue.taking.take("t", EVER, 100))
     await under_way.wait()
     request.cancel()

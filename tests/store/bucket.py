@@ -15,12 +15,12 @@ from redis.exceptions import ResponseError
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.domain.receipt import nonce_of, nonces
+from delayqueue.store import takes
 from delayqueue.store.bucket.bucket_store import BucketStore, in_pieces
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.listings import Listings
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.takes import Takes
 from delayqueue.store.types import (
     Burial,
     Change,
@@ -365,7 +365,7 @@ class Bucket:
         self, due: Range = ALWAYS, most: int = ALL_WANTED, topic: str = "t"
     ) -> list[Taken]:
         """Take from this bucket alone."""
-        return await Takes(self.store).take(topic, due, most)
+        return await takes.take(self.store, topic, due, most)
 
     async def pages(self, what: Listing, limit: int = 10) -> AsyncIterator[list[JobView]]:
         """The pages of a listing of this bucket alone."""
