@@ -30,7 +30,7 @@ class BeanstalkServer:
         self.use(access)
         self.loop = asyncio.get_running_loop()
         self.tubes = Tubes()
-        self.numbers = Numbers(queue.numbers)
+        self.numbers = Numbers(queue.store.registry.numbers)
         self.ids = Ids(self.numbers)
         self.sessions: set[Session] = set()
         self.calls: set[asyncio.Future[Any]] = set()  # that commands of all connections wait for

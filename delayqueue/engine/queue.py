@@ -1,9 +1,9 @@
 """The delay queue inside one server process."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 
 from delayqueue.domain.access import Scope
-from delayqueue.engine.heartbeat import Heartbeat, ServerView
+from delayqueue.engine.heartbeat import Heartbeat
 from delayqueue.engine.history import HistoryRecorder
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.schedules import Schedules
@@ -14,11 +14,10 @@ from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import Text
 from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
 from delayqueue.store.store import Store
-from delayqueue.store.types import Health
 
 
 class DelayQueue:
-    """What belongs to the process: timers, waiting polls, background loops, health. The verbs on jobs need a scope.
+    """What belongs to the process: timers, waiting polls, background loops. The verbs on jobs need a scope.
 
     Whatever asks the store raises Unavailable if that does not answer.
     """
@@ -35,13 +34,13 @@ class DelayQueue:
         self.metrics = store.metrics
         self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
         self.metrics.show(BUCKETS_AWAY, lambda: len(self.stale_buckets()))
-        self._store = store
+        self.store = store
         self._waiters = Waiters(store, max_polls)
         self._taking = TakeService(store)
         self.subscribers = Subscribers(store.registry, store.by_bucket)
         self.schedules = Schedules(store.registry)
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)
-        self._heartbeat = Heartbeat(store.by_bucket, self.metrics, name)
+        self.heartbeat = Heartbeat(store.by_bucket, self.metrics, name)
         self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)
         self._keeps_history = keeps_history
         store.buckets.on_growth(self._waiters.grow)
@@ -49,29 +48,7 @@ class DelayQueue:
 
     def within(self, scope: Scope) -> Jobs:
         """The verbs on jobs, for a client that may reach the topics of a scope."""
-        return Jobs(self._store, self._waiters, self._taking, scope)
-
-    def numbers(self, count: int) -> Coroutine[None, None, int]:
-        """The first of `count` consecutive numbers that no other server process gets."""
-        return self._store.registry.numbers(count)
-
-    def servers(self) -> Coroutine[None, None, list[ServerView]]:
-        """All server processes on this store."""
-        return self._heartbeat.servers()
-
-    def health(self) -> Coroutine[None, None, Health]:
-        """The store's own figures."""
-        return self._store.health()
-
-    @property
-    def warnings(self) -> Sequence[Text]:
-        """Why a failover could lose an acknowledged job right now, if `durability` should prevent that."""
-        return self._store.warnings
-
-    @property
-    def bucket_count(self) -> int:
-        """The number of buckets."""
-        return self._store.buckets.count
+        return Jobs(self.store, self._waiters, self._taking, scope)
 
     def stale_buckets(self) -> list[int]:
         """Buckets that do not work: their timer has not ticked recently, or their store accepts no writes.
@@ -79,30 +56,30 @@ class DelayQueue:
         A tick writes only what is due, so a store with a full disk keeps answering. The heartbeat writes to the first
         bucket every two seconds; if nothing arrives there, all buckets of that server count as stale.
         """
-        stale, noted_at = self.timers.stale(), self._heartbeat.noted_at
+        stale, noted_at = self.timers.stale(), self.heartbeat.noted_at
         if noted_at is None or noted_at < stale_before():
-            stale.update(self._store.beside(0))
+            stale.update(self.store.beside(0))
         return sorted(stale)
 
     async def unready_buckets(self) -> list[int]:
         """Buckets that do not work, or whose last call failed, or whose server does not answer right now."""
-        unready = {*self.stale_buckets(), *await self._store.looking.away()}
-        if self._heartbeat.has_failed:
-            unready.update(self._store.beside(0))
+        unready = {*self.stale_buckets(), *await self.store.looking.away()}
+        if self.heartbeat.has_failed:
+            unready.update(self.store.beside(0))
         return sorted(unready)
 
     def ailment(self) -> Text | None:
         """What ails the store; None if it is well."""
-        return self._store.by_bucket.caller.ailment()
+        return self.store.by_bucket.caller.ailment()
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         """The loops that must run, by name; the server owns their tasks."""
         loops = {"history": self.history.run} if self._keeps_history else {}
         return loops | {
             "wakeups": self._listen,
-            "heartbeat": self._heartbeat.run,
+            "heartbeat": self.heartbeat.run,
             "schedules": self.schedules.run,
-            "migration": self._store.migration.run,
+            "migration": self.store.migration.run,
             "timers": self.timers.run,
         }
 
@@ -113,4 +90,4 @@ class DelayQueue:
 
     async def _listen(self) -> None:
         """Wake polls by other processes' messages; ask for what may have been missed."""
-        await self._store.listen(self._waiters.wake, self._waiters.resync)
+        await self.store.listen(self._waiters.wake, self._waiters.resync)

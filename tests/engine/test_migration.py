@@ -246,7 +246,7 @@ async def test_a_poll_that_waits_hears_of_jobs_in_buckets_that_are_new(
         poll = asyncio.create_task(queue.pop(("t",), 1, 30))
         await until(lambda: process.metrics.snapshot()[WAITING_POLLS.name] == [[[], 1]])
         await ours.begin()
-        await until(lambda: process.bucket_count == AFTER)
+        await until(lambda: process.store.buckets.count == AFTER)
         other = all_jobs(Store(ours.mover))
         await other.push(job(A, delay_ms=300))
         [popped] = await poll

@@ -306,7 +306,7 @@ async def test_there_is_a_timer_for_each_bucket_that_ever_was(ours: Installation
     store.buckets.adopt(Layout(2, 1, (4,)))
     queue = DelayQueue(store)
     store.buckets.adopt(Layout(4, 2, (4, 2), moving=True))
-    assert queue.bucket_count == 4
+    assert queue.store.buckets.count == 4
     store.notify(3, (await store.by_bucket.pause(3, "t", 5))._replace(next_due_ms=5))
 
 

@@ -70,7 +70,7 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
         busiest = nlargest(BUSIEST, [*busiest, *piece], key=_urgency)
         found = filter(troubles, piece)
         troubled = nlargest(MOST_TROUBLED, [*troubled, *found], key=_urgency)
-    health = await api.queue.health()
+    health = await api.queue.store.health()
     return Stats(
         topics=len(topics),
         paused=paused,
@@ -81,7 +81,7 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
         oldest_ready_age=serializers.seconds(sums.oldest_age_ms),
         busiest=[serializers.topic(topic) for topic in busiest],
         attention=[Attention(serializers.topic(topic), troubles(topic)) for topic in troubled],
-        servers=[serializers.server(server) for server in await api.queue.servers()],
+        servers=[serializers.server(server) for server in await api.queue.heartbeat.servers()],
         store=StoreState(
             version=health.version,
             memory=health.memory_bytes,
@@ -125,9 +125,9 @@ async def readyz(api: Api) -> Readiness | None:
     store cannot be used, the message says why.
     """
     away = [bucket + 1 for bucket in await api.queue.unready_buckets()]
-    if len(away) == api.queue.bucket_count:
+    if len(away) == api.queue.store.buckets.count:
         raise Unavailable(_why(api.queue.ailment()))
-    if api.queue.warnings:
+    if api.queue.store.warnings:
         return Readiness(away, durable=False)
     return Readiness(away) if away else None
 
@@ -151,7 +151,7 @@ async def _of_store(api: Api) -> StoreFigures | None:
     try:
         return StoreFigures(
             topics=await TopicFigures.of(await api.jobs.census.all(), api.metrics_topics),
-            health=await api.queue.health(),
+            health=await api.queue.store.health(),
             subscribers=await api.queue.subscribers.count(),
             schedules=await api.queue.schedules.count(),
         )
