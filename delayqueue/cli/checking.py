@@ -16,7 +16,7 @@ from delayqueue.config.sections import Declared, Sections
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import load_all
-from delayqueue.engine.declared import entry_of, refuse_taken
+from delayqueue.engine.registrations import entry_of, refuse_taken
 from delayqueue.server.serve import check_addresses
 from delayqueue.server.tracing import check_tracing
 from delayqueue.store.bucket.buckets import Layout

@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.domain.schedule import Schedule
-from delayqueue.engine import declared
-from delayqueue.engine.declared import entry_of
-from delayqueue.engine.subscribers import raise_unregistered, read_all, taken, unknown
-from delayqueue.errors import Code, JobExists, Unavailable
+from delayqueue.engine.registrations import Registrations, read_all
+from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.entries import DueJobs, Entry, OccurrenceJob
 
@@ -32,46 +30,22 @@ class Planned(NamedTuple):
     next_ms: int | None
 
 
-class Schedules:
+class Schedules(Registrations[Schedule]):
     """The verbs on schedules. All raise Unavailable if the store does not answer. `run` is a loop of the server."""
 
     def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+        super().__init__(registry, "schedules")
         self._latest_ms: int | None = None  # by the store's clock, since it was put back by much
 
     async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
-        """Register a schedule; repeating the same one is no error. Returns its next occurrence.
-
-        Raises JobExists if the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
-        """
-        now_ms = (await self._registry.state()).now_ms
-        code = await self._registry.register("schedules", _entry(schedule, now_ms), if_exists)
-        if code != Code.OK:
-            raise JobExists(taken("schedule", schedule.name))
-        entries = (await self._registry.registered("schedules", name=schedule.name)).entries
+        """Register a schedule. Returns its next occurrence. Errors as in register()."""
+        await self.register(schedule, if_exists)
+        entries = await self._stored(schedule.name)
         return entries[0].time_ms if entries else None
-
-    async def check_declared(self, schedules: Iterable[Schedule]) -> None:
-        """Raises StartupError if `declare` would."""
-        await declared.check(self._registry, "schedules", map(entry_of, schedules))
-
-    async def declare(self, schedules: Iterable[Schedule]) -> None:
-        """Replace all schedules that the config file declared before.
-
-        Raises StartupError if a name was taken at run time.
-        """
-        now_ms = (await self._registry.state()).now_ms
-        entries = [_entry(schedule, now_ms) for schedule in schedules]
-        await declared.declare(self._registry, "schedules", entries)
-
-    async def unschedule(self, name: str) -> None:
-        """Remove a schedule. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
-        raise_unregistered("schedule", name, await self._registry.unregister("schedules", name))
 
     async def all(self) -> list[Planned]:
         """Every schedule, by name."""
-        entries = (await self._registry.registered("schedules")).entries or []
-        found = read_all(Schedule.read, sorted(entries))
+        found = read_all(Schedule.read, sorted(await self._stored()))
         return [Planned(schedule, entry.time_ms) async for entry, schedule in found]
 
     async def count(self) -> int:
@@ -92,8 +66,7 @@ class Schedules:
     async def job_now(self, name: str) -> Job:
         """The job that a schedule would push now. Raises NoSuchJob if there is no such schedule."""
         now_ms = (await self._registry.state()).now_ms
-        entries = (await self._registry.registered("schedules", name=name)).entries or []
-        async for _, one in read_all(Schedule.read, entries):
+        async for _, one in read_all(Schedule.read, await self._stored(name)):
             return Job(
                 topic=one.topic,
                 id=one.job_id(now_ms),
@@ -101,7 +74,7 @@ class Schedules:
                 ttr_ms=one.ttr_ms,
                 if_exists=IfExists.FAIL,
             )
-        raise unknown("schedule", name)
+        raise self._unknown(name)
 
     async def run(self) -> None:
         """Push the schedules' jobs on time, until cancelled."""
@@ -111,6 +84,14 @@ class Schedules:
             except Unavailable:
                 wait_s = RETRY_S
             await asyncio.sleep(wait_s)
+
+    async def _entries(self, wanted: Iterable[Schedule]) -> list[Entry]:
+        """The store's entries for these, with their next occurrences."""
+        now_ms = (await self._registry.state()).now_ms
+        return [
+            Entry(one.name, one.definition, None if one.paused else one.after(now_ms))
+            for one in wanted
+        ]
 
     async def _enqueue_due(self) -> float:
         """Push the jobs of the schedules that are due; returns how long to wait."""
@@ -129,8 +110,7 @@ class Schedules:
 
     async def _plan_anew(self, now_ms: int) -> None:
         """Correct next occurrences that a clock far in the future has led to, or other rules of a zone."""
-        entries = (await self._registry.registered("schedules")).entries or []
-        coming = [entry for entry in entries if (entry.time_ms or 0) > now_ms]
+        coming = [entry for entry in await self._stored() if (entry.time_ms or 0) > now_ms]
         async for entry, schedule in read_all(_read_plannable, coming):
             planned_ms, next_ms = entry.time_ms or 0, schedule.after(now_ms)
             if next_ms is None or planned_ms == next_ms:
@@ -180,8 +160,3 @@ def _due_jobs(
     entry: Entry, schedule: Schedule, next_ms: int | None, jobs: list[OccurrenceJob]
 ) -> DueJobs:
     return DueJobs(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
-
-
-def _entry(schedule: Schedule, now_ms: int) -> Entry:
-    next_ms = None if schedule.paused else schedule.after(now_ms)
-    return Entry(schedule.name, schedule.definition, next_ms)

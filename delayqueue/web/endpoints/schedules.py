@@ -179,7 +179,7 @@ async def run_schedule(api: Api, asked: NameRequest) -> NewId:
 @endpoint("/unschedule", ADMINS, errors=OF_JOB, asks={"name": "report"})
 async def unschedule(api: Api, asked: NameRequest) -> None:
     """Remove a schedule."""
-    await api.queue.schedules.unschedule(asked.name)
+    await api.queue.schedules.remove(asked.name)
 
 
 @endpoint("/schedules", VIEWERS, asks={"topic": "report"}, answers=[SCHEDULE])

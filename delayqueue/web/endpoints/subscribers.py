@@ -157,13 +157,13 @@ async def subscribe(api: Api, asked: SubscribeRequest) -> None:
         api.check_url(subscriber.url)
     except BadValue as error:
         raise Invalid(Text(f"url {error.text.zh}", f"url: {error.text.en}")) from None
-    await api.queue.subscribers.subscribe(subscriber, asked.if_exists or IfExists.FAIL)
+    await api.queue.subscribers.register(subscriber, asked.if_exists or IfExists.FAIL)
 
 
 @endpoint("/unsubscribe", ADMINS, errors=OF_JOB, asks={"name": "send-invoice"})
 async def unsubscribe(api: Api, asked: NameRequest) -> None:
     """Remove a subscriber."""
-    await api.queue.subscribers.unsubscribe(asked.name)
+    await api.queue.subscribers.remove(asked.name)
 
 
 @endpoint("/subscribers", VIEWERS, asks={"topic": "paid"}, answers=[SUBSCRIBER])

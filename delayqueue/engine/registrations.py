@@ -1,0 +1,144 @@
+"""What subscribers and schedules have in common: all servers share them; clients or a config file make them."""
+
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+from delayqueue.config.startup import StartupError
+from delayqueue.domain.schedule import Schedule
+from delayqueue.domain.subscriber import Subscriber
+from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
+from delayqueue.store.bucket.registry import Kind, Registry
+from delayqueue.store.entries import Entry
+from delayqueue.tasks import by_turns
+
+log = logging.getLogger(__name__)
+
+Kept = TypeVar("Kept", Subscriber, Schedule)
+
+OTHER_FILE = "all servers of a store should have the same sections"
+
+
+class Registrations(Generic[Kept]):
+    """The verbs on one kind. All raise Unavailable if the store does not answer."""
+
+    def __init__(self, registry: Registry, kind: Kind) -> None:
+        self._registry = registry
+        self._kind: Kind = kind
+
+    async def register(self, one: Kept, if_exists: str) -> None:
+        """Register one; repeating the same one is no error.
+
+        Raises JobExists if the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
+        """
+        [entry] = await self._entries([one])
+        if await self._registry.register(self._kind, entry, if_exists) != Code.OK:
+            raise JobExists(
+                Text(
+                    f"{one.name} 已存在：使用其他名称，或 if_exists = replace（配置文件里的须在文件中修改）",
+                    f"{one.name}: another {self._kind[:-1]} has this name; choose another one, or replace it with "
+                    "if_exists (one from a config file can only be changed there)",
+                )
+            )
+
+    async def remove(self, name: str) -> None:
+        """Remove one. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
+        self._raise_for(await self._registry.unregister(self._kind, name), name)
+
+    async def check_declared(self, wanted: Iterable[Kept]) -> None:
+        """Raises StartupError if `declare` would."""
+        refuse_taken(self._kind, map(entry_of, wanted), await self._definitions())
+
+    async def declare(self, wanted: Iterable[Kept]) -> None:
+        """Replace everything that the config file declared before, and log what that changes.
+
+        Raises StartupError if a name was taken at run time; then nothing has changed.
+        """
+        entries = await self._entries(wanted)
+        stored = await self._definitions()
+        codes = await self._registry.declare(self._kind, entries)
+        for entry, code in zip(entries, codes, strict=True):
+            if code != Code.OK:
+                raise _taken(self._kind, entry)
+        self._log_changes({entry.name: entry.definition for entry in entries}, stored)
+
+    async def _entries(self, wanted: Iterable[Kept]) -> list[Entry]:
+        """The store's entries for these."""
+        return [entry_of(one) for one in wanted]
+
+    async def _stored(self, name: str = "") -> list[Entry]:
+        """All entries, or the one with that name."""
+        return (await self._registry.registered(self._kind, name=name)).entries or []
+
+    async def _definitions(self) -> dict[str, str]:
+        return {entry.name: entry.definition for entry in await self._stored()}
+
+    def _raise_for(self, code: int, name: str) -> None:
+        """Raise the error that a script's code stands for."""
+        if code == Code.NO_SUCH_JOB:
+            raise self._unknown(name)
+        if code == Code.WRONG_STATE:
+            raise WrongState(
+                Text(
+                    f"{name} 在配置文件中，请从文件中删除",
+                    f"{name}: comes from a config file; remove it there and restart the servers",
+                )
+            )
+
+    def _unknown(self, name: str) -> NoSuchJob:
+        """The error for a name that is not registered."""
+        return NoSuchJob(Text(f"{name} 不存在", f"{name}: no such {self._kind[:-1]}"))
+
+    def _log_changes(self, wanted: Mapping[str, str], stored: Mapping[str, str]) -> None:
+        """Log the declarations that are gone: those of an earlier version of this file, or of another server's file."""
+        for name, definition in stored.items():
+            if not _is_declared(definition) or wanted.get(name) == definition:
+                continue
+            is_replaced = name in wanted
+            log.warning(
+                "[%s %s] is replaced: it was declared differently; %s"
+                if is_replaced
+                else "[%s %s] is removed: this file does not declare it; %s",
+                *(self._kind[:-1], name, OTHER_FILE),
+            )
+
+
+def entry_of(declared: Subscriber | Schedule) -> Entry:
+    """The store's entry for a subscriber, or for a schedule without its next time."""
+    return Entry(declared.name, declared.definition)
+
+
+def refuse_taken(kind: Kind, entries: Iterable[Entry], stored: Mapping[str, str]) -> None:
+    """Raises StartupError if an entry has the name of a `stored` one that was made at run time."""
+    for entry in entries:
+        if entry.name in stored and not _is_declared(stored[entry.name]):
+            raise _taken(kind, entry)
+
+
+def _taken(kind: Kind, entry: Entry) -> StartupError:
+    return StartupError(
+        f"[{kind[:-1]} {entry.name}]: the store has another {kind[:-1]} of this name, made at run time: "
+        "remove that one, or choose another name"
+    )
+
+
+def _is_declared(definition: str) -> bool:
+    try:
+        return bool(json.loads(definition).get("declared"))
+    except (ValueError, AttributeError):  # unreadable
+        return False
+
+
+async def read_all(
+    read: Callable[[str], Kept], entries: Iterable[Entry]
+) -> AsyncIterator[tuple[Entry, Kept]]:
+    """The store's entries, yielding to other tasks; unreadable ones are left out and logged."""
+    async for entry in by_turns(entries):
+        try:
+            found = read(entry.definition)
+        except ValueError as error:
+            # a warning: of one that is read again and again, the log leaves most out
+            log.warning("%r in the store cannot be read: %s", entry.name, error)
+        else:
+            yield entry, found
