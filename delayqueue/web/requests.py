@@ -51,9 +51,13 @@ class Request(BaseModel):
     # the models of the objects in it, by field
     inner: ClassVar[dict[str, type["Request"]]] = {}
 
+    # the topics that it concerns without a `topic`: None = all; () = a few that the store, or its handler, checks
+    without_topic: ClassVar[tuple[()] | None] = None
+
     def named_topics(self) -> Iterable[str] | None:
-        """The topics that a client must be allowed to reach, None = all; () if the store checks them, by id."""
-        return None
+        """The topics that a client must be allowed to reach, None = all."""
+        topic = vars(self).get("topic")
+        return self.without_topic if topic is None else (topic,)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
@@ -79,9 +83,7 @@ class OneRequest(Request):
 
     id: JobId
 
-    def named_topics(self) -> Iterable[str] | None:
-        """No topic: only a job."""
-        return ()
+    without_topic = ()
 
 
 class IdRequest(Request):
@@ -90,9 +92,7 @@ class IdRequest(Request):
     id: JobId | None = None
     ids: JobIds | None = None
 
-    def named_topics(self) -> Iterable[str] | None:
-        """No topic: only jobs."""
-        return ()
+    without_topic = ()
 
     @property
     def many(self) -> bool:
@@ -115,19 +115,11 @@ class TopicRequest(Request):
 
     topic: Topic
 
-    def named_topics(self) -> Iterable[str] | None:
-        """The topic."""
-        return (self.topic,)
-
 
 class AnyTopicRequest(Request):
     """One topic, or all."""
 
     topic: Topic | None = Field(None, description="Only of this topic.")
-
-    def named_topics(self) -> Iterable[str] | None:
-        """Its topic, or all."""
-        return None if self.topic is None else (self.topic,)
 
 
 class TagRequest(IdRequest):
@@ -138,9 +130,8 @@ class TagRequest(IdRequest):
 
     def named_topics(self) -> Iterable[str] | None:
         """Its topic, if it has one; a tag can be on jobs of all topics."""
-        if self.topic is not None:
-            return (self.topic,)
-        return () if self.tag is None else None
+        is_by_tag = self.topic is None and self.tag is not None
+        return None if is_by_tag else super().named_topics()
 
     def by_tag(self) -> bool:
         """Whether a tag was given instead of ids."""

@@ -1,6 +1,5 @@
 """The past, for charts."""
 
-from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -42,9 +41,7 @@ class HistoryRequest(AnyTopicRequest):
         None, description="In steps of a minute, 10 minutes or an hour; 3h by default."
     )
 
-    def named_topics(self) -> Iterable[str]:
-        """Its topic, or those that the client may reach."""
-        return () if self.topic is None else (self.topic,)
+    without_topic = ()  # those that the client may reach
 
 
 @endpoint("/history", VIEWERS, methods=("POST", "GET"), asks={"topic": "order"}, answers=EXAMPLE)

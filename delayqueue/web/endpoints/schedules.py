@@ -1,6 +1,5 @@
 """Schedules: jobs that are pushed at the times of a calendar, or at a fixed interval."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
@@ -94,9 +93,7 @@ class TimesRequest(Request):
 class PreviewRequest(TimesRequest):
     """Times to preview."""
 
-    def named_topics(self) -> Iterable[str]:
-        """No topic."""
-        return ()
+    without_topic = ()
 
 
 class ScheduleRequest(NameRequest, TimesRequest):
