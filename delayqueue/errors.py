@@ -9,7 +9,7 @@ from enum import IntEnum
 from http import HTTPStatus
 from math import ceil
 from types import MappingProxyType
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Self
 
 
 class Code(IntEnum):
@@ -67,6 +67,11 @@ class QueueError(Exception):
     def __init__(self, text: Text | None = None) -> None:
         self.text: Text = text or self.default
         super().__init__(self.text.en)
+
+    @classmethod
+    def of(cls, zh: str, en: str) -> Self:
+        """The error with this message."""
+        return cls(Text(zh, en))
 
 
 class Invalid(QueueError):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from delayqueue.errors import Forbidden, Text
+from delayqueue.errors import Forbidden
 
 MIN_TOKEN_CHARS: Final = 16
 TOPICS: Final = re.compile(r"[^\s*][^*]*\*?|\*")  # a topic, or a prefix and *
@@ -69,16 +69,14 @@ class Scope(NamedTuple):
         if self is EVERYWHERE:
             return
         if topics is None:
-            raise Forbidden(
-                Text(
-                    "此token只能访问部分topic",
-                    "this token is limited to some topics; name one of them",
-                )
+            raise Forbidden.of(
+                "此token只能访问部分topic",
+                "this token is limited to some topics; name one of them",
             )
         for topic in topics:
             if not self.allows(topic):
-                raise Forbidden(
-                    Text(f"此token不能访问topic：{topic}", f"this token is not for topic {topic}")
+                raise Forbidden.of(
+                    f"此token不能访问topic：{topic}", f"this token is not for topic {topic}"
                 )
 
 

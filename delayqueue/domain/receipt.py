@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import count
 from zlib import crc32
 
-from delayqueue.errors import Invalid, Text
+from delayqueue.errors import Invalid
 
 HELD_BY_NOBODY = "-"  # instead of a nonce, here and in the store
 
@@ -30,5 +30,5 @@ def nonce_of(receipt: str, job_id: str) -> str:
     """The nonce in a receipt. Raises Invalid if it is not a receipt, or belongs to another job."""
     nonce, _, check = receipt.rpartition("-")
     if not nonce or check != f"{crc32(job_id.encode()):08x}":
-        raise Invalid(Text("receipt 不是这个job的", "receipt: not a receipt of this job"))
+        raise Invalid.of("receipt 不是这个job的", "receipt: not a receipt of this job")
     return nonce

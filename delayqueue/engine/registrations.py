@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.schedule import Schedule
 from delayqueue.domain.subscriber import Subscriber
-from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
+from delayqueue.errors import Code, JobExists, NoSuchJob, WrongState
 from delayqueue.store.bucket.registry import Kind, Registry
 from delayqueue.store.entries import Entry
 from delayqueue.tasks import by_turns
@@ -34,12 +34,10 @@ class Registrations(Generic[Kept]):
         """
         [entry] = await self._entries([one])
         if await self._registry.register(self._kind, entry, if_exists) != Code.OK:
-            raise JobExists(
-                Text(
-                    f"{one.name} 已存在：使用其他名称，或 if_exists = replace（配置文件里的须在文件中修改）",
-                    f"{one.name}: another {self._kind[:-1]} has this name; choose another one, or replace it with "
-                    "if_exists (one from a config file can only be changed there)",
-                )
+            raise JobExists.of(
+                f"{one.name} 已存在：使用其他名称，或 if_exists = replace（配置文件里的须在文件中修改）",
+                f"{one.name}: another {self._kind[:-1]} has this name; choose another one, or replace it with "
+                "if_exists (one from a config file can only be changed there)",
             )
 
     async def remove(self, name: str) -> None:
@@ -79,16 +77,14 @@ class Registrations(Generic[Kept]):
         if code == Code.NO_SUCH_JOB:
             raise self._unknown(name)
         if code == Code.WRONG_STATE:
-            raise WrongState(
-                Text(
-                    f"{name} 在配置文件中，请从文件中删除",
-                    f"{name}: comes from a config file; remove it there and restart the servers",
-                )
+            raise WrongState.of(
+                f"{name} 在配置文件中，请从文件中删除",
+                f"{name}: comes from a config file; remove it there and restart the servers",
             )
 
     def _unknown(self, name: str) -> NoSuchJob:
         """The error for a name that is not registered."""
-        return NoSuchJob(Text(f"{name} 不存在", f"{name}: no such {self._kind[:-1]}"))
+        return NoSuchJob.of(f"{name} 不存在", f"{name}: no such {self._kind[:-1]}")
 
     def _log_changes(self, wanted: Mapping[str, str], stored: Mapping[str, str]) -> None:
         """Log the declarations that are gone: those of an earlier version of this file, or of another server's file."""

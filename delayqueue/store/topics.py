@@ -192,7 +192,7 @@ class Topics:
         except Unavailable:
             failed = True
         if failed:
-            raise Unavailable(Text(in_part.zh.format(done), in_part.en.format(done)))
+            raise Unavailable.of(in_part.zh.format(done), in_part.en.format(done))
         return done
 
     async def pause(self, topic: str, hold_ms: int) -> None:
@@ -266,7 +266,7 @@ class Topics:
         if limited.code == Code.WRONG_STATE:
             raise WrongState(DECLARED)
         if limited.code != Code.OK:
-            raise Invalid(Text("burst 需要 rate", "burst: needs a rate"))
+            raise Invalid.of("burst 需要 rate", "burst: needs a rate")
         if changes:
             await self._let_others_follow(topic)
         return limited.limit
@@ -318,9 +318,7 @@ def check_limits(limits: Mapping[str, Limit], buckets: int) -> None:
 def check_concurrency(concurrency: float | None, buckets: int) -> None:
     """Raises Invalid if it is less than one for each bucket."""
     if concurrency is not None and concurrency < buckets:
-        raise Invalid(
-            Text(
-                f"concurrency 至少{buckets}（bucket_size）",
-                f"concurrency: must be at least {buckets}, one for each bucket (bucket_size)",
-            )
+        raise Invalid.of(
+            f"concurrency 至少{buckets}（bucket_size）",
+            f"concurrency: must be at least {buckets}, one for each bucket (bucket_size)",
         )

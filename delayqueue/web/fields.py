@@ -238,8 +238,8 @@ def one_of(*words: str) -> Validate:
 def check_body(body: str, limit_bytes: int) -> None:
     """Raises TooLarge if the body has more bytes than the server accepts."""
     if len(body) * 4 > limit_bytes and (size := len(body.encode())) > limit_bytes:
-        raise TooLarge(
-            Text(f"body 最长{limit_bytes}字节", f"body: {size} bytes, at most {limit_bytes}")
+        raise TooLarge.of(
+            f"body 最长{limit_bytes}字节", f"body: {size} bytes, at most {limit_bytes}"
         )
 
 
@@ -255,7 +255,7 @@ def ms_or_none(seconds: float | None) -> int | None:
 
 def exclusive(one: str, other: str) -> Invalid:
     """The error of a request that has two fields of which one makes the other meaningless."""
-    return Invalid(Text(f"{one} 和 {other} 只能有一个", f"{one} and {other} exclude each other"))
+    return Invalid.of(f"{one} 和 {other} 只能有一个", f"{one} and {other} exclude each other")
 
 
 def when_ms(delay_s: float | None, due_s: float | None) -> tuple[int, int | None]:

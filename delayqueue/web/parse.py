@@ -147,10 +147,10 @@ def parse_array(raw: bytes) -> list[object]:
     _check_members(raw, MOST_MEMBERS_OF_ARRAY)
     items = _members(raw, allow_inf_nan=False)
     if not isinstance(items, list) or not items:
-        raise BadJson(Text("解析json失败：需要非空数组", "an array of jobs must not be empty"))
+        raise BadJson.of("解析json失败：需要非空数组", "an array of jobs must not be empty")
     if len(items) > MAX_BATCH:
-        raise Invalid(
-            Text(f"一次最多{MAX_BATCH}个job", f"{len(items)} jobs: at most {MAX_BATCH} in a call")
+        raise Invalid.of(
+            f"一次最多{MAX_BATCH}个job", f"{len(items)} jobs: at most {MAX_BATCH} in a call"
         )
     return items
 
@@ -238,9 +238,7 @@ def _check_members(raw: bytes, most: int) -> None:
         commas += raw.count(b",", end)
         if commas < most:
             return
-    raise TooLarge(
-        Text(f"请求的JSON最多{most}个成员", f"the request's JSON: at most {most} members")
-    )
+    raise TooLarge.of(f"请求的JSON最多{most}个成员", f"the request's JSON: at most {most} members")
 
 
 def _is_absent(model: type[Request], found: Found) -> bool:

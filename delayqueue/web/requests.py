@@ -103,7 +103,7 @@ class IdRequest(Request):
         """The ids. Raises Invalid unless it has either one or many."""
         if self.ids is None:
             if self.id is None:
-                raise Invalid(Text("job id不能为空", "id: must not be empty"))
+                raise Invalid.of("job id不能为空", "id: must not be empty")
             return [self.id]
         if self.id is not None:
             raise exclusive("id", "ids")

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 from urllib.parse import quote
 
-from delayqueue.errors import Invalid, Text
+from delayqueue.errors import Invalid
 from delayqueue.web.http import HttpRequest, Warnings
 
 UNKNOWN_FIELDS: Final = "X-Delayqueue-Unknown-Fields"
@@ -54,25 +54,19 @@ def refuse_unknown(name: str, fields: Sequence[str]) -> None:
     own = [each[len(path) :] for each in fields]
     meant = [path + each for each in get_close_matches(name[len(path) :].lower(), own, n=1)]
     if meant:
-        raise Invalid(
-            Text(
-                f"未知字段 {name}，是否指 {meant[0]}？",
-                f"{name}: unknown field; did you mean {meant[0]}?",
-            )
+        raise Invalid.of(
+            f"未知字段 {name}，是否指 {meant[0]}？",
+            f"{name}: unknown field; did you mean {meant[0]}?",
         )
-    raise Invalid(
-        Text(
-            f"未知字段 {name}，可用字段：{'、'.join(fields)}",
-            f"{name}: unknown field; there are {', '.join(fields)}",
-        )
+    raise Invalid.of(
+        f"未知字段 {name}，可用字段：{'、'.join(fields)}",
+        f"{name}: unknown field; there are {', '.join(fields)}",
     )
 
 
 def refuse_long_delay(delay_s: float) -> None:
     """Raises Invalid, which says how to send a unix time."""
-    raise Invalid(
-        Text(
-            f"delay {delay_s:.0f} 超过一年，unix时间请用 due",
-            f"delay {delay_s:.0f}: more than a year; send a unix time as due",
-        )
+    raise Invalid.of(
+        f"delay {delay_s:.0f} 超过一年，unix时间请用 due",
+        f"delay {delay_s:.0f}: more than a year; send a unix time as due",
     )

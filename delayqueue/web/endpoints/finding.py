@@ -6,7 +6,7 @@ from pydantic import Field
 
 from delayqueue.answers.jobs import Findings, FoundJob
 from delayqueue.domain.job import MAX_ID_BYTES
-from delayqueue.errors import BadValue, Invalid, Text
+from delayqueue.errors import BadValue, Invalid
 from delayqueue.store.search import Wanted
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
@@ -39,7 +39,7 @@ class FindRequest(AnyTopicRequest):
     def wanted(self) -> Wanted:
         """The search in the form that the store takes."""
         if self.id is None and self.text is None:
-            raise Invalid(Text("需要 id 或 text", "give id, text or both"))
+            raise Invalid.of("需要 id 或 text", "give id, text or both")
         return Wanted(self.id or "", self.text or "", self.topic or "")
 
 

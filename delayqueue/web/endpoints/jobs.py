@@ -99,21 +99,19 @@ class RescheduleRequest(TagRequest):
     def by_tag(self) -> bool:
         """Whether a tag was given instead of ids."""
         if self.topic is not None and self.tag is None:
-            raise Invalid(Text("topic 只能和 tag 一起用", "topic: goes with tag, not with id"))
+            raise Invalid.of("topic 只能和 tag 一起用", "topic: goes with tag, not with id")
         return super().by_tag()
 
     def plan(self) -> Plan:
         """What changes. Raises Invalid unless it is one time at most, and something."""
         if self.by is not None and (self.delay is not None or self.due is not None):
-            raise Invalid(
-                Text(
-                    "by 不能和 delay、due 一起用",
-                    "by: goes without delay and due, which replace it",
-                )
+            raise Invalid.of(
+                "by 不能和 delay、due 一起用",
+                "by: goes without delay and due, which replace it",
             )
         if (self.delay, self.due, self.by, self.priority) == (None,) * 4:
-            raise Invalid(
-                Text("需要 delay、due、by 或 priority", "give one of delay, due, by, or a priority")
+            raise Invalid.of(
+                "需要 delay、due、by 或 priority", "give one of delay, due, by, or a priority"
             )
         if self.delay is None and self.due is None:
             return Plan(by_ms=ms_or_none(self.by), priority=self.priority)
@@ -131,22 +129,22 @@ class KickRequest(TagRequest):
         """The new body. Raises Invalid unless it is for one job, TooLarge if it is too large."""
         if self.body is not None:
             if self.id is None:
-                raise Invalid(Text("body 只能和 id 一起用", "body: goes with id"))
+                raise Invalid.of("body 只能和 id 一起用", "body: goes with id")
             check_body(self.body, max_body_bytes)
         return self.body
 
     def by_tag(self) -> bool:
         """Whether a tag was given instead of ids."""
         if self.tag is not None and self.count is not None:
-            raise Invalid(Text("count 不能和 tag 一起用", "count: goes with topic, not with tag"))
+            raise Invalid.of("count 不能和 tag 一起用", "count: goes with topic, not with tag")
         return super().by_tag()
 
     def by_topic(self) -> bool:
         """Whether a topic was given instead of ids."""
         if self.topic is None:
             if self.state is not None and self.tag is None:
-                raise Invalid(
-                    Text("state 只能和 topic 或 tag 一起用", "state: goes with topic or tag")
+                raise Invalid.of(
+                    "state 只能和 topic 或 tag 一起用", "state: goes with topic or tag"
                 )
             return False
         if self._has_id:

@@ -8,7 +8,7 @@ from pydantic import Field
 from delayqueue.answers.jobs import Page, TakenJob
 from delayqueue.answers.topics import Forecast
 from delayqueue.domain.job import MAX_DUE_S, MAX_FORECAST_STEPS
-from delayqueue.errors import Invalid, Text
+from delayqueue.errors import Invalid
 from delayqueue.store.types import Listing, Range
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
@@ -63,9 +63,7 @@ class RangeRequest(Request):
         end = MAX_DUE_S if self.end is None else self.end
         last = ms(end) if self.before is None else ms(self.before) - 1
         if first > last:
-            raise Invalid(
-                Text("范围的起点不能在终点之后", "the range must not end before it begins")
-            )
+            raise Invalid.of("范围的起点不能在终点之后", "the range must not end before it begins")
         return Range(first, last)
 
 
@@ -80,7 +78,7 @@ class ListRequest(AnyTopicRequest, RangeRequest):
     def what(self) -> Listing:
         """What to list."""
         if self.topic is None and self.tag is None:
-            raise Invalid(Text("需要 topic 或 tag", "give topic, tag or both"))
+            raise Invalid.of("需要 topic 或 tag", "give topic, tag or both")
         return Listing(
             topic=self.topic or "", tag=self.tag or "", state=self.state or "", due=self.due()
         )
@@ -103,14 +101,12 @@ class ForecastRequest(AnyTopicRequest):
         """Start and step in ms, and the number of steps."""
         start_ms, end_ms, step_ms = ms(self.start), ms(self.end), ms(self.step)
         if start_ms >= end_ms:
-            raise Invalid(Text("start 必须小于 end", "start: must be before end"))
+            raise Invalid.of("start 必须小于 end", "start: must be before end")
         steps = -(-(end_ms - start_ms) // step_ms)
         if steps > MAX_FORECAST_STEPS:
-            raise Invalid(
-                Text(
-                    f"最多{MAX_FORECAST_STEPS}步",
-                    f"step: {steps} steps, at most {MAX_FORECAST_STEPS}; take a larger step",
-                )
+            raise Invalid.of(
+                f"最多{MAX_FORECAST_STEPS}步",
+                f"step: {steps} steps, at most {MAX_FORECAST_STEPS}; take a larger step",
             )
         return start_ms, step_ms, steps
 
@@ -140,8 +136,8 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]
     They are put back if the client is gone before it has the answer.
     """
     if not asked.is_bounded:
-        raise Invalid(
-            Text("需要 start、end、after 或 before", "give one of start, end, after, before")
+        raise Invalid.of(
+            "需要 start、end、after 或 before", "give one of start, end, after, before"
         )
     jobs = await api.jobs.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
     undelivered = partial(api.jobs.taking.restore, jobs) if jobs else None

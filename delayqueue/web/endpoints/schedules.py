@@ -13,7 +13,7 @@ from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.engine.jobs import raise_for
-from delayqueue.errors import Invalid, JobExists, NoSuchJob, Text, TooLarge
+from delayqueue.errors import Invalid, JobExists, NoSuchJob, TooLarge
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
@@ -82,7 +82,7 @@ class TimesRequest(Request):
     def times(self) -> dict[str, Any]:
         """The fields that define its times. Raises Invalid unless it has exactly one of cron and every."""
         if (self.cron is None) == (self.every is None):
-            raise Invalid(Text("需要 cron 或 every 之一", "give one of cron, every"))
+            raise Invalid.of("需要 cron 或 every 之一", "give one of cron, every")
         return {
             "cron": self.cron or "",
             "every_ms": 0 if self.every is None else duration_ms(self.every),

@@ -10,7 +10,7 @@ from delayqueue.domain import subscriber as rules
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
-from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, Text, TooLarge, WrongState
+from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, TooLarge, WrongState
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
@@ -156,7 +156,7 @@ async def subscribe(api: Api, asked: SubscribeRequest) -> None:
     try:
         api.check_url(subscriber.url)
     except BadValue as error:
-        raise Invalid(Text(f"url {error.text.zh}", f"url: {error.text.en}")) from None
+        raise Invalid.of(f"url {error.text.zh}", f"url: {error.text.en}") from None
     await api.queue.subscribers.register(subscriber, asked.if_exists or IfExists.FAIL)
 
 
@@ -204,10 +204,8 @@ async def try_subscriber(api: Api, asked: TrialRequest) -> Trial:
     check_body(body, api.max_body_bytes)
     subscriber = await api.queue.subscribers.named(asked.name)
     if not subscriber.url:
-        raise WrongState(
-            Text(
-                f"{asked.name} 是Python函数，只能试调url",
-                f"{asked.name}: is a Python handler; only a url can be tried",
-            )
+        raise WrongState.of(
+            f"{asked.name} 是Python函数，只能试调url",
+            f"{asked.name}: is a Python handler; only a url can be tried",
         )
     return serializers.trial(await api.try_webhook(subscriber, body))
