@@ -1,16 +1,23 @@
-"""/openapi.json: the endpoints and their models, as OpenAPI 3.1."""
+"""/openapi.json: the endpoints and their models, as OpenAPI 3.1.
 
-from collections.abc import Iterable, Sequence
+What an endpoint takes and answers is named after it: FinishRequest, FinishAnswer. An answer that is an error has the
+error's name: NoSuchJob. So `code` alone tells which one it is, and generated clients have one class for each.
+"""
+
+import re
+from collections.abc import Iterable
 from functools import cache
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 from delayqueue import __version__
 from delayqueue.domain.access import Role
 from delayqueue.domain.job import MAX_BATCH
 from delayqueue.errors import (
+    Code,
     Forbidden,
     QueueError,
     SlowRequest,
@@ -18,15 +25,15 @@ from delayqueue.errors import (
     TooMany,
     Unauthorized,
 )
-from delayqueue.web.endpoint import Endpoint
+from delayqueue.web.endpoint import Endpoint, Errors
 from delayqueue.web.http import HttpResponse
-from delayqueue.web.requests import Request
 from delayqueue.web.responses import described
 
 Json = dict[str, Any]
 
-REF: Final = "#/components/schemas/{model}"
-ENVELOPE: Final = {"$ref": REF.format(model="Envelope")}
+SCHEMA: Final = "#/components/schemas/{model}"
+RESPONSE: Final = "#/components/responses/"
+ANSWERED: Final[Literal["serialization"]] = "serialization"
 GUARDED: Final = (Unauthorized, Forbidden, TooMany)  # errors of any request that needs a token
 WITH_BODY: Final = (SlowRequest, TooLarge)
 HEADERS: Final[dict[HTTPStatus, str]] = {
@@ -35,10 +42,16 @@ HEADERS: Final[dict[HTTPStatus, str]] = {
 }
 
 
+class _Generator(GenerateJsonSchema):
+    """Without titles, which only repeat the names of the fields."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002  # pydantic's
+        return False
+
+
 @cache
 def document(endpoints: tuple[Endpoint, ...]) -> Json:
     """The description of these endpoints."""
-    schemas: Json = {"Envelope": _envelope_of({"type": "null"})}
     paths: dict[str, Json] = {}
     for endpoint in endpoints:
         for method in endpoint.methods:
@@ -48,7 +61,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> Json:
                 "operationId": name,
                 "tags": [endpoint.tag.name] if endpoint.tag else [],
                 "summary": endpoint.summary,
-                **_operation(endpoint, method, schemas),
+                **_operation(endpoint, method),
             }
     return {
         "openapi": "3.1.0",
@@ -67,7 +80,8 @@ def document(endpoints: tuple[Endpoint, ...]) -> Json:
         "tags": [tag._asdict() for tag in dict.fromkeys(each.tag for each in endpoints) if tag],
         "paths": paths,
         "components": {
-            "schemas": schemas,
+            "schemas": _requests(endpoints) | _answers(endpoints) | _errors(),
+            "responses": {error.__name__: _refusal(error) for error in _refusals(endpoints)},
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "basic": {
@@ -80,36 +94,77 @@ def document(endpoints: tuple[Endpoint, ...]) -> Json:
     }
 
 
-def _operation(endpoint: Endpoint, method: str, schemas: Json) -> Json:
+def _operation(endpoint: Endpoint, method: str) -> Json:
     roles = endpoint.roles
     described: Json = {"security": [] if roles is None else [{}, {"bearer": []}, {"basic": []}]}
     if roles is not None:
         described["description"] = f"Role: {_names(roles)}."
-    if endpoint.gives is HttpResponse:  # not JSON: a page, or text for a program
-        described["responses"] = {"200": {"description": "not in the envelope"}}
-        described["responses"] |= _refusals(GUARDED if roles else ())
-        return described
-    errors = [*endpoint.errors, *(GUARDED if roles is not None else (Forbidden,))]
-    if endpoint.takes is not None and method != "GET":
-        described["requestBody"] = _body(endpoint, endpoint.takes, schemas)
-        errors += WITH_BODY
-    here = [error for error in errors if error.status == HTTPStatus.OK]
-    described["responses"] = {"200": _success(endpoint, here, schemas)} | _refusals(
-        [error for error in errors if error.status != HTTPStatus.OK]
-    )
+    if _has_body(endpoint, method):
+        described["requestBody"] = _body(endpoint)
+    described["responses"] = {"200": _success(endpoint)}
+    for error in _errors_of(endpoint, method):
+        if error.status != HTTPStatus.OK:
+            response = {"$ref": f"{RESPONSE}{error.__name__}"}
+            described["responses"][str(error.status.value)] = response
     return described
+
+
+def _has_body(endpoint: Endpoint, method: str) -> bool:
+    return endpoint.takes is not None and method != "GET"
+
+
+def _in_envelope(endpoint: Endpoint) -> bool:
+    """Whether it answers JSON, not a page, or text for a program."""
+    return endpoint.gives is not HttpResponse
+
+
+def _errors_of(endpoint: Endpoint, method: str) -> Errors:
+    """All errors that it can answer."""
+    guards = GUARDED if endpoint.roles is not None else (Forbidden,)
+    if not _in_envelope(endpoint):
+        return guards if endpoint.roles else ()
+    return (*endpoint.errors, *guards, *(WITH_BODY if _has_body(endpoint, method) else ()))
+
+
+def _refusals(endpoints: Iterable[Endpoint]) -> Iterable[type[QueueError]]:
+    """All errors with a status of their own."""
+    found = [
+        error
+        for endpoint in endpoints
+        for method in endpoint.methods
+        for error in _errors_of(endpoint, method)
+        if error.status != HTTPStatus.OK
+    ]
+    return dict.fromkeys(found)
 
 
 def _names(roles: frozenset[Role]) -> str:
     return " or ".join(role.value for role in Role if role in roles | {Role.ADMIN})
 
 
-def _body(endpoint: Endpoint, model: type[Request], schemas: Json) -> Json:
-    schema = model.model_json_schema(ref_template=REF, mode="validation")
-    for name, inner in schema.pop("$defs", {}).items():
-        schemas[name] = _as_sent(inner)
-    schemas[model.__name__] = _as_sent(schema)
-    one: Json = {"$ref": REF.format(model=model.__name__)}
+def _ref(model: str) -> Json:
+    return {"$ref": SCHEMA.format(model=model)}
+
+
+def _in_capitals(words: str) -> str:
+    return "".join(word.capitalize() for word in re.findall("[a-z]+", words.lower()))
+
+
+def request_name(endpoint: Endpoint) -> str:
+    """The name of the schema of its body."""
+    return f"{_in_capitals(endpoint.path)}Request"
+
+
+def _answer_name(endpoint: Endpoint) -> str:
+    return f"{_in_capitals(endpoint.path)}Answer"
+
+
+def _name_of(code: Code) -> str:
+    return _in_capitals(code.name)
+
+
+def _body(endpoint: Endpoint) -> Json:
+    one = _ref(request_name(endpoint))
     many = {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_BATCH}
     return {
         "required": True,
@@ -122,9 +177,23 @@ def _body(endpoint: Endpoint, model: type[Request], schemas: Json) -> Json:
     }
 
 
+def _requests(endpoints: Iterable[Endpoint]) -> Json:
+    """What the endpoints take, and the objects in it."""
+    schemas: Json = {}
+    for endpoint in endpoints:
+        if endpoint.takes is not None:
+            schema = endpoint.takes.model_json_schema(
+                ref_template=SCHEMA, schema_generator=_Generator, mode="validation"
+            )
+            schemas |= schema.pop("$defs", {})
+            schemas[request_name(endpoint)] = schema
+    return {name: _as_sent(schema) for name, schema in schemas.items()}
+
+
 def _as_sent(schema: Json) -> Json:
     """The schema that clients should follow; keywords are moved from where pydantic puts them."""
     del schema["additionalProperties"]  # accepted, but nobody should send them
+    del schema["title"]  # the model's name, not that of the endpoint
     for shape in schema["properties"].values():
         choices = [shape, *shape.get("anyOf", ()), shape.get("items", {})]
         # from the field, or its type, or its items' type
@@ -139,57 +208,74 @@ def _as_sent(schema: Json) -> Json:
     return schema
 
 
-def _success(endpoint: Endpoint, errors: Sequence[type[QueueError]], schemas: Json) -> Json:
-    gives = TypeAdapter(described(endpoint.gives)).json_schema(
-        ref_template=REF, mode="serialization"
+def _answers(endpoints: Iterable[Endpoint]) -> Json:
+    """What the endpoints answer if all is well, and the objects in it."""
+    inputs = [
+        (_answer_name(endpoint), ANSWERED, TypeAdapter(described(endpoint.gives)))
+        for endpoint in endpoints
+        if _in_envelope(endpoint)
+    ]
+    data, definitions = TypeAdapter.json_schemas(
+        inputs, ref_template=SCHEMA, schema_generator=_Generator
     )
-    schemas |= gives.pop("$defs", {})
-    done = _envelope_of(gives, {0})
-    examples = {"done": _example(0, endpoint.done.en, endpoint.answers)}
+    return {
+        **{name: _envelope(Code.OK, schema) for (name, _), schema in data.items()},
+        **definitions.get("$defs", {}),
+    }
+
+
+def _errors() -> Json:
+    """An envelope for each code other than 0."""
+    return {_name_of(code): _envelope(code, {"type": "null"}) for code in Code if code != Code.OK}
+
+
+def _success(endpoint: Endpoint) -> Json:
+    """The answers with status 200."""
+    if not _in_envelope(endpoint):
+        return {"description": "not in the envelope"}
+    errors = [error for error in endpoint.errors if error.status == HTTPStatus.OK]
+    names = [_answer_name(endpoint), *dict.fromkeys(_name_of(error.code) for error in errors)]
+    examples = {"done": _example(Code.OK, endpoint.done.en, endpoint.answers)}
     examples |= {error.__name__: _example(error.code, error.default.en) for error in errors}
     return {
         "description": "done; or not, as `code` says",
         "content": {
             "application/json": {
-                "schema": {"anyOf": [done, _failed(errors)]} if errors else done,
+                "schema": {"anyOf": [*map(_ref, names)]} if errors else _ref(names[0]),
                 "examples": {name: {"value": value} for name, value in examples.items()},
             }
         },
     }
 
 
-def _failed(errors: Iterable[type[QueueError]]) -> Json:
-    return _envelope_of({"type": "null"}, {int(error.code) for error in errors})
+def _refusal(error: type[QueueError]) -> Json:
+    """An answer with a status of its own."""
+    answer: Json = {
+        "description": error.default.en,
+        "content": {
+            "application/json": {
+                "schema": _ref(_name_of(error.code)),
+                "example": _example(error.code, error.default.en),
+            }
+        },
+    }
+    if header := HEADERS.get(error.status):
+        answer["headers"] = {header: {"required": True, "schema": {"type": "string"}}}
+    return answer
 
 
-def _refusals(errors: Iterable[type[QueueError]]) -> Json:
-    """The answers with a status of their own."""
-    answers: Json = {}
-    for error in errors:
-        answer: Json = {
-            "description": error.default.en,
-            "content": {
-                "application/json": {
-                    "schema": ENVELOPE,
-                    "example": _example(error.code, error.default.en),
-                }
-            },
-        }
-        if header := HEADERS.get(error.status):
-            answer["headers"] = {header: {"required": True, "schema": {"type": "string"}}}
-        answers[str(error.status.value)] = answer
-    return answers
-
-
-def _envelope_of(data: Json, codes: Iterable[int] = ()) -> Json:
-    code = {"type": "integer", "enum": sorted(codes)} if codes else {"type": "integer"}
+def _envelope(code: Code, data: Json) -> Json:
     return {
         "type": "object",
         "required": ["code", "message", "data"],
-        "properties": {"code": code, "message": {"type": "string"}, "data": data},
+        "properties": {
+            "code": {"type": "integer", "const": int(code)},
+            "message": {"type": "string"},
+            "data": data,
+        },
         "additionalProperties": False,
     }
 
 
-def _example(code: int, message: str, data: object = None) -> Json:
+def _example(code: Code, message: str, data: object = None) -> Json:
     return {"code": int(code), "message": message, "data": data}

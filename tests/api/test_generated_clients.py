@@ -27,14 +27,15 @@ import sys
 from made import Client
 from made.api.push import push
 from made.api.reservations import finish, pop
-from made.models import EndRequest, PopRequest, PushRequest
+from made.models import FinishAnswer, FinishRequest, NoSuchJob, PopRequest, PushRequest
 
 with Client(sys.argv[1]) as client:
     push.sync(client=client, body=PushRequest(topic="made", id="1", ttr=60, tags=["a"]))
     job = pop.sync(client=client, body=PopRequest(topic="made", timeout=10)).data
     print(job.id, job.attempt)
-    end = EndRequest(id=job.id, receipt=job.receipt)
-    print([int(finish.sync(client=client, body=end).code) for _ in range(2)])
+    end = FinishRequest(id=job.id, receipt=job.receipt)
+    answers = [finish.sync(client=client, body=end) for _ in range(2)]
+    print([answer.code for answer in answers], list(map(type, answers)) == [FinishAnswer, NoSuchJob])
 """
 
 
@@ -73,7 +74,9 @@ def test_a_python_client_is_made_without_a_warning_and_works(
     assert said == "Generating made\n"
     (tmp_path / "round.py").write_text(ROUND)
     server = processes.server(redis_server)
-    assert run(sys.executable, "round.py", server.url, cwd=tmp_path) == "1 1\n[0, 2]\n"
+    assert run(sys.executable, "round.py", server.url, cwd=tmp_path) == "1 1\n[0, 2] True\n"
+    unnamed = [path.name for path in (tmp_path / "made").rglob("*.py") if "response" in path.name]
+    assert unnamed == []
 
 
 @pytest.mark.skipif(

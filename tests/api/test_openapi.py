@@ -14,8 +14,9 @@ from pydantic import TypeAdapter
 
 from delayqueue.errors import Code
 from delayqueue.web.endpoints import ENDPOINTS
+from delayqueue.web.endpoints.push import PushRequest
 from delayqueue.web.http import HttpResponse
-from delayqueue.web.openapi import document
+from delayqueue.web.openapi import document, request_name
 from delayqueue.web.parse import is_doubtful
 from delayqueue.web.responses import described
 from tests.api_client import open_api
@@ -38,13 +39,14 @@ def test_every_endpoint_is_in_the_document(route: Route) -> None:
 
 
 IN_ENVELOPE: Final = [each for each in ENDPOINTS if each.gives is not HttpResponse]
-WITH_BODY: Final = {each.path: each.takes for each in ENDPOINTS if each.takes}
+WITH_BODY: Final = {each.path: each for each in ENDPOINTS if each.takes}
 
 
-@pytest.mark.parametrize("path", WITH_BODY)
-def test_every_field_is_explained(path: str) -> None:
-    schema = DOCUMENT["components"]["schemas"][WITH_BODY[path].__name__]
-    assert set(schema["properties"]) == set(WITH_BODY[path].model_fields)
+@pytest.mark.parametrize("endpoint", WITH_BODY.values(), ids=WITH_BODY)
+def test_every_field_is_explained(endpoint: Endpoint) -> None:
+    schema = DOCUMENT["components"]["schemas"][request_name(endpoint)]
+    assert endpoint.takes
+    assert set(schema["properties"]) == set(endpoint.takes.model_fields)
     for name, field in schema["properties"].items():
         assert field.get("description"), name
 
@@ -62,7 +64,7 @@ def test_an_example_is_what_it_is_an_example_of(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("code", list(Code))
 def test_every_code_is_in_an_example(code: Code) -> None:
-    assert f"'code': {code.value}, " in str(DOCUMENT["paths"])
+    assert f"'code': {code.value}, " in str(DOCUMENT)
 
 
 @pytest.mark.skipif(
@@ -113,9 +115,23 @@ async def test_the_page_loads_nothing_and_runs_nothing(api: Api) -> None:
 async def test_the_page_shows_every_endpoint_and_field(api: Api) -> None:
     text, _ = await read_docs(api)
     for route in ROUTES:
-        assert f"<b>{route.method}</b> {route.path}</h2>" in text
-    for field in WITH_BODY["/push"].model_fields:
+        methods = ", ".join(route.endpoint.methods)
+        assert f"<b>{methods}</b> {route.path}</h2>" in text
+    for field in PushRequest.model_fields:
         assert f"<code>{field}</code>" in text
+
+
+async def test_the_page_links_once_to_each_endpoint_and_shows_no_marks_of_markdown(
+    api: Api,
+) -> None:
+    text, _ = await read_docs(api)
+    menu, _, rest = text.partition("</nav>")
+    links = re.findall('href="#([^"]+)"', menu)
+    assert sorted(links) == sorted(endpoint.path.strip("/") for endpoint in ENDPOINTS)
+    sections = re.findall('<section id="([^"]+)"', rest)
+    assert len(sections) == len(set(sections))
+    assert {*links, *re.findall('href="#([^"]+)"', rest)} == set(sections)
+    assert "`" not in text
 
 
 async def test_the_document_is_json(api: Api) -> None:
@@ -180,6 +196,20 @@ def test_every_operation_has_the_tag_of_its_file_and_the_server_is_the_one_that_
     assert all(len(tags) == 1 for tags in used)
     assert DOCUMENT["paths"]["/buried"]["post"]["tags"] == ["dead letters"]
     assert [server["url"] for server in DOCUMENT["servers"]] == ["/"]
+
+
+def test_a_schema_is_named_after_its_call_or_its_error() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    calls = {name.removesuffix("Request").removesuffix("Answer") for name in schemas}
+    assert {"Finish", "Delete", "PauseSubscriber", "List"} <= calls
+    finish = DOCUMENT["paths"]["/finish"]["post"]
+    (content,) = finish["requestBody"]["content"].values()
+    assert content["schema"]["$ref"].endswith("/FinishRequest")
+    (content,) = finish["responses"]["200"]["content"].values()
+    names = [one["$ref"].rpartition("/")[2] for one in content["schema"]["anyOf"]]
+    assert names == ["FinishAnswer", "Invalid", "NoSuchJob", "StaleReceipt"]
+    codes = [schemas[name]["properties"]["code"]["const"] for name in names]
+    assert codes == [Code.OK, Code.INVALID, Code.NO_SUCH_JOB, Code.STALE_RECEIPT]
 
 
 def test_what_wraps_an_answer_inside_of_the_server_is_not_in_the_document() -> None:
