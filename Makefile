@@ -17,10 +17,12 @@ KUBERNETES := v1.33.2
 BUILD := setuptools>=77.0.3
 # what is read as prose: pages, docstrings and comments
 PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples bench/README.md delayqueue
-# every version with its hashes: what the image holds, and what the tests run with
+# every version with its hashes: what the image holds, what the tests run with, and two parts of that
 IMAGE_LOCK := deploy/requirements.txt
 TEST_LOCK := deploy/requirements-test.txt
-COMPILE := $(BIN)/uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
+LINT_LOCK := deploy/requirements-lint.txt
+DOCS_LOCK := deploy/requirements-docs.txt
+COMPILE := echo '$(BUILD)' | $(BIN)/uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --no-emit-find-links --upgrade --quiet --custom-compile-command 'make lock'
 
 .PHONY: help serve test test-every-store lint format fuzz faults bench walk docs clean package image release chart-tools lock audit
@@ -31,37 +33,36 @@ help: ## this list
 serve: $(VENV)/.installed ## run the server on port 9277 with an embedded store
 	DELAYQUEUE_DATA_DIR="$${DELAYQUEUE_DATA_DIR:-data}" exec $(BIN)/delay-queue
 
-test: $(VENV)/.installed-dev ## run all tests (starts real Redis and Valkey servers)
+test: $(VENV)/.installed-test ## run all tests (starts real Redis and Valkey servers)
 	$(PYTEST)
 
-test-every-store: $(VENV)/.installed-dev ## run all tests over Sentinel and Cluster and in every look of the page, too
+test-every-store: $(VENV)/.installed-test ## run all tests over Sentinel and Cluster and in every look of the page, too
 	$(PYTEST) --every-store
 
-lint: $(VENV)/.installed-python ## ruff, mypy, pyright, spelling and style
+lint: $(VENV)/.installed-lint ## ruff, mypy, spelling and style; needs Python only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/basedpyright
 	$(BIN)/codespell --dictionary=- --dictionary=scripts/words.txt
 	scripts/style $(BIN)/codespell $(PROSE)
 
-format: $(VENV)/.installed-python ## let ruff lay out the code
+format: $(VENV)/.installed-lint ## let ruff lay out the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: $(VENV)/.installed-dev ## send every endpoint thousands of made-up requests: some minutes
+fuzz: $(VENV)/.installed-test ## send every endpoint thousands of made-up requests: some minutes
 	$(BIN)/python -m tests.fuzz
 
-faults: $(VENV)/.installed-dev ## break everything for half an hour; writes docs/reliability.md
+faults: $(VENV)/.installed-test ## break everything for half an hour; writes docs/reliability.md
 	$(BIN)/python -m tests.faults
 
-bench: $(VENV)/.installed-dev ## measure; see bench/README.md
+bench: $(VENV)/.installed-test ## measure; see bench/README.md
 	$(BIN)/python -m bench
 
-walk: $(VENV)/.installed-dev ## print the functions that a push, a pop, … call, and how many these are
+walk: $(VENV)/.installed-test ## print the functions that a push, a pop, … call, and how many these are
 	$(BIN)/python -m bench.walk
 
-docs: $(VENV)/.installed-python ## build the documentation as a site into build/site
+docs: $(VENV)/.installed-docs ## build the documentation as a site into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo 'open build/site/index.html; for its search: python3 -m http.server --directory build/site'
 
@@ -75,14 +76,15 @@ image: ## build the container image, with labels that tell its commit
 release: $(VENV)/.installed-release ## make release VERSION=1.2.3: all up to the push; docs/releasing.md
 	$(BIN)/python scripts/release.py $(VERSION)
 
-chart-tools: $(VENV)/.installed-dev ## build helm and kubeconform, for the tests of the chart; takes Go 1.24, minutes
+chart-tools: $(VENV)/.installed-test ## build helm and kubeconform, for the tests of the chart; takes Go 1.24, minutes
 	cd $(CHART_TOOLS) && GOBIN="$(CURDIR)/$(BIN)" go install tool
 	cd $(CHART_TOOLS) && go mod download k8s.io/kubernetes@$(KUBERNETES)
 
 lock: $(VENV)/.installed-release ## choose all versions anew, those of the image and those of the tests
-	echo '$(BUILD)' | $(COMPILE) --extra server --extra embedded --extra otel --output-file $(IMAGE_LOCK)
-	echo '$(BUILD)' | $(COMPILE) --extra server --extra embedded --extra otel --extra test --extra lint --extra docs \
-		--constraint $(IMAGE_LOCK) --output-file $(TEST_LOCK)
+	$(COMPILE) --extra embedded --extra otel --output-file $(IMAGE_LOCK)
+	$(COMPILE) --extra test --constraint $(IMAGE_LOCK) --output-file $(TEST_LOCK)
+	$(COMPILE) --extra lint --constraint $(TEST_LOCK) --output-file $(LINT_LOCK)
+	$(COMPILE) --extra docs --constraint $(TEST_LOCK) --output-file $(DOCS_LOCK)
 
 audit: $(VENV)/.installed-release ## look all versions up among the known vulnerabilities
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r $(IMAGE_LOCK) -r $(TEST_LOCK)
@@ -94,15 +96,19 @@ $(VENV)/.installed: $(IMAGE_LOCK) pyproject.toml scripts/setup
 	@scripts/setup $(PYTHON) $(VENV) $(IMAGE_LOCK) '15 MB'
 	@touch $@
 
-$(VENV)/.installed-python: $(TEST_LOCK) pyproject.toml scripts/setup
-	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '200 MB'
-	@touch $@ $(VENV)/.installed
-
-$(VENV)/.installed-dev: $(VENV)/.installed-python
-	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '200 MB' redis-server wrk curl chromium $(LANGUAGES) $(BEANSTALK)
-	cd $(GO_CLIENT) && go mod download
+$(VENV)/.installed-lint: $(LINT_LOCK) pyproject.toml scripts/setup
+	@scripts/setup $(PYTHON) $(VENV) $(LINT_LOCK) '60 MB'
 	@touch $@
 
-$(VENV)/.installed-release: $(VENV)/.installed-dev
+$(VENV)/.installed-docs: $(DOCS_LOCK) pyproject.toml scripts/setup
+	@scripts/setup $(PYTHON) $(VENV) $(DOCS_LOCK) '30 MB'
+	@touch $@
+
+$(VENV)/.installed-test: $(TEST_LOCK) pyproject.toml scripts/setup
+	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '220 MB' redis-server wrk curl chromium $(LANGUAGES) $(BEANSTALK)
+	cd $(GO_CLIENT) && go mod download
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-lint $(VENV)/.installed-docs
+
+$(VENV)/.installed-release: $(VENV)/.installed-test
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[release]'
 	touch $@

@@ -4,32 +4,47 @@ from __future__ import annotations
 
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from packaging.requirements import Requirement
 
 from tests.processes import REPOSITORY
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 PROJECT: Final = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))
 EXTRAS: Final = PROJECT["project"]["optional-dependencies"]
-SHIPPED: Final = [
-    *PROJECT["build-system"]["requires"],
-    *PROJECT["project"]["dependencies"],
-    *EXTRAS["server"],
-    *(each for each in EXTRAS["embedded"] if not each.startswith(PROJECT["project"]["name"])),
-]
-TRIED: Final = [*SHIPPED, *EXTRAS["test"], *EXTRAS["lint"], *EXTRAS["docs"]]
+# what `make` installs, and of which extras it is
 LOCKS: Final = {
-    name: (REPOSITORY / "deploy" / f"{name}.txt").read_text("utf-8")
-    for name in ("requirements", "requirements-test")
+    "requirements": ("embedded", "otel"),
+    "requirements-test": ("test",),
+    "requirements-lint": ("lint",),
+    "requirements-docs": ("docs",),
 }
+
+
+def wanted(extras: Iterable[str]) -> Iterator[str]:
+    """The requirements of these extras, and of the extras that they name."""
+    for each in chain.from_iterable(EXTRAS[extra] for extra in extras):
+        requirement = Requirement(each)
+        if requirement.name == PROJECT["project"]["name"]:
+            yield from wanted(sorted(requirement.extras))
+        else:
+            yield each
+
+
+TEXTS: Final = {name: (REPOSITORY / "deploy" / f"{name}.txt").read_text("utf-8") for name in LOCKS}
 LOCKED: Final = {
-    name: dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)) for name, text in LOCKS.items()
+    name: dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)) for name, text in TEXTS.items()
 }
-WANTED: Final = [("requirements", each) for each in SHIPPED] + [
-    ("requirements-test", each) for each in TRIED
+WANTED: Final = [
+    (lock, each)
+    for lock, extras in LOCKS.items()
+    for each in [*PROJECT["build-system"]["requires"], *wanted(extras)]
 ]
 
 
@@ -49,22 +64,23 @@ def test_the_package_index_does_not_take_its_name_for_that_of_another_project() 
     assert f"`{name}`" in (REPOSITORY / "docs" / "releasing.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize(("lock", "wanted"), WANTED)
-def test_a_version_that_fits_is_locked(lock: str, wanted: str) -> None:
-    requirement = Requirement(wanted)
+@pytest.mark.parametrize(("lock", "each"), WANTED)
+def test_a_version_that_fits_is_locked(lock: str, each: str) -> None:
+    requirement = Requirement(each)
     locked = LOCKED[lock][re.sub(r"[_.]", "-", requirement.name).lower()]
     assert requirement.specifier.contains(locked)
 
 
-def test_what_is_tried_is_what_is_shipped() -> None:
-    assert LOCKED["requirements"].items() <= LOCKED["requirements-test"].items()
+@pytest.mark.parametrize("lock", LOCKS)
+def test_what_is_tried_is_what_is_shipped(lock: str) -> None:
+    assert LOCKED[lock].items() <= LOCKED["requirements-test"].items()
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_locked_version_has_its_hashes_and_no_address(lock: str) -> None:
-    for entry in re.split(r"^(?=\w)", LOCKS[lock], flags=re.MULTILINE)[1:]:
+    for entry in re.split(r"^(?=\w)", TEXTS[lock], flags=re.MULTILINE)[1:]:
         assert entry.count("--hash=sha256:") >= 1, entry
-    assert "://" not in LOCKS[lock]
+    assert "://" not in TEXTS[lock]
 
 
 def test_the_image_is_built_from_these_versions() -> None:
