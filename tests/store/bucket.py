@@ -74,34 +74,24 @@ LATER_MS: Final = 200  # time enough for a call or two before, on a busy machine
 ALL_WANTED: Final = 1000
 ALWAYS: Final = Range(0, 10**13)
 
-# proves that a script only touches the keys of its slot; --every-store proves it for all
+# The first and the last are both programs, both ways of calling scripts and, by default, both schedulers. A few files
+# try functions on Redis, and a Cluster, which proves that a script touches only the keys of its slot.
+REDIS: Final = pytest.param("redis", marks=pytest.mark.seldom("test_pop.py", "test_functions.py"))
 CLUSTER: Final = pytest.param(
     "cluster", marks=pytest.mark.seldom("test_tick.py", "test_pop.py", "test_push.py")
 )
-WITH_FUNCTIONS: Final = ("redis", "valkey", CLUSTER)
+WITH_FUNCTIONS: Final = (REDIS, CLUSTER, "valkey")
 STORES: Final = ("redis_without_functions", *WITH_FUNCTIONS)
 BUCKET: Final = "{dq_bucket_1}"
 WHEEL_SLOTS: Final = 3600
 SCHEDULERS: Final = ("zset", "wheel")
-# --every-store combines all with all
 USUAL: Final = {
-    "redis_without_functions": "wheel",
+    "redis_without_functions": "zset",
     "redis": "zset",
     "valkey": "wheel",
     "cluster": "wheel",
 }
 on_zset: Final = pytest.mark.parametrize("scheduler", ["zset"])
-# for work that is large, and the same on each store: two of them have both schedulers; --every-store tries all
-in_two_stores: Final = pytest.mark.parametrize(
-    "redis",
-    [
-        pytest.param("redis_without_functions", marks=pytest.mark.seldom),
-        "redis",
-        "valkey",
-        pytest.param("cluster", marks=pytest.mark.seldom),
-    ],
-    indirect=True,
-)
 with_functions: Final = pytest.mark.parametrize("redis", WITH_FUNCTIONS, indirect=True)
 
 NONCES: Final = nonces()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tests.processes import Processes, StoreServer
 
 
+ANSWER_S: Final = 60.0  # a busy machine takes its time for 70 MiB
 NO_PARAMS: Final = SimpleNamespace(params={})
 
 
@@ -43,6 +44,7 @@ def connect(store: StoreServer, database: int | None = None) -> Redis:
         db=store.new_database() if database is None else database,
         protocol=2,
         retry=Retry(NoBackoff(), 0),
+        socket_timeout=ANSWER_S,
         driver_info=our_driver(),
     )
 
@@ -55,7 +57,8 @@ def cluster(lasting_processes: Processes) -> StoreCluster:
 
 async def emptied(cluster: StoreCluster) -> Redis:
     """The server of the Cluster that holds the bucket, without data: it belongs to this test run."""
-    redis = Redis(host=LOOPBACK, port=cluster.holder(BUCKET).port, protocol=2)
+    port = cluster.holder(BUCKET).port
+    redis = Redis(host=LOOPBACK, port=port, protocol=2, socket_timeout=ANSWER_S)
     await redis.flushdb()
     return redis
 

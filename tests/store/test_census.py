@@ -6,9 +6,8 @@ import pytest
 
 from delayqueue.store import census
 from delayqueue.store.census import Census
-from tests.store.bucket import Bucket, in_two_stores, job
+from tests.store.bucket import Bucket, job
 
-pytestmark = in_two_stores
 TOPICS = 30
 
 

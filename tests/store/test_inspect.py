@@ -369,7 +369,8 @@ async def test_two_servers_repair_at_once(bucket: Bucket) -> None:
     await forget_places(bucket)
     await asyncio.gather(cared_for(bucket, 60), cared_for(bucket, 60), mended(bucket))
     assert await bucket.violations() == []
-    delivered = await bucket.pop_ids(*(f"t{i}" for i in range(5)))
+    topics = [f"t{i}" for i in range(5)]
+    delivered = [*await bucket.pop_ids(*topics), *await bucket.pop_ids(*topics)]
     assert sorted(delivered) == sorted(f"job-{i}" for i in range(600))
 
 

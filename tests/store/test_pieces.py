@@ -29,13 +29,11 @@ from delayqueue.store.types import (
     TagPlace,
 )
 from tests.engine.moving import all_jobs
-from tests.store.bucket import HOUR_MS, a_moment, in_two_stores, job
+from tests.store.bucket import HOUR_MS, a_moment, job
 
 if TYPE_CHECKING:
     from delayqueue.domain.job import Job
     from tests.store.bucket import Bucket
-
-pytestmark = in_two_stores
 
 MIB: Final = 1 << 20
 JOBS: Final = 12

@@ -14,7 +14,7 @@ from delayqueue.store.topics import Topics
 from delayqueue.store.types import Moved, Plan
 from delayqueue.store.verbs import STAGED_DUE_MS
 from tests.engine.moving import all_jobs
-from tests.store.bucket import HOUR_MS, STATES, in_two_stores, job
+from tests.store.bucket import HOUR_MS, STATES, job
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -141,7 +141,6 @@ class Doubling:
         return reply
 
 
-@in_two_stores
 async def test_each_job_of_a_tag_moves_once_though_the_store_names_it_twice(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
