@@ -16,7 +16,7 @@ KUBERNETES := v1.33.2
 # what builds the wheel
 BUILD := setuptools>=77.0.3
 # what is read as prose: pages, docstrings and comments
-PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples bench/README.md delayqueue
+PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples bench/README.md faults/README.md delayqueue
 # every version with its hashes: what the image holds, what the tests run with, and two parts of that
 IMAGE_LOCK := deploy/requirements.txt
 TEST_LOCK := deploy/requirements-test.txt
@@ -54,7 +54,7 @@ fuzz: $(VENV)/.installed-test ## send every endpoint thousands of made-up reques
 	$(BIN)/python -m tests.fuzz
 
 faults: $(VENV)/.installed-test ## break everything for half an hour; writes docs/reliability.md
-	$(BIN)/python -m tests.faults
+	$(BIN)/python -m faults
 
 bench: $(VENV)/.installed-test ## measure; see bench/README.md
 	$(BIN)/python -m bench

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from faults.bed import restart
+from faults.proxy import Proxy
 from tests.api_client import UNAVAILABLE, open_api
-from tests.faults.bed import restart
-from tests.faults.proxy import Proxy
 from tests.processes import QueueServer
 
 if TYPE_CHECKING:

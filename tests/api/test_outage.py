@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from redis.asyncio import Redis
 
+from faults.load import running
 from tests.api.jobs import waiting_poll
 from tests.api_client import OK, UNAVAILABLE, Api, open_api, push_due_in
-from tests.faults.load import running
 from tests.processes import LOOPBACK, redis_binary
 from tests.waiting import until, until_async
 

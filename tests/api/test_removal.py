@@ -11,12 +11,16 @@ import pytest
 from tests.api.jobs import OVER_S, STATES, assert_nothing_comes, push_into, push_soon, until_ready
 from tests.api_client import push_due_in
 
+from .conftest import in_one_setup
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.api_client import Api
 
     Name = Callable[[str], str]
+
+pytestmark = in_one_setup
 
 VERBS: Final = ("/finish", "/delete")
 
@@ -128,11 +132,9 @@ async def test_a_poll_that_waits_for_a_job_that_gets_deleted_keeps_waiting(
     assert (await poll).ok()["id"] == sent.id
 
 
-async def test_many_deleted_jobs_do_not_hide_the_one_behind_them(
-    ordered_api: Api, topic: str
-) -> None:
+async def test_many_deleted_jobs_do_not_hide_the_one_behind_them(api: Api, topic: str) -> None:
     ids = [f"{topic}/{n}" for n in range(1000)]
-    (await ordered_api.push_all([{"topic": topic, "id": job_id} for job_id in ids])).ok()
-    await until_ready(ordered_api, *ids)
-    (await ordered_api.call("/delete", {"ids": ids[:-1]})).ok()
-    assert (await ordered_api.pop(topic, timeout=0)).ok()["id"] == ids[-1]
+    (await api.push_all([{"topic": topic, "id": job_id} for job_id in ids])).ok()
+    await until_ready(api, *ids)
+    (await api.call("/delete", {"ids": ids[:-1]})).ok()
+    assert (await api.pop(topic, timeout=0)).ok()["id"] == ids[-1]

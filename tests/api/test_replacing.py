@@ -11,12 +11,16 @@ import pytest
 from tests.api.jobs import OVER_S, STATES, assert_nothing_comes, push_into, push_soon
 from tests.api_client import push_due_in
 
+from .conftest import in_one_setup
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.api_client import Api
 
     Name = Callable[[str], str]
+
+pytestmark = in_one_setup
 
 CLOCK_STEP_S: Final = 0.002
 

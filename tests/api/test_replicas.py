@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from faults.proxy import Proxy
 from tests.api_client import OK, UNAVAILABLE, open_api
 from tests.clusters import SAFE, ask
-from tests.faults.proxy import Proxy
 from tests.processes import LOOPBACK, run_program
 from tests.waiting import until, until_async
 

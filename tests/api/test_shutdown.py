@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 import pytest
 
+from faults.load import running
 from tests.api.jobs import waiting_poll
 from tests.api_client import open_api
-from tests.faults.load import running
 from tests.processes import LOOPBACK, START_S
 from tests.waiting import until
 

@@ -32,6 +32,9 @@ def in_looks(looks: Iterable[Look], usual: Container[Look]) -> list[ParameterSet
     ]
 
 
+# a task is tried in one of two looks that differ in everything, a few in both; --every-store tries it in all
+ON_PHONE: Final = pytest.mark.parametrize("look", in_looks(ALL, [PHONE]), indirect=True)
+IN_BOTH: Final = pytest.mark.parametrize("look", in_looks(ALL, [DESK, PHONE]), indirect=True)
 # for tests of things that are the same in every look
 ONE_LOOK: Final = pytest.mark.parametrize("look", in_looks([DESK], [DESK]), indirect=True)
 
@@ -157,7 +160,7 @@ def tab(chromium: Browser) -> Callable[[Look], Admin]:
     return tab
 
 
-@pytest.fixture(params=in_looks(ALL, [DESK, PHONE]))
+@pytest.fixture(params=in_looks(ALL, [DESK]))
 def look(request: pytest.FixtureRequest) -> Look:
     found: Look = request.param
     return found

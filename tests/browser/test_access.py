@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from delayqueue.client import Client
 from delayqueue.web.auth import UNKNOWN
-from tests.browser.conftest import ONE_LOOK, bury
+from tests.browser.conftest import ON_PHONE, ONE_LOOK, bury
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +69,7 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(admin: Admin) -> None:
     expect(page.locator("dialog input")).to_be_visible()
 
 
+@ON_PHONE
 def test_what_is_done_with_the_page_stands_in_the_log(
     admin: Admin, guarded: QueueServer, topic: str
 ) -> None:

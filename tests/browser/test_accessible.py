@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import bury
+from tests.browser.conftest import IN_BOTH, bury
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -36,6 +36,7 @@ SERIOUS: Final = """async () => (await axe.run()).violations
     .map(({id, nodes}) => `${id}: ${nodes.map((node) => node.html).join(" ")}`)"""
 
 
+@IN_BOTH
 def test_no_page_has_a_serious_fault(admin: Admin, queue: Client, topic: str) -> None:
     bury(queue, topic, 1, message="refused")
     job_id = queue.push(topic, "Hello", delay=600, tags=["order:1"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import bury
+from tests.browser.conftest import ON_PHONE, bury
 
 if TYPE_CHECKING:
     from delayqueue.client import Client
@@ -22,6 +22,7 @@ ValueError: {cause}"""
 OPTIONS: Final[dict[str, Any]] = {"retry": [0.5, 60], "retain": 3600, "expire": 7200}
 
 
+@ON_PHONE
 @pytest.mark.parametrize(
     ("button", "deed", "left"),
     [

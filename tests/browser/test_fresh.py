@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect
 
 from delayqueue.client import Client
-from tests.browser.conftest import ONE_LOOK, bury, expect_focus, tab_to
+from tests.browser.conftest import ON_PHONE, ONE_LOOK, bury, expect_focus, tab_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +46,7 @@ def test_selection_focus_and_scroll_place_outlive_three_refreshes(
     expect(page.locator("tbody tr a").first).to_have_text(job_id)
 
 
+@ON_PHONE
 def test_a_dialog_and_what_was_typed_outlive_a_refresh(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -157,6 +158,7 @@ def test_search_tags_dead_letters_subscribers_and_schedules_need_no_mouse(
     server.close()
 
 
+@ON_PHONE
 def test_the_focus_of_a_row_that_goes_falls_to_the_content(
     admin: Admin, queue: Client, topic: str
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ONE_LOOK
+from tests.browser.conftest import ON_PHONE, ONE_LOOK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +51,7 @@ def test_the_past_of_a_new_server_is_not_an_empty_axis_of_three_hours(
     server.close()
 
 
+@ON_PHONE
 @pytest.mark.parametrize("place", ["", "topic/mail"])
 def test_the_past_is_shown_by_minutes_and_for_days(admin: Admin, queue: Client, place: str) -> None:
     assert any(number is not None for number in queue.history().pushed)  # since the server started

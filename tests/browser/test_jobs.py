@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Job
-from tests.browser.conftest import ONE_LOOK
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK
 from tests.browser.looks import PHONE
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def test_saying_no_changes_nothing(admin: Admin, queue: Client, topic: str) -> N
     assert queue.get(job_id) is not None
 
 
+@ON_PHONE
 def test_what_the_server_refuses_is_shown_in_words(admin: Admin, topic: str) -> None:
     page = admin.open("push")
     alerts = page.get_by_role("alert")
@@ -87,6 +88,7 @@ def test_a_reserved_job_shows_its_history_and_is_released(
     expect(page.locator(".timeline li.good b")).to_have_text(admin.text("finished"))
 
 
+@ON_PHONE
 def test_a_buried_job_is_kicked_and_rescheduled(admin: Admin, queue: Client, topic: str) -> None:
     queue.push(topic, id=topic)
     job = queue.pop(topic, wait=5)
@@ -108,6 +110,7 @@ EACH_LATER: Final = "each this much later than it is due now (-1h: earlier)"
 TOGETHER: Final = "all at the same moment, this long from now"
 
 
+@ON_PHONE
 @pytest.mark.parametrize(
     ("how", "length", "dues_s"),
     [
@@ -135,6 +138,7 @@ def test_the_jobs_of_a_tag_are_moved_each_or_to_one_moment(
     assert found == pytest.approx(dues_s, abs=60)
 
 
+@ON_PHONE
 def test_jobs_are_found_by_id_by_parts_of_id_topic_and_body_and_by_tag(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -203,6 +207,7 @@ def test_a_body_is_laid_out_with_its_numbers_as_they_are(
     expect(page.locator("pre")).to_have_text("\n".join(lines))
 
 
+@IN_BOTH
 def test_a_long_list_is_read_page_by_page(admin: Admin, queue: Client, topic: str) -> None:
     queue.push_many([Job(topic=topic, delay=60 + n) for n in range(120)])
     page = admin.open(f"topic/{topic}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ONE_LOOK
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +39,7 @@ NARROWEST: Final = 360  # pixels; many phones have this width
 SCRIPT: Final = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 
+@IN_BOTH
 def test_every_page_shows_itself_and_needs_no_scrolling_sideways(
     admin: Admin, queue: Client
 ) -> None:
@@ -89,6 +90,7 @@ def _quoted(page: Page, names: dict[str, str]) -> dict[str, str]:
     return {key: page.evaluate("encodeURIComponent", name) for key, name in names.items()}
 
 
+@ON_PHONE
 def test_the_environment_is_named_in_its_colour_also_where_a_topic_is_purged(
     visit: Callable[[QueueServer], Admin], processes: Processes, redis_server: StoreServer
 ) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import bury
+from tests.browser.conftest import ON_PHONE, bury
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,6 +100,7 @@ def test_lists_are_saved(admin: Admin, queue: Client, topic: str) -> None:
     queue.unschedule(topic)
 
 
+@ON_PHONE
 def test_a_schedule_is_previewed_in_its_zone_and_run_now(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_schedule_is_previewed_in_its_zone_and_run_now(
     queue.unschedule(topic)
 
 
+@ON_PHONE
 @pytest.mark.parametrize(
     ("place", "fields", "shown"),
     [
@@ -169,6 +171,7 @@ def test_a_subscriber_is_added_and_shown_with_what_it_wants(
     queue.unsubscribe(topic)
 
 
+@ON_PHONE
 def test_a_subscriber_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, topic: str) -> None:
     rules: dict[str, Any] = {
         "order": 3,

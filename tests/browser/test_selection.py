@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from playwright.sync_api import expect
 
 from delayqueue.client import Job
-from tests.browser.conftest import bury
+from tests.browser.conftest import ON_PHONE, bury
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -48,6 +48,7 @@ def tick(page: Page, *rows: int) -> None:
         page.locator("tbody tr").nth(row).get_by_role("checkbox").check()
 
 
+@ON_PHONE
 def test_what_is_ticked_is_kicked_rescheduled_and_deleted(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -94,6 +95,7 @@ def test_all_that_a_filter_matches_are_deleted_after_their_number_was_typed(
     assert counts(queue, topic) == (3, 0, 0, 0)
 
 
+@ON_PHONE
 def test_how_far_many_are_is_shown(admin: Admin, queue: Client, topic: str) -> None:
     queue.push_many([Job(topic=topic, delay=900) for _ in range(600)])
     page = admin.open(f"topic/{topic}")
@@ -149,6 +151,7 @@ def test_a_list_is_saved_as_csv_without_formulas_and_as_json_lines(
     assert [job["body"] for job in saved] == ['said "no",\nthen left', *DEFUSED, *[FORMULA] * 60]
 
 
+@ON_PHONE
 def test_reserved_jobs_are_released(admin: Admin, queue: Client, topic: str) -> None:
     for _ in range(10):
         queue.push(topic, retry=["1h"])

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Client, Job
-from tests.browser.conftest import HEIGHT, bury
+from tests.browser.conftest import HEIGHT, IN_BOTH, ON_PHONE, bury
 from tests.browser.looks import PHONE
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def troubled(processes: Processes, redis_server: StoreServer) -> QueueServer:
     return server
 
 
+@IN_BOTH
 def test_ten_thousand_topics_are_shown_in_part_and_found_by_name(
     visit: Callable[[QueueServer], Admin], crowded: QueueServer
 ) -> None:
@@ -60,6 +61,7 @@ def test_ten_thousand_topics_are_shown_in_part_and_found_by_name(
     expect(page.locator("tbody tr")).to_have_count(10)
 
 
+@ON_PHONE
 def test_topics_are_sorted_and_filtered_and_those_in_trouble_say_why(
     visit: Callable[[QueueServer], Admin], troubled: QueueServer
 ) -> None:
@@ -113,6 +115,7 @@ def test_a_figure_leads_to_its_parts(
     expect(page.locator("h1")).to_contain_text(admin.text("Dead letters"))
 
 
+@ON_PHONE
 def test_a_topic_shows_its_counts_and_begins_with_what_matters(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -131,6 +134,7 @@ def test_a_topic_shows_its_counts_and_begins_with_what_matters(
     expect(page.locator("tbody tr")).to_have_count(3)
 
 
+@ON_PHONE
 def test_jobs_are_listed_from_a_time_on_that_is_written_as_it_is_shown(
     admin: Admin, queue: Client, topic: str
 ) -> None:

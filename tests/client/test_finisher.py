@@ -10,7 +10,7 @@ import pytest
 
 from delayqueue.client import AsyncClient, Job, NoSuchJob, ReservedJob, StaleReceipt, TransportError
 from delayqueue.worker.finisher import Finisher
-from tests.faults.proxy import Proxy
+from faults.proxy import Proxy
 from tests.waiting import until
 
 if TYPE_CHECKING:

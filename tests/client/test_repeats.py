@@ -9,9 +9,9 @@ import pytest
 
 from delayqueue.client import Job, JobExists, TransportError, calls
 from delayqueue.client.verbs import Verbs
+from faults.proxy import Proxy
 from tests.client.conftest import Caller
 from tests.client.every_verb import CALLS, WEBHOOK, Scene
-from tests.faults.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

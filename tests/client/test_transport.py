@@ -28,9 +28,9 @@ from delayqueue.client import (
     Unavailable,
 )
 from delayqueue.client.calls import Answer, Call, conversation
+from faults.proxy import Proxy
 from tests.certificates import make
 from tests.client.conftest import Caller
-from tests.faults.proxy import Proxy
 from tests.processes import LOOPBACK, free_port
 from tests.waiting import until
 

@@ -56,7 +56,7 @@ def english(twin: str) -> str:
 
 
 def prose(page: str) -> str:
-    """A page without its code blocks, the table that tests.faults writes, and the link to its twin."""
+    """A page without its code blocks, the table that faults writes, and the link to its twin."""
     ours = MATRIX.sub("", FENCED.sub("", read(page)))
     return re.sub(r"^\[.*\]\(.*\)$", "", ours, count=1, flags=re.MULTILINE)
 

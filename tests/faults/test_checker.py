@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.faults.checker import GONE, UNAVAILABLE, judge
-from tests.faults.history import (
+from faults.checker import GONE, UNAVAILABLE, judge
+from faults.history import (
     FAIL,
     FREEZE,
     INFO,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.faults.checker import Verdict
+    from faults.checker import Verdict
 
 WALL_S: Final = 1_000_000.0  # the store's clock minus the monotonic one
 TTR_S: Final = 10

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.bed import CannotRun
-from tests.faults.elections import A_WINS, B_WINS, elections
+from faults.bed import CannotRun
+from faults.elections import A_WINS, B_WINS, elections
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.seldom  # it tries Redis, not our code
 @pytest.mark.parametrize(
     ("case", "elected"),
     [("Sentinel, all else is well", A_WINS), ("Sentinel, the Sentinels do not reach A", B_WINS)],

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.bed import Bed, CannotRun, restart
-from tests.faults.matrix import BEGIN, CHINESE, END, table, write, write_chinese
-from tests.faults.network import DIRECTIONS, Network
-from tests.faults.proxy import Proxy
-from tests.faults.row import Outcome
-from tests.faults.rows import ROWS
-from tests.faults.scenarios.inputs import MIB, bomb
+from faults.bed import Bed, CannotRun, restart
+from faults.matrix import BEGIN, CHINESE, END, table, write, write_chinese
+from faults.network import DIRECTIONS, Network
+from faults.proxy import Proxy
+from faults.row import Outcome
+from faults.rows import ROWS
+from faults.scenarios.inputs import MIB, bomb
 from tests.processes import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from tests.faults.row import Row
+    from faults.row import Row
     from tests.processes import Host, Processes
 
     Connect = Callable[[], Awaitable["Client"]]
@@ -169,7 +169,7 @@ def test_a_row_that_was_not_run_again_keeps_its_line(tmp_path: Path) -> None:
 
 
 def test_the_chinese_page_has_the_table_of_the_english_one(tmp_path: Path) -> None:
-    """If only the words of a row have changed, `python -m tests.faults --rows 18` writes them."""
+    """If only the words of a row have changed, `python -m faults --rows 18` writes them."""
     path = tmp_path / CHINESE.name
     path.write_bytes(CHINESE.read_bytes())
     write_chinese(path, ROWS)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from delayqueue.errors import Code
-from tests.faults.attack.life import NOBODY, Kept, Live, Span, Spec, State, Told
-from tests.faults.attack.shadow import OPEN_HOLDS, Shadow
+from faults.attack.life import NOBODY, Kept, Live, Span, Spec, State, Told
+from faults.attack.shadow import OPEN_HOLDS, Shadow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ from delayqueue.store.servers.durability import Durability, check_durability, re
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending
 from delayqueue.tasks import cancel_all
+from faults.proxy import Proxy
 from tests.clusters import MASTER_NAME, SAFE, WatchedStore, ask
-from tests.faults.proxy import Proxy
 from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS
 from tests.store.bucket import VerbStore
 from tests.waiting import until

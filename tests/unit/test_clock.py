@@ -11,7 +11,7 @@ from redis.exceptions import ResponseError
 
 from delayqueue.store.servers.clock import Clock, told_by
 from delayqueue.store.servers.pipeline import ANSWER_S
-from tests.faults.checker import SETTLED_S
+from faults.checker import SETTLED_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,9 +11,9 @@ import pytest_asyncio
 
 from delayqueue.domain.schedule import Schedule
 from delayqueue.store.bucket.keys import BucketKeys
+from faults.bed import assert_fsck_finds_nothing
 from tests.api_client import OK, open_api
 from tests.delivery.receiver import Answer, receiving
-from tests.faults.bed import assert_fsck_finds_nothing
 from tests.processes import LOOPBACK
 from tests.store.conftest import connect
 from tests.store.invariants import violations

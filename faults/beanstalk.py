@@ -1,0 +1,145 @@
+"""A load that speaks beanstalkd's protocol: its clients replace `Api`, and put, reserve and delete."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack, asynccontextmanager, closing
+from typing import TYPE_CHECKING, Any, Final
+
+from faults.checker import GONE
+from faults.history import History
+from faults.load import STALE, Load
+from tests.api_client import HTTP_OK, OK, TIMEOUT_S, UNAVAILABLE, Api, Envelope
+from tests.processes import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from faults.load import Shape
+
+BODY: Final = "body of "
+# the server cannot do it now; it may have been done
+REFUSED: Final = ("OUT_OF_MEMORY", "DRAINING")
+
+
+class Line:
+    """A connection, opened when it is needed. Raises OSError if it breaks; the next command opens a new one."""
+
+    def __init__(self, port: int, *greetings: bytes) -> None:
+        self._port = port
+        self._greetings = greetings
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, command: bytes) -> tuple[list[str], str]:
+        """The words of the answer, and the body that comes with it."""
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                if self._streams is None:
+                    self._streams = await asyncio.open_connection(LOOPBACK, self._port)
+                    for greeting in self._greetings:
+                        await self._answer(greeting)
+                return await self._answer(command)
+        except (OSError, EOFError) as error:
+            self.close()
+            raise ConnectionError(f"{command[:20]!r}: {error}") from error
+
+    async def told(self, command: bytes, expected: str) -> None:
+        """Send a command. Raises AssertionError if the answer does not begin with this word."""
+        words, _ = await self.ask(command)
+        assert words[0] == expected, (command[:20], words)
+
+    def beside(self) -> Line:
+        """Another connection to the same server."""
+        return Line(self._port, *self._greetings)
+
+    async def _answer(self, command: bytes) -> tuple[list[str], str]:
+        assert self._streams
+        reader, writer = self._streams
+        writer.write(command)
+        words = (await reader.readuntil(b"\r\n")).decode().split()
+        body = b""
+        if words[0] in {"RESERVED", "OK"}:
+            body = await reader.readexactly(int(words[-1]) + 2)
+        return words, body[:-2].decode()
+
+    def close(self) -> None:
+        if self._streams:
+            self._streams[1].close()
+            self._streams = None
+
+
+class BeanstalkApi(Api):
+    """A producer and a worker of one topic. A job's id is in its body; only this object knows its number."""
+
+    def __init__(self, port: int, topic: str, history: History) -> None:
+        self._producer = Line(port, b"use %b\r\n" % topic.encode())
+        self._worker = Line(port, b"watch %b\r\n" % topic.encode())
+        self._history = history
+        self._numbers: dict[str, int] = {}
+
+    def close(self) -> None:
+        self._producer.close()
+        self._worker.close()
+
+    async def push(self, **job: Any) -> Envelope:
+        body = job["body"].encode()
+        head = b"put 1024 %d %d %d\r\n" % (job["delay"], job["ttr"], len(body))
+        words, _ = await self._producer.ask(head + body + b"\r\n")
+        return _answer(words, "INSERTED")
+
+    async def pop(self, *_: object, **__: object) -> Envelope:
+        """A job of the topic that it is for; waits for up to a second."""
+        words, body = await self._worker.ask(b"reserve-with-timeout 1\r\n")
+        if words[0] != "RESERVED":
+            return _answer(words, "TIMED_OUT")
+        job_id = body.removeprefix(BODY)
+        self._numbers[job_id] = int(words[1])
+        return _answer(words, "RESERVED", {"id": job_id, "body": body})
+
+    async def call(self, path: str, payload: Any, *_: object) -> Envelope:
+        if path == "/get":  # the states of jobs that are left: not all their numbers are known
+            return _answer(["OK"], "OK")
+        assert path == "/finish"
+        return await self._delete(payload["id"])
+
+    async def _delete(self, job_id: str) -> Envelope:
+        number = self._numbers[job_id]
+        try:
+            words, _ = await self._worker.ask(b"delete %d\r\n" % number)
+        except OSError:
+            self._history.invoke(
+                "release", [{"id": job_id}]
+            )  # its reservation ended with the connection
+            raise
+        if words != ["NOT_FOUND"]:
+            return _answer(words, "DELETED")
+        words, _ = await self._worker.ask(b"stats-job %d\r\n" % number)
+        return _envelope(STALE if words[0] == "OK" else GONE)  # another worker has it by now
+
+
+def _answer(words: list[str], expected: str, data: object = None) -> Envelope:
+    """Raises AssertionError if the protocol has no such answer here."""
+    assert words[0] in {expected, *REFUSED}, words
+    return _envelope(OK if words[0] == expected else UNAVAILABLE, data)
+
+
+def _envelope(code: int, data: object = None) -> Envelope:
+    return Envelope(HTTP_OK, {}, code, "", data)
+
+
+@asynccontextmanager
+async def running(
+    path: Path, topic: str, port: int, *, shape: Shape, seed: int
+) -> AsyncIterator[Load]:
+    """A load on the server that speaks the protocol at this port; its history goes to `path`."""
+    with History(path) as history, ExitStack() as stack:
+        clients = [
+            stack.enter_context(closing(BeanstalkApi(port, topic, history)))
+            for _ in range(max(shape.producers, shape.consumers))
+        ]
+        load = Load(history, topic, clients, shape, seed)
+        try:
+            yield load
+        finally:
+            load.cancel()

@@ -1,0 +1,79 @@
+"""A row of the matrix, and trying it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from faults.bed import Bed, CannotRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind of fault. `small` are the sizes of tests/faults; None = only `make faults` runs it."""
+
+    number: int
+    fault: str
+    fault_zh: str
+    passes: str
+    passes_zh: str
+    run: Callable[..., Coroutine[Any, Any, Figures]] | None
+    full: Figures = field(default_factory=dict)
+    small: Figures | None = None
+    not_run: str = ""  # why there is no scenario, or what the scenario leaves out
+    both_wrappings: bool = False  # in full, it runs again on a store without functions
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a row. `failure` and `not_run` are "" if it passed."""
+
+    row: Row
+    seed: int
+    took_s: float
+    figures: Figures
+    failure: str = ""
+    not_run: str = ""
+    logs: str = ""
+
+
+def run(
+    row: Row, home: Path, *, small: bool, seed: int | None = None, minutes: int | None = None
+) -> Outcome:
+    """Try a row, for its time if it has one. A failure is part of the outcome, not raised."""
+    assert row.run is not None, f"row {row.number} has nothing to run: {row.not_run}"
+    seed = random.randrange(10**6) if seed is None else seed
+    since_s = time.monotonic()
+    sizes = (row.small or {}) if small else row.full
+    if minutes and "minutes" in sizes:
+        sizes = sizes | {"minutes": minutes}
+    figures: Figures = {}
+    failure = not_run = logs = ""
+    for functions in (True, False) if row.both_wrappings and not small else (True,):
+        name = f"row-{row.number}-{seed}" + ("" if functions else "-without-functions")
+        bed = Bed(home / name, seed, functions=functions)
+        try:
+            found = asyncio.run(row.run(bed, **sizes))
+            figures |= (
+                found if functions else {f"without functions: {k}": v for k, v in found.items()}
+            )
+        except CannotRun as reason:
+            not_run = str(reason)
+        except Exception as error:
+            failure = f"{'' if functions else 'without functions: '}{type(error).__name__}: {error}"
+            logs = bed.logs()
+        finally:
+            bed.close()
+        if failure or not_run:
+            break
+    took_s = round(time.monotonic() - since_s, 1)
+    return Outcome(row, seed, took_s, figures, failure, not_run, logs)

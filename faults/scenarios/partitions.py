@@ -1,0 +1,237 @@
+"""Rows 31 and 32: the network between masters, replicas, Sentinels and servers breaks, or a replica lags or hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from faults.bed import DATABASE, assert_fsck_finds_nothing, restart
+from faults.load import Shape
+from faults.network import BOTH, DIRECTIONS, Network
+from faults.scenarios.failovers import is_whole, role_of
+from tests.clusters import StoreCluster, WatchedStore
+from tests.processes import QueueServer
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from faults.bed import Bed
+    from faults.load import Load
+    from tests.processes import Host, Process
+
+Figures = dict[str, Any]
+# breaks something until all is healed; the argument is one of DIRECTIONS
+Break = Callable[[str], None]
+
+BUCKETS: Final = 8
+# longer than a call to the store may take; and jobs that fall due while there are two masters
+SHAPE: Final = Shape(ttr_s=8, longest_delay_s=15)
+HEALS_S: Final = 150.0  # a kernel sends lost packets again after up to 120 s (TCP_RTO_MAX)
+OPEN: Final = ("--protected-mode", "no")
+WAYS: Final[dict[str, dict[str, object]]] = {
+    "store": {"durability": "store"},
+    "fsync": {"durability": "fsync"},
+    "replica": {"durability": "replica"},
+    "replica, pop too": {"durability": "replica", "redis.replicate": "all"},
+    "replica+fsync": {"durability": "replica+fsync"},
+}
+# not promised: while there are two masters, pops that do not wait may get a job from each of them
+COUNTED: Final = {
+    "store": ("lost", "after_end", "unexplained"),
+    "fsync": ("lost", "after_end", "unexplained"),
+    "replica": ("unexplained",),
+    "replica+fsync": ("unexplained",),
+}
+LEAST_CUT_S: Final = 0.5
+SPLITS: Final = (
+    "a server from all others"  # if it lasts until another master is elected, there are two
+)
+TAKES_OVER_S: Final = 5.0
+LAGGING_KBIT_S: Final = 32  # a fraction of what the load writes
+
+
+async def sentinel_partitions(
+    bed: Bed, *, ways: Sequence[str], longest_s: float, replicas: int = 1
+) -> Figures:
+    figures: Figures = {}
+    for way in ways:
+        with Network.opened() as network:
+            hosts = iter(network)
+            options = _options(way)
+            store = WatchedStore(bed.processes, *options, replicas=replicas, hosts=hosts)
+            settings = store.settings(DATABASE) | _asked(way, replicas)
+            site = _Site(bed, network, store.nodes, _servers(bed, settings, hosts), settings)
+            figures |= await site.broken(way, partial(_sentinel_breaks, site, store), longest_s)
+            store.close()
+    return figures
+
+
+async def cluster_partitions(
+    bed: Bed, *, ways: Sequence[str], longest_s: float, replicas: int = 1
+) -> Figures:
+    figures: Figures = {}
+    for way in ways:
+        with Network.opened() as network:
+            hosts = iter(network)
+            options = _options(way)
+            store = StoreCluster(bed.processes, *options, replicas=replicas, hosts=hosts)
+            settings = store.settings(DATABASE) | _asked(way, replicas)
+            settings["bucket_size"] = BUCKETS
+            site = _Site(bed, network, store.nodes, _servers(bed, settings, hosts), settings)
+            figures |= await site.broken(way, partial(_cluster_breaks, site), longest_s)
+            store.close()
+    return figures
+
+
+def _options(way: str) -> tuple[str, ...]:
+    return (*OPEN, "--appendfsync", "always" if "fsync" in way else "everysec")
+
+
+def _asked(way: str, replicas: int) -> dict[str, object]:
+    return WAYS[way] | {
+        "redis.min_replicas": replicas,
+        "redis.connect_timeout": 1000,
+        "protected_mode": "no",
+    }
+
+
+def _servers(bed: Bed, settings: dict[str, object], hosts: Iterator[Host]) -> list[QueueServer]:
+    """Two servers that are not started yet, each on its own host."""
+    return [
+        bed.processes.adopt(
+            QueueServer("server", bed.processes.home("server"), settings, host=next(hosts))
+        )
+        for _ in range(2)
+    ]
+
+
+@dataclass
+class _Site:
+    """A store and two servers, each on its own host, under load."""
+
+    bed: Bed
+    network: Network
+    nodes: Sequence[Process]
+    servers: Sequence[QueueServer]
+    settings: dict[str, object]
+
+    def masters(self) -> list[Process]:
+        return [node for node in self.nodes if role_of(node)[0] == "master"]
+
+    def replicas_of(self, master: Process) -> list[Process]:
+        return [node for node in self.nodes if role_of(node)[1:3] == [master.host, master.port]]
+
+    async def broken(
+        self, label: str, breaks: Callable[[], dict[str, Break]], longest_s: float
+    ) -> Figures:
+        """Break each of these once, in random order and for random times."""
+        bed, healed_s = self.bed, []
+        self._masters = len(self.masters())
+        for server in self.servers:
+            await restart(server)
+        names = list(breaks())
+        bed.random.shuffle(names)
+        async with bed.load(*self.servers, shape=SHAPE) as load:
+            for name in names:
+                await load.until_finished(100)
+                splits = SPLITS in name
+                direction = BOTH if splits else bed.random.choice(DIRECTIONS)
+                least_s = TAKES_OVER_S if splits else LEAST_CUT_S
+                lasts_s = math.exp(bed.random.uniform(math.log(least_s), math.log(longest_s)))
+                load.history.fault(f"{name}, {direction}, {lasts_s:.1f} s")
+                breaks()[name](direction)
+                await asyncio.sleep(lasts_s)
+                self._heal()
+                load.history.fault("healed")
+                healed_s.append(await self._healed(load))
+            verdict = await load.finish()
+        for server in self.servers:
+            server.stop()
+        verdict.check(but=COUNTED.get(label, ()))
+        assert_fsck_finds_nothing(self.settings)  # in this thread: others may be in another network
+        figures = verdict.figures() | {
+            "after their end": len(verdict.after_end),
+            "faults": len(names),
+            "longest until traffic flows again s": max(healed_s),
+        }
+        return {f"{label}: {figure}": value for figure, value in figures.items()}
+
+    def cut(self, ones: Sequence[Process], others: Sequence[Process]) -> Break:
+        """Nothing passes between these."""
+        return partial(self.network.cut, _hosts(ones), _hosts(others))
+
+    def lag(self, replica: Process) -> Break:
+        """Packets to the replica are late."""
+        return lambda _: self.network.slow(replica.host, LAGGING_KBIT_S)
+
+    def freeze(self, replica: Process) -> Break:
+        """The replica hangs; its connections stay open."""
+        return lambda _: replica.freeze()
+
+    def _heal(self) -> None:
+        self.network.heal()
+        for node in self.nodes:
+            node.thaw()
+
+    async def _healed(self, load: Load) -> float:
+        """How long it takes until there is one master again, all follow it, and no request fails."""
+        loop = asyncio.get_running_loop()
+        since_s = loop.time()
+        await until(lambda: is_whole(self.nodes, self._masters), within_s=HEALS_S)
+        failures = -1
+        while failures != load.failures:
+            failures = load.failures
+            await load.until_finished(50, within_s=HEALS_S)
+        return round(loop.time() - since_s, 2)
+
+
+def _hosts(processes: Sequence[Process]) -> list[str]:
+    return [process.host for process in processes]
+
+
+def _sentinel_breaks(site: _Site, store: WatchedStore) -> dict[str, Break]:
+    """What can break, by its name. Some faults leave two masters, each with a server."""
+    [master, *_] = site.masters()
+    replicas = [node for node in site.nodes if node is not master]
+    first, *others = site.servers
+    sentinels = store.sentinels
+    return _replica_breaks(site, replicas[0]) | {
+        "master from replicas": site.cut([master], replicas),
+        "master from Sentinels": site.cut([master], sentinels),
+        "master from a server": site.cut([master], [first]),
+        "master and a server from all others": site.cut(
+            [master, first], [*replicas, *sentinels, *others]
+        ),
+        "master, a Sentinel and a server from all others": site.cut(
+            [master, sentinels[0], first], [*replicas, *sentinels[1:], *others]
+        ),
+        "master from all others": site.cut([master], [*replicas, *sentinels, *site.servers]),
+        "a replica from all others": site.cut(replicas[:1], [master, *sentinels, *site.servers]),
+        "a server from Sentinels": site.cut([first], sentinels),
+    }
+
+
+def _cluster_breaks(site: _Site) -> dict[str, Break]:
+    master = site.bed.random.choice(site.masters())
+    replicas = site.replicas_of(master)
+    others = [node for node in site.nodes if node is not master and node not in replicas]
+    first, second = site.servers
+    return _replica_breaks(site, replicas[0]) | {
+        "master from replicas": site.cut([master], replicas),
+        "master from other shards": site.cut([master], others),
+        "master from a server": site.cut([master], [first]),
+        "master and a server from all others": site.cut(
+            [master, first], [*replicas, *others, second]
+        ),
+        "master from all others": site.cut([master], [*replicas, *others, first, second]),
+        "a replica from all others": site.cut(replicas[:1], [master, *others, first, second]),
+    }
+
+
+def _replica_breaks(site: _Site, replica: Process) -> dict[str, Break]:
+    return {"a replica lags": site.lag(replica), "a replica hangs": site.freeze(replica)}

@@ -1,0 +1,140 @@
+"""Row 28: the number of buckets is changed under load, and the mover of the jobs is killed again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from delayqueue.config.failpoint import EXIT_STATUS
+from faults.bed import DATABASE, assert_fsck_finds_nothing, program, restart
+from faults.load import Shape
+from tests.clusters import StoreCluster
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from faults.bed import Bed
+    from faults.load import Load
+    from tests.processes import QueueServer, StoreServer
+
+Figures = dict[str, Any]
+
+STEPS: Final = ("split_limits", "ids", "export", "import", "confirm")
+PLACES: Final = [f"{step}.{when}" for step in STEPS for when in ("before", "after")]
+BATCH: Final = 500
+FAR_S: Final = 86_400
+MOVE_S: Final = 120.0
+KILLED: Final = -9
+UNREACHABLE: Final = 3
+USAGE: Final = 2
+
+
+async def buckets_changed(
+    bed: Bed, *, sizes: Sequence[int], kills: int, sleepers: int, cluster: bool
+) -> Figures:
+    """On one Redis, and with `cluster` also on three masters."""
+    store = bed.store()
+    runs = {"one Redis": _changed(bed, store.settings(DATABASE), store, sizes, kills, sleepers)}
+    if cluster:
+        settings = StoreCluster(bed.processes).settings(DATABASE)
+        runs["Cluster"] = _changed(bed, settings, None, sizes, kills, sleepers)
+    found = await asyncio.gather(*runs.values())
+    return {
+        f"{name}: {figure}": value
+        for name, figures in zip(runs, found, strict=True)
+        for figure, value in figures.items()
+    }
+
+
+async def _changed(
+    bed: Bed,
+    settings: dict[str, object],
+    store: StoreServer | None,
+    sizes: Sequence[int],
+    kills: int,
+    sleepers: int,
+) -> Figures:
+    named = {key.replace(".", "__"): value for key, value in settings.items()}
+    servers = [await bed.server(None, bucket_size=1, **named) for _ in range(2)]
+    await _push_sleepers(bed, servers[0], sleepers)
+    ended = 0
+    async with bed.load(*servers, shape=Shape(ttr_s=2)) as load:
+        await load.until_finished(100)
+        before = 1
+        for size in sizes:
+            settings = settings | {"bucket_size": before}
+            for _ in range(kills):
+                ended += await _moved_and_killed(bed, load, settings, store, size)
+                await _restarted(bed, load, servers)
+            output = await asyncio.to_thread(_moved_to_the_end, settings, size)
+            load.history.fault(output)
+            await load.until_finished(100)
+            before = size
+        verdict = await load.finish()
+    verdict.check()
+    settings = settings | {"bucket_size": before}
+    assert "moved 0 jobs" in await asyncio.to_thread(_moved_to_the_end, settings, before)
+    await asyncio.to_thread(assert_fsck_finds_nothing, settings)
+    await _count_sleepers(bed, servers[1], sleepers)
+    return verdict.figures() | {"changes": len(sizes), "movers killed": ended}
+
+
+async def _moved_and_killed(
+    bed: Bed, load: Load, settings: dict[str, object], store: StoreServer | None, size: int
+) -> int:
+    """1 if the mover was killed before it was done: at one of its steps, or anywhere.
+
+    The store starts again meanwhile, every other time: to another process the mover's cursors mean nothing.
+    """
+    place = bed.random.choice([*PLACES, ""])
+    named = settings | ({"failpoint": f"{place}:{bed.random.randint(1, 20)}"} if place else {})
+    mover = program(named, "rebalance", "--buckets", str(size))
+    if store and bed.random.random() < 0.5:
+        await bed.pause(0.3, 1.5)
+        load.history.fault("the store starts again")
+        await asyncio.to_thread(store.stop)
+        await restart(store)
+    with suppress(AssertionError):
+        await until(lambda: mover.poll() is not None, within_s=bed.random.uniform(0.5, 3))
+    mover.kill()
+    output, _ = mover.communicate()
+    load.history.fault(f"mover to {size} ended at {place or 'any place'}: {output}")
+    assert mover.returncode in {0, EXIT_STATUS, KILLED, UNREACHABLE, USAGE}, output
+    return int(mover.returncode != 0)
+
+
+async def _restarted(bed: Bed, load: Load, servers: Sequence[QueueServer]) -> None:
+    """One of them is killed, every other time."""
+    if bed.random.random() < 0.5:
+        server = bed.random.choice(servers)
+        load.history.fault("kill a server")
+        server.kill()
+        await restart(server)
+
+
+def _moved_to_the_end(settings: dict[str, object], size: int) -> str:
+    """What the mover prints."""
+    mover = program(settings, "rebalance", "--buckets", str(size))
+    output, _ = mover.communicate(timeout=MOVE_S)
+    assert mover.returncode == 0, output
+    return output
+
+
+async def _push_sleepers(bed: Bed, server: QueueServer, count: int) -> None:
+    async with bed.api(server) as api:
+        for first in range(0, count, BATCH):
+            jobs = [
+                {"topic": "sleepers", "id": f"sleeper/{n}", "delay": FAR_S, "body": "z"}
+                for n in range(first, first + BATCH)
+            ]
+            (await api.push_all(jobs)).ok()
+
+
+async def _count_sleepers(bed: Bed, server: QueueServer, count: int) -> None:
+    async with bed.api(server) as api:
+        [topic] = (await api.call("/topics", {"topics": ["sleepers"]})).ok()
+        assert topic["delayed"] == count, topic
+        found = (await api.call("/get", {"ids": [f"sleeper/{n}" for n in range(BATCH)]})).ok()
+        assert {job["state"] for job in found} == {"delayed"}
