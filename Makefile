@@ -25,7 +25,7 @@ DOCS_LOCK := deploy/requirements-docs.txt
 COMPILE := echo '$(BUILD)' | $(BIN)/uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --no-emit-find-links --upgrade --quiet --custom-compile-command 'make lock'
 
-.PHONY: help serve test test-every-store lint format fuzz faults bench walk docs clean package image release chart-tools lock audit
+.PHONY: help serve test test-every-store lint format fuzz faults bench walk generate docs clean package image release chart-tools lock audit
 
 help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "%-20s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,7 @@ lint: $(VENV)/.installed-lint ## ruff, mypy, spelling and style; needs Python on
 	$(BIN)/mypy
 	$(BIN)/codespell --dictionary=- --dictionary=scripts/words.txt
 	scripts/style $(BIN)/codespell $(PROSE)
+	$(BIN)/python scripts/generate.py --check
 
 format: $(VENV)/.installed-lint ## let ruff lay out the code
 	$(BIN)/ruff check --fix .
@@ -61,6 +62,9 @@ bench: $(VENV)/.installed-test ## measure; see bench/README.md
 
 walk: $(VENV)/.installed-test ## print the functions that a push, a pop, … call, and how many these are
 	$(BIN)/python -m bench.walk
+
+generate: $(VENV)/.installed-lint ## write what the pages repeat: tables of verbs, quoted files, the code of the Chinese pages
+	$(BIN)/python scripts/generate.py
 
 docs: $(VENV)/.installed-docs ## build the documentation as a site into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -92,29 +92,6 @@ def fields_of(model: type[Request] | None) -> Iterator[str]:
                 yield from (f"{name}.{inner}" for inner in fields_of(part))
 
 
-@pytest.mark.parametrize(
-    ("page", "everybody"),
-    [(PAGE, "open to all"), (BOTH[1], "人人可用")],
-    ids=["en", "zh"],
-)
-def test_the_table_of_roles_is_that_of_the_endpoints(page: str, everybody: str) -> None:
-    (table,) = re.findall(
-        r"^\| [^|]+ \| [^|]+ \|\n\| --- \| --- \|\n\| /push .*?\n\n", page, re.M | re.S
-    )
-    said = {
-        (path, roles)
-        for paths, roles in re.findall(r"^\| (/.*?) \| (.*) \|$", table, re.M)
-        for path in paths.split()
-    }
-    assert said == {(endpoint.path, words(endpoint.roles, everybody)) for _, _, endpoint in ROUTES}
-
-
-def words(roles: frozenset[str] | None, everybody: str) -> str:
-    if roles is None:
-        return everybody
-    return ", ".join(sorted(roles, key=["produce", "consume", "view", "admin"].index))
-
-
 def every_error(error: type[QueueError] = QueueError) -> Iterator[type[QueueError]]:
     for kind in error.__subclasses__():
         yield kind

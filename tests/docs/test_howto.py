@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from scripts.generate import quoted
 from tests.processes import REPOSITORY
 
 from .follow import Follower
@@ -50,7 +51,6 @@ READ: Final = (
     *(f"docs/howto/{name}.md" for name in ("docker", "kubernetes", "systemd")),
     "docs/upgrading.md",
 )
-OWN_FOLDERS: Final = {"docs/howto/php.md": ("php", "php-cpm"), "docs/tutorial.md": ("php",)}
 # they are on the page only
 OWN_FILES: Final = {
     *("shop.php", "worker.php", "customer.php", "plain.py"),
@@ -61,13 +61,10 @@ OWN_FILES: Final = {
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_quoted_file_is_that_of_the_examples(page: str) -> None:
-    name = page.rpartition("/")[2].removesuffix(".md")
+def test_a_file_on_a_page_is_one_of_the_examples_or_on_the_page_only(page: str) -> None:
     for block in blocks(read(page)):
-        if block.title and block.title not in OWN_FILES:
-            folders = OWN_FOLDERS.get(page, (name,))
-            files = [REPOSITORY / "examples" / folder / block.title for folder in folders]
-            assert block.text in [path.read_text("utf-8") for path in files if path.exists()]
+        if block.title:
+            assert (quoted(REPOSITORY / page, block.title) is None) == (block.title in OWN_FILES)
 
 
 @pytest.mark.parametrize("page", FOLLOWED)

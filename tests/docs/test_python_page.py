@@ -6,8 +6,6 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from delayqueue.client.verbs import Verbs
-
 from .markdown import at, blocks, read, run
 
 if TYPE_CHECKING:
@@ -20,8 +18,3 @@ def test_its_programs_print_what_their_comments_say(server: QueueServer) -> None
     for program in blocks(read(PAGE), "python"):
         shown = re.findall(r"print\(.*\)  # (.*)$", program.text, re.MULTILINE)
         assert run([sys.executable], at(server, program.text)).splitlines() == shown
-
-
-def test_every_method_is_on_it() -> None:
-    verbs = {name for name in dir(Verbs) if not name.startswith("_")}
-    assert verbs == set(re.findall(r"`(\w+)\(", read(PAGE))) & verbs

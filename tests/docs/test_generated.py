@@ -1,0 +1,55 @@
+"""What `make generate` writes is up to date, and it finds what is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts.generate import generated, pages
+from tests.processes import REPOSITORY
+
+from .markdown import read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_nothing_differs(page: Path) -> None:
+    assert generated(page) == page.read_text("utf-8"), "run `make generate`"
+
+
+@pytest.mark.parametrize(
+    ("page", "said", "wrong"),
+    [
+        ("docs/cli.md", "| `purge TOPIC` | drop", "| `purge TOPICS` | drop"),
+        ("docs/api.md", "| open to all |", "| view |"),
+        ("docs/python.md", "| `resume(topic)` |", "| `resume(topics)` |"),
+        ("docs/howto/go.md", "package main", "package other"),
+    ],
+    ids=["command", "role", "method", "quoted file"],
+)
+def test_a_change_by_hand_is_undone(tmp_path: Path, page: str, said: str, wrong: str) -> None:
+    assert said in read(page)
+    changed = tmp_path / page.rpartition("/")[2]
+    changed.write_text(read(page).replace(said, wrong), encoding="utf-8")
+    assert generated(changed) == read(page)
+
+
+def test_a_chinese_page_gets_the_code_of_the_english_one_and_its_servers_language(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "page.md").write_text(
+        '```console\n$ DELAYQUEUE_LANGUAGE=en make\n{"message":"added"}\n```\n'
+    )
+    twin = tmp_path / "page.zh-CN.md"
+    twin.write_text("前文\n\n```sh\nold\n```\n\n后文\n")
+    assert generated(twin) == '前文\n\n```console\n$ make\n{"message":"添加成功"}\n```\n\n后文\n'
+
+
+def test_a_chinese_page_with_other_blocks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("```sh\none\n```\n")
+    (tmp_path / "page.zh-CN.md").write_text("无代码\n")
+    with pytest.raises(ValueError, match=r"has 0 blocks of code, page\.md has 1"):
+        generated(tmp_path / "page.zh-CN.md")
