@@ -54,7 +54,7 @@ format: $(VENV)/.installed-lint ## let ruff lay out the code
 fuzz: $(VENV)/.installed-test ## send every endpoint thousands of made-up requests: some minutes
 	$(BIN)/python -m tests.fuzz
 
-faults: $(VENV)/.installed-test ## break everything for half an hour; writes docs/reliability.md
+faults: $(VENV)/.installed-test ## break everything for half an hour; writes docs/faults.md
 	$(BIN)/python -m faults
 
 bench: $(VENV)/.installed-test ## measure; see bench/README.md

@@ -1,4 +1,4 @@
-"""The matrix as a table, and its place in docs/reliability.md: a row that was not run keeps its line.
+"""The matrix as a table, and its place in docs/faults.md: a row that was not run keeps its line.
 
 The table of the Chinese page is made from the English one, with the rows' own Chinese texts.
 """
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from faults.row import Outcome, Row
 
-DOCUMENT: Final = REPOSITORY / "docs" / "reliability.md"
-CHINESE: Final = DOCUMENT.with_name("reliability.zh-CN.md")
+DOCUMENT: Final = REPOSITORY / "docs" / "faults.md"
+CHINESE: Final = DOCUMENT.with_name("faults.zh-CN.md")
 BEGIN: Final = "<!-- matrix: written by `make faults` -->"
 END: Final = "<!-- end of the matrix -->"
 HEAD: Final = (
@@ -27,7 +27,7 @@ HEAD: Final = (
     "| --- | --- | --- | --- | --- | --- | --- |"
 )
 CHINESE_HEAD: Final = (
-    "各项数据和种子在[英文页的表](reliability.md#how-we-test-it)里。\n\n"
+    "各项数据和种子在[英文页的表](faults.md#every-row)里。\n\n"
     "| # | 故障 | 通过的条件 | 结果 | 运行 |\n"
     "| --- | --- | --- | --- | --- |"
 )

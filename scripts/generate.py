@@ -46,7 +46,7 @@ TITLED: Final = re.compile(
 MARKED: Final = re.compile(
     r"(?<=<!-- generated: )(.*?)( -->\n)(.*?)(?=<!-- end of what is generated -->)", re.DOTALL
 )
-# tests.faults writes this one
+# the package faults writes this one
 MATRIX: Final = re.compile(r"(?<=<!-- matrix)(.*?)(?=<!-- end of the matrix -->)", re.DOTALL)
 HEADING: Final = re.compile(r"^### (.*)$", re.MULTILINE)
 

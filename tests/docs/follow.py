@@ -77,4 +77,4 @@ class Follower:
 def _pattern(line: str) -> str:
     """The line as a regular expression, with anything for a word in angle brackets. Column widths do not count."""
     words = [".+?".join(map(re.escape, DIFFERS.split(word))) for word in line.split()]
-    return "[ \t]+".join(words) + "[ \t]*\n"
+    return "[ \t]*" + "[ \t]+".join(words) + "[ \t]*\n"

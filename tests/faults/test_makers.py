@@ -144,7 +144,7 @@ async def test_what_a_scenario_started_ends_with_it(tmp_path: Path) -> None:
 def test_the_matrix_has_a_line_for_every_row_and_says_why_one_was_not_run(tmp_path: Path) -> None:
     passed = Outcome(ROWS[0], seed=7, took_s=1.0, figures={"jobs": 3})
     failed = Outcome(ROWS[1], seed=8, took_s=1.0, figures={}, failure="AssertionError: a|b\nmore")
-    path = tmp_path / "reliability.md"
+    path = tmp_path / "faults.md"
     path.write_text(f"before\n{BEGIN}\nyesterday\n{END}\nafter\n", encoding="utf-8")
     write(path, ROWS, [passed, failed], "today abc")
     text = path.read_text(encoding="utf-8")
@@ -159,7 +159,7 @@ def test_the_matrix_has_a_line_for_every_row_and_says_why_one_was_not_run(tmp_pa
 
 
 def test_a_row_that_was_not_run_again_keeps_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "reliability.md"
+    path = tmp_path / "faults.md"
     path.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
     first, second = (Outcome(row, seed=7, took_s=1.0, figures={}) for row in ROWS[:2])
     write(path, ROWS, [first, second], "yesterday")

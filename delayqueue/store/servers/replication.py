@@ -3,7 +3,7 @@
 WAIT says that a number of replicas have what this connection wrote. It does not say that one of these is promoted when
 the master is lost: Sentinels and Clusters compare how far replicas are, but by what these reported seconds ago, and
 take another one if the furthest does not answer. Only if all replicas of a master must have a write does every possible
-successor have it: so `redis.min_replicas` should be their number (docs/reliability.md).
+successor have it: so `redis.min_replicas` should be their number (docs/faults.md).
 """
 
 import asyncio
