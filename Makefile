@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 # what the programs of the documentation are run with
 LANGUAGES := nodejs golang-go php-cli php-curl php-sqlite3 php-illuminate-queue php-illuminate-bus php-illuminate-events php-illuminate-database
+# what the packages in clients/ are installed and tried with
+PACKAGES := composer phpunit php-guzzlehttp-guzzle php-psr-log
 # beanstalkd, and its clients: ours has to be to them what it is
 BEANSTALK := beanstalkd php-pda-pheanstalk php-illuminate-cache php-illuminate-console \
 	php-symfony-beanstalkd-messenger php-symfony-console php-symfony-event-dispatcher ruby ruby-beaneater
@@ -16,7 +18,7 @@ KUBERNETES := v1.33.2
 # what builds the wheel
 BUILD := setuptools>=77.0.3
 # what is read as prose: pages, docstrings and comments
-PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples bench/README.md faults/README.md delayqueue
+PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples clients bench/README.md faults/README.md delayqueue
 # every version with its hashes: what the image holds, what the tests run with, and two parts of that
 IMAGE_LOCK := deploy/requirements.txt
 TEST_LOCK := deploy/requirements-test.txt
@@ -109,7 +111,7 @@ $(VENV)/.installed-docs: $(DOCS_LOCK) pyproject.toml scripts/setup
 	@touch $@
 
 $(VENV)/.installed-test: $(TEST_LOCK) pyproject.toml scripts/setup
-	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '220 MB' redis-server wrk curl chromium $(LANGUAGES) $(BEANSTALK)
+	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '220 MB' redis-server wrk curl chromium $(LANGUAGES) $(PACKAGES) $(BEANSTALK)
 	cd $(GO_CLIENT) && go mod download
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-lint $(VENV)/.installed-docs
 

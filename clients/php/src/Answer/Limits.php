@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Answer;
+
+use DelayQueue\Client\Internal\Data;
+
+/** How fast and how many at once the jobs of a topic are handed out; null = no limit. */
+final class Limits
+{
+    /**
+     * @param float|null $buriedRetain seconds that buried jobs are kept; null = as the server's setting says
+     * @param bool $declared whether they are from a config file
+     */
+    public function __construct(
+        public readonly ?float $rate,
+        public readonly ?int $burst,
+        public readonly ?int $concurrency,
+        public readonly ?float $buriedRetain,
+        public readonly bool $declared,
+    ) {
+    }
+
+    /** @internal */
+    public static function from(Data $data): self
+    {
+        return new self(
+            rate: $data->floatOrNull('rate'),
+            burst: $data->intOrNull('burst'),
+            concurrency: $data->intOrNull('concurrency'),
+            buriedRetain: $data->floatOrNull('buried_retain'),
+            declared: $data->bool('declared'),
+        );
+    }
+}

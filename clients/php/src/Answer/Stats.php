@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Answer;
+
+use DelayQueue\Client\Internal\Data;
+
+/** An overview of all topics, the server processes and the store. */
+final class Stats
+{
+    /**
+     * @param list<TopicCounts> $busiest
+     * @param list<Attention> $attention
+     * @param list<ServerStats> $servers
+     * @param array<string, string> $settings of the server that answers
+     * @param array<string, string> $setIn where those were set that do not have their defaults
+     */
+    public function __construct(
+        public readonly int $topics,
+        public readonly int $paused,
+        public readonly int $delayed,
+        public readonly int $ready,
+        public readonly int $reserved,
+        public readonly int $buried,
+        public readonly ?float $oldestReadyAge,
+        public readonly array $busiest,
+        public readonly array $attention,
+        public readonly array $servers,
+        public readonly StoreStats $store,
+        public readonly array $settings,
+        public readonly array $setIn,
+    ) {
+    }
+
+    /** @internal */
+    public static function from(Data $data): self
+    {
+        return new self(
+            topics: $data->int('topics'),
+            paused: $data->int('paused', 0),
+            delayed: $data->int('delayed'),
+            ready: $data->int('ready'),
+            reserved: $data->int('reserved'),
+            buried: $data->int('buried'),
+            oldestReadyAge: $data->floatOrNull('oldest_ready_age'),
+            busiest: $data->list('busiest', TopicCounts::from(...)),
+            attention: $data->list('attention', Attention::from(...)),
+            servers: $data->list('servers', ServerStats::from(...)),
+            store: StoreStats::from($data->object('store')),
+            settings: $data->textOfEach('settings'),
+            setIn: $data->textOfEach('set_in'),
+        );
+    }
+}

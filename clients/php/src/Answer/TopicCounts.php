@@ -1,0 +1,42 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Answer;
+
+use DelayQueue\Client\Internal\Data;
+
+/** A topic and its exact counts. */
+final class TopicCounts
+{
+    /**
+     * @param float|null $oldestReadyAge seconds since its oldest ready job was due
+     * @param bool|float $paused true = until it is resumed; a number = until then, in unix seconds
+     */
+    public function __construct(
+        public readonly string $topic,
+        public readonly int $delayed,
+        public readonly int $ready,
+        public readonly int $reserved,
+        public readonly int $buried,
+        public readonly ?float $oldestReadyAge,
+        public readonly bool|float $paused,
+        public readonly ?Limits $limit,
+    ) {
+    }
+
+    /** @internal */
+    public static function from(Data $data): self
+    {
+        return new self(
+            topic: $data->string('topic'),
+            delayed: $data->int('delayed'),
+            ready: $data->int('ready'),
+            reserved: $data->int('reserved'),
+            buried: $data->int('buried'),
+            oldestReadyAge: $data->floatOrNull('oldest_ready_age'),
+            paused: $data->boolOrFloat('paused'),
+            limit: $data->has('limit') ? Limits::from($data->object('limit')) : null,
+        );
+    }
+}

@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client;
+
+/**
+ * One call of an endpoint, and how its answer is read.
+ *
+ * @internal
+ *
+ * @template-covariant T
+ */
+final class Call
+{
+    /**
+     * @param array<mixed>|\stdClass $request
+     * @param \Closure(mixed): T $read makes the result of the answer's data
+     * @param bool $repeatable whether doing it twice is doing it once
+     * @param bool $goneIsDone a retry may find that the first try has already ended the job
+     * @param float|null $waitSeconds how long the server may wait before it answers; null = as its setting says
+     * @param (\Closure(): bool)|null $stop asked while the server waits: true ends the call
+     */
+    public function __construct(
+        public readonly string $path,
+        public readonly array|\stdClass $request,
+        public readonly \Closure $read,
+        public readonly bool $repeatable = false,
+        public readonly bool $goneIsDone = false,
+        public readonly ?float $waitSeconds = 0.0,
+        public readonly ?\Closure $stop = null,
+    ) {
+    }
+}

@@ -1,0 +1,196 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client;
+
+use DelayQueue\Client\Exception\DelayQueueException;
+use DelayQueue\Client\Exception\QueueException;
+use DelayQueue\Client\Exception\TransportException;
+use DelayQueue\Client\Internal\Address;
+use DelayQueue\Client\Internal\Data;
+use DelayQueue\Client\Internal\Duration;
+use DelayQueue\Client\Internal\Retries;
+use DelayQueue\Client\Internal\UnexpectedAnswer;
+use DelayQueue\Client\Transport\CurlTransport;
+use DelayQueue\Client\Transport\Request;
+use DelayQueue\Client\Transport\Response;
+use DelayQueue\Client\Transport\Transport;
+use Psr\Log\LoggerInterface;
+
+/**
+ * Client for a delay-queue server.
+ *
+ * Every method is an endpoint of the HTTP API; those that end jobs or read are repeated if the connection breaks or the
+ * store is unavailable, others only if the server answers "too many requests". Lengths of time are seconds, a DateInterval
+ * or a text such as "500ms", "15s", "30m", "1.5h", "1d"; moments are unix seconds or a DateTimeInterface.
+ */
+class Client
+{
+    use Verbs\JobVerbs;
+    use Verbs\TopicVerbs;
+    use Verbs\SubscriberVerbs;
+    use Verbs\ScheduleVerbs;
+    use Verbs\ServerVerbs;
+
+    private const NO_SUCH_JOB = 2;
+
+    private readonly Address $address;
+
+    private readonly Transport $transport;
+
+    private float $timeoutSeconds;
+
+    /**
+     * @param string|null $url null = that of the variable DELAYQUEUE_URL, or else http://127.0.0.1:9277
+     * @param string|null $token null = that of the variable DELAYQUEUE_TOKEN, if it is set
+     * @param int|float|string|\DateInterval $timeout for an answer, on top of the time that the server may wait for jobs
+     * @param int $retries after 0.1 s, 0.4 s, 1.6 s, …
+     * @param Transport|null $transport null = PHP's curl extension
+     */
+    public function __construct(
+        ?string $url = null,
+        #[\SensitiveParameter] ?string $token = null,
+        int|float|string|\DateInterval $timeout = 10,
+        private int $retries = 2,
+        ?Transport $transport = null,
+        private readonly ?LoggerInterface $logger = null,
+    ) {
+        $this->address = Address::of($url, $token);
+        $this->timeoutSeconds = (float) Duration::seconds($timeout);
+        $this->transport = $transport ?? new CurlTransport();
+    }
+
+    /** A client of the same server with other patience; both use the same connections. */
+    public function with(int|float|string|\DateInterval|null $timeout = null, ?int $retries = null): static
+    {
+        $client = clone $this;
+        $client->timeoutSeconds = $timeout === null ? $this->timeoutSeconds : (float) Duration::seconds($timeout);
+        $client->retries = $retries ?? $this->retries;
+
+        return $client;
+    }
+
+    /** Where the server is. */
+    public function url(): string
+    {
+        return $this->address->url;
+    }
+
+    /**
+     * Makes a call, and makes it again if that is safe.
+     *
+     * @internal
+     *
+     * @template T
+     *
+     * @param Call<T> $call
+     *
+     * @return T
+     *
+     * @throws DelayQueueException
+     */
+    public function send(Call $call): mixed
+    {
+        $request = $this->request($call);
+        $isRepeated = false;
+        for ($number = 0; ; $number++) {
+            $began = hrtime(true);
+            $outcome = $this->try($request);
+            $pause = Retries::pauseAfter($call, $outcome, $number);
+            if ($pause === null || $number >= $this->retries) {
+                $result = $this->result($call, $outcome, $isRepeated && $call->goneIsDone);
+                $pause = Retries::pauseAfterEmpty($call, $result, (hrtime(true) - $began) / 1e9);
+                if ($pause === null || $number >= $this->retries) {
+                    return $result;
+                }
+            }
+            $isRepeated = $isRepeated || !Retries::isRefused($outcome);
+            $this->logger?->warning('delay-queue: {path} again in {pause} s: {reason}', [
+                'path' => $call->path,
+                'pause' => $pause,
+                'reason' => $outcome instanceof Response ? "HTTP status $outcome->status" : $outcome->getMessage(),
+            ]);
+            usleep((int) ($pause * 1e6));
+        }
+    }
+
+    /** @param Call<mixed> $call */
+    private function request(Call $call): Request
+    {
+        try {
+            $body = json_encode($call->request, JSON_THROW_ON_ERROR | JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES);
+        } catch (\JsonException $error) {
+            throw new \InvalidArgumentException("$call->path cannot be asked: {$error->getMessage()}", 0, $error);
+        }
+
+        return new Request(
+            url: $this->address->url . $call->path,
+            headers: $this->address->headers,
+            body: $body,
+            timeoutSeconds: $call->waitSeconds === null ? null : $call->waitSeconds + $this->timeoutSeconds,
+            connectSeconds: $this->timeoutSeconds,
+            stop: $call->stop,
+        );
+    }
+
+    private function try(Request $request): Response|TransportException
+    {
+        try {
+            return $this->transport->send($request);
+        } catch (TransportException $error) {
+            return $error;
+        }
+    }
+
+    /**
+     * @template T
+     *
+     * @param Call<T> $call
+     * @param bool $goneIsDone whether an earlier try may have ended the job
+     *
+     * @return T
+     */
+    private function result(Call $call, Response|TransportException $outcome, bool $goneIsDone): mixed
+    {
+        if ($outcome instanceof TransportException) {
+            throw $outcome;
+        }
+        try {
+            $envelope = Data::of(json_decode($outcome->body, true, flags: JSON_THROW_ON_ERROR));
+            [$code, $message, $data] = [$envelope->int('code'), $envelope->string('message'), $envelope->value('data')];
+            if ($goneIsDone) {
+                $code = self::withoutGone($code);
+                $data = self::eachWithoutGone($data);
+            }
+            if ($code === 0) {
+                return ($call->read)($data);
+            }
+        } catch (\JsonException | UnexpectedAnswer $error) {
+            $start = substr($outcome->body, 0, 80);
+
+            throw new TransportException(
+                "{$this->address->url}: this is not a delay-queue server: HTTP status $outcome->status, $start",
+                0,
+                $error,
+            );
+        }
+
+        throw QueueException::of($code, $message, Retries::isRefused($outcome) ? Retries::askedSeconds($outcome) : 0.0);
+    }
+
+    private static function withoutGone(int $code): int
+    {
+        return $code === self::NO_SUCH_JOB ? 0 : $code;
+    }
+
+    /** In a batch, each job has its own code. */
+    private static function eachWithoutGone(mixed $data): mixed
+    {
+        return is_array($data)
+            ? array_map(static fn (mixed $each): mixed => is_array($each) && is_int($each['code'] ?? null)
+                ? ['code' => self::withoutGone($each['code'])] + $each
+                : $each, $data)
+            : $data;
+    }
+}

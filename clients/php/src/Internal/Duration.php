@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Internal;
+
+/**
+ * Lengths of time, in seconds as the server takes them.
+ *
+ * @internal
+ */
+final class Duration
+{
+    private const UNITS = ['ms' => 0.001, 's' => 1, 'm' => 60, 'h' => 3600, 'd' => 86400];
+
+    /**
+     * A whole number is returned as an int, because the server refuses a ttr of 60.0.
+     *
+     * @throws \InvalidArgumentException if a text is not a length of time
+     */
+    public static function seconds(int|float|string|\DateInterval $length): int|float
+    {
+        $seconds = match (true) {
+            is_string($length) => self::parse($length),
+            $length instanceof \DateInterval => self::ofInterval($length),
+            default => $length,
+        };
+
+        return is_float($seconds) && floor($seconds) === $seconds && abs($seconds) < PHP_INT_MAX
+            ? (int) $seconds
+            : $seconds;
+    }
+
+    public static function secondsOrNull(int|float|string|\DateInterval|null $length): int|float|null
+    {
+        return $length === null ? null : self::seconds($length);
+    }
+
+    /** One that may be negative, such as "-1h". */
+    public static function distance(int|float|string|\DateInterval $by): int|float
+    {
+        if (is_string($by) && str_starts_with($by, '-')) {
+            return -self::seconds(substr($by, 1));
+        }
+
+        return self::seconds(is_string($by) && str_starts_with($by, '+') ? substr($by, 1) : $by);
+    }
+
+    private static function parse(string $text): float
+    {
+        if (preg_match('/^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/D', trim($text), $parts) !== 1) {
+            throw new \InvalidArgumentException("\"$text\": must be a text like \"500ms\", \"15s\", \"30m\", \"1.5h\", \"1d\"");
+        }
+
+        return round((float) $parts[1] * self::UNITS[$parts[2]], 3);
+    }
+
+    private static function ofInterval(\DateInterval $interval): float
+    {
+        $start = new \DateTimeImmutable('@0');
+        $end = $start->add($interval);
+
+        return (float) $end->format('U.u');
+    }
+}

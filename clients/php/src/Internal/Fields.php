@@ -1,0 +1,93 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Internal;
+
+use DelayQueue\Client\Job;
+
+/**
+ * The fields of requests.
+ *
+ * @internal
+ */
+final class Fields
+{
+    private const BODY = JSON_THROW_ON_ERROR | JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES | JSON_PRESERVE_ZERO_FRACTION;
+
+    private const MAX_MESSAGE_BYTES = 4096; // the server keeps 1024 characters
+
+    /**
+     * The fields that are not null: the server has the defaults of the others.
+     *
+     * @param array<string, mixed> $fields
+     *
+     * @return array<string, mixed>
+     */
+    public static function given(array $fields): array
+    {
+        return array_filter($fields, static fn (mixed $value): bool => $value !== null);
+    }
+
+    /**
+     * @param string|array<mixed>|object $body
+     *
+     * @throws \InvalidArgumentException if it cannot be sent
+     */
+    public static function body(string|array|object $body): string
+    {
+        if (is_string($body)) {
+            return preg_match('//u', $body) === 1
+                ? $body
+                : throw new \InvalidArgumentException('the body is not UTF-8: encode it, such as by base64_encode()');
+        }
+        try {
+            return json_encode($body, self::BODY);
+        } catch (\JsonException $error) {
+            throw new \InvalidArgumentException("the body cannot be JSON: {$error->getMessage()}", 0, $error);
+        }
+    }
+
+    /** A message as the server takes it: whatever a handler says, in GBK too, must not stop the report of a job's end. */
+    public static function message(string $message): ?string
+    {
+        $json = json_encode(substr($message, 0, self::MAX_MESSAGE_BYTES), JSON_INVALID_UTF8_SUBSTITUTE);
+        $clean = json_decode((string) $json);
+
+        return is_string($clean) && $clean !== '' ? $clean : null;
+    }
+
+    public static function unix(int|float|\DateTimeInterface|null $moment): int|float|null
+    {
+        return $moment instanceof \DateTimeInterface ? (float) $moment->format('U.u') : $moment;
+    }
+
+    public static function value(\BackedEnum|string|null $value): int|string|null
+    {
+        return $value instanceof \BackedEnum ? $value->value : $value;
+    }
+
+    /**
+     * @param string|array<mixed>|null $retry a preset, a list of delays, or a formula
+     *
+     * @return array<mixed>|null
+     */
+    public static function retry(string|array|null $retry): ?array
+    {
+        return match (true) {
+            $retry === null => null,
+            is_string($retry) => ['preset' => $retry],
+            array_is_list($retry) => ['delays' => array_map(
+                static fn (mixed $delay): mixed => $delay instanceof \DateInterval ? Duration::seconds($delay) : $delay,
+                $retry,
+            )],
+            default => $retry,
+        };
+    }
+
+    /** @return array{id: string, receipt?: string} */
+    public static function held(Job|string $job): array
+    {
+        return is_string($job) ? ['id' => $job] : ['id' => $job->id, 'receipt' => $job->receipt];
+    }
+}

@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client;
+
+use DelayQueue\Client\Exception\BadBody;
+use DelayQueue\Client\Internal\Data;
+
+/** A job that pop() has reserved. Its receipt makes sure that a worker that was too slow changes nothing. */
+final class Job
+{
+    /**
+     * @param int $attempt how often it has been handed out, counted from 1
+     * @param float $due when it was to be delivered, in unix seconds
+     * @param string $traceparent W3C trace context; '' if it was pushed without one
+     */
+    public function __construct(
+        public readonly string $topic,
+        public readonly string $id,
+        public readonly string $body,
+        public readonly int $attempt,
+        public readonly string $receipt,
+        public readonly float $due,
+        public readonly string $traceparent = '',
+    ) {
+    }
+
+    /**
+     * The body, if it is a JSON object or array.
+     *
+     * @return array<mixed>
+     *
+     * @throws BadBody if it is not; a worker buries the job then, because the next attempt would read the same
+     */
+    public function json(): array
+    {
+        try {
+            $data = json_decode($this->body, true, flags: JSON_THROW_ON_ERROR);
+        } catch (\JsonException $error) {
+            throw new BadBody("the body is not JSON: {$error->getMessage()}", 0, $error);
+        }
+
+        return is_array($data) ? $data : throw new BadBody('the body is JSON, but neither an object nor an array');
+    }
+
+    /** @internal */
+    public static function from(Data $data): self
+    {
+        return new self(
+            topic: $data->string('topic'),
+            id: $data->string('id'),
+            body: $data->string('body'),
+            attempt: $data->int('attempt'),
+            receipt: $data->string('receipt'),
+            due: $data->float('due'),
+            traceparent: $data->string('traceparent', ''),
+        );
+    }
+}

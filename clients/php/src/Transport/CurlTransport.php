@@ -1,0 +1,103 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Transport;
+
+use DelayQueue\Client\Exception\Interrupted;
+use DelayQueue\Client\Exception\TransportException;
+
+/**
+ * Sends requests by PHP's curl extension, over connections that stay open.
+ *
+ * A call takes an idle handle out of the pool and puts it back afterwards. So a signal handler, a fiber or a coroutine may
+ * call while another call is under way.
+ */
+final class CurlTransport implements Transport
+{
+    /** @var list<\CurlHandle> */
+    private array $idle = [];
+
+    private int $process;
+
+    /** @param array<int, mixed> $options of curl, such as [CURLOPT_CAINFO => '/etc/ssl/our-ca.pem'] */
+    public function __construct(private readonly array $options = [])
+    {
+        $this->process = (int) getmypid();
+    }
+
+    public function send(Request $request): Response
+    {
+        if ($this->process !== getmypid()) { // a fork: its parent goes on using these connections
+            $this->idle = [];
+            $this->process = (int) getmypid();
+        }
+        $curl = array_pop($this->idle) ?? curl_init();
+        curl_setopt_array($curl, $this->optionsOf($request));
+        $text = curl_exec($curl);
+        if (!is_string($text)) {
+            $message = "$request->url: " . curl_error($curl);
+
+            throw curl_errno($curl) === CURLE_ABORTED_BY_CALLBACK
+                ? new Interrupted($message)
+                : new TransportException($message);
+        }
+        $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
+        $headBytes = curl_getinfo($curl, CURLINFO_HEADER_SIZE);
+        curl_reset($curl); // its connection stays open
+        $this->idle[] = $curl;
+
+        return new Response($status, substr($text, $headBytes), self::retryAfter(substr($text, 0, $headBytes)));
+    }
+
+    /** @return array<int, mixed> */
+    private function optionsOf(Request $request): array
+    {
+        $lines = ['Expect:']; // no question before a large body
+        foreach ($request->headers as $name => $value) {
+            $lines[] = "$name: $value";
+        }
+
+        return $this->options + [
+            CURLOPT_URL => $request->url,
+            CURLOPT_CUSTOMREQUEST => 'POST',
+            CURLOPT_HTTPHEADER => $lines,
+            // libcurl repeats a request by itself if an open connection breaks before the answer, a /pop too. It cannot
+            // repeat a body that it reads from a function
+            CURLOPT_UPLOAD => true,
+            CURLOPT_INFILESIZE => strlen($request->body),
+            CURLOPT_READFUNCTION => self::reader($request->body),
+            CURLOPT_RETURNTRANSFER => true,
+            CURLOPT_HEADER => true,
+            CURLOPT_PROTOCOLS => CURLPROTO_HTTP | CURLPROTO_HTTPS,
+            CURLOPT_HTTP_VERSION => CURL_HTTP_VERSION_1_1,
+            CURLOPT_PROXY => '', // not even that of the environment
+            CURLOPT_TCP_KEEPALIVE => 1, // a poll waits for minutes
+            CURLOPT_NOSIGNAL => true,
+            CURLOPT_CONNECTTIMEOUT_MS => (int) ceil($request->connectSeconds * 1000),
+            CURLOPT_TIMEOUT_MS => (int) ceil(($request->timeoutSeconds ?? 0) * 1000),
+        ] + ($request->stop === null ? [] : [
+            CURLOPT_NOPROGRESS => false,
+            // called at least once a second, and after each signal; an answer that has begun is read to its end
+            CURLOPT_PROGRESSFUNCTION => static fn (\CurlHandle $curl, int $size, int $read): int
+                => $read === 0 && ($request->stop)() ? 1 : 0,
+        ]);
+    }
+
+    private static function reader(string $body): \Closure
+    {
+        $sent = 0;
+
+        return static function (\CurlHandle $curl, mixed $file, int $length) use ($body, &$sent): string {
+            $part = substr($body, $sent, $length);
+            $sent += strlen($part);
+
+            return $part;
+        };
+    }
+
+    private static function retryAfter(string $head): string
+    {
+        return preg_match('/^retry-after:\s*(\S+)/mi', $head, $found) === 1 ? $found[1] : '';
+    }
+}

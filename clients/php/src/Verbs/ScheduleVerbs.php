@@ -1,0 +1,106 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Verbs;
+
+use DelayQueue\Client\Answer\Occurrence;
+use DelayQueue\Client\Answer\Schedule;
+use DelayQueue\Client\Call;
+use DelayQueue\Client\IfExists;
+use DelayQueue\Client\Internal\Data;
+use DelayQueue\Client\Internal\Duration;
+use DelayQueue\Client\Internal\Fields;
+
+/** The endpoints from /schedule to /run-schedule. Those that take a name throw NoSuchJob if no schedule has it. */
+trait ScheduleVerbs
+{
+    /**
+     * Pushes jobs at the times of `cron`, or once every `every`. Returns the next time in unix seconds; null = never.
+     *
+     * Throws JobExists if the name is taken, unless `ifExists` is 'replace' or 'keep'.
+     *
+     * @param string|array<mixed>|object $body text, or what is sent as JSON
+     * @param string|null $cron minute, hour, day of the month, month, weekday; a field for seconds may come first
+     * @param int|float|string|\DateInterval|null $every the interval, counted from 1970
+     * @param string|null $tz the time zone of `cron`; null = UTC
+     * @param int|float|string|\DateInterval|null $ttr of the jobs
+     * @param 'skip'|'once'|'all'|null $catchUp what to do about times that no server could serve
+     * @param bool $paused keeps the schedule, and pushes nothing
+     * @param 'replace'|'keep'|'fail'|IfExists|null $ifExists
+     */
+    public function schedule(
+        string $name,
+        string $topic,
+        string|array|object $body = '',
+        ?string $cron = null,
+        int|float|string|\DateInterval|null $every = null,
+        ?string $tz = null,
+        int|float|string|\DateInterval|null $ttr = null,
+        ?string $catchUp = null,
+        bool $paused = false,
+        IfExists|string|null $ifExists = null,
+    ): ?float {
+        $request = Fields::given([
+            'name' => $name,
+            'topic' => $topic,
+            'body' => Fields::body($body),
+            'cron' => $cron,
+            'every' => Duration::secondsOrNull($every),
+            'tz' => $tz,
+            'ttr' => Duration::secondsOrNull($ttr),
+            'catch_up' => $catchUp,
+            'paused' => $paused ?: null,
+            'if_exists' => Fields::value($ifExists),
+        ]);
+        $read = static fn (mixed $data): ?float => Data::of($data)->floatOrNull('next');
+
+        return $this->send(new Call('/schedule', $request, $read, repeatable: true));
+    }
+
+    /** Removes a schedule. The jobs that it has pushed stay. */
+    public function unschedule(string $name): void
+    {
+        $this->send(
+            new Call('/unschedule', ['name' => $name], self::nothing(...), repeatable: true, goneIsDone: true),
+        );
+    }
+
+    /**
+     * The schedules of a topic, or of all topics, by name.
+     *
+     * @return list<Schedule>
+     */
+    public function schedules(?string $topic = null): array
+    {
+        $read = static fn (mixed $data): array => Data::each($data, Schedule::from(...));
+
+        return $this->send(
+            new Call('/schedules', self::object(Fields::given(['topic' => $topic])), $read, repeatable: true),
+        );
+    }
+
+    /**
+     * The next ten times of a schedule, which need not exist.
+     *
+     * @return list<Occurrence>
+     */
+    public function previewSchedule(
+        ?string $cron = null,
+        int|float|string|\DateInterval|null $every = null,
+        ?string $tz = null,
+    ): array {
+        $request = Fields::given(['cron' => $cron, 'every' => Duration::secondsOrNull($every), 'tz' => $tz]);
+        $read = static fn (mixed $data): array => Data::each($data, Occurrence::from(...));
+
+        return $this->send(new Call('/preview-schedule', self::object($request), $read, repeatable: true));
+    }
+
+    /** Pushes a job of a schedule now. Returns its id. */
+    public function runSchedule(string $name): string
+    {
+        $read = static fn (mixed $data): string => Data::of($data)->string('id');
+
+        return $this->send(new Call('/run-schedule', ['name' => $name], $read));
+    }
+}

@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Verbs;
+
+use DelayQueue\Client\Answer\Access;
+use DelayQueue\Client\Answer\History;
+use DelayQueue\Client\Answer\Stats;
+use DelayQueue\Client\Call;
+use DelayQueue\Client\Internal\Data;
+use DelayQueue\Client\Internal\Fields;
+
+/** The endpoints /history, /stats and /whoami. */
+trait ServerVerbs
+{
+    /**
+     * What happened to the jobs of a topic, or of all topics together.
+     *
+     * @param '3h'|'2d'|'30d'|null $span the last hours or days, in steps of a minute, 10 minutes, an hour; null = 3h
+     */
+    public function history(?string $topic = null, ?string $span = null): History
+    {
+        $request = Fields::given(['topic' => $topic, 'span' => $span]);
+        $read = static fn (mixed $data): History => History::from(Data::of($data));
+
+        return $this->send(new Call('/history', self::object($request), $read, repeatable: true));
+    }
+
+    /** An overview of all topics, the server processes and the store. */
+    public function stats(): Stats
+    {
+        $read = static fn (mixed $data): Stats => Stats::from(Data::of($data));
+
+        return $this->send(new Call('/stats', new \stdClass(), $read, repeatable: true));
+    }
+
+    /** What the token of this client allows. */
+    public function whoami(): Access
+    {
+        $read = static fn (mixed $data): Access => Access::from(Data::of($data));
+
+        return $this->send(new Call('/whoami', new \stdClass(), $read, repeatable: true));
+    }
+}

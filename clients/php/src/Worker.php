@@ -1,0 +1,90 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client;
+
+use DelayQueue\Client\Worker\Limits;
+use DelayQueue\Client\Worker\Log;
+use DelayQueue\Client\Worker\Policy;
+use DelayQueue\Client\Worker\Run;
+use Psr\Log\LoggerInterface;
+
+/**
+ * Runs functions for the jobs of topics, one job at a time: start as many workers as you need.
+ *
+ * A handler that returns has finished its job, whatever it returns; one that throws has failed it, and the job is delivered
+ * again by its retry schedule, or by that of on(). Handlers throw Worker\Retry and Worker\Bury to decide otherwise.
+ */
+final class Worker
+{
+    private const MOST_TOPICS = 64; // of a /pop
+
+    /** @var array<string, callable(Job): mixed> */
+    private array $handlers = [];
+
+    /** @var array<string, Policy> */
+    private array $policies = [];
+
+    private readonly Log $log;
+
+    /**
+     * @param Client $client by default that of the variables DELAYQUEUE_URL and DELAYQUEUE_TOKEN
+     * @param LoggerInterface|null $logger null = lines on stderr
+     */
+    public function __construct(
+        private readonly Client $client = new Client(),
+        ?LoggerInterface $logger = null,
+    ) {
+        $this->log = new Log($logger);
+    }
+
+    /**
+     * Calls `handler` with each Job of these topics. A text that it returns is the job's message.
+     *
+     * @param string|list<string> $topics
+     * @param callable(Job): mixed $handler
+     * @param string|array<mixed>|null $retry as in push(), for jobs that have no schedule of their own; null = 20
+     *     attempts in about eight hours, then the job is buried
+     */
+    public function on(string|array $topics, callable $handler, string|array|null $retry = null): self
+    {
+        $policy = new Policy($retry);
+        foreach ((array) $topics as $topic) {
+            $this->handlers[$topic] = $handler;
+            $this->policies[$topic] = $policy;
+        }
+        if (count($this->handlers) > self::MOST_TOPICS) {
+            throw new \InvalidArgumentException('a worker waits for ' . self::MOST_TOPICS . ' topics: start another one');
+        }
+
+        return $this;
+    }
+
+    /**
+     * Works until SIGTERM or SIGINT, then ends after the job in hand; a second one ends the program at once.
+     *
+     * @param int|null $maxJobs ends after so many jobs
+     * @param int|float|string|\DateInterval|null $maxTime takes no more jobs after this time
+     * @param int|null $memory takes no more jobs once PHP holds so many megabytes
+     */
+    public function run(
+        ?int $maxJobs = null,
+        int|float|string|\DateInterval|null $maxTime = null,
+        ?int $memory = null,
+    ): void {
+        if ($this->handlers === []) {
+            throw new \LogicException('this worker has no handlers: call on()');
+        }
+        $limits = new Limits($maxJobs, $maxTime, $memory);
+        (new Run($this->client, $this->handlers, $this->policies, $this->log))->work($limits);
+    }
+
+    /** Logs warnings only, if it has no logger. */
+    public function quiet(): self
+    {
+        $this->log->quiet();
+
+        return $this;
+    }
+}

@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Worker;
+
+use DelayQueue\Client\Client;
+use DelayQueue\Client\Exception\BadBody;
+use DelayQueue\Client\Job;
+
+/**
+ * What becomes of a job after its handler.
+ *
+ * @internal
+ */
+final class Verdict
+{
+    private const LAST_CALLS = 3; // of a trace, in the message of the job
+
+    /**
+     * @param 'finished'|'released'|'buried' $end
+     * @param int|float|null $delaySeconds of one that is released; null = as its retry schedule says
+     */
+    private function __construct(
+        public readonly string $end,
+        public readonly string $message,
+        private readonly int|float|null $delaySeconds = null,
+    ) {
+    }
+
+    /** Of a handler that returned this. */
+    public static function ofResult(mixed $result): self
+    {
+        // these have only been made: nobody runs a generator, nobody waits for a promise
+        if ($result instanceof \Generator || (is_object($result) && method_exists($result, 'then'))) {
+            return self::failed('the handler returned a ' . get_debug_type($result) . ', which nobody runs');
+        }
+
+        return new self('finished', match (true) {
+            is_string($result), $result instanceof \Stringable => (string) $result,
+            default => '',
+        });
+    }
+
+    /** Of a handler that threw this. */
+    public static function ofError(\Throwable $error): self
+    {
+        return match (true) {
+            $error instanceof Retry => new self('released', $error->getMessage(), $error->delaySeconds),
+            $error instanceof Bury, $error instanceof BadBody => new self('buried', $error->getMessage()),
+            default => self::failed(self::describe($error)),
+        };
+    }
+
+    /** Of a handler that came to no end. */
+    public static function failed(string $message): self
+    {
+        return new self('released', $message);
+    }
+
+    /** Tells the server. */
+    public function report(Client $client, Job $job, Policy $policy): void
+    {
+        match ($this->end) {
+            'finished' => $client->finish($job, $this->message),
+            'released' => $client->release($job, $this->delaySeconds, retry: $policy->retry, message: $this->message),
+            'buried' => $client->bury($job, $this->message),
+        };
+    }
+
+    private static function describe(\Throwable $error): string
+    {
+        $lines = [get_debug_type($error) . ": {$error->getMessage()}", "at {$error->getFile()}:{$error->getLine()}"];
+        foreach (array_slice($error->getTrace(), 0, self::LAST_CALLS) as $call) {
+            if (str_starts_with($call['file'] ?? '', __DIR__)) {
+                break; // the rest is ours
+            }
+            $lines[] = 'in ' . ($call['class'] ?? '') . ($call['type'] ?? '') . $call['function'] . '(), called at '
+                . ($call['file'] ?? 'PHP') . ':' . ($call['line'] ?? '-');
+        }
+
+        return implode("\n", $lines);
+    }
+}

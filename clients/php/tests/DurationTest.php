@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Tests;
+
+use DelayQueue\Client\Internal\Duration;
+use PHPUnit\Framework\TestCase;
+
+final class DurationTest extends TestCase
+{
+    public function testALengthOfTimeIsSecondsAsTheServerTakesThem(): void
+    {
+        $cases = [
+            [60, 60],
+            [0.25, 0.25],
+            [60.0, 60], // the server refuses a ttr of 60.0
+            ['500ms', 0.5],
+            ['15s', 15],
+            [' 30m ', 1800],
+            ['1.5h', 5400],
+            ['1d', 86400],
+            [new \DateInterval('P1DT1H'), 90000],
+            [new \DateInterval('PT0S'), 0],
+        ];
+        foreach ($cases as [$length, $seconds]) {
+            self::assertSame($seconds, Duration::seconds($length));
+        }
+    }
+
+    public function testADistanceMayBeNegative(): void
+    {
+        self::assertSame(-3600, Duration::distance('-1h'));
+        self::assertSame(60, Duration::distance('+1m'));
+        self::assertSame(-1.5, Duration::distance(-1.5));
+    }
+
+    public function testOtherTextIsRefused(): void
+    {
+        foreach (['', '10', '-1m', '1 m', '1w', "1m\n1", 'soon'] as $text) {
+            try {
+                Duration::seconds($text);
+                self::fail("\"$text\" was taken");
+            } catch (\InvalidArgumentException $error) {
+                self::assertStringContainsString('must be a text like "500ms"', $error->getMessage());
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Tests;
+
+use DelayQueue\Client\Exception\BadBody;
+use DelayQueue\Client\IfExists;
+use DelayQueue\Client\Internal\Fields;
+use DelayQueue\Client\Job;
+use DelayQueue\Client\NewJob;
+use PHPUnit\Framework\TestCase;
+
+final class RequestTest extends TestCase
+{
+    public function testAJobIsSentWithTheFieldsThatItHas(): void
+    {
+        $job = new NewJob('order-close', ['order' => '1001', 'café' => 1.0], id: 'a', delay: '30m', tags: ['user:7']);
+        self::assertSame([
+            'topic' => 'order-close',
+            'id' => 'a',
+            'body' => '{"order":"1001","café":1.0}',
+            'ttr' => 60,
+            'delay' => 1800,
+            'tags' => ['user:7'],
+        ], $job->toRequest());
+    }
+
+    public function testAMomentReplacesTheDelay(): void
+    {
+        $request = (new NewJob('t', due: new \DateTimeImmutable('2030-01-01T00:00:00.5Z')))->toRequest();
+        self::assertSame(1893456000.5, $request['due']);
+        self::assertArrayNotHasKey('delay', $request);
+    }
+
+    public function testEachJobHasAnIdOfItsOwn(): void
+    {
+        self::assertNotSame((new NewJob('t'))->id, (new NewJob('t'))->id);
+        self::assertMatchesRegularExpression('/^[0-9a-f]{32}$/D', (new NewJob('t'))->id);
+        self::assertSame('0', (new NewJob('t', id: '0'))->id);
+    }
+
+    public function testAPushThatFailsIfTheIdExistsMustNotBeRepeated(): void
+    {
+        self::assertTrue((new NewJob('t'))->isRepeatable());
+        self::assertTrue((new NewJob('t', ifExists: 'keep'))->isRepeatable());
+        self::assertFalse((new NewJob('t', ifExists: 'fail'))->isRepeatable());
+        self::assertFalse((new NewJob('t', ifExists: IfExists::Fail))->isRepeatable());
+    }
+
+    public function testAScheduleIsAPresetAListOrAFormula(): void
+    {
+        self::assertSame(['preset' => 'wechat'], Fields::retry('wechat'));
+        self::assertSame(['delays' => ['15s', 60, 3600]], Fields::retry(['15s', 60, new \DateInterval('PT1H')]));
+        self::assertSame(['delays' => []], Fields::retry([]));
+        self::assertSame(['max' => 5], Fields::retry(['max' => 5]));
+        self::assertNull(Fields::retry(null));
+    }
+
+    public function testAMessageIsShortAndUtf8WhateverAHandlerSays(): void
+    {
+        self::assertSame("\u{fffd}\u{fffd} timeout", Fields::message("\xe9\xe8 timeout"));
+        self::assertNull(Fields::message(''));
+        self::assertSame(4096, strlen((string) Fields::message(str_repeat('x', 1 << 20))));
+    }
+
+    public function testABodyThatIsNoJsonIsToldFromOneThatIsNoArray(): void
+    {
+        $json = static fn (string $body): array => (new Job('t', 'a', $body, 1, 'r', 0.0))->json();
+        self::assertSame(['a' => [1]], $json('{"a":[1]}'));
+        foreach (['no json' => 'the body is not JSON: Syntax error', '7' => 'the body is JSON, but', '' => 'the body is not'] as $body => $reason) {
+            try {
+                $json((string) $body);
+                self::fail("\"$body\" was taken");
+            } catch (BadBody $error) {
+                self::assertStringStartsWith($reason, $error->getMessage());
+            }
+        }
+    }
+}

@@ -1,0 +1,416 @@
+"""The PHP client, in a project of a user, on a real server and before a partner that answers as it is told."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+from urllib.request import urlopen
+
+import pytest
+
+from tests.docs.partner import Answer, Partner
+from tests.processes import LOOPBACK, REPOSITORY
+
+from .project import DEBIAN, Project, needs_debian
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from delayqueue import Client
+    from tests.processes import Processes, QueueServer, StoreServer
+
+HERE: Final = REPOSITORY / "tests" / "php"
+# they answer probes, text or a page, or are the description itself
+NO_VERBS: Final = {"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"}
+OK: Final = Answer(200, '{"code":0,"message":"ok","data":null}')
+AWAY: Final = Answer(503, '{"code":6,"message":"the store is unavailable","data":null}')
+GONE: Final = Answer(200, '{"code":2,"message":"no such job","data":null}')
+JOB: Final = {"topic": "t", "id": "a", "body": "x", "attempt": 1, "receipt": "r", "due": 1.0}
+
+
+def data_of(value: object) -> Answer:
+    return Answer(200, json.dumps({"code": 0, "message": "ok", "data": value}))
+
+
+@pytest.fixture(scope="module")
+def calls(project: Project) -> list[dict[str, Any]]:
+    """A call of every verb with every argument: `path`, `request`, `data` of the answer, `result` of the client."""
+    return [
+        json.loads(line) for line in project.run("php", str(HERE / "every_verb.php")).splitlines()
+    ]
+
+
+def test_every_endpoint_can_be_called_with_every_field(
+    server: QueueServer, calls: list[dict[str, Any]]
+) -> None:
+    with urlopen(f"{server.url}/openapi.json") as answer:
+        described = json.load(answer)
+    sent: dict[str, set[str]] = {}
+    for call in calls:
+        requests = call["request"] if isinstance(call["request"], list) else [call["request"]]
+        sent.setdefault(call["path"], set()).update(*requests)
+    paths = {path: of for path, of in described["paths"].items() if path not in NO_VERBS}
+    assert sent == {path: fields_of(described, of["post"]) for path, of in paths.items()}
+
+
+def fields_of(described: dict[str, Any], operation: dict[str, Any]) -> set[str]:
+    """The fields that an endpoint takes."""
+    if "requestBody" not in operation:
+        return set()
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    one = schema["anyOf"][0] if "anyOf" in schema else schema
+    name = one["$ref"].rpartition("/")[2]
+    return set(described["components"]["schemas"][name]["properties"])
+
+
+def test_answers_are_read_to_the_last_member(calls: list[dict[str, Any]]) -> None:
+    refused = [call["result"] for call in calls if is_refusal(call["result"])]
+    assert refused == [{"refused": 2, "message": "none: no such subscriber"}]
+    compared = set()
+    for call in calls:
+        result, data = call["result"], call["data"]
+        if isinstance(result, list) and isinstance(data, dict):
+            data = data["results"]
+        is_answer = isinstance(data, list | dict) and isinstance(result, list | dict)
+        if is_answer and not is_refusal(result):
+            assert covers(result, data), call
+            compared.add(call["path"])
+    assert {
+        "/get",
+        "/list",
+        "/topics",
+        "/stats",
+        "/subscribers",
+        "/schedules",
+        "/buried",
+    } < compared
+
+
+def is_refusal(result: object) -> bool:
+    return isinstance(result, dict) and "refused" in result
+
+
+def covers(result: Any, data: Any) -> bool:
+    """Whether the result has all that is in the data."""
+    if isinstance(data, dict):
+        return all(covers(result[name], value) for name, value in data.items())
+    if isinstance(data, list):
+        return all(covers(*pair) for pair in zip(result, data, strict=True))
+    return bool(result == data)
+
+
+def test_a_refusal_is_an_exception_of_its_code(project: Project) -> None:
+    classes = {
+        1: "InvalidRequest",
+        2: "NoSuchJob",
+        3: "WrongState",
+        4: "StaleReceipt",
+        5: "JobExists",
+        6: "Unavailable",
+        7: "Unauthorized",
+        8: "Forbidden",
+        9: "TooLarge",
+        10: "TooManyRequests",
+        99: "QueueException",
+    }
+    answers = [Answer(200, f'{{"code":{code},"message":"why","data":null}}') for code in classes]
+    with Partner(*answers) as partner:
+        said = project.php(
+            """
+            foreach (range(1, 11) as $_) {
+                try {
+                    (new Client())->stats();
+                } catch (DelayQueue\\Client\\Exception\\QueueException $error) {
+                    echo $error->getCode(), ' ', $error->getMessage(), ' ', $error::class, "\\n";
+                }
+            }
+            """,
+            DELAYQUEUE_URL=partner.url,
+        )
+    expected = [
+        f"{code} why DelayQueue\\Client\\Exception\\{name}" for code, name in classes.items()
+    ]
+    assert said.splitlines() == expected
+
+
+# what is called, the answers, and what the client makes of them: a result, or the class of an exception
+REPEATS: Final = [
+    ("push('t', id: 'a')", [AWAY, AWAY, OK], "a", "a push with a known id is repeated"),
+    ("push('t', ifExists: 'fail')", [AWAY], "Unavailable", "it would find itself"),
+    ("finish('a')", [AWAY, GONE], "", "the first try may have ended it"),
+    ("finish('a')", [GONE], "NoSuchJob", "nobody has ended it"),
+    ("finishMany(['a'])[0]->code", [AWAY, data_of([{"id": "a", "code": 2}])], "0", "a batch, too"),
+    ("finish('a')", [AWAY], "Unavailable", "in the end it is told"),
+    ("stats()", [AWAY, data_of(7)], "TransportException", "that is no answer of ours"),
+    ("pop('t', wait: 0)", [AWAY], "Unavailable", "a second pop would take a second job"),
+    ("release('a')", [AWAY], "Unavailable", "the second would fail, or release the next attempt"),
+    ("bury('a')", [AWAY], "Unavailable", "as a release"),
+    ("kick('a')", [AWAY], "Unavailable", "it may have been buried again meanwhile"),
+    ("reschedule('a', due: 1)", [AWAY, data_of({"due": 1.0})], "1", "the same time is the same"),
+    ("reschedule('a', delay: 1)", [AWAY], "Unavailable", "a delay counts from another moment"),
+    ("reschedule('a', by: 1)", [AWAY], "Unavailable", "it would move twice"),
+    ("cancel('t')", [AWAY], "Unavailable", "it would count other jobs"),
+    ("take('t', end: 1)", [AWAY], "Unavailable", "a second take would take other jobs"),
+    ("touch('a')", [AWAY, data_of({"deadline": 5})], "5", "it only begins anew"),
+    (
+        "pop('t', wait: 0)",
+        [Answer(429, '{"code":10,"message":"","data":null}', {"Retry-After": "0"}), data_of(JOB)],
+        "job",
+        "nothing was done",
+    ),
+    (
+        "stats()",
+        [Answer(429, '{"code":10,"message":"","data":null}', {"Retry-After": "60"})],
+        "TooManyRequests",
+        "who calls decides on so long a wait",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "answers", "result", "why"), REPEATS)
+def test_what_may_be_repeated_is_and_nothing_else(
+    project: Project, call: str, answers: list[Answer], result: str, why: str
+) -> None:
+    once = len(answers) == 1
+    repeats = once and result in {"Unavailable"} and call in {"finish('a')"}
+    with Partner(*answers) as partner:
+        said = project.php(
+            f"""
+            try {{
+                $result = (new Client())->{call};
+                echo is_object($result) ? 'job' : $result;
+            }} catch (DelayQueue\\Client\\Exception\\DelayQueueException $error) {{
+                echo preg_replace('/.*\\\\\\\\/', '', $error::class);
+            }}
+            """,
+            DELAYQUEUE_URL=partner.url,
+        )
+    assert said == result, why
+    assert len(partner.received) == (3 if repeats else len(answers)), why
+
+
+class Flaky:
+    """A server that answers the first request of each connection, and ends the connection at the second one."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.connections = 0
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+            yield f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            with connection, connection.makefile("rwb") as stream:
+                if self._read(stream):
+                    body = OK.text.encode()
+                    stream.write(
+                        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+                    )
+                    stream.flush()
+                    self._read(stream)
+
+    def _read(self, stream: Any) -> bool:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            line = stream.readline()
+            if not line:
+                return False
+            head += line
+        found = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+        assert found
+        stream.read(int(found[1]))
+        self.requests += 1
+        return True
+
+
+def test_a_pop_is_not_repeated_by_libcurl_behind_our_back(project: Project) -> None:
+    flaky = Flaky()
+    with flaky.serving() as url:
+        said = project.php(
+            """
+            $queue = new Client();
+            $queue->resume('t');
+            try {
+                $queue->pop('t', wait: 1);
+            } catch (DelayQueue\\Client\\Exception\\TransportException) {
+                echo 'no answer';
+            }
+            """,
+            DELAYQUEUE_URL=url,
+        )
+    assert said == "no answer"
+    assert flaky.requests == 2
+
+
+def test_calls_share_a_connection_also_after_an_error(
+    project: Project, processes: Processes, redis_server: StoreServer
+) -> None:
+    code = """
+        /** What this process has open; libcurl itself takes some. */
+        function sockets(): int
+        {
+            return count(array_filter(glob('/proc/self/fd/*'), fn ($file) => str_starts_with((string) @readlink($file), 'socket:')));
+        }
+
+        $queue = new Client(token: 'a-secret-of-tests');
+        $queue->push('t', str_repeat('x', 100_000), id: 'a');
+        $before = sockets();
+        foreach (range(1, 9) as $_) {
+            try {
+                $queue->kick('none');
+            } catch (DelayQueue\\Client\\Exception\\NoSuchJob) {
+            }
+        }
+        echo sockets() - $before, ' ', strlen($queue->get('a')->body);
+        """
+    server = processes.server(redis_server, language="en", auth_tokens="admin:a-secret-of-tests")
+    assert project.php(code, DELAYQUEUE_URL=server.url) == "0 100000"
+    assert (
+        project.php(
+            """
+            try {
+                (new Client(token: 'another-secret-of-tests'))->stats();
+            } catch (DelayQueue\\Client\\Exception\\Unauthorized $error) {
+                echo $error->getMessage();
+            }
+            """,
+            DELAYQUEUE_URL=server.url,
+        )
+        == "a valid token is needed"
+    )
+
+
+def test_a_call_in_a_signal_handler_or_a_fork_does_not_disturb_the_one_under_way(
+    project: Project, queue: Client
+) -> None:
+    said = project.php(
+        """
+        $queue = new Client();
+        pcntl_async_signals(true);
+        $pushed = 0;
+        pcntl_signal(SIGUSR1, function () use ($queue, &$pushed) {
+            $queue->push('signal', 'from the handler', id: 'signal-' . ++$pushed);
+        });
+        $parent = getmypid();
+        $child = pcntl_fork();
+        if ($child === 0) {
+            for ($i = 0; $i < 50; $i++) {
+                posix_kill($parent, SIGUSR1);
+                usleep(2000);
+            }
+            $queue->push('signal', 'from the child', id: 'child');
+            posix_kill(getmypid(), SIGKILL);
+        }
+        for ($sent = 0; pcntl_waitpid($child, $status, WNOHANG) === 0; $sent++) {
+            $queue->push('main', "$sent", id: "main-$sent");
+        }
+        foreach ($queue->getMany(array_map(fn ($i) => "main-$i", range(0, min($sent, 900) - 1))) as $i => $job) {
+            $job?->body === "$i" || print("main-$i is wrong\\n");
+        }
+        echo $pushed > 0 ? 'interrupted ' : 'never ', $queue->get('child')->body, ' ', $queue->get('signal-1')->body;
+        """
+    )
+    assert said == "interrupted from the child from the handler"
+    queue.purge("main")
+    queue.purge("signal")
+
+
+def test_a_wait_can_be_ended_and_takes_no_job(project: Project, queue: Client) -> None:
+    said = project.php(
+        """
+        $queue = new Client();
+        pcntl_async_signals(true);
+        $stop = false;
+        pcntl_signal(SIGALRM, function () use (&$stop) { $stop = true; });
+        pcntl_alarm(1);
+        $began = microtime(true);
+        var_dump($queue->pop('stopped', wait: 60, stop: function () use (&$stop) { return $stop; }));
+        echo microtime(true) - $began < 30 ? 'soon' : 'late';
+        """
+    )
+    assert said == "NULL\nsoon"
+    queue.push("stopped", id="stopped-1")
+    job = queue.pop("stopped", wait=5)
+    assert job is not None
+    assert job.attempt == 1
+    queue.finish(job)
+
+
+def test_an_empty_poll_that_has_not_waited_does_not_let_a_loop_spin(project: Project) -> None:
+    with Partner(OK) as partner:
+        said = project.php(
+            "$began = microtime(true); (new Client(retries: 1))->pop('t'); echo microtime(true) - $began >= 1;",
+            DELAYQUEUE_URL=partner.url,
+        )
+    assert said == "1"
+    assert len(partner.received) == 2
+
+
+def test_a_client_of_psr_18_and_a_logger_of_psr_3_can_be_used(
+    project: Project, server: QueueServer
+) -> None:
+    needs_debian("GuzzleHttp/autoload.php", "Psr/Log/autoload.php")
+    said = project.php(
+        f"""
+        error_reporting(E_ALL & ~E_DEPRECATED);
+        require '{DEBIAN}/GuzzleHttp/autoload.php';
+        require '{DEBIAN}/Psr/Log/autoload.php';
+        use DelayQueue\\Client\\Transport\\Psr18Transport;
+        use Psr\\Log\\AbstractLogger;
+
+        class Lines extends AbstractLogger
+        {{
+            public function log($level, $message, array $context = []): void
+            {{
+                echo "$level $context[path]\\n";
+            }}
+        }}
+
+        $factory = new GuzzleHttp\\Psr7\\HttpFactory();
+        $transport = new Psr18Transport(new GuzzleHttp\\Client(['http_errors' => false]), $factory, $factory);
+        $queue = new Client(transport: $transport);
+        $queue->push('psr', ['n' => 1], id: 'psr-1');
+        echo $queue->pop('psr', wait: 1)->json()['n'], "\\n";
+        $queue->delete('psr-1');
+        try {{
+            (new Client('http://127.0.0.1:1', transport: $transport, logger: new Lines()))->finish('a');
+        }} catch (DelayQueue\\Client\\Exception\\TransportException $error) {{
+            echo $error::class;
+        }}
+        """
+    )
+    assert said.splitlines() == [
+        "1",
+        *["warning /finish"] * 2,
+        "DelayQueue\\Client\\Exception\\TransportException",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("new Client('localhost:9277')", "localhost:9277: must be http://HOST:PORT or https://HOST:PORT"),
+        ("new Client(token: \"a\\nb\")", "the token: must be printable ASCII"),
+        ("(new Client())->push('t', \"\\xe9\")", "the body is not UTF-8: encode it, such as by base64_encode()"),
+        ("(new Client())->push('t', delay: 'soon')", '"soon": must be a text like "500ms", "15s", "30m", "1.5h", "1d"'),
+        ("(new Client())->push('t', tags: [\"\\xe9\"])", "/push cannot be asked: Malformed UTF-8 characters"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_sent_is_told_before(project: Project, code: str, message: str) -> None:
+    said = project.php(
+        f"try {{ {code}; }} catch (InvalidArgumentException $error) {{ echo $error->getMessage(); }}"
+    )
+    assert said.startswith(message)

@@ -1,0 +1,45 @@
+"""The packages in clients/, as Composer sees them and as a release would hold them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .project import PACKAGES, Project, needs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# what is not for users: /tests export-ignore and so on, in .gitattributes
+KEPT_BACK = {".gitattributes", "phpunit.xml.dist", "tests", "vendor", "composer.lock"}
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_composer_has_nothing_to_say_against_a_package(name: str, tmp_path: Path) -> None:
+    said = Project(tmp_path).composer("validate", "--strict", str(PACKAGES[name] / "composer.json"))
+    assert said.endswith("is valid\n")
+    assert json.loads((PACKAGES[name] / "composer.json").read_text("utf-8"))["name"] == name
+
+
+def test_a_release_holds_what_users_need_and_nothing_else(project: Project) -> None:
+    source, installed = PACKAGES["delay-queue/client"], project.folder / "vendor/delay-queue/client"
+    assert {path.name for path in installed.iterdir()} == {
+        path.name for path in source.iterdir() if path.name not in KEPT_BACK
+    }
+    assert (project.folder / "vendor/bin/delay-queue-worker").exists()
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, path in PACKAGES.items() if (path / "phpunit.xml.dist").exists()]
+)
+def test_the_units_of_a_package_pass(name: str, tmp_path: Path) -> None:
+    needs("phpunit", "composer")
+    package = tmp_path / "package"
+    shutil.copytree(PACKAGES[name], package, ignore=shutil.ignore_patterns("vendor"))
+    project = Project(tmp_path)
+    project.composer("dump-autoload", "--dev", "--working-dir", str(package))
+    said = project.run("phpunit", "--configuration", str(package))
+    assert "OK (" in said

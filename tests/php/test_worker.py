@@ -1,0 +1,413 @@
+"""The PHP worker: what it does with jobs, and what becomes of them when it, the server or the store dies."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import time
+from contextlib import ExitStack
+from random import Random
+from typing import TYPE_CHECKING, Final, Self
+
+import pytest
+
+from delayqueue import Client
+from delayqueue.client import Job
+from tests.waiting import until
+
+from .project import COMMAND_S, Project, needs
+
+if TYPE_CHECKING:
+    from delayqueue.client.answers import JobDetails
+    from tests.processes import Processes, QueueServer, StoreServer
+
+WORKER: Final = """<?php
+require __DIR__ . '/vendor/autoload.php';
+
+use DelayQueue\\Client\\{Client, Job, Worker};
+use DelayQueue\\Client\\Worker\\{Bury, Retry};
+
+/** Keeps a line, whatever happens to this process afterwards. */
+function note(string $line): void
+{
+    file_put_contents(__DIR__ . '/notes', "$line\\n", FILE_APPEND | LOCK_EX);
+}
+
+/** Waits until the test makes the file. */
+function wait_for(string $file): void
+{
+    while (!file_exists(__DIR__ . "/$file")) {
+        usleep(10_000);
+        clearstatcache();
+    }
+}
+
+"""
+GONE: Final = "ttr expired"
+
+
+class Running:
+    """A worker in a process of its own; `with` ends it."""
+
+    def __init__(self, project: Project, server: QueueServer, *options: str, code: str) -> None:
+        self._log = project.folder / f"log-{time.monotonic_ns()}"
+        project.write("worker.php", WORKER + code)
+        program = ("php", "vendor/bin/delay-queue-worker", *options, "worker.php")
+        with self._log.open("wb") as out:
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *program],
+                cwd=project.folder,
+                env=project.environment(DELAYQUEUE_URL=server.url),
+                stdout=out,
+                stderr=out,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    async def says(self, text: str) -> None:
+        """Wait until its log has the text."""
+        await until(lambda: text in self.log(), within_s=COMMAND_S)
+
+    async def ended(self) -> int:
+        """Its exit status, once it has ended."""
+        await until(lambda: self.process.poll() is not None, within_s=COMMAND_S)
+        return self.process.wait()
+
+
+def notes(project: Project) -> list[str]:
+    path = project.folder / "notes"
+    return path.read_text(encoding="utf-8").split() if path.exists() else []
+
+
+def got(queue: Client, job_id: str) -> JobDetails:
+    job = queue.get(job_id)
+    assert job is not None
+    return job
+
+
+def messages(queue: Client, job_id: str) -> list[str]:
+    return [attempt.message for attempt in got(queue, job_id).attempts]
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    """Without what an earlier test has left there."""
+    for name in ("notes", "go"):
+        (project.folder / name).unlink(missing_ok=True)
+    return project
+
+
+async def test_jobs_end_as_their_handlers_do(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    needs("setpriv")
+    bodies = {
+        "done": '{"order":1001}',
+        "fails": '{"order":0}',
+        "later": '{"order":-1}',
+        "hopeless": '{"order":-2}',
+        "poison": "no json",
+        "gbk": '{"order":-3}',
+    }
+    for name, body in bodies.items():
+        queue.push("orders", body, id=f"as-{name}", retain=600)
+    code = """
+    function close(int $order): string
+    {
+        return match (true) {
+            $order > 0 => "closed order $order",
+            $order === -1 => throw new Retry('1h', 'not yet'),
+            $order === -2 => throw new Bury('no such order'),
+            $order === -3 => throw new RuntimeException("\\xca\\xa7\\xb0\\xdc"),
+            default => throw new DomainException("no order $order"),
+        };
+    }
+
+    return (new Worker())->on('orders', fn (Job $job) => close($job->json()['order']), retry: ['1m', '1h']);
+    """
+    with Running(project, server, "--max-jobs=6", code=code) as worker:
+        assert await worker.ended() == 0
+    jobs = {name: got(queue, f"as-{name}") for name in bodies}
+    assert (jobs["done"].state, jobs["done"].message) == ("finished", "closed order 1001")
+    assert jobs["fails"].state == "delayed"
+    assert 50 < jobs["fails"].due - time.time() < 70
+    first, second, *_ = jobs["fails"].message.splitlines()
+    assert first == "DomainException: no order 0"
+    assert second.startswith(f"at {project.folder}/worker.php:")
+    assert (jobs["later"].state, jobs["later"].message) == ("delayed", "not yet")
+    assert jobs["later"].due - time.time() > 3000
+    assert (jobs["hopeless"].state, jobs["hopeless"].message) == ("buried", "no such order")
+    assert jobs["poison"].state == "buried"
+    assert jobs["poison"].message == "the body is not JSON: Syntax error"
+    assert jobs["gbk"].state == "delayed"
+    assert "\ufffd" in jobs["gbk"].message
+
+
+async def test_a_worker_that_is_killed_in_a_job_leaves_it_to_another(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = "return (new Worker())->on('kill', function () { note('runs'); wait_for('go'); });"
+    queue.push("kill", id="kill-1", ttr=2, retain=600)
+    with Running(project, server, code=code) as worker:
+        await until(lambda: notes(project) == ["runs"])
+        worker.process.kill()
+    (project.folder / "go").touch()
+    with Running(project, server, "--max-jobs=1", code=code) as worker:
+        assert await worker.ended() == 0
+    job = got(queue, "kill-1")
+    assert (job.state, job.attempt, messages(queue, "kill-1")) == ("finished", 2, [GONE])
+
+
+ENDS: Final = [
+    ("exit", "exit(0);", "the handler has ended the program: exit or die", 0),
+    ("die", "die('enough');", "the handler has ended the program: exit or die", 0),
+    ("memory", "for ($all = ''; ; ) { $all .= str_repeat('x', 1 << 20); }", "Allowed memory size of", 255),
+    ("many", "for ($all = []; ; ) { $all[] = [1]; }", "Allowed memory size of", 255),
+    ("class", "new class () implements Countable {};", "Class Countable@anonymous", 255),
+    ("time", "set_time_limit(1); for (;;) { }", "Maximum execution time of 1 second", 255),
+    ("error", "none();", "Error: Call to undefined function none()", None),
+    ("generator", "yield 1;", "the handler returned a Generator, which nobody runs", None),
+]  # fmt: skip
+
+
+async def test_a_handler_that_ends_the_program_has_failed_its_job(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    handlers = "".join(f"->on('{name}', function () {{ {line} }})" for name, line, _, _ in ENDS)
+    code = f"ini_set('memory_limit', '32M'); return (new Worker()){handlers};"
+    for name, _, message, status in ENDS:
+        queue.push(name, id=f"ends-{name}", ttr=600)
+        with Running(project, server, "--max-jobs=1", code=code) as worker:
+            assert await worker.ended() == (status or 0), name
+        job = got(queue, f"ends-{name}")
+        assert (job.state, job.attempt) in {("delayed", 1), ("ready", 1)}, name  # for a second
+        assert job.message.startswith(message), job.message
+        queue.delete(f"ends-{name}")
+
+
+async def test_a_fork_of_a_handler_says_nothing_about_its_job(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = """
+    return (new Worker())->on('fork', function () {
+        $child = pcntl_fork();
+        $child === 0 && exit(1);
+        pcntl_waitpid($child, $status);
+        note(pcntl_wexitstatus($status));
+    });
+    """
+    queue.push("fork", id="fork-1", retain=600)
+    with Running(project, server, "--max-jobs=1", code=code) as worker:
+        assert await worker.ended() == 0
+    assert notes(project) == ["1"]
+    assert (got(queue, "fork-1").state, messages(queue, "fork-1")) == ("finished", [])
+
+
+async def test_a_job_that_kills_its_worker_again_and_again_is_buried(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = """
+    return (new Worker())->on('killer', function () {
+        note('dies');
+        posix_kill(getmypid(), SIGKILL);
+    }, retry: ['1s']);
+    """
+    queue.push("killer", id="killer-1", ttr=1)
+    for _ in range(2):
+        with Running(project, server, code=code) as worker:
+            assert await worker.ended() == -signal.SIGKILL
+    with Running(project, server, "--max-jobs=1", code=code) as worker:
+        assert await worker.ended() == 0
+    assert notes(project) == ["dies"] * 2
+    assert got(queue, "killer-1").state == "buried"
+    assert messages(queue, "killer-1") == [GONE, GONE, "its worker has died 2 times"]
+    queue.delete("killer-1")
+
+
+async def test_a_long_handler_keeps_its_job(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = """
+    return (new Worker())->on('long', function () {
+        for ($end = microtime(true) + 4; microtime(true) < $end;) {
+            usleep(50_000);
+        }
+        note('ran');
+    });
+    """
+    queue.push("long", id="long-1", ttr=2, retain=600)
+    with Running(project, server, "--max-jobs=1", code=code) as worker:
+        assert await worker.ended() == 0
+    assert (got(queue, "long-1").state, got(queue, "long-1").attempt) == ("finished", 1)
+    assert notes(project) == ["ran"]
+
+
+async def test_a_job_that_is_cancelled_meanwhile_disturbs_nothing(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = """
+    return (new Worker())->on('cancelled', function (Job $job) {
+        (new Client())->delete($job->id);
+        $end = microtime(true) + 2;
+        while (microtime(true) < $end) {
+            usleep(50_000);
+        }
+    });
+    """
+    queue.push("cancelled", id="cancelled-1")
+    with Running(project, server, "--max-jobs=1", code=code) as worker:
+        assert await worker.ended() == 0
+        assert "job cancelled-1 no longer belongs to this worker" in worker.log()
+        assert "took longer than its TTR, or was cancelled" in worker.log()
+    assert queue.get("cancelled-1") is None
+
+
+async def test_sigterm_ends_a_worker_after_its_job_and_an_idle_one_at_once(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = "return (new Worker())->on('term', function () { note('runs'); wait_for('go'); });"
+    queue.push("term", id="term-1", retain=600)
+    queue.push("term", id="term-2")
+    with Running(project, server, code=code) as worker:
+        await until(lambda: notes(project) == ["runs"])
+        worker.process.terminate()
+        await asyncio.sleep(0.1)  # it goes on
+        (project.folder / "go").touch()
+        assert await worker.ended() == 0
+    assert (got(queue, "term-1").state, got(queue, "term-2").attempt) == ("finished", 0)
+    queue.delete("term-2")
+    with Running(project, server, code=code) as worker:
+        await worker.says("waiting for jobs of term")
+        await until(lambda: queue.stats().servers[0].waiting == 1, within_s=COMMAND_S)
+        began = time.monotonic()
+        worker.process.terminate()
+        assert await worker.ended() == 0
+        assert time.monotonic() - began < 20  # its poll would have lasted 30 s
+
+
+async def test_a_worker_ends_after_its_time_or_with_its_memory(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = """
+    $kept = [];
+    return (new Worker())->on('limits', function () use (&$kept) { $kept[] = str_repeat('x', 1 << 24); });
+    """
+    queue.push_many([Job(topic="limits"), Job(topic="limits"), Job(topic="limits")])
+    with Running(project, server, "--memory=24", code=code) as worker:
+        assert await worker.ended() == 0
+        assert "the worker ends: it holds 24 MB or more" in worker.log()
+    assert [topic.ready for topic in queue.topics("limits")] == [1]
+    queue.purge("limits")
+    with Running(project, server, "--max-time=1", "--quiet", code=code) as worker:
+        assert await worker.ended() == 0
+        assert worker.log() == ""
+
+
+async def test_a_worker_outlives_its_server_and_the_store(
+    project: Project, processes: Processes
+) -> None:
+    store = processes.redis("--appendonly", "yes", "--appendfsync", "always")
+    server = processes.server(store, language="en")
+    code = "return (new Worker())->on('away', function (Job $job) { note('runs'); wait_for('go'); note($job->id); });"
+    with Client(server.url) as queue, Running(project, server, "--max-jobs=3", code=code) as worker:
+        queue.push("away", id="away-1", ttr=600, retain=600)
+        await until(lambda: notes(project) == ["runs"])
+        server.kill()
+        (project.folder / "go").touch()
+        await worker.says("job away-1: cannot tell the server that it is finished")
+        server.start()
+        await until(lambda: got(queue, "away-1").state == "finished")
+
+        await worker.says("away-1 of away, attempt 1: finished")
+        server.stop()
+        await worker.says("cannot fetch jobs")
+        server.start()
+        await worker.says("fetching jobs again")
+
+        (project.folder / "go").unlink()
+        queue.push("away", id="away-2", ttr=600, retain=600)
+        await until(lambda: notes(project)[-1] == "runs")
+        store.kill()
+        (project.folder / "go").touch()
+        await worker.says("job away-2: cannot tell the server")
+        store.start()
+        await until(lambda: got(queue, "away-2").state == "finished")
+        queue.push("away", id="away-3", retain=600)
+        assert await worker.ended() == 0
+        assert notes(project) == ["runs", "away-1", "runs", "away-2", "runs", "away-3"]
+        assert [got(queue, f"away-{n}").attempt for n in (1, 2, 3)] == [1, 1, 1]
+
+
+async def test_nothing_is_lost_and_nothing_ends_that_did_not_run(
+    project: Project, processes: Processes, redis_server: StoreServer
+) -> None:
+    """Workers that are killed again and again, and a server that is restarted meanwhile."""
+    server = processes.server(redis_server, language="en")
+    code = """
+    return (new Worker())->on('chaos', function (Job $job) {
+        usleep(20_000);
+        random_int(1, 20) === 1 && exit();
+        random_int(1, 20) === 1 && throw new Retry(0, 'by chance');
+        note($job->id);
+    });
+    """
+    random, ids = Random(33), [f"chaos-{number}" for number in range(150)]
+    with ExitStack() as stack, Client(server.url, retries=5) as queue:
+        queue.push_many([Job(topic="chaos", id=each, ttr=2, retain=600) for each in ids])
+        running: list[Running] = []
+        deadline = time.monotonic() + COMMAND_S
+        rounds = 0
+        while any(job is None or job.state != "finished" for job in queue.get_many(ids)):
+            assert time.monotonic() < deadline
+            rounds += 1
+            running = [each for each in running if each.process.poll() is None]
+            while len(running) < 3:
+                running.append(stack.enter_context(Running(project, server, code=code)))
+            await asyncio.sleep(0.2)
+            if rounds <= 6:
+                random.choice(running).process.kill()
+            if rounds == 3:
+                server.kill()
+                server.start()
+        for worker in running:
+            worker.process.terminate()
+            assert await worker.ended() == 0
+    ran = notes(project)
+    assert set(ran) == set(ids)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "name one PHP file"),
+        (["none.php"], "none.php: there is no such file"),
+        (["--max-jobs=many", "worker.php"], "--max-jobs=many: must be a number from 1"),
+        (["--jobs=1", "worker.php"], "--jobs=1: no such option"),
+        (["--max-time=soon", "worker.php"], '"soon": must be a text like'),
+        (["nothing.php"], "nothing.php: must return a DelayQueue\\Client\\Worker"),
+    ],
+)
+def test_a_wrong_use_is_told(project: Project, arguments: list[str], said: str) -> None:
+    project.write("worker.php", WORKER + "return (new Worker())->on('t', fn () => null);")
+    project.write("nothing.php", "<?php ")
+    ended = project.ended("php", "vendor/bin/delay-queue-worker", *arguments)
+    assert (ended.returncode, ended.stdout[: len("delay-queue-worker: ")]) == (
+        2,
+        "delay-queue-worker: ",
+    )
+    assert said in ended.stdout
+
+
+def test_help_names_each_option(project: Project) -> None:
+    said = project.run("php", "vendor/bin/delay-queue-worker", "--help")
+    for option in ("--max-jobs", "--max-time", "--memory", "--quiet"):
+        assert option in said
