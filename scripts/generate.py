@@ -35,7 +35,7 @@ REPOSITORY: Final = Path(__file__).parents[1]
 CHINESE: Final = ".zh-CN.md"
 EXAMPLES: Final = "examples"
 # where the quoted files are, if not in the folder that is named after the page
-FOLDERS: Final = {"php.md": ("php", "php-cpm"), "tutorial.md": ("php",)}
+FOLDERS: Final = {"php.md": ("php-cpm",), "tutorial.md": ("php",)}
 # their servers speak English on the Chinese page, too
 ENGLISH_SERVERS: Final = {"api.md", "cli.md"}
 

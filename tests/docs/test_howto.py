@@ -39,7 +39,7 @@ FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/index.md": ("curl", []),
     "docs/tutorial.md": ("php", []),
     "docs/howto/curl.md": ("curl", []),
-    "docs/howto/php.md": ("php", []),
+    "docs/howto/php.md": ("composer", []),
     "docs/howto/python.md": ("bash", []),
     "docs/howto/node.md": ("node", []),
     "docs/howto/go.md": ("go", []),
@@ -53,7 +53,7 @@ READ: Final = (
 )
 # they are on the page only
 OWN_FILES: Final = {
-    *("shop.php", "worker.php", "customer.php", "plain.py"),
+    *("order.php", "shop.php", "worker.php", "customer.php", "plain.py"),
     *("close-orders@.service", "messenger.yaml"),
     *("app.py", "tasks.py", "test_app.py"),
     *("shop/models.py", "shop/orders.py", "shop/tasks.py", "shop/outbox.py"),
@@ -69,15 +69,29 @@ def test_a_file_on_a_page_is_one_of_the_examples_or_on_the_page_only(page: str) 
 
 @pytest.mark.parametrize("page", FOLLOWED)
 def test_who_follows_a_page_sees_what_it_shows(
-    page: str, server: QueueServer, tmp_path: Path
+    page: str, server: QueueServer, beside_the_clone: Path
 ) -> None:
     tool, files = FOLLOWED[page]
     needs(tool, files)
     for file in files:
-        folder = tmp_path / FOLDERS[file.suffix]
+        folder = beside_the_clone / FOLDERS[file.suffix]
         folder.mkdir(exist_ok=True)
         (folder / file.name).symlink_to(file)
-    Follower(tmp_path, server).follow(page)
+    Follower(beside_the_clone, server).follow(page)
+
+
+@pytest.fixture
+def beside_the_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder beside a clone of this repository; Composer does without a network there."""
+    (tmp_path / "delay-queue").symlink_to(REPOSITORY)
+    composer = tmp_path / "composer"
+    composer.mkdir()
+    (composer / "config.json").write_text('{"repositories": {"packagist.org": false}}', "utf-8")
+    monkeypatch.setenv("COMPOSER_HOME", str(composer))
+    monkeypatch.setenv("COMPOSER_ALLOW_SUPERUSER", "1")
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    return folder
 
 
 @pytest.mark.parametrize("page", READ)

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.docs.follow import Follower
+
 from .project import PACKAGES, Project, needs
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.processes import QueueServer
 
 # what is not for users: /tests export-ignore and so on, in .gitattributes
 KEPT_BACK = {".gitattributes", "phpunit.xml.dist", "tests", "vendor", "composer.lock"}
@@ -30,6 +34,10 @@ def test_a_release_holds_what_users_need_and_nothing_else(project: Project) -> N
         path.name for path in source.iterdir() if path.name not in KEPT_BACK
     }
     assert (project.folder / "vendor/bin/delay-queue-worker").exists()
+
+
+def test_who_follows_the_readme_sees_what_it_shows(project: Project, server: QueueServer) -> None:
+    Follower(project.folder, server).follow("clients/php/README.md")
 
 
 @pytest.mark.parametrize(

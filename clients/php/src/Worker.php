@@ -64,9 +64,9 @@ final class Worker
     /**
      * Works until SIGTERM or SIGINT, then ends after the job in hand; a second one ends the program at once.
      *
-     * @param int|null $maxJobs ends after so many jobs
+     * @param int|null $maxJobs ends after this number of jobs
      * @param int|float|string|\DateInterval|null $maxTime takes no more jobs after this time
-     * @param int|null $memory takes no more jobs once PHP holds so many megabytes
+     * @param int|null $memory takes no more jobs once PHP holds this number of megabytes
      */
     public function run(
         ?int $maxJobs = null,

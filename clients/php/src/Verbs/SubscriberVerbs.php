@@ -24,7 +24,7 @@ trait SubscriberVerbs
      * @param int|null $concurrency calls at once from each server process
      * @param string|null $secret "whsec_" and base64, with which calls are signed
      * @param string|null $expect what the answer must be, or contain as in "*success*"
-     * @param 'bury'|'continue'|null $onFailure what becomes of a job after its last failure
+     * @param 'bury'|'continue'|null $onFailure what happens to a job after its last failure
      * @param 'body'|'event'|null $payload what is sent
      * @param 'replace'|'keep'|'fail'|IfExists|null $ifExists
      */

@@ -20,7 +20,7 @@ final class Command
 
           --max-jobs=N     ends after N jobs
           --max-time=TIME  takes no more jobs after this time: 3600, 30m, 1h
-          --memory=MB      takes no more jobs once PHP holds so many megabytes
+          --memory=MB      takes no more jobs once PHP holds this number of megabytes
           --quiet          logs warnings only
           --help           shows this
 

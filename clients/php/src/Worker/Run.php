@@ -121,7 +121,7 @@ final class Run
         }
     }
 
-    /** Whether its worker has died so many times in a row: killed, or by a bug of PHP itself. */
+    /** Whether its worker has died that many times in a row: killed, or by a bug of PHP itself. */
     private function hasKilled(Job $job, int $times): bool
     {
         try {

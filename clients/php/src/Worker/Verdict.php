@@ -9,7 +9,7 @@ use DelayQueue\Client\Exception\BadBody;
 use DelayQueue\Client\Job;
 
 /**
- * What becomes of a job after its handler.
+ * What happens to a job after its handler.
  *
  * @internal
  */
