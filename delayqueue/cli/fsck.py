@@ -23,10 +23,10 @@ MOST_SHOWN: Final = 100  # findings; the others are only counted
 
 def fsck(config: Config, asked: Namespace) -> int:
     """Check everything, print what is found. Raises StartupError if that is not possible."""
-    listing = _Listing(as_json=asked.json)
+    listing = _Listing(as_json=bool(asked.json))
     started = time.monotonic()
     try:
-        report = uvloop.run(_examine(config, listing, repair=asked.repair))
+        report = uvloop.run(_examine(config, listing, repair=bool(asked.repair)))
     except Unavailable:
         raise StartupError("the store does not answer, or refuses: try again") from None
     say(listing.summary(report, time.monotonic() - started))
