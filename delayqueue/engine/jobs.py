@@ -231,7 +231,7 @@ class Jobs:
 
 def raise_for(code: int) -> None:
     """Raise the error that a script's code stands for."""
-    if code != Code.OK:
+    if code:
         raise OF_CODE[Code(code)]
 
 

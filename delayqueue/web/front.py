@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, cast
 from delayqueue.config.config import Config
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import (
+    OK,
     Code,
     NoSuchPath,
     QueueError,
@@ -145,7 +146,7 @@ class Front:
                 request.body = await request.read()
             data = await self._run(cycle, api)
         except ConnectionError:  # the client is gone, in the middle of its request
-            answer = Code.OK, HttpResponse(status=CLIENT_GONE)
+            answer = OK, HttpResponse(status=CLIENT_GONE)
         except Exception as error:
             answer = _refusal(self._api.responder, request, error)
         else:
@@ -161,7 +162,7 @@ class Front:
             if later.leave is not None:
                 later.leave()
             return
-        code, data = Code.OK, None
+        code, data = OK, None
         try:
             data = later.read(call.result())
             content = self._lend(cycle, data) if isinstance(data, Returnable) else data
@@ -177,7 +178,7 @@ class Front:
 
     async def _finish(self, cycle: Cycle, client: Peer, data: object) -> None:
         """Answer with the data that a handler has returned; others get their turn while large data is written."""
-        code = Code.OK
+        code = OK
         try:
             content = self._lend(cycle, data) if isinstance(data, Returnable) else data
             if isinstance(content, HttpResponse):

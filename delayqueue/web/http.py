@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 Warnings = dict[str, dict[str, None]]  # by header, the names in it, each once
@@ -12,6 +13,7 @@ Warnings = dict[str, dict[str, None]]  # by header, the names in it, each once
 WAITING_PATHS: Final = frozenset({"/pop"})
 SLASHES: Final = re.compile(r"/(?:\.?/)+")  # in //push, of a client whose base URL ends in a slash
 SERVER: Final = "delay-queue"  # what answers call us: strangers need no versions
+OK: Final = HTTPStatus.OK.value
 JSON: Final[Mapping[str, str]] = {"Content-Type": "application/json; charset=utf-8"}
 
 
@@ -46,7 +48,7 @@ class HttpResponse:
 
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=lambda: JSON)
-    status: int = 200
+    status: int = OK
     must_arrive: bool = False
 
 

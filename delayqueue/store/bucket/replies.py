@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from delayqueue.domain.job import JobView, Reserved, State
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import receipt_for
-from delayqueue.errors import Code
 from delayqueue.store.bucket.record import ended_view, live_view, reserved_job, text
 from delayqueue.store.types import SOON_MS, Arrivals, Change, Moved, Reservation, TopicCounts
 
@@ -66,7 +65,7 @@ def read_reply(answer: list[Any]) -> Reply:
 def moved(reply: Reply) -> list[Moved]:
     """What each job is now, from a code and a time for each."""
     return [
-        Moved(code, or_none(time), code == Code.OK and time == BURIED)
+        Moved(code, or_none(time), not code and time == BURIED)
         for code, time in zip(reply.results, reply.times, strict=True)
     ]
 

@@ -134,9 +134,10 @@ def _pushed(
     """The answer to a job."""
     if pushed.other_topic:
         _note_other_topic(api, pushed, request)
-    if pushed.code == Code.JOB_EXISTS:
-        raise JobExists(_exists(pushed))
-    raise_for(pushed.code)
+    if pushed.code:
+        if pushed.code == Code.JOB_EXISTS:
+            raise JobExists(_exists(pushed))
+        raise_for(pushed.code)
     return NewId(job.id) if job.id != asked.id else None
 
 
