@@ -21,8 +21,8 @@ from delayqueue.domain.job import Job
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.servers.connect import connect
-from delayqueue.store.types import Demand, Ending
-from delayqueue.store.verbs import FINISH, PUSH
+from delayqueue.store.types import Demand
+from delayqueue.store.verbs import FINISH, PUSH, Ending
 from tests.api_client import open_api
 from tests.clusters import StoreCluster
 from tests.processes import LOOPBACK, Processes

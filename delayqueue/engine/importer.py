@@ -27,8 +27,7 @@ from delayqueue.store.original.packed import Packed, unpack
 from delayqueue.store.original.place import CLOCKS_S, Place, Standing, standing
 from delayqueue.store.original.source import PAGE, AnotherImport, Look, Original, Take
 from delayqueue.store.store import Store
-from delayqueue.store.types import Settlement
-from delayqueue.store.verbs import PUSH, SETTLE, STAGED_DUE_MS
+from delayqueue.store.verbs import PUSH, SETTLE, STAGED_DUE_MS, Settlement
 
 log = logging.getLogger(__name__)
 

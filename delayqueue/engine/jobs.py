@@ -20,21 +20,7 @@ from delayqueue.store.lookup import read_jobs
 from delayqueue.store.search import Search
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import (
-    Burial,
-    Claim,
-    Ending,
-    Kick,
-    Moved,
-    Plan,
-    Postponement,
-    Pushed,
-    Recording,
-    Release,
-    Reschedule,
-    Reservation,
-    Touch,
-)
+from delayqueue.store.types import Moved, Plan, Postponement, Pushed, Recording, Reservation
 from delayqueue.store.verbs import (
     BURY,
     DELETE,
@@ -48,6 +34,13 @@ from delayqueue.store.verbs import (
     RESCHEDULE,
     RESERVE,
     TOUCH,
+    Burial,
+    Claim,
+    Ending,
+    Kick,
+    Release,
+    Reschedule,
+    Touch,
 )
 
 log = logging.getLogger(__name__)

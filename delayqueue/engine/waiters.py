@@ -19,8 +19,7 @@ from delayqueue.engine.matcher import Matcher
 from delayqueue.engine.wait_queue import Poll, StandingPoll
 from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.store.store import Store
-from delayqueue.store.types import Requeue
-from delayqueue.store.verbs import REQUEUE
+from delayqueue.store.verbs import REQUEUE, Requeue
 from delayqueue.tasks import Tasks
 
 log = logging.getLogger(__name__)

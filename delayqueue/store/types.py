@@ -65,59 +65,11 @@ class Popped(NamedTuple):
     change: Change
 
 
-class Ending(NamedTuple):
-    """A job to finish or delete. nonce "" = in any state, HELD_BY_NOBODY = unless it is reserved.
-
-    HELD_BY_NOBODY followed by the time of a push in ms = unless it is reserved, or another push has replaced that job.
-    """
-
-    id: str
-    nonce: str
-    message: str
-
-
-class Burial(NamedTuple):
-    """A job to bury. nonce "" = in any state; priority None = keep its own."""
-
-    id: str
-    nonce: str
-    message: str
-    priority: int | None = None
-
-
-class Claim(NamedTuple):
-    """A job to reserve by its id. The nonce becomes part of its receipt."""
-
-    id: str
-    nonce: str
-
-
 class Reservation(NamedTuple):
     """The outcome of reserving a job by its id: a code, and the job if it is OK."""
 
     code: int
     job: Reserved | None
-
-
-class Requeue(NamedTuple):
-    """A reservation to undo. The message is kept with the job, "" = none; a job that was buried is buried again."""
-
-    id: str
-    nonce: str
-    message: str = ""
-    was_buried: bool = False
-
-
-class Release(NamedTuple):
-    """A reserved job to give back; delay None = by its schedule, else by `retry_ms`, else after the fallback."""
-
-    id: str
-    nonce: str  # "" = any reservation
-    delay_ms: int | None
-    message: str
-    fallback_ms: int | None = None
-    priority: int | None = None  # None = keep its own
-    retry_ms: tuple[int, ...] | None = None
 
 
 class Recording(NamedTuple):
@@ -146,14 +98,6 @@ class Postponement(NamedTuple):
     subscribers: tuple[str, ...]
 
 
-class Touch(NamedTuple):
-    """A reservation to extend. nonce "" = any reservation; ttr None = the job's own."""
-
-    id: str
-    nonce: str
-    ttr_ms: int | None
-
-
 class Plan(NamedTuple):
     """What changes about jobs that wait: when they are due, one of the first three; and their priority.
 
@@ -164,27 +108,6 @@ class Plan(NamedTuple):
     due_ms: int | None = None
     by_ms: int | None = None
     priority: int | None = None
-
-
-class Reschedule(NamedTuple):
-    """A job whose due time or priority changes."""
-
-    id: str
-    plan: Plan
-
-
-class Kick(NamedTuple):
-    """A job to make ready now, with another body if `body` is not None."""
-
-    id: str
-    body: str | None = None
-
-
-class Settlement(NamedTuple):
-    """The due time of a job that an import has staged; None = drop it."""
-
-    id: str
-    due_ms: int | None
 
 
 class Moved(NamedTuple):

@@ -1,6 +1,7 @@
 """The verbs on jobs, one row each: `Store.run(PUSH, jobs, scope)`.
 
-A new verb is a row here, its script, and a method of engine/jobs.py.
+A new verb is a row here below the class of its items, its script, and a method of engine/jobs.py. Items that more than
+engine/jobs.py makes are in types.py.
 """
 
 import json
@@ -8,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import MAX_DUE_S, Job, JobView
@@ -21,23 +22,7 @@ from delayqueue.store.bucket.record import (
     text,
 )
 from delayqueue.store.bucket.replies import Reply, moved, reservation, view
-from delayqueue.store.types import (
-    Burial,
-    Claim,
-    Ending,
-    Kick,
-    Moved,
-    Postponement,
-    Pushed,
-    Recording,
-    Release,
-    Requeue,
-    Reschedule,
-    Reservation,
-    Settlement,
-    Taken,
-    Touch,
-)
+from delayqueue.store.types import Moved, Plan, Postponement, Pushed, Recording, Reservation, Taken
 
 # The due time of jobs that an import has not settled yet; no client can ask for it.
 STAGED_DUE_MS: Final = MAX_DUE_S * 1000 + 1
@@ -109,8 +94,87 @@ def _pushed(_: Sequence[Job], reply: Reply) -> list[Pushed]:
     ]
 
 
+# Add or replace jobs.
+PUSH: Final = Verb[Job, Pushed]("push", _jobs, _pushed, Pushed(LOST), large_part=attrgetter("body"))
+
+
+class Ending(NamedTuple):
+    """A job to finish or delete. nonce "" = in any state, HELD_BY_NOBODY = unless it is reserved.
+
+    HELD_BY_NOBODY followed by the time of a push in ms = unless it is reserved, or another push has replaced that job.
+    """
+
+    id: str
+    nonce: str
+    message: str
+
+
+# End jobs whose work is done, or that are no longer wanted.
+FINISH: Final = Verb[Ending, int]("finish", _flat, _codes, LOST)
+DELETE: Final = Verb[Ending, int]("delete", _flat, _codes, LOST)
+
+
+class Burial(NamedTuple):
+    """A job to bury. nonce "" = in any state; priority None = keep its own."""
+
+    id: str
+    nonce: str
+    message: str
+    priority: int | None = None
+
+
+# Set jobs aside until somebody looks at them.
+BURY: Final = Verb[Burial, int]("bury", _flat, _codes)
+
+
+class Claim(NamedTuple):
+    """A job to reserve by its id. The nonce becomes part of its receipt."""
+
+    id: str
+    nonce: str
+
+
+def _reserved(claims: Sequence[Claim], reply: Reply) -> list[Reservation]:
+    return [
+        reservation(claim.id, claim.nonce, result)
+        for claim, result in zip(claims, reply.results, strict=False)
+    ]
+
+
+# Reserve jobs that are not reserved, in any other state.
+RESERVE: Final = Verb[Claim, Reservation]("reserve", _flat, _reserved)
+
+
+class Release(NamedTuple):
+    """A reserved job to give back; delay None = by its schedule, else by `retry_ms`, else after the fallback."""
+
+    id: str
+    nonce: str  # "" = any reservation
+    delay_ms: int | None
+    message: str
+    fallback_ms: int | None = None
+    priority: int | None = None  # None = keep its own
+    retry_ms: tuple[int, ...] | None = None
+
+
 def _releases(releases: Sequence[Release]) -> list[Any]:
     return _flat([(*one[:-1], dump_schedule(one.retry_ms)) for one in releases])
+
+
+# Give reserved jobs back: the time is the new due time, None if it was buried or has expired.
+RELEASE: Final = Verb[Release, Moved]("release", _releases, _moved)
+
+
+class Touch(NamedTuple):
+    """A reservation to extend. nonce "" = any reservation; ttr None = the job's own."""
+
+    id: str
+    nonce: str
+    ttr_ms: int | None
+
+
+# Extend reservations: the time is the new deadline.
+TOUCH: Final = Verb[Touch, Moved]("touch", _flat, _moved)
 
 
 def _recordings(recordings: Sequence[Recording]) -> list[Any]:
@@ -127,40 +191,25 @@ def _recordings(recordings: Sequence[Recording]) -> list[Any]:
     )
 
 
-def _reserved(claims: Sequence[Claim], reply: Reply) -> list[Reservation]:
-    return [
-        reservation(claim.id, claim.nonce, result)
-        for claim, result in zip(claims, reply.results, strict=False)
-    ]
-
-
-def _views(ids: Sequence[str | bytes], reply: Reply) -> list[JobView | None]:
-    return [
-        view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
-        for job_id, answer in zip(ids, reply.results, strict=False)
-    ]
-
-
-# Add or replace jobs.
-PUSH: Final = Verb[Job, Pushed]("push", _jobs, _pushed, Pushed(LOST), large_part=attrgetter("body"))
-# End jobs whose work is done, or that are no longer wanted.
-FINISH: Final = Verb[Ending, int]("finish", _flat, _codes, LOST)
-DELETE: Final = Verb[Ending, int]("delete", _flat, _codes, LOST)
-BURY: Final = Verb[Burial, int]("bury", _flat, _codes)
-# Reserve jobs that are not reserved, in any other state.
-RESERVE: Final = Verb[Claim, Reservation]("reserve", _flat, _reserved)
-# Give reserved jobs back: the time is the new due time, None if it was buried or has expired.
-RELEASE: Final = Verb[Release, Moved]("release", _releases, _moved)
-# Extend reservations: the time is the new deadline.
-TOUCH: Final = Verb[Touch, Moved]("touch", _flat, _moved)
 # Record subscribers' results for jobs that are reserved for them, and end jobs with the last one.
 RECORD: Final = Verb[Recording, int]("record", _recordings, _codes)
+
+
 # Give reserved jobs back until a subscriber may be called again: the time is then, None if it was buried.
 POSTPONE: Final = Verb[Postponement, Moved](
     "postpone",
     lambda items: _flat([(*one[:3], json.dumps(one.subscribers)) for one in items]),
     _moved,
 )
+
+
+class Reschedule(NamedTuple):
+    """A job whose due time or priority changes."""
+
+    id: str
+    plan: Plan
+
+
 # Give jobs that are not reserved a new due time, a new priority, or both.
 RESCHEDULE: Final = Verb[Reschedule, Moved](
     "reschedule",
@@ -168,6 +217,15 @@ RESCHEDULE: Final = Verb[Reschedule, Moved](
     _moved,
     Moved(LOST, None),
 )
+
+
+class Kick(NamedTuple):
+    """A job to make ready now, with another body if `body` is not None."""
+
+    id: str
+    body: str | None = None
+
+
 # Make buried or delayed jobs ready now.
 KICK: Final = Verb[Kick, int](
     "kick",
@@ -181,6 +239,17 @@ KICK: Final = Verb[Kick, int](
     LOST,
     large_part=lambda kick: kick.body or "",
 )
+
+
+class Requeue(NamedTuple):
+    """A reservation to undo. The message is kept with the job, "" = none; a job that was buried is buried again."""
+
+    id: str
+    nonce: str
+    message: str = ""
+    was_buried: bool = False
+
+
 # Undo reservations: back to the head of the list, the last one in front of all, or where RESERVE found them; the
 # attempt is not counted. The result is whether it is lost.
 REQUEUE: Final = Verb[Requeue, bool](
@@ -189,6 +258,8 @@ REQUEUE: Final = Verb[Requeue, bool](
     lambda _, reply: [False] * reply.looked,
     lost=True,
 )
+
+
 # Undo takes; a job that was pushed with the same id since stays. The result is whether it is lost.
 RESTORE: Final = Verb[Taken, bool](
     "restore",
@@ -197,10 +268,28 @@ RESTORE: Final = Verb[Taken, bool](
     lost=True,
     large_part=attrgetter("record"),
 )
+
+
+class Settlement(NamedTuple):
+    """The due time of a job that an import has staged; None = drop it."""
+
+    id: str
+    due_ms: int | None
+
+
 # Give staged jobs their due times, or drop them.
 SETTLE: Final = Verb[Settlement, int](
     "settle", lambda items: [STAGED_DUE_MS, *_flat(items)], _codes
 )
+
+
+def _views(ids: Sequence[str | bytes], reply: Reply) -> list[JobView | None]:
+    return [
+        view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
+        for job_id, answer in zip(ids, reply.results, strict=False)
+    ]
+
+
 # All about jobs, None for an unknown id.
 GET: Final = Verb[str | bytes, JobView | None]("get", list, _views, ids=itself)
 # How many bytes GET would read.

@@ -20,8 +20,8 @@ from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.store import Store
-from delayqueue.store.types import Burial, Demand, Ending, Listing, Pushed
-from delayqueue.store.verbs import BURY, FINISH, PUSH
+from delayqueue.store.types import Demand, Listing, Pushed
+from delayqueue.store.verbs import BURY, FINISH, PUSH, Burial, Ending
 from delayqueue.tasks import cancel_all
 from tests.engine.moving import (
     AFTER,

@@ -15,8 +15,8 @@ from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store import dead_letters
-from delayqueue.store.types import Burial, Listing, Plan, Pushed, Requeue
-from delayqueue.store.verbs import BURY, REQUEUE
+from delayqueue.store.types import Listing, Plan, Pushed
+from delayqueue.store.verbs import BURY, REQUEUE, Burial, Requeue
 from tests.engine.moving import EVER, all_jobs
 from tests.store.bucket import HOUR_MS, LATER_MS, job
 

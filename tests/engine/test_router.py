@@ -11,8 +11,8 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Code, Invalid
-from delayqueue.store.types import Ending, Pushed
-from delayqueue.store.verbs import FINISH, GET, PUSH, Verb
+from delayqueue.store.types import Pushed
+from delayqueue.store.verbs import FINISH, GET, PUSH, Ending, Verb
 from tests.engine.moving import A, B, source
 from tests.store.bucket import HOUR_MS, job
 

@@ -21,22 +21,7 @@ from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.listings import Listings
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.types import (
-    Burial,
-    Change,
-    Claim,
-    Demand,
-    Ending,
-    Kick,
-    Moved,
-    Plan,
-    Range,
-    Release,
-    Requeue,
-    Reschedule,
-    Reservation,
-    Touch,
-)
+from delayqueue.store.types import Change, Demand, Moved, Plan, Range, Reservation
 from delayqueue.store.verbs import (
     BURY,
     DELETE,
@@ -50,6 +35,14 @@ from delayqueue.store.verbs import (
     RESERVE,
     TOUCH,
     WEIGH,
+    Burial,
+    Claim,
+    Ending,
+    Kick,
+    Release,
+    Requeue,
+    Reschedule,
+    Touch,
     Verb,
 )
 from tests.store.invariants import violations

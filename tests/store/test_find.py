@@ -12,8 +12,8 @@ from delayqueue.errors import Code, Invalid
 from delayqueue.store.cursor import write_cursor
 from delayqueue.store.search import Search, Wanted
 from delayqueue.store.store import Store
-from delayqueue.store.types import Ending, Pushed
-from delayqueue.store.verbs import FINISH, PUSH
+from delayqueue.store.types import Pushed
+from delayqueue.store.verbs import FINISH, PUSH, Ending
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket

@@ -6,7 +6,7 @@ import pytest
 
 from delayqueue.domain.receipt import HELD_BY_NOBODY
 from delayqueue.errors import Code
-from delayqueue.store.types import Ending
+from delayqueue.store.verbs import Ending
 from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
 from tests.store.contents import read
 

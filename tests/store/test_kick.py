@@ -8,7 +8,8 @@ import pytest
 
 from delayqueue.domain.job import State
 from delayqueue.errors import Code
-from delayqueue.store.types import Kick, Moved, Plan, Reschedule
+from delayqueue.store.types import Moved, Plan
+from delayqueue.store.verbs import Kick, Reschedule
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:

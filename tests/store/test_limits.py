@@ -13,7 +13,8 @@ from delayqueue.errors import Code
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.types import START, Change, Demand, Ending, TagPage
+from delayqueue.store.types import START, Change, Demand, TagPage
+from delayqueue.store.verbs import Ending
 from tests.store.bucket import HOUR_MS, Bucket, VerbStore, a_moment, job
 from tests.store.conftest import fake
 

@@ -31,7 +31,8 @@ from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import Ending, Plan, Range, Requeue
+from delayqueue.store.types import Plan, Range
+from delayqueue.store.verbs import Ending, Requeue
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket, VerbStore
 from tests.store.conftest import connect
 from tests.store.model import LIVE, Model

@@ -16,18 +16,8 @@ from delayqueue.store.bucket.bucket_store import in_pieces
 from delayqueue.store.bucket.inspection import Inspection
 from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.store import Store
-from delayqueue.store.types import (
-    START,
-    Burial,
-    Ending,
-    Finding,
-    Kick,
-    Piece,
-    Plan,
-    Pushed,
-    TagPage,
-    TagPlace,
-)
+from delayqueue.store.types import START, Finding, Piece, Plan, Pushed, TagPage, TagPlace
+from delayqueue.store.verbs import Burial, Ending, Kick
 from tests.engine.moving import all_jobs
 from tests.store.bucket import HOUR_MS, a_moment, job
 

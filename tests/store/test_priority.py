@@ -9,7 +9,7 @@ from delayqueue.domain.job import MAX_PRIORITY, USUAL_PRIORITY
 from delayqueue.domain.receipt import HELD_BY_NOBODY
 from delayqueue.errors import Code
 from delayqueue.store.store import Store
-from delayqueue.store.types import Ending
+from delayqueue.store.verbs import Ending
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later, on_zset
 
 PRIORITIES = (MAX_PRIORITY, 5, USUAL_PRIORITY, 0, USUAL_PRIORITY + 1, USUAL_PRIORITY - 1)

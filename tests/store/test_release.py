@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from delayqueue.errors import Code
-from delayqueue.store.types import Change, Moved, Release, Touch
+from delayqueue.store.types import Change, Moved
+from delayqueue.store.verbs import Release, Touch
 from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
 
 HOLDERS = ("release", "touch", "bury")

@@ -21,7 +21,8 @@ from delayqueue.store.servers import replication
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import Durability, check_durability, replica_warnings
 from delayqueue.store.store import Store
-from delayqueue.store.types import Demand, Ending
+from delayqueue.store.types import Demand
+from delayqueue.store.verbs import Ending
 from delayqueue.tasks import cancel_all
 from faults.proxy import Proxy
 from tests.clusters import MASTER_NAME, SAFE, WatchedStore, ask

@@ -9,7 +9,7 @@ import pytest
 
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
-from delayqueue.store.types import Requeue
+from delayqueue.store.verbs import Requeue
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 
 from delayqueue.domain.access import Scope
 from delayqueue.errors import Code
-from delayqueue.store.types import Burial, Ending, Kick, Moved, Plan, Release, Reschedule, Touch
+from delayqueue.store.types import Moved, Plan
+from delayqueue.store.verbs import Burial, Ending, Kick, Release, Reschedule, Touch
 from tests.scopes import SCOPES
 from tests.store.bucket import HOUR_MS, STATES, job
 
