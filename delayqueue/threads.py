@@ -12,9 +12,8 @@ T = TypeVar("T")
 
 EXIT_S: Final = 2.0  # for what Python does at exit, as sending the last reports to Sentry
 
-IDLE_S: Final = (
-    10.0  # how long a thread waits for the next call; starting one costs more than waking one
-)
+# how long a thread waits for the next call; starting one costs more than waking one
+IDLE_S: Final = 10.0
 
 
 class Threads:

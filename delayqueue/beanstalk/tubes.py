@@ -46,9 +46,8 @@ class Tubes:
         self._in_use: dict[str, Tube] = {}
         self.watched_beyond = 0  # tubes that connections watch, beyond the first few of each
         self._idle: OrderedDict[str, Tube] = OrderedDict()
-        self.timeouts = (
-            0  # jobs whose TTR expired while a connection held them, since the process started
-        )
+        # jobs whose TTR expired while a connection held them, since the process started
+        self.timeouts = 0
         self.default = self._in_use[DEFAULT] = Tube(DEFAULT)  # always exists
 
     def __getitem__(self, name: str) -> Tube:

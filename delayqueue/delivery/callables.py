@@ -165,9 +165,8 @@ class _HandlerCall:
     async def asynchronous(self) -> CallOutcome:
         """Await the handler."""
         self.waits_for_loop = False
-        if (
-            self._is_abandoned
-        ):  # a task that is cancelled before it begins takes its first step all the same
+        # a task that is cancelled before it begins takes its first step all the same
+        if self._is_abandoned:
             raise asyncio.CancelledError
         if (task := asyncio.current_task()) is not None:
             task.set_name(self._name)

@@ -10,9 +10,8 @@ MAX_DELAY_S = 2**31
 MAX_DUE_S = 10_000_000_000  # the year 2286; a due time in milliseconds by mistake is far above
 MAX_TTR_S = 86_400
 MAX_BATCH = 1000  # jobs in one push, ids in one finish, jobs in one pop
-MAX_ANSWER_BYTES = (
-    4 * 1024 * 1024
-)  # of the jobs in one answer, as the store keeps them; a larger job comes alone
+# of the jobs in one answer, as the store keeps them; a larger job comes alone
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
 MAX_POP_TOPICS = 64
 MAX_TAGS = 64
 MAX_TAG_BYTES = 256
@@ -66,9 +65,8 @@ class Job:
     retain_ms: int = 0
     expire_ms: int = 0
     traceparent: str = ""  # W3C trace context of its push
-    priority: int = (
-        USUAL_PRIORITY  # of a topic's ready jobs, the one with the smallest number goes first
-    )
+    # of a topic's ready jobs, the one with the smallest number goes first
+    priority: int = USUAL_PRIORITY
     is_strict: bool = False
 
 

@@ -31,9 +31,8 @@ from delayqueue.store.verbs import PUSH, SETTLE, STAGED_DUE_MS, Settlement
 
 log = logging.getLogger(__name__)
 
-PAUSE_S: Final = (
-    1.0  # between two looks at what the old server still works on: its timer's interval
-)
+# between two looks at what the old server still works on: its timer's interval
+PAUSE_S: Final = 1.0
 EXISTS: Final = "the destination has another job of this id"
 
 Page = Callable[[int], Awaitable[list[bytes]]]

@@ -13,9 +13,8 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 30.0  # for a client that reads nothing
 SLOWEST_BYTES_PER_S: Final = 64 * 1024  # a long answer gets the time that it takes at this pace
-MOST_BYTES: Final = (
-    64 << 20
-)  # for these answers in a process; beyond it, the client that has stalled longest is cut off
+# for these answers in a process; beyond it, the client that has stalled longest is cut off
+MOST_BYTES: Final = 64 << 20
 
 
 class Unread:

@@ -14,9 +14,8 @@ from delayqueue.errors import Invalid, Text
 
 BAD = Text("cursor 无效，请用上一页返回的", "cursor: not one that this listing returned")
 MOST_NUMBER: Final = 10**9
-MOST_CHARS: Final = (
-    1024 * 1024
-)  # a topic with thousands of jobs in many buckets has two marks for each
+# a topic with thousands of jobs in many buckets has two marks for each
+MOST_CHARS: Final = 1024 * 1024
 # bytes as latin-1, as an id; and a mark as _marks.lua writes it
 Raw = Annotated[str, StringConstraints(pattern=r"^[\x00-\xff]+$")]
 Mark = Annotated[str, StringConstraints(pattern=r"^(?:[0-9]{1,15} [\x00-\xff]+)?$")]

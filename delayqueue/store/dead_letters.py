@@ -15,9 +15,8 @@ MOST: Final = 10_000  # per page
 PIECE: Final = 500  # entries that a call reads: about 2 ms of the store's time
 TOPICS_PER_CALL: Final = 100
 BEHIND: Final = "\0"  # sorts after a topic and before the next one
-SPOT: Final = TypeAdapter(
-    tuple[str, Mark]
-)  # a topic, and the mark of the last entry that was read of it
+# a topic, and the mark of the last entry that was read of it
+SPOT: Final = TypeAdapter(tuple[str, Mark])
 
 
 class DeadLetter(NamedTuple):

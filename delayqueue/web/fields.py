@@ -47,9 +47,8 @@ WHITE_SPACE: Final = (
 TRACEPARENT: Final = re.compile(
     "(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 )
-FEW_CHARS: Final = (
-    64  # these have at most 256 bytes, so most names need not be encoded to be measured
-)
+# these have at most 256 bytes, so most names need not be encoded to be measured
+FEW_CHARS: Final = 64
 MAX_POP_CHARS: Final = MAX_POP_TOPICS * (MAX_TOPIC_BYTES + 2)  # with a comma and a blank each
 
 TEXT: Final[CoreSchema] = str_schema(strict=True)

@@ -21,9 +21,8 @@ from delayqueue.web.warnings import NAME_CHARS, NAMES
 
 log = logging.getLogger(__name__)
 
-MOST_LOGGED: Final = (
-    100  # unknown fields that the log names, for each time that the settings are read
-)
+# unknown fields that the log names, for each time that the settings are read
+MOST_LOGGED: Final = 100
 # Members of all objects and arrays together: an unknown one takes a microsecond, and all are parsed in one go.
 MOST_MEMBERS: Final = 20_000
 MOST_MEMBERS_OF_ARRAY: Final = 100_000

@@ -174,9 +174,8 @@ class Original:
 
     async def look(self, ids: Sequence[bytes]) -> tuple[int, list[Look]]:
         """The store's time in unix seconds, and the state of the ids; of the first ones only if that is much."""
-        await self._redis.pexpire(
-            LOCK, LOCK_MS
-        )  # there may be a thousand pages without a job to take
+        # there may be a thousand pages without a job to take
+        await self._redis.pexpire(LOCK, LOCK_MS)
         args = [self._names.key_prefix, ANSWER_BYTES, *ids]
         now_s, rows = await self._run("look", self._buckets, args)
         looks = [

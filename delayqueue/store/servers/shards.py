@@ -26,9 +26,8 @@ log = logging.getLogger(__name__)
 SLOTS: Final = 16384
 REFRESH_S: Final = 5.0  # how often the topology is read without any doubt
 HASTE_S: Final = 0.2  # how often at most if it is in doubt
-LAST_CALLS_S: Final = (
-    15.0  # after which no call to a server that no longer holds anything is in flight
-)
+# after which no call to a server that no longer holds anything is in flight
+LAST_CALLS_S: Final = 15.0
 HOPS: Final = 4  # redirections of a call
 GOES_ROUND: Final = "servers send each other the calls for a bucket"
 NOWHERE: Final = Address("", 0)
