@@ -3,9 +3,9 @@
 The checks take a value that a user wrote and return what it means; they raise BadValue.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Self
+from typing import Final, Self, TypeVar
 
 from delayqueue.errors import BadValue
 
@@ -14,6 +14,8 @@ MAX_RATE = 100_000
 MIN_RATE = 0.001  # one in about 17 minutes
 MAX_BURST = 1_000_000
 MAX_CONCURRENCY = 1_000_000
+
+T = TypeVar("T", int, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,24 +47,17 @@ class Limit:
         return {name: value for name, value in asdict(self).items() if name != "declared"}
 
 
-def check_rate(rate: float) -> float:
-    """Deliveries a second."""
-    if not MIN_RATE <= rate <= MAX_RATE:
-        raise BadValue(
-            f"取值范围每秒{MIN_RATE} - {MAX_RATE}", f"must be {MIN_RATE} to {MAX_RATE} a second"
-        )
-    return rate
+def _within(least: T, most: T, zh: str = "", en: str = "") -> Callable[[T], T]:
+    """The check of a number; the texts name its unit."""
+
+    def check(number: T) -> T:
+        if not least <= number <= most:
+            raise BadValue(f"取值范围{zh}{least} - {most}", f"must be {least} to {most}{en}")
+        return number
+
+    return check
 
 
-def check_burst(burst: int) -> int:
-    """Deliveries at once after a pause."""
-    if not 1 <= burst <= MAX_BURST:
-        raise BadValue(f"取值范围1 - {MAX_BURST}", f"must be 1 to {MAX_BURST}")
-    return burst
-
-
-def check_concurrency(concurrency: int) -> int:
-    """Jobs reserved at once."""
-    if not 1 <= concurrency <= MAX_CONCURRENCY:
-        raise BadValue(f"取值范围1 - {MAX_CONCURRENCY}", f"must be 1 to {MAX_CONCURRENCY}")
-    return concurrency
+check_rate: Final = _within(MIN_RATE, MAX_RATE, "每秒", " a second")
+check_burst: Final = _within(1, MAX_BURST)
+check_concurrency: Final = _within(1, MAX_CONCURRENCY)
