@@ -21,7 +21,7 @@ from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.connect import check_reachable, connect
 from delayqueue.store.servers.data_dir import place_of
 from delayqueue.store.servers.durability import Durability, check_durability
-from delayqueue.store.servers.embedded import EmbeddedServer, running_in
+from delayqueue.store.servers.embedded import embedded_store, running_in
 from delayqueue.store.servers.functions import remove_old_functions
 from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards
@@ -48,10 +48,8 @@ async def open_shards(
     async with AsyncExitStack() as stack:
         socket_path = None
         if config.embedded:
-            server = await stack.enter_async_context(
-                EmbeddedServer(place_of(config.data_dir), config.redis_binary)
-            )
-            socket_path = server.socket_path
+            store = embedded_store(place_of(config.data_dir), config.redis_binary)
+            socket_path = await stack.enter_async_context(store)
         shards = await stack.enter_async_context(connect(config, socket_path, waits=waits))
         yield shards, socket_path
 

@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 from delayqueue.config.startup import StartupError
 from delayqueue.store.servers import embedded
 from delayqueue.store.servers.data_dir import place_of
-from delayqueue.store.servers.embedded import EmbeddedServer, check_startable, find_binary
+from delayqueue.store.servers.embedded import check_startable, embedded_store, find_binary
 from tests.processes import environment, redis_binary, valkey_binary
 from tests.waiting import until, until_async
 
@@ -30,11 +30,11 @@ PARENT = """
 import asyncio, sys, uvloop
 from pathlib import Path
 from redis.asyncio import Redis
-from delayqueue.store.servers.embedded import EmbeddedServer
+from delayqueue.store.servers.embedded import embedded_store
 
 async def main():
-    async with EmbeddedServer(Path(sys.argv[1]), "") as server:
-        redis = Redis(unix_socket_path=server.socket_path)
+    async with embedded_store(Path(sys.argv[1]), "") as socket_path:
+        redis = Redis(unix_socket_path=socket_path)
         await redis.set("written", "1")
         print((await redis.info("server"))["process_id"], flush=True)
         await asyncio.sleep(600)
@@ -53,8 +53,8 @@ def binary(request: pytest.FixtureRequest) -> str:
 async def a_store(data_dir: Path, binary: str = "") -> AsyncIterator[Redis]:
     """A client of an embedded store."""
     async with (
-        EmbeddedServer(data_dir, binary) as server,
-        Redis(unix_socket_path=server.socket_path, decode_responses=True) as redis,
+        embedded_store(data_dir, binary) as socket_path,
+        Redis(unix_socket_path=socket_path, decode_responses=True) as redis,
     ):
         yield redis
 
@@ -151,12 +151,12 @@ async def test_it_keeps_all_that_it_is_told_and_is_reached_by_its_user_only(
 )
 async def test_any_directory_will_do(tmp_path: Path, name: str) -> None:
     async with (
-        EmbeddedServer(tmp_path / name, "") as server,
-        Redis(unix_socket_path=server.socket_path) as redis,
+        embedded_store(tmp_path / name, "") as socket_path,
+        Redis(unix_socket_path=socket_path) as redis,
     ):
         await redis.set("written", "1")
     assert append_only_file(tmp_path / name).stat().st_size > 0
-    folder = Path(server.socket_path).parent
+    folder = Path(socket_path).parent
     assert folder == tmp_path / name or not folder.exists(), "a short one is removed"
 
 
@@ -356,7 +356,7 @@ async def test_a_server_that_is_cancelled_while_its_store_loads_leaves_no_store(
         encoding="ascii",
     )
     program.chmod(0o755)
-    starting = asyncio.create_task(EmbeddedServer(tmp_path / "data", str(program)).__aenter__())
+    starting = asyncio.create_task(embedded_store(tmp_path / "data", str(program)).__aenter__())
     await until((tmp_path / "pid").exists)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):

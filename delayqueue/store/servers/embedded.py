@@ -10,10 +10,9 @@ import shutil
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple
 
 from delayqueue.config.startup import StartupError
@@ -51,82 +50,78 @@ class _Child(NamedTuple):
     relay: asyncio.Task[str]  # passes on its log; returns the last line
 
 
-class EmbeddedServer:
-    """A child store while the `async with` block runs; restarted whenever it dies.
+@asynccontextmanager
+async def embedded_store(data_dir: Path, binary: str) -> AsyncIterator[str]:
+    """Run a child store while the block runs; yields the path of its socket once it answers. Raises StartupError.
 
-    It dies with the thread that entered the block (parent_death.py): enter it in the main thread.
+    `data_dir` is created if it does not exist; `binary` is a program, "" = look for one. The child is restarted
+    whenever it dies. It dies with the thread that entered the block (parent_death.py): enter it in the main thread.
     """
+    data_dir = data_dir.absolute()  # noqa: ASYNC240  # asks the system only for the current directory
+    note = data_dir / PROGRAM
+    program = find_binary(binary, _read(note))
+    async with locked(data_dir) as lock:
+        with socket_path(data_dir) as path:
+            store = _EmbeddedStore(data_dir, path, [program, *_options(data_dir, path)], lock)
+            try:
+                await store.start()
+                with naming(data_dir):
+                    note.write_bytes(os.fsencode(program))
+                keeper = asyncio.create_task(store.keep_alive(), name="embedded store")
+                try:
+                    yield path
+                finally:
+                    await _cancelled(keeper)
+            finally:
+                await store.stop()
 
-    def __init__(self, data_dir: Path, binary: str) -> None:
-        """`data_dir` is created if it does not exist; `binary` is a program, "" = look for one."""
-        self._data_dir = data_dir.absolute()
-        self._binary = binary
+
+class _EmbeddedStore:
+    """The child, and those that take its place."""
+
+    def __init__(self, data_dir: Path, path: str, command: list[str], lock: int) -> None:
+        self._data_dir = data_dir
+        self._socket_path = path
+        self._command = command
+        self._lock = lock
         self._child: _Child | None = None
-        self._exits = AsyncExitStack()
-        self.socket_path = ""
 
-    async def __aenter__(self) -> "EmbeddedServer":
-        """Start the store and wait until it answers. Raises StartupError."""
-        note = self._data_dir / PROGRAM
-        command = [find_binary(self._binary, _read(note))]
-        async with AsyncExitStack() as stack:
-            lock = await stack.enter_async_context(locked(self._data_dir))
-            self.socket_path = stack.enter_context(socket_path(self._data_dir))
-            command += _options(self._data_dir, self.socket_path)
-            stack.push_async_callback(self._stop)
-            process = await self._start(command, lock)
-            with naming(self._data_dir):
-                note.write_bytes(os.fsencode(command[0]))
-            keeper = asyncio.create_task(
-                self._keep_alive(process, command, lock), name="embedded store"
-            )
-            stack.push_async_callback(_cancelled, keeper)
-            self._exits = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._exits.__aexit__(kind, error, traceback)
-
-    async def _start(self, command: list[str], lock: int) -> Process:
+    async def start(self) -> None:
         """Start the child and wait until it has loaded its data. Raises StartupError."""
         with naming(self._data_dir):
             refuse_lost_manifest(self._data_dir)
         place = "in" if holds_store(self._data_dir) else "new store in"
-        self._child = process, relay = await _spawned(command, lock)
-        while not await _answers(self.socket_path):
+        self._child = process, relay = await _spawned(self._command, self._lock)
+        while not await _answers(self._socket_path):
             if process.returncode is not None:
-                raise StartupError(await self._obituary(command[0], process, relay))
+                raise StartupError(await self._obituary(process, relay))
             await asyncio.sleep(POLL_S)
-        log.info("embedded store: %s, %s %s", command[0], place, self._data_dir)
-        return process
+        log.info("embedded store: %s, %s %s", self._command[0], place, self._data_dir)
 
-    async def _obituary(self, program: str, process: Process, relay: asyncio.Task[str]) -> str:
-        writer = _read(self._data_dir / PROGRAM)
+    async def _obituary(self, process: Process, relay: asyncio.Task[str]) -> str:
+        program, writer = self._command[0], _read(self._data_dir / PROGRAM)
         hint = f"; the data was written by {writer}" if writer not in {"", program} else ""
         return (
             f"embedded store in {self._data_dir}: {program} ended "
             f"with status {process.returncode}: {await relay}{hint}"
         )
 
-    async def _keep_alive(self, process: Process, command: list[str], lock: int) -> None:
+    async def keep_alive(self) -> None:
+        """Restart the child whenever it dies, until cancelled."""
         pause_s = FIRST_PAUSE_S
-        while True:
-            status = await process.wait()
+        while self._child is not None:
+            status = await self._child.process.wait()
             log.error("the embedded store died (status %d), restarting it", status)
             await asyncio.sleep(pause_s)
             try:
-                process = await self._start(command, lock)
+                await self.start()
                 pause_s = FIRST_PAUSE_S
             except (StartupError, OSError) as error:
                 log.error("%s", error)  # noqa: TRY400  # no traceback: the message says everything
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
+        """End the child."""
         if self._child is None:
             return
         process, relay = self._child
