@@ -21,7 +21,7 @@ ROOMS: Final = {
     "config": ("config",),
     "servers": ("store.servers",),  # Redis servers: their topology, and calls to them
     "scripts": ("store.scripts",),
-    "types": ("store.types", "store.entries"),  # what the store takes and returns
+    "types": ("store.types",),  # what the store takes and returns
     "bucket": (
         "store.bucket",
         "store.verbs",

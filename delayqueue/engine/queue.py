@@ -63,7 +63,7 @@ class DelayQueue:
 
     async def unready_buckets(self) -> list[int]:
         """Buckets that do not work, or whose last call failed, or whose server does not answer right now."""
-        unready = {*self.stale_buckets(), *await self.store.looking.away()}
+        unready = {*self.stale_buckets(), *await self.store.away()}
         if self.heartbeat.has_failed:
             unready.update(self.store.beside(0))
         return sorted(unready)

@@ -9,8 +9,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.domain.schedule import Schedule
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.errors import Code, JobExists, NoSuchJob, WrongState
-from delayqueue.store.bucket.registry import Kind, Registry
-from delayqueue.store.entries import Entry
+from delayqueue.store.bucket.registry import Entry, Kind, Registry
 from delayqueue.tasks import by_turns
 
 log = logging.getLogger(__name__)

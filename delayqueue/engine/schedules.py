@@ -11,8 +11,7 @@ from delayqueue.domain.job import IfExists, Job
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.registrations import Registrations, read_all
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.registry import Registry
-from delayqueue.store.entries import DueJobs, Entry, OccurrenceJob
+from delayqueue.store.bucket.registry import DueJobs, Entry, OccurrenceJob, Registry
 
 log = logging.getLogger(__name__)
 

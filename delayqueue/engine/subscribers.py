@@ -6,8 +6,7 @@ from typing import NamedTuple
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.registrations import Registrations, read_all
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.registry import Registry
-from delayqueue.store.entries import Entry
+from delayqueue.store.bucket.registry import Entry, Registry
 from delayqueue.store.subscriber_calls import SubscriberCalls, calls_of
 
 

@@ -9,22 +9,26 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from redis.asyncio import Redis
+
 from delayqueue.config.values import Address
 from delayqueue.domain.receipt import nonces
-from delayqueue.errors import Text
+from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket.announcements import Announcements
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.bucket.slot_store import SlotStore
 from delayqueue.store.census import Census
-from delayqueue.store.looking import Looking
 from delayqueue.store.router import Router
 from delayqueue.store.servers.health import health
 from delayqueue.store.servers.replication import Replicas
 from delayqueue.store.types import Change, Health
+from delayqueue.tasks import SingleFlight
 
 log = logging.getLogger(__name__)
+
+PING_S: Final = 1.0  # a server that takes longer to answer a PING is of little use
 
 
 class Store:
@@ -42,7 +46,7 @@ class Store:
         self.run, self.run_then = router.run, router.run_then
         self.nonces: Final = nonces()  # for RESERVE
         self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
-        self.looking = Looking(by_bucket)
+        self._pings = SingleFlight[object](PING_S)
         self.registry = Registry(by_bucket, self.migration, self.notify)
         self.slots = SlotStore(by_bucket)
         self.census = Census(by_bucket)
@@ -92,6 +96,32 @@ class Store:
         groups = self._shards.groups(each.tag for each in keys).values()
         tags = next((group for group in groups if keys[bucket].tag in group), [keys[bucket].tag])
         return [number for number, each in enumerate(keys) if each.tag in tags]
+
+    async def away(self) -> set[int]:
+        """The buckets whose server does not answer: not to the last call, or not to a PING now.
+
+        Whoever asks meanwhile gets the same answer, so a flood of questions costs the store nothing.
+        """
+        numbers = {keys.tag: n for n, keys in enumerate(self.buckets.keys[: self.buckets.count])}
+        groups = [{numbers[tag] for tag in tags} for tags in self._shards.groups(numbers).values()]
+        answered = await asyncio.gather(*(self._answers(min(buckets)) for buckets in groups))
+        reached = (buckets for buckets, answers in zip(groups, answered, strict=True) if answers)
+        return set(numbers.values()).difference(*reached) | self.by_bucket.caller.away()
+
+    async def _answers(self, bucket: int) -> bool:
+        """Whether this bucket's server does; a PING that hangs is left to itself."""
+
+        async def ping(redis: Redis) -> object:
+            return await redis.ping()
+
+        try:
+            async with asyncio.timeout(PING_S):
+                await self._pings.do(
+                    bucket, lambda: self.by_bucket.caller.ask("ping", bucket, ping)
+                )
+        except (Unavailable, TimeoutError):
+            return False
+        return True
 
     async def listen(
         self, heard: Callable[[int, str, int], None], subscribed: Callable[[int], None]

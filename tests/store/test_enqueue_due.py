@@ -10,7 +10,7 @@ import pytest
 
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.schedules import CORRECTION_MS, Schedules
-from delayqueue.store.entries import DueJobs, Enqueued, Entry, OccurrenceJob
+from delayqueue.store.bucket.registry import DueJobs, Enqueued, Entry, OccurrenceJob
 from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 from tests.store.bucket import HOUR_MS, a_moment, job

@@ -9,7 +9,7 @@ import pytest
 
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.subscribers import Subscribers
-from delayqueue.store.entries import Entry
+from delayqueue.store.bucket.registry import Entry
 from delayqueue.store.store import Store
 from tests.store.bucket import job
 

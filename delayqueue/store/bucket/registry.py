@@ -7,7 +7,6 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.record import text
-from delayqueue.store.entries import DueJobs, DueSchedules, Enqueued, Entry
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Change
 
@@ -15,6 +14,48 @@ BUCKET = 0
 DUE_LIMIT = 100  # schedules per call
 
 Kind = Literal["subscribers", "schedules"]
+
+
+class Entry(NamedTuple):
+    """A subscriber or a schedule as the store keeps it; `time_ms`: paused since, or next due."""
+
+    name: str
+    definition: str
+    time_ms: int | None = None
+
+
+class DueSchedules(NamedTuple):
+    """The store's time, ms until the next occurrence of any schedule (None = there is none), and the due schedules."""
+
+    now_ms: int
+    wait_ms: int | None
+    entries: list[Entry]
+
+
+class DueJobs(NamedTuple):
+    """The jobs for a schedule's occurrences. `next_ms` None = never again."""
+
+    entry: Entry
+    next_ms: int | None
+    topic: str
+    ttr_ms: int
+    body: str
+    jobs: list["OccurrenceJob"]
+
+
+class OccurrenceJob(NamedTuple):
+    """The job of an occurrence. It gets the id `spare_id` if the other one belongs to somebody else's job."""
+
+    id: str
+    spare_id: str
+    due_ms: int
+
+
+class Enqueued(NamedTuple):
+    """Whether this call pushed a schedule's jobs, and which of their ids were somebody else's."""
+
+    done: bool
+    taken: list[str]
 
 
 class Registered(NamedTuple):
