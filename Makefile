@@ -27,7 +27,7 @@ DOCS_LOCK := deploy/requirements-docs.txt
 COMPILE := echo '$(BUILD)' | $(BIN)/uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --no-emit-find-links --upgrade --quiet --custom-compile-command 'make lock'
 
-.PHONY: help serve test test-every-store lint format fuzz faults bench walk generate docs clean package image release chart-tools lock audit
+.PHONY: help serve test test-every-store lint format fuzz faults bench walk generate docs clean package image release chart-tools lock audit sbom
 
 help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "%-20s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,10 @@ lock: $(VENV)/.installed-release ## choose all versions anew, those of the image
 
 audit: $(VENV)/.installed-release ## look all versions up among the known vulnerabilities
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r $(IMAGE_LOCK) -r $(TEST_LOCK)
+
+sbom: $(VENV)/.installed-release ## list the versions of the image in dist/sbom.cdx.json, as CycloneDX
+	mkdir -p dist
+	$(BIN)/cyclonedx-py requirements $(IMAGE_LOCK) --output-reproducible --output-file dist/sbom.cdx.json
 
 clean: ## remove what the other targets made, but no data
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -36,8 +36,6 @@ def main(version: str) -> None:
     sys.stdout.write(
         f"v{version} is committed and tagged. What is left, as docs/releasing.md says:\n"
         f"  git push --atomic origin HEAD v{version}\n"
-        "  .venv/bin/twine upload dist/*\n"
-        "  make image, and push it\n"
     )
 
 

@@ -6,9 +6,11 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pytest
+import yaml
 
 from tests.processes import REPOSITORY
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCRIPT: Final = REPOSITORY / "scripts" / "release.py"
+WORKFLOWS: Final = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+READERS: Final = (("actionlint",), ("zizmor", "--offline", "--no-progress", "."))
 PLACES: Final = ("delayqueue/__init__.py", "Dockerfile", "deploy/helm/delay-queue/Chart.yaml")
 STEPS: Final = "all lint test package audit:\n\t@echo $@ >> steps.log\n\t@test $@ != $(FAILS)\n"
 
@@ -74,3 +78,31 @@ def test_a_step_that_fails_ends_it_before_anything_is_committed(checkout: Path) 
 @pytest.mark.parametrize("version", ["", "1.2", "v1.2.3", "1.2.3; rm", "1.2.3rc1"])
 def test_what_is_no_version_is_refused(checkout: Path, version: str) -> None:
     assert "must be like 1.2.3" in release(checkout, version).stderr
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_runs_only_what_is_pinned_and_may_do_only_what_it_says(path: Path) -> None:
+    text = path.read_text("utf-8")
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {}
+    assert all(job["permissions"] for job in workflow["jobs"].values())
+    for action in re.findall(r"uses: (?!\./)(.+)", text):
+        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)
+    for image in re.findall(r"container: (.+)", text):
+        assert re.fullmatch(r"[\w:.-]+@sha256:[0-9a-f]{64}", image)
+    for target in chain.from_iterable(map(str.split, re.findall(r"run: make (.+)", text))):
+        assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_image_is_built_from_one_that_is_pinned() -> None:
+    bases = re.findall(r"^FROM (\S+)", (REPOSITORY / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"python:[\w.-]+@sha256:[0-9a-f]{64}", bases[0])
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader[0])
+def test_who_reads_workflows_finds_nothing_wrong(reader: tuple[str, ...]) -> None:
+    if shutil.which(reader[0]) is None:
+        pytest.skip(f"{reader[0]} is not installed")
+    done = subprocess.run(reader, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
