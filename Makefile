@@ -27,7 +27,7 @@ DOCS_LOCK := deploy/requirements-docs.txt
 COMPILE := echo '$(BUILD)' | $(BIN)/uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --no-emit-find-links --upgrade --quiet --custom-compile-command 'make lock'
 
-.PHONY: help serve test test-every-store lint format fuzz faults bench walk generate docs clean package image release chart-tools lock audit sbom
+.PHONY: help serve test test-every-store lint contract format fuzz faults bench walk generate docs clean package image release chart-tools lock audit sbom
 
 help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "%-20s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ lint: $(VENV)/.installed-lint ## ruff, mypy, spelling and style; needs Python on
 	$(BIN)/codespell --dictionary=- --dictionary=scripts/words.txt
 	scripts/style $(BIN)/codespell $(PROSE)
 	$(BIN)/python scripts/generate.py --check
+
+contract: $(VENV)/.installed-lint ## list the pages, tables and tests that lack an endpoint, a script, a command, a setting
+	@$(BIN)/python -m tests.contract
 
 format: $(VENV)/.installed-lint ## let ruff lay out the code
 	$(BIN)/ruff check --fix .

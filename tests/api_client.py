@@ -19,6 +19,7 @@ Json = dict[str, Any]
 
 HTTP_OK: Final = 200
 OK: Final = 0
+NO_SUCH_JOB: Final = 2
 INVALID: Final = 1
 EXISTS: Final = 5
 UNAVAILABLE: Final = 6

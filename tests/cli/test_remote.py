@@ -17,7 +17,6 @@ import pytest
 from delayqueue.cli.remote import REMOTE
 from delayqueue.config.loading import load
 from tests.processes import LOOPBACK, environment, free_port
-from tests.routes import ROUTES, named
 
 from .stranger import Stranger
 
@@ -26,20 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.processes import QueueServer
-    from tests.routes import Route
 
     from .conftest import Ended
 
     Run = Callable[..., Ended]
 
 VERBS: Final = [*chain(*REMOTE.values())]
-NOT_FOR_PEOPLE: Final = {
-    "/healthz": "a probe",
-    "/readyz": "a probe",
-    "/metrics": "for Prometheus",
-    "/openapi.json": "for generators of code",
-    "/docs": "a page",
-}
 
 
 def test_a_job_goes_through_its_life(run: Run, topic: str) -> None:
@@ -237,12 +228,6 @@ def test_every_option_of_a_schedule_reaches_the_server(run: Run, topic: str) -> 
     assert "every 129600s" in run("schedules", topic).ok()
     run("unschedule", topic).ok()
     assert run("schedules", topic).ok() == "no schedules"
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=named)
-def test_every_endpoint_has_its_verb(route: Route) -> None:
-    verbs = {verb.name for verb in VERBS}
-    assert (route.path.removeprefix("/") in verbs) != (route.path in NOT_FOR_PEOPLE)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.client import Job, JobExists, TransportError, calls
-from delayqueue.client.verbs import Verbs
 from faults.proxy import Proxy
 from tests.client.conftest import Caller
 from tests.client.every_verb import CALLS, WEBHOOK, Scene
@@ -61,10 +60,6 @@ async def test_a_call_whose_answer_was_lost_has_its_own_result_or_none(
         result = await CALLS[verb](client, scene)
         if verb.endswith("_many") and verb not in {"pop_many", "get_many"}:
             assert {one.code for one in result} == {0}
-
-
-def test_every_verb_is_tried() -> None:
-    assert CALLS.keys() == {name for name in dir(Verbs) if not name.startswith("_")}
 
 
 async def test_a_new_job_is_pushed_once_alone_or_in_a_batch(

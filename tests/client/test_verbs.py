@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,22 +23,12 @@ from delayqueue.client import (
     Subscriber,
     WrongState,
 )
-from delayqueue.client.verbs import Verbs
-from tests.routes import ROUTES, named
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
     from tests.client.conftest import Caller
-    from tests.routes import Route
 
 HOUR = timedelta(hours=1)
-NOT_FOR_PROGRAMS: Final = {
-    "/healthz": "a probe",
-    "/readyz": "a probe",
-    "/metrics": "for Prometheus",
-    "/openapi.json": "for generators of code",
-    "/docs": "a page",
-}
 
 
 async def test_a_job_goes_through_its_life(client: Caller, topic: str) -> None:
@@ -348,11 +338,6 @@ async def test_threads_may_share_a_client(client: Caller, topic: str) -> None:
         return bool(counts.ready == 40)
 
     await until_async(all_there)
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=named)
-def test_every_endpoint_has_its_method(route: Route) -> None:
-    assert hasattr(Verbs, route.endpoint.name) != (route.path in NOT_FOR_PROGRAMS)
 
 
 def test_help_shows_a_verb_as_it_was_written() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -12,16 +12,13 @@ from delayqueue.domain import job, retry, schedule
 from delayqueue.domain.subscriber import MAX_NAME_BYTES
 from delayqueue.errors import QueueError
 from delayqueue.web import parse
-from delayqueue.web.requests import Request
-from tests.routes import ROUTES, named
 
-from .markdown import Reader, blocks, examples, read
+from .markdown import Reader, examples, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.processes import Processes, QueueServer, StoreServer
-    from tests.routes import Route
 
 PAGE: Final = read("docs/api.md")
 BOTH: Final = (PAGE, read("docs/api.zh-CN.md"))
@@ -57,39 +54,6 @@ def test_every_example_answers_as_shown(english_server: QueueServer) -> None:
     for example in examples(PAGE):
         shown, printed = reader.follow(example)
         assert shown == printed
-
-
-def section(route: Route) -> str:
-    """What the page says about an endpoint."""
-    name = re.escape(f"{route.method} {route.path}")
-    found = re.findall(
-        rf"^### (?:[^\n]+, )?{name}(?:, [^\n]+)?\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S
-    )
-    assert len(found) == 1, f"docs/api.md: one section is needed: ### {route.method} {route.path}"
-    return str(found[0])
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=named)
-def test_every_endpoint_has_a_section_with_an_example(route: Route) -> None:
-    commands = [example.command for example in examples(section(route))]
-    commands += [block.text.strip() for block in blocks(section(route), "sh")]  # answers no JSON
-    assert any(f"{route.path} " in f"{command} " for command in commands)
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=named)
-def test_every_field_of_a_request_has_its_row_and_no_row_is_of_another(route: Route) -> None:
-    table = re.search(r"^\| Field \|.*?\n\n", section(route), re.M | re.S)
-    rows = re.findall(r"^\| `([\w.]+)` \|", table[0], re.M) if table else []
-    assert sorted(rows) == sorted(fields_of(route.endpoint.takes))
-
-
-def fields_of(model: type[Request] | None) -> Iterator[str]:
-    """The fields; a dot leads to the fields of an object."""
-    for name, field in model.model_fields.items() if model else ():
-        yield name
-        for part in get_args(field.annotation):
-            if isinstance(part, type) and issubclass(part, Request):
-                yield from (f"{name}.{inner}" for inner in fields_of(part))
 
 
 def every_error(error: type[QueueError] = QueueError) -> Iterator[type[QueueError]]:

@@ -1,4 +1,4 @@
-"""docs/cli.md: its commands print what it shows, and it names every verb."""
+"""docs/cli.md: its commands print what it shows."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import os
 import re
 import subprocess
 import sys
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pytest
-
-from delayqueue.cli.remote import REMOTE
 from tests.processes import environment
 
 from .markdown import COMMAND_S, examples, looks, read
 
 if TYPE_CHECKING:
-    from delayqueue.cli.subcommand import Subcommand
     from tests.processes import QueueServer
 
 PAGE: Final = read("docs/cli.md")
@@ -83,8 +78,3 @@ def pattern(answer: str) -> str:
         return f"(?P<{word.strip('<>')}>{PLACEHOLDERS[word]})" if first else PLACEHOLDERS[word]
 
     return "".join(of_word(word) for word in re.split(r"(<\w+>|\s+)", answer) if word)
-
-
-@pytest.mark.parametrize("verb", [*chain(*REMOTE.values())], ids=lambda verb: verb.name)
-def test_every_verb_has_an_example(verb: Subcommand) -> None:
-    assert re.search(rf"^\$ (?:.*\| )?delay-queue {verb.name}\b", PAGE, re.MULTILINE)

@@ -1,12 +1,10 @@
-"""docs/config.md has a row for each setting, which agrees with the code."""
+"""docs/config.md and other pages name settings as they are."""
 
 from __future__ import annotations
 
 import re
 from itertools import chain
-from typing import TYPE_CHECKING, Final
-
-import pytest
+from typing import Final
 
 from delayqueue.config.config import OPTIONS
 from delayqueue.config.loading import NO_SETTINGS
@@ -15,24 +13,7 @@ from tests.processes import REPOSITORY
 
 from .markdown import read
 
-if TYPE_CHECKING:
-    from delayqueue.config.option import Option
-
 PAGE: Final = read("docs/config.md")
-
-
-def row(option: Option) -> str:
-    default = f"`{option.default}` {option.unit}".strip() if option.default else ""
-    return f"| `{option.key}` | {default} | {option.help} |"
-
-
-@pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS)
-def test_a_setting_has_its_row(option: Option) -> None:
-    assert f"{row(option)}\n" in PAGE
-
-
-def test_no_row_is_of_a_setting_that_is_not() -> None:
-    assert set(re.findall(r"^\| `([\w.]+)` \|", PAGE, re.M)) == set(OPTIONS)
 
 
 def test_what_a_reload_changes_is_named() -> None:

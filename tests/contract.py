@@ -1,0 +1,386 @@
+"""What each endpoint, script, command, method, setting and metric has to be in, and what is missing: `make contract`.
+
+Each duty below compares what the code declares with a page, a table or the tests. tests/docs/test_contract.py calls
+the same duties, so that there is one list and one message.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple, get_args
+
+from delayqueue.cli.remote import REMOTE
+from delayqueue.client.verbs import Verbs
+from delayqueue.config.config import OPTIONS
+from delayqueue.domain.access import Role
+from delayqueue.errors import Code
+from delayqueue.store import verbs
+from delayqueue.store.scripts import Scripts
+from delayqueue.web.endpoints import ENDPOINTS
+from delayqueue.web.http import HttpResponse
+from delayqueue.web.requests import Request
+from tests.api.test_tokens import BY_ID, NAMES_NO_TOPIC, OUT_OF_REACH
+from tests.client.every_verb import CALLS
+from tests.docs.markdown import blocks, examples, read
+from tests.processes import REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from delayqueue.cli.subcommand import Subcommand
+    from delayqueue.config.option import Option
+    from delayqueue.web.endpoint import Endpoint
+
+API: Final = "docs/api.md"
+API_ZH: Final = "docs/api.zh-CN.md"
+CLI: Final = "docs/cli.md"
+PYTHON: Final = "docs/python.md"
+CONFIG: Final = "docs/config.md"
+CHANGELOG: Final = "CHANGELOG.md"
+# of a request, not of an endpoint: the page says once that any request can get these
+OF_ANY: Final = {Code.UNAUTHORIZED, Code.FORBIDDEN, Code.TOO_LARGE, Code.TOO_MANY}
+OPEN_TO_ALL: Final = {API: "open to all", API_ZH: "人人可用"}
+# endpoints without a method and a command of their own, and why
+WITHOUT_METHOD: Final = {
+    "/healthz": "a probe",
+    "/readyz": "a probe",
+    "/metrics": "for Prometheus",
+    "/openapi.json": "for generators of code",
+    "/docs": "a page",
+}
+# what the page on durability calls the scripts that wait for replicas before others do
+WAITING: Final = {
+    "push": "/push",
+    "register": "/subscribe",
+    "export": "imports",
+    "import": "imports",
+    "settle": "imports",
+    "pop": "/pop",
+    "reserve": "reserve",
+}
+TESTED_IN: Final = ("api", "cli", "client", "delivery")
+NO_TRIAL: Final = ("test_tokens.py", "test_openapi.py", "every_verb.py", "odd_requests.py")
+
+
+class Lack(NamedTuple):
+    """Something that is missing: what to add, where, and why."""
+
+    file: str
+    add: str
+    because: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.add}, because {self.because}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """All that the code declares."""
+
+    endpoints: Sequence[Endpoint] = ENDPOINTS
+    commands: Sequence[Subcommand] = tuple(chain(*REMOTE.values()))
+    methods: Collection[str] = frozenset(name for name in dir(Verbs) if not name.startswith("_"))
+    waits: Mapping[str, str] = field(
+        default_factory=lambda: {name: verb.waits for name, verb in Scripts().verbs.items()}
+    )
+    options: Collection[Option] = tuple(OPTIONS.values())
+    rows: Collection[str] = frozenset(
+        row.script for row in vars(verbs).values() if type(row) is verbs.Verb
+    )
+
+
+def section(page: str, endpoint: Endpoint) -> str:
+    """What the page says about an endpoint, "" = it has no section."""
+    heading = re.escape(heading_of(endpoint))
+    found = re.search(rf"^{heading}\n(.*?)(?=^##|\Z)", read(page), re.M | re.S)
+    return found[1] if found else ""
+
+
+def heading_of(endpoint: Endpoint) -> str:
+    """The heading of its section."""
+    return "### " + ", ".join(f"{method} {endpoint.path}" for method in endpoint.methods)
+
+
+def sections(declared: Declared) -> Iterator[Lack]:
+    """Each endpoint has a section, with an example that a test runs."""
+    for endpoint in declared.endpoints:
+        said = section(API, endpoint)
+        if not said:
+            yield Lack(API, f"add a section `{heading_of(endpoint)}`", "this page is the contract")
+            continue
+        if not section(API_ZH, endpoint):
+            yield Lack(
+                API_ZH,
+                f"copy the section `{heading_of(endpoint)}`; left in English if you write no Chinese",
+                "the twin has the same sections",
+            )
+        commands = [example.command for example in examples(said)]
+        commands += [block.text.strip() for block in blocks(said, "sh")]  # answers no JSON
+        if not any(f"{endpoint.path} " in f"{command} " for command in commands):
+            example = f"curl -s localhost:9277{endpoint.path} -d '{{…}}'"
+            yield Lack(
+                API,
+                f"add `$ {example}` and its answer to `{heading_of(endpoint)}`",
+                "a test runs it",
+            )
+
+
+def contents(declared: Declared) -> Iterator[Lack]:
+    """The list at the top of the page leads to each endpoint."""
+    for page in (API, API_ZH):
+        top = read(page).partition("\n## ")[0]
+        for endpoint in declared.endpoints:
+            words = re.sub(r"[^\w -]", "", heading_of(endpoint).removeprefix("### ").lower())
+            link = f"[{endpoint.path}](#{words.replace(' ', '-')})"
+            if link not in top:
+                yield Lack(page, f"add `{link}` to the list at the top", "readers look there")
+
+
+def fields(declared: Declared) -> Iterator[Lack]:
+    """The table of a section has a row for each field of the request."""
+    for endpoint in declared.endpoints:
+        table = re.search(r"^\| Field \|.*?\n\n", section(API, endpoint), re.M | re.S)
+        rows = re.findall(r"^\| `([\w.]+)` \|", table[0], re.M) if table else []
+        known = [*fields_of(endpoint.takes)]
+        place = f"of `{heading_of(endpoint)}`"
+        for name in known:
+            if name not in rows:
+                row = f"| `{name}` | TYPE | DEFAULT | MEANING |"
+                yield Lack(API, f"add `{row}` to the table {place}", "the request has this field")
+        for name in set(rows) - set(known):
+            yield Lack(API, f"remove `{name}` from the table {place}", "there is no such field")
+
+
+def fields_of(model: type[Request] | None) -> Iterator[str]:
+    """The fields; a dot leads to the fields of an object."""
+    for name, info in model.model_fields.items() if model else ():
+        yield name
+        for part in get_args(info.annotation):
+            if isinstance(part, type) and issubclass(part, Request):
+                yield from (f"{name}.{inner}" for inner in fields_of(part))
+
+
+def errors(declared: Declared) -> Iterator[Lack]:
+    """A section names the codes that the endpoint declares."""
+    for endpoint in declared.endpoints:
+        said = section(API, endpoint)
+        if endpoint.gives is HttpResponse or endpoint.roles is None or not said:
+            continue
+        if other := re.search(r"errors as (/\S+)\.", said):
+            said = next(section(API, one) for one in ENDPOINTS if one.path == other[1])
+        listed = re.search(r"Errors?: (.*?)\.(?=\s|\Z)", said, re.S)
+        codes = re.findall(r"\d+", re.sub(r"\(.*?\)", "", listed[1], flags=re.S)) if listed else ()
+        known, found = {error.code for error in endpoint.errors}, {*map(int, codes)}
+        if not known <= found <= known | OF_ANY:
+            line = f"Errors: {', '.join(str(int(code)) for code in sorted(known))}."
+            was = f"it says {sorted(found)}" if listed else "it names none"
+            yield Lack(
+                API,
+                f"write `{line}` in `{heading_of(endpoint)}`",
+                f"@endpoint declares these, and {was}",
+            )
+
+
+def roles(declared: Declared) -> Iterator[Lack]:
+    """Both tables of roles name each endpoint, with its roles."""
+    for page, everybody in OPEN_TO_ALL.items():
+        table = re.search(
+            r"^\| [^|]+ \| [^|]+ \|\n\| --- \| --- \|\n\| /push .*?\n\n", read(page), re.M | re.S
+        )
+        said = (
+            {
+                (path, needed)
+                for paths, needed in re.findall(r"^\| (/.*?) \| (.*) \|$", table[0], re.M)
+                for path in paths.split()
+            }
+            if table
+            else set()
+        )
+        known = {
+            (
+                endpoint.path,
+                ", ".join(role for role in Role if role in endpoint.roles)
+                if endpoint.roles is not None
+                else everybody,
+            )
+            for endpoint in declared.endpoints
+        }
+        for path, needed in sorted(known - said):
+            yield Lack(page, f"add {path} to the row `{needed}` of Access", "@endpoint says so")
+        for path, needed in sorted(said - known):
+            yield Lack(page, f"take {path} out of the row `{needed}`", "@endpoint does not say so")
+
+
+def trials(declared: Declared) -> Iterator[Lack]:
+    """A test calls each endpoint."""
+    tests = [
+        path.read_text("utf-8")
+        for folder in TESTED_IN
+        for path in (REPOSITORY / "tests" / folder).glob("*.py")
+        if path.name not in NO_TRIAL
+    ]
+    for endpoint in declared.endpoints:
+        call = rf'"{re.escape(endpoint.path)}"|\.{endpoint.name}\(|"{re.escape(endpoint.path[1:])}"'
+        if not any(re.search(call, test) for test in tests):
+            yield Lack(
+                f"tests/api/test_{endpoint.name}.py",
+                f"test what {endpoint.path} answers, for ids of several buckets, too",
+                "no test calls it",
+            )
+
+
+def confinement(declared: Declared) -> Iterator[Lack]:
+    """A token for some topics is tried on each endpoint."""
+    tried = {path for path, *_ in (*OUT_OF_REACH, *BY_ID)} | NAMES_NO_TOPIC.keys()
+    for endpoint in declared.endpoints:
+        if endpoint.roles is not None and endpoint.path not in tried:
+            table = "BY_ID" if takes_ids(endpoint) else "OUT_OF_REACH"
+            yield Lack(
+                "tests/api/test_tokens.py",
+                f"add {endpoint.path} to {table}",
+                "a token for some topics must not reach others",
+            )
+
+
+def takes_ids(endpoint: Endpoint) -> bool:
+    """Whether it acts on jobs by their ids only, so that the store checks whose they are."""
+    return endpoint.takes is not None and not {"topic", "name"} & endpoint.takes.model_fields.keys()
+
+
+def clients(declared: Declared) -> Iterator[Lack]:
+    """Each endpoint has a method of the clients, which the page shows, and which is called for each kind of client."""
+    for endpoint in declared.endpoints:
+        if endpoint.path not in WITHOUT_METHOD and endpoint.name not in declared.methods:
+            yield Lack(
+                "delayqueue/client/job_verbs.py",
+                f"add a method `{endpoint.name}`, here or in its neighbours",
+                f"{endpoint.path} has no method",
+            )
+    page = read(PYTHON)
+    for method in sorted(declared.methods):
+        if f"`{method}(" not in page:
+            yield Lack(PYTHON, f"add a row for `{method}(…)`", "the clients have this method")
+        if method not in CALLS:
+            row = f'"{method}": lambda c, s: c.{method}(…),'
+            yield Lack(
+                "tests/client/every_verb.py", f"add `{row}`", "both clients are tried with it"
+            )
+
+
+def commands(declared: Declared) -> Iterator[Lack]:
+    """Each endpoint has a command, which the page shows."""
+    names = {command.name for command in declared.commands}
+    for endpoint in declared.endpoints:
+        if endpoint.path not in WITHOUT_METHOD and endpoint.path[1:] not in names:
+            row = f'remote("{endpoint.path[1:]}", "HELP", …),'
+            yield Lack(
+                "delayqueue/cli/remote.py", f"add `{row}`", f"{endpoint.path} has no command"
+            )
+    page = read(CLI)
+    for command in declared.commands:
+        row = f"| `{command.name}{usage(command)}` | {command.help} |"
+        if row not in page:
+            yield Lack(CLI, f"add `{row}` to All verbs", "the command is so declared")
+        if not re.search(rf"^\$ (?:.*\| )?delay-queue {command.name}\b", page, re.M):
+            yield Lack(
+                CLI, f"add `$ delay-queue {command.name} …` and what it prints", "a test runs it"
+            )
+
+
+def usage(command: Subcommand) -> str:
+    """Its arguments without the options, as a usage line shows them."""
+    forms = {None: " {}", "?": " [{}]", "+": " {}...", "*": " [{}...]"}
+    return "".join(
+        forms[one.options.get("nargs")].format(one.options["metavar"])
+        for one in command.arguments
+        if not one.flags[0].startswith("-")
+    )
+
+
+def scripts(declared: Declared) -> Iterator[Lack]:
+    """Each row of store/verbs.py is tested in the store, and the page on durability says what waits for replicas."""
+    tests = [
+        path.read_text("utf-8")
+        for folder in ("store", "engine")
+        for path in (REPOSITORY / "tests" / folder).glob("*.py")
+    ]
+    for name in sorted(declared.rows):
+        if not any(re.search(rf"\b{name}\b", test, re.I) for test in tests):
+            yield Lack(
+                f"tests/store/test_{name}.py",
+                f"test {name}.lua, by `bucket.store.run_verb`, in each state of a job",
+                "no test of the store names it",
+            )
+    page, table = waiting()
+    for name, word in declared.waits.items():
+        if word in {"pushes", "all"} and WAITING.get(name, name) not in table:
+            yield Lack(
+                page,
+                f"name {name} in the row `{word}` of redis.replicate, and in WAITING of tests/contract.py",
+                f"{name}.lua waits for replicas then",
+            )
+
+
+def waiting() -> tuple[str, str]:
+    """The page that says which calls wait for replicas, and its table."""
+    for path in sorted((REPOSITORY / "docs").glob("*.md")):
+        page = f"docs/{path.name}"
+        if found := re.search(
+            r"^\| `redis\.replicate` \| [^\n]*\n\| ---.*?\n\n", read(page), re.M | re.S
+        ):
+            return page, found[0]
+    raise LookupError("no page has a table of redis.replicate")
+
+
+def settings(declared: Declared) -> Iterator[Lack]:
+    """Each setting is in the config file and has a row that says what the code says."""
+    page, conf = read(CONFIG), read("delay-queue.conf")
+    known = {option.key for option in declared.options}
+    for option in declared.options:
+        default = f"`{option.default}` {option.unit}".strip() if option.default else ""
+        row = f"| `{option.key}` | {default} | {option.help} |"
+        if f"{row}\n" not in page:
+            yield Lack(CONFIG, f"add `{row}`", "config.py declares it so")
+        if not re.search(rf"^{re.escape(option.key)} *=", conf, re.M):
+            line = f"{option.key} = {option.default}"
+            yield Lack(
+                "delay-queue.conf", f"add `{line}`, and above it when to change it", "it shows all"
+            )
+    for key in {*re.findall(r"^\| `([\w.]+)` \|", page, re.M)} - known:
+        yield Lack(CONFIG, f"remove the row of `{key}`", "there is no such setting")
+
+
+def changelog(declared: Declared) -> Iterator[Lack]:
+    """Each endpoint and command has been told to users."""
+    told = read(CHANGELOG)
+    names = [endpoint.path for endpoint in declared.endpoints if endpoint.roles is not None]
+    names += [command.name for command in declared.commands]
+    for name in names:
+        if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told):
+            yield Lack(
+                CHANGELOG, f"add a line on {name} under Unreleased, Added", "users can see it"
+            )
+
+
+DUTIES: Final[tuple[Callable[[Declared], Iterable[Lack]], ...]] = (
+    *(sections, contents, fields, errors, roles, trials, confinement),
+    *(clients, commands, scripts, settings, changelog),
+)
+
+
+def main() -> int:
+    declared = Declared()
+    lacks = list(chain.from_iterable(duty(declared) for duty in DUTIES))
+    for lack in lacks:
+        sys.stdout.write(f"{lack}\n")
+    sys.stdout.write(
+        f"contract: {len(lacks)} missing\n" if lacks else "contract: nothing is missing\n"
+    )
+    return bool(lacks)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
