@@ -105,6 +105,10 @@ class Process:
         """Let another program start it, e.g. `env NAME=value`."""
         self._command = [*wrapper, *self._command]
 
+    def set_environment(self, **variables: str) -> None:
+        """Add variables to those that it is started with."""
+        self._environment = {**(self._environment or os.environ), **variables}
+
     def launch(self) -> None:
         """Start the process without waiting until it is ready."""
         if (forked := self._fork()) is not None:

@@ -36,7 +36,7 @@ class Setup(NamedTuple):
 
 
 # over Sentinel and Cluster by default; --every-store runs all
-ESSENTIAL: Final = pytest.mark.seldom("test_delivery.py", "test_two_servers.py")
+ESSENTIAL: Final = pytest.mark.seldom("test_two_servers.py")
 ONE_BUCKET: Final = Setup("redis_server", bucket_size=1)
 SETUPS: Final = [
     pytest.param(ONE_BUCKET, id="redis"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.processes import Processes, StoreServer
 
 GENERATE_S: Final = 60
+pytestmark = pytest.mark.seldom  # what they make of the document changes with it alone
 # pushes, pops and finishes a job, and finishes it once more
 ROUND: Final = """\
 import sys

@@ -249,25 +249,19 @@ async def test_paths_that_do_not_exist_have_one_name(fresh: Api) -> None:
     assert await shows(fresh, "delayqueue_requests_total", 4, path="other", code="1")
 
 
-async def test_ten_thousand_topics_are_few_series(
+async def test_a_thousand_topics_are_few_series(
     processes: Processes, redis_server: StoreServer
 ) -> None:
     server = processes.server(redis_server)
     async with open_api(server.url) as api:
-        await check_ten_thousand_topics(api)
+        (await api.push_all([{"topic": f"t{n:03}", "id": f"{n}"} for n in range(1000)])).ok()
+        samples = await scrape(api)
     server.close()
-
-
-async def check_ten_thousand_topics(fresh: Api) -> None:
-    for start in range(0, 10_000, 1000):
-        jobs = [{"topic": f"t{n:05}", "id": f"{n}"} for n in range(start, start + 1000)]
-        (await fresh.push_all(jobs)).ok()
-    samples = await scrape(fresh)
-    assert samples.one("delayqueue_topics") == 10_000
+    assert samples.one("delayqueue_topics") == 1000
     assert len(samples.rows("delayqueue_topic_jobs")) == 201 * 4
-    assert samples.one("delayqueue_topic_jobs", topic="other", state="ready") == 9800
-    assert samples.one("delayqueue_topic_jobs", topic="t00000", state="ready") == 1
-    assert samples.one("delayqueue_job_events_total", topic="other", event="pushed") == 9800
+    assert samples.one("delayqueue_topic_jobs", topic="other", state="ready") == 800
+    assert samples.one("delayqueue_topic_jobs", topic="t000", state="ready") == 1
+    assert samples.one("delayqueue_job_events_total", topic="other", event="pushed") == 800
     assert len(samples.samples) < 3000
 
 

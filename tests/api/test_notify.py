@@ -63,7 +63,7 @@ def watched(
     named = store.settings(store.new_database()) | settings
     server = processes.adopt(QueueServer("server", processes.home("server"), named))
     limit_us = round(WATCHDOG_S * 1_000_000)
-    server.wrap("env", f"NOTIFY_SOCKET={systemd.name}", f"WATCHDOG_USEC={limit_us}")
+    server.set_environment(NOTIFY_SOCKET=systemd.name, WATCHDOG_USEC=str(limit_us))
     server.launch()
     return server
 

@@ -348,10 +348,10 @@ async def test_list_tubes_leaves_out_what_is_no_name_of_a_tube(
     assert [name for name in names if tube in name] == [f"- {tube}", f"- {tube}.x"]
 
 
-async def test_thousands_of_tubes(
+async def test_a_thousand_tubes(
     wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
 ) -> None:
-    names = [f"{tube}-{n:04}".encode() for n in range(3000)]
+    names = [f"{tube}-{n:04}".encode() for n in range(1000)]
     await wire.send(
         b"".join(b"use %b\r\nput 5 0 60 4\r\n%b\r\n" % (name, name[-4:]) for name in names)
     )
@@ -361,7 +361,7 @@ async def test_thousands_of_tubes(
     assert {b"- " + name for name in names} <= {*all_names}
     taker = await connect()
     await taker.send(b"".join(b"watch %b\r\n" % name for name in names))
-    assert [await taker.answer() for _ in names][-1] == b"WATCHING 3001\r\n"
+    assert [await taker.answer() for _ in names][-1] == b"WATCHING 1001\r\n"
     bodies = {(await taker.reserve())[1] for _ in range(30)}
     assert len(bodies) == 30
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.processes import Processes, QueueServer, StoreServer
 
 HEIGHT: Final = 900
+PATIENCE_MS: Final = 60_000  # a busy machine takes its time
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def in_looks(looks: Iterable[Look], usual: Container[Look]) -> list[ParameterSet]:
@@ -82,7 +84,7 @@ class Admin:
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", self._asked)
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(PATIENCE_MS)
 
     def begin(self, server: QueueServer) -> None:
         """Reset the tab, with nothing open."""

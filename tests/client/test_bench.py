@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.seldom
 def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> None:
     found = tmp_path / "figures.json"
     small = ["--jobs", "40", "--probes", "2", "--rounds", "1"]
@@ -52,6 +53,7 @@ def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> No
     assert all(len(rounds) == 1 and rounds[0] > 0 for rounds in figures.values())
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("bench", [("wrappings", "--calls", "10"), ("history",)])
 def test_scripts_are_measured_without_a_server(bench: tuple[str, ...]) -> None:
     name, *args = bench
@@ -67,6 +69,7 @@ def test_scripts_are_measured_without_a_server(bench: tuple[str, ...]) -> None:
     assert len(ended.stdout.splitlines()) > len(args)
 
 
+@pytest.mark.seldom
 def test_a_single_push_is_measured_in_every_way() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "bench.single", "--pushes", "200", "--rounds", "1"],
@@ -105,6 +108,7 @@ def test_the_rate_is_that_from_the_first_job_on(
     assert value == pytest.approx(rate)
 
 
+@pytest.mark.seldom
 def test_beanstalkd_is_measured_with_all_its_loads() -> None:
     needs("beanstalkd", [])
     with parse_target("peer=beanstalkd", {}, flush=False).running() as server:

@@ -41,6 +41,7 @@ def test_pyright_finds_nothing_wrong_with_the_programs_that_users_copy() -> None
     assert checked.returncode == 0, checked.stdout.decode()
 
 
+@pytest.mark.seldom
 def test_pyright_knows_the_type_of_everything_that_can_be_imported() -> None:
     pytest.importorskip("basedpyright")
     checked = subprocess.run(

@@ -13,6 +13,7 @@ from tests.processes import REPOSITORY
 from .markdown import read
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PAGES: Final = ("CONTRIBUTING.md", "docs/releasing.md")
@@ -22,6 +23,14 @@ FORMS: Final = [
     if path.name != "config.yml"
 ]
 BUILT: Final = {"dist/"}
+PACKAGE: Final = REPOSITORY / "delayqueue"
+# what paths are relative to: the repository, its package, and the page at /admin
+ROOTS: Final = (REPOSITORY, PACKAGE, PACKAGE / "web/static/admin")
+# a path and, behind a colon, a name in that file
+NAMED: Final = re.compile(
+    r"`(\w[\w/.-]*(?:/|\.(?:py|lua|js|json|md|txt|toml|conf|yml)))(?:`|: ?([\w.]*)`)"
+)
+TESTS: Final = re.compile(r"(?<=[` ])tests/[\w/.]+\b")  # in commands, too
 TARGETS: Final = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text("utf-8"), re.M))
 
 
@@ -33,20 +42,43 @@ def test_every_target_that_is_named_is_on_the_menu(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_is_named_exists(page: str) -> None:
-    named = re.findall(
-        r"`(\w[\w/.-]*(?:/|\.(?:py|lua|js|json|md|txt|toml|conf|yml)))(?=[`:])", read(page)
-    )
-    assert named
-    ends = [f"/{path}" for path in files_and_folders()]
-    for path in set(named) - BUILT:
-        assert any(end.endswith(f"/{path}") for end in ends), path
+    assert list(named_files(read(page)))
+    assert missing(read(page)) == []
 
 
-def files_and_folders() -> list[str]:
-    """All that is in the repository; a folder ends with a slash."""
-    tops = [top for top in REPOSITORY.iterdir() if top.name not in {".git", ".venv", "site"}]
-    found = [path for top in tops for path in [top, *top.rglob("*")]]
-    return [f"{path.relative_to(REPOSITORY).as_posix()}{'/' * path.is_dir()}" for path in found]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see `engine/books.py`",
+        "see `tests/store/`, and `delayqueue/store/bucket.py`",  # a test has such a name
+        "see `engine/jobs.py: Jobs.finnish`",
+        "    .venv/bin/python -m pytest tests/store/test_popp.py -k ghosts",
+        "| `tests/shop` | servers |",
+    ],
+)
+def test_a_file_that_is_not_there_is_found(text: str) -> None:
+    assert len(missing(text)) == 1
+
+
+def missing(text: str) -> list[str]:
+    """The files, folders and names in them that a text speaks of, and that are nowhere."""
+    return [
+        f"{path} {name}"
+        for path, name in named_files(text)
+        if path not in BUILT
+        and not any(
+            (root / path).exists() and (not name or name in (root / path).read_text("utf-8"))
+            for root in ROOTS
+        )
+    ]
+
+
+def named_files(text: str) -> Iterator[tuple[str, str]]:
+    """Each file or folder that a text names, and what is said to be in it."""
+    for path, name in NAMED.findall(text):
+        yield path, name.rpartition(".")[2]
+    for path in TESTS.findall(text):
+        yield path, ""
 
 
 def test_the_table_of_the_code_has_each_folder_and_module() -> None:
@@ -54,11 +86,10 @@ def test_the_table_of_the_code_has_each_folder_and_module() -> None:
     (table,) = re.findall(r"^\| Folder \| Contents \|\n(.*?)\n\n", page, re.M | re.DOTALL)
     *rows, (beside, shared) = [row.strip("| ").split(" | ", 1) for row in table.splitlines()[1:]]
     assert beside == "beside the folders"
-    package = REPOSITORY / "delayqueue"
-    folders = {path.parent for path in package.glob("*/__init__.py")}
-    named = {package / one for row, _ in rows for one in re.findall(r"`([\w/]+)/`", row)}
-    assert {path for path in named if path.parent == package} == folders
-    modules = {path.stem for path in package.glob("[a-z]*.py")}
+    folders = {path.parent for path in PACKAGE.glob("*/__init__.py")}
+    named = {PACKAGE / one for row, _ in rows for one in re.findall(r"`([\w/]+)/`", row)}
+    assert {path for path in named if path.parent == PACKAGE} == folders
+    modules = {path.stem for path in PACKAGE.glob("[a-z]*.py")}
     assert set(shared.partition(": ")[2].split(", ")) == modules
 
 

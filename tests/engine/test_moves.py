@@ -189,5 +189,5 @@ def test_moves_are_seen_by_nobody(request: pytest.FixtureRequest, scheduler: str
     database = server.new_database()
     machine = cast("type[Moving]", partial(Moving, lambda: connect(server, database), scheduler))
     run_state_machine_as_test(
-        machine, settings=settings(SETTINGS, max_examples=4000 if LONG else 40)
+        machine, settings=settings(SETTINGS, max_examples=4000 if LONG else 20)
     )

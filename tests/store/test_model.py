@@ -10,6 +10,7 @@ import asyncio
 import os
 import time
 from functools import cache, partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -53,7 +54,9 @@ end
 OUR_CLOCK: Final = f"local function clock_ms() return tonumber(call('GET', '{CLOCK}')) end\n"
 DAY_MS: Final = 86_400_000
 LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-EXAMPLES: Final = {"redis_without_functions": 8, "redis": 8, "valkey": 32}
+BACK_ENDS: Final = ("redis_without_functions", "redis", "valkey")
+EXAMPLES: Final = {("redis_without_functions", "zset"): 12, ("valkey", "wheel"): 24}
+RARE_EXAMPLES: Final = 8  # of the others, with --every-store
 SETTINGS: Final = settings(
     stateful_step_count=50,
     deadline=None,
@@ -318,16 +321,25 @@ class Comparison(RuleBasedStateMachine):
         assert violations == []
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.parametrize("back_end", EXAMPLES)
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(
+            place, id="-".join(place), marks=() if place in EXAMPLES else pytest.mark.seldom
+        )
+        for place in product(BACK_ENDS, SCHEDULERS)
+    ],
+)
 def test_any_sequence_of_verbs_does_what_the_model_says(
-    request: pytest.FixtureRequest, back_end: str, scheduler: str
+    request: pytest.FixtureRequest, place: tuple[str, str]
 ) -> None:
+    back_end, scheduler = place
     server = request.getfixturevalue(f"{back_end}_server")
     database = server.new_database()
     machine = cast(
         "type[Comparison]", partial(Comparison, lambda: connect(server, database), scheduler)
     )
+    examples = EXAMPLES.get(place, RARE_EXAMPLES)
     run_state_machine_as_test(
-        machine, settings=settings(SETTINGS, max_examples=EXAMPLES[back_end] * (40 if LONG else 1))
+        machine, settings=settings(SETTINGS, max_examples=examples * (40 if LONG else 1))
     )

@@ -36,14 +36,18 @@ Json = dict[str, Any]
 
 GONE: Final = 2
 STALE: Final = 4
-# --every-store shows all layouts on all stores
 STORES: Final = ("redis", "redis_without_functions", "valkey")
-USUAL: Final = (
-    "zset-1-redis",
-    "zset-4-valkey",
-    "wheel-4-redis_without_functions",
-    "wheel-4-valkey",
-)
+# --every-store shows all layouts on all stores
+USUAL: Final = {"zset-1": "redis", "zset-4": "valkey", "wheel-4": "redis_without_functions"}
+FILLED: Final = [
+    pytest.param(
+        (layout, store),
+        id=f"{layout.name}-{store}",
+        marks=() if USUAL[layout.name] == store else pytest.mark.seldom,
+    )
+    for layout in LAYOUTS
+    for store in STORES
+]
 
 
 @dataclass(frozen=True)
@@ -125,17 +129,7 @@ class Upgraded:
         return dict(found)
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "upgraded" not in metafunc.fixturenames:
-        return
-    pairs = [(layout, store) for layout in LAYOUTS for store in STORES]
-    if not metafunc.config.getoption("every_store"):
-        pairs = [(layout, store) for layout, store in pairs if f"{layout.name}-{store}" in USUAL]
-    ids = [f"{layout.name}-{store}" for layout, store in pairs]
-    metafunc.parametrize("upgraded", pairs, ids=ids, indirect=True, scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=FILLED)
 async def upgraded(request: pytest.FixtureRequest, processes: Processes) -> AsyncIterator[Upgraded]:
     """The tests share it, each has jobs of its own."""
     layout, name = request.param
