@@ -89,20 +89,6 @@ async def test_a_connection_is_closed_if_the_client_asks_for_it(
     writer.close()
 
 
-async def test_a_client_that_ends_its_side_gets_its_answer(
-    server: QueueServer, api: Api, topic: str
-) -> None:
-    """As `nc -N` does."""
-    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
-    writer.write(push(topic, topic))
-    writer.write_eof()
-    assert json.loads((await answer(reader))[2])["code"] == 0
-    async with asyncio.timeout(ANSWER_S):
-        assert await reader.read() == b""
-    writer.close()
-    assert (await api.get(topic)).ok()["state"] == "ready"
-
-
 async def test_all_that_came_before_the_end_is_answered(
     server: QueueServer, api: Api, topic: str
 ) -> None:

@@ -150,14 +150,6 @@ async def codes(server: QueueServer, sent: bytes) -> list[tuple[int, int]]:
     return [(status, content["code"]) for status, content in await answers(server, sent)]
 
 
-async def test_all_that_came_before_the_half_close_is_answered(
-    server: QueueServer, topic: str
-) -> None:
-    job = {"topic": topic, "id": topic, "ttr": 60, "body": "x"}
-    sent = post("/push", job) + post("/get", {"id": topic}) + post("/delete", {"id": topic})
-    assert await codes(server, sent) == [(200, OK)] * 3
-
-
 @pytest.mark.parametrize("path", ["/pop", "//pop", "/%70op"])
 async def test_a_poll_whose_client_half_closes_counts_as_gone(
     api: Api, server: QueueServer, topic: str, path: str

@@ -122,20 +122,22 @@ async def test_a_request_waits_for_no_call_in_flight_while_another_may_begin() -
 
 async def test_what_a_call_did_not_get_to_goes_first_with_the_next_one() -> None:
     answers = Answers(ECHO)
-    first, second = answers.ask(1, 2, 3), answers.ask(4, 5)
+    first, second = answers.ask(1, 2, 3), answers.ask(4, 5, 6, 7)
     await turn()
-    third = answers.ask(6)
+    third = answers.ask(8)
     await turn()
     answers.answer(0, 2)
     await turn()
-    assert answers.items == [[1, 2, 3, 4, 5], [6], [3, 4, 5]]
+    assert answers.items == [[1, 2, 3, 4, 5, 6, 7], [8], [3, 4, 5, 6]]  # twice as many as it did
     answers.answer(2, 1)
     await turn()
     assert first.result() == [1, 2, 3]
-    assert answers.items[3:] == [[4, 5]]  # twice as many as the last one did
     answers.answer(3)
+    await turn()
+    assert answers.items[3:] == [[4, 5], [6, 7]]
+    answers.answer(4)
     answers.answer(1)
-    assert [await second, await third] == [[4, 5], [6]]
+    assert [await second, await third] == [[4, 5, 6, 7], [8]]
 
 
 @pytest.mark.parametrize("verb", [ECHO, SINGLE])

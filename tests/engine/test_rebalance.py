@@ -189,6 +189,13 @@ async def test_a_fence_beyond_the_layout_is_told(
     assert (await queue.get([A]))[0] is not None
 
 
+async def test_a_change_goes_beyond_the_fence_of_a_bucket_that_goes(ours: Installation) -> None:
+    await ours.redis.zadd("{dq_bucket_2}:fence", {"generation": 7})
+    await ours.begin(1)
+    assert ours.mover.buckets.layout.generation == 8
+    await ours.finish()
+
+
 async def test_pauses_and_limits_hold_in_the_new_buckets(ours: Installation) -> None:
     queue = all_jobs(ours.server())
     await queue.topics.pause("t", 0)

@@ -82,6 +82,15 @@ async def test_a_sweep_that_had_more_to_do_is_followed_soon(
     assert len(store.swept_topics) == 4
 
 
+async def test_a_tick_that_failed_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 600.0)
+    store = Shelves()
+    store.down.add(0)
+    timer = Timer(0, store, lambda _bucket, _notify: None, lambda _bucket: None, no_care)
+    async with running(timer):
+        await until(lambda: len(store.tick_times_s) > 2)
+
+
 async def test_while_jobs_fall_due_all_the_time_ticks_take_half_of_it() -> None:
     """Each tick has a fixed cost for the store: with one each millisecond nothing else would be done."""
 

@@ -1,0 +1,471 @@
+"""Deliberate faults: puts each into a copy of the code, and says which of them no test finds.
+
+`python -m tests.mutants` tries all of them, `python -m tests.mutants pop layout` those whose file or reason has one of
+these words. Exit status 1: a fault was not found, or its place is gone from the code.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.processes import REPOSITORY
+
+PACKAGE: Final = "delayqueue"
+IGNORED: Final = shutil.ignore_patterns(".git", ".venv", "__pycache__", "build", "dist", ".*_cache")
+LONGEST_S: Final = 900
+MATCHING: Final = (
+    "tests/engine/test_matcher.py tests/engine/test_matcher_model.py tests/engine/test_waiters.py"
+)
+MOVING: Final = (
+    "tests/engine/test_router.py tests/engine/test_migration.py tests/engine/test_rebalance.py "
+    "tests/engine/test_moves.py"
+)
+
+
+class Mutant(NamedTuple):
+    """A fault: `old` stands once in the file, `new` takes its place. The tests in `tests` should find it."""
+
+    file: str
+    old: str
+    new: str
+    why: str
+    tests: str
+
+
+def script(name: str, old: str, new: str, why: str, tests: str = "tests/store") -> Mutant:
+    return Mutant(f"store/scripts/{name}.lua", old, new, why, tests)
+
+
+MUTANTS: Final = [
+    # scripts
+    script(
+        "push",
+        "or other and strict == 'strict' then",
+        "then",
+        "replaces the job of another topic although told not to",
+        "tests/store/test_push.py",
+    ),
+    script(
+        "push",
+        "return timer and timer <= now",
+        "return false",
+        "a job that is due now overtakes those that are due and not moved",
+        "tests/store/test_push.py tests/store/test_enqueue_due.py",
+    ),
+    script(
+        "push",
+        "job.created = former.created + 1",
+        "job.created = now",
+        "two pushes of an id have one time",
+        "tests/store/test_push.py tests/store/test_repeats.py",
+    ),
+    script(
+        "push",
+        "if job.expire > 0 then call('ZCARD', expire_key(topic)) end",
+        "",
+        "writes half of a job before it meets a broken key",
+        "tests/store/test_broken_keys.py tests/store/test_push.py",
+    ),
+    script(
+        "pop",
+        "not job or job.topic ~= topic or reserved[i]",
+        "not job or reserved[i]",
+        "delivers a job of another topic for a ghost",
+        "tests/store/test_pop.py tests/store/test_push.py",
+    ),
+    script(
+        "pop",
+        "elseif job.expire > 0 and job.expire <= now then",
+        "elseif job.expire > 0 and job.expire < 0 then",
+        "delivers a job that has expired",
+        "tests/store/test_pop.py tests/store/test_tick.py",
+    ),
+    script(
+        "pop",
+        "call('LTRIM', queue, #ids, -1)",
+        "call('LTRIM', queue, #listed, -1)",
+        "loses jobs that it looked at and had no room for",
+        "tests/store/test_pop.py tests/store/test_pieces.py tests/store/test_limits.py",
+    ),
+    script(
+        "pop",
+        "if firsts[i] and (not best or firsts[i] < firsts[best])",
+        "if firsts[i] and (not best or firsts[i] <= firsts[best])",
+        "the last topic wins a tie of priorities",
+        "tests/store/test_priority.py tests/store/test_pop.py",
+    ),
+    script(
+        "tick",
+        "if not pcall(act, id) then",
+        "act(id) if false then",
+        "one broken job delays all others",
+        "tests/store/test_tick.py tests/store/test_broken_keys.py",
+    ),
+    script(
+        "tick",
+        "settings.paused_until = nil\n",
+        "",
+        "a pause that is over stays in the settings",
+        "tests/store/test_limits.py tests/store/test_topics.py tests/store/test_tick.py tests/store/test_model.py",
+    ),
+    script(
+        "tick",
+        "for i, topic in ipairs(latest) do topics[half + i] = topic end",
+        "",
+        "a topic waits behind many that are due longer",
+        "tests/store/test_tick.py",
+    ),
+    script(
+        "_job",
+        "run.step, run.receipt = run.step + 1, '-'",
+        "run.step = run.step + 1",
+        "a receipt still counts when its reservation has failed",
+        "tests/store/test_release.py tests/store/test_tick.py tests/store/test_model.py",
+    ),
+    script(
+        "_job",
+        "if shift > 0 or run_of(id).attempt == 0 then",
+        "do",
+        "a retry that is moved closer expires sooner",
+        "tests/store/test_reschedule.py tests/store/test_kick.py",
+    ),
+    script(
+        "_job",
+        "if not result.ok then result.attempts, result.due = 0, 0 end",
+        "result.attempts, result.due = 0, 0",
+        "a kick forgets what subscribers that succeeded have done",
+        "tests/store/test_kick.py tests/store/test_record.py tests/store/test_reschedule.py tests/delivery",
+    ),
+    script(
+        "_job",
+        "not delay and is_early(job, run) and job.due or now",
+        "now",
+        "a job that was reserved early comes back before it is due",
+        "tests/store/test_release.py tests/store/test_repeats.py tests/store/test_model.py",
+    ),
+    script(
+        "_wheel",
+        "if first >= turn_end or #ids >= limit then break end",
+        "if #ids >= limit then break end",
+        "after a downtime, jobs become ready out of order",
+        "tests/store/test_wheel.py tests/store/test_enqueue_due.py",
+    ),
+    script(
+        "_wheel",
+        "if not first or first >= due then reset_slot(topic, slot) end",
+        "",
+        "the wheel stops at a slot whose first job was removed",
+        "tests/store/test_wheel.py",
+    ),
+    script(
+        "_limits",
+        "wanted = math.min(wanted, share.concurrency - call('ZCARD', reserved_key(topic)))",
+        "wanted = math.min(wanted, share.concurrency)",
+        "a topic's limit counts each pop anew",
+        "tests/store/test_limits.py",
+    ),
+    script(
+        "_shares",
+        "(number < rest and 1 or 0)",
+        "0",
+        "the rest of a limit that is divided among buckets is lost",
+        "tests/store/test_limits.py tests/api/test_shared_limits.py",
+    ),
+    script(
+        "_end",
+        "if created ~= '' and tonumber(created) ~= job.created then",
+        "if created == nil then",
+        "a late delete ends a job that was pushed since",
+        "tests/store/test_repeats.py tests/store/test_finish.py tests/store/test_take.py tests/beanstalk",
+    ),
+    script(
+        "bury",
+        "if state == 'reserved' then note(run, message) else remark(run, message) end",
+        "note(run, message)",
+        "burying a job that nobody holds counts as an attempt",
+        "tests/store/test_record.py tests/store/test_dead_letters.py tests/store/test_model.py",
+    ),
+    script(
+        "sweep",
+        "call('ZADD', key, int(now), id)",
+        "call('ZREM', key, id)",
+        "drops a buried job that it cannot end",
+        "tests/store/test_buried_retain.py tests/store/test_broken_keys.py",
+    ),
+    # the store
+    Mutant(
+        "store/router.py",
+        "if isinstance(answer, LayoutChanged):\n                continue",
+        "if isinstance(answer, LayoutChanged):\n                raise Unavailable",
+        "a request for several buckets fails when their number changes",
+        MOVING,
+    ),
+    Mutant(
+        "store/router.py",
+        "and verb.lost is not None and not all_failed",
+        "and verb.lost is not None",
+        "a call says that each of its jobs failed, not that the store does not answer",
+        "tests/engine/test_router.py tests/store/test_shards.py tests/api/test_lost_shard.py tests/api/test_outage.py",
+    ),
+    Mutant(
+        "store/router.py",
+        "request.fail(Unavailable() if request.results else LayoutChanged())",
+        "request.fail(LayoutChanged())",
+        "does again what was done before the number of buckets changed",
+        MOVING,
+    ),
+    Mutant(
+        "store/batcher.py",
+        "self._piece = None if len(outcome) == size else 2 * len(outcome)",
+        "self._piece = None",
+        "sends all items again when a call has not got to all",
+        "tests/engine/test_batcher.py tests/store/test_pieces.py",
+    ),
+    Mutant(
+        "store/batcher.py",
+        "or size_bytes > BATCH_BYTES",
+        "",
+        "joins bodies of any size into a call",
+        "tests/engine/test_batcher.py",
+    ),
+    Mutant(
+        "store/bucket/layout.py",
+        "for keys in buckets.keys[: max(size, layout.count)]",
+        "for keys in buckets.keys[:size]",
+        "the fence of a bucket that goes is not asked",
+        MOVING,
+    ),
+    Mutant(
+        "store/bucket/layout.py",
+        "if not await _change(shards, buckets, layout, fields):\n        raise AnotherChange",
+        "await _change(shards, buckets, layout, fields)",
+        "two changes of the number of buckets begin",
+        MOVING,
+    ),
+    Mutant(
+        "store/bucket/layout.py",
+        "known = buckets.layout\n        if known.moving:",
+        "known = buckets.layout\n        if True:",
+        "a server that stays up after a wipe does not claim its layout",
+        "tests/api/test_wiped_store.py",
+    ),
+    # the engine
+    Mutant(
+        "engine/matcher.py",
+        "elif over := queue.note_dry(bucket, request.last_number):",
+        "elif over := queue.note_dry(bucket, queue.last_number):",
+        "a bucket answers polls that came after the question",
+        MATCHING,
+    ),
+    Mutant(
+        "engine/matcher.py",
+        "request.queue.unasked[bucket] += request.unasked\n            self._offer",
+        "self._offer",
+        "polls wait for ever when a call has failed",
+        MATCHING,
+    ),
+    Mutant(
+        "engine/wait_queue.py",
+        "if self.last_number > self.dry_up_to[bucket]:",
+        "if self.last_number < 0:",
+        "a poll whose jobs went to an older one is forgotten",
+        MATCHING,
+    ),
+    Mutant(
+        "engine/timer.py",
+        "at = max(at, self._rested_at)",
+        "pass",
+        "ticks without a rest while due times are close",
+        "tests/engine/test_timer.py",
+    ),
+    Mutant(
+        "engine/timer.py",
+        "self.arm(round(RETRY_S * 1000))",
+        "pass",
+        "after a failure, the timer tries again only a second later",
+        "tests/engine/test_timer.py",
+    ),
+    # requests
+    Mutant(
+        "web/head.py",
+        '"transfer-encoding", "content-encoding", "expect"',
+        '"transfer-encoding", "expect"',
+        "reads a compressed body as it is",
+        "tests/unit/test_head.py tests/api/test_both_ways.py tests/unit/test_express.py",
+    ),
+    Mutant(
+        "web/head.py",
+        "if name in headers:\n            return None",
+        "",
+        "of two lengths, the last one counts",
+        "tests/unit/test_head.py tests/api/test_both_ways.py",
+    ),
+    Mutant(
+        "web/parse.py",
+        "if commas >= most or texts == 2 * most:",
+        "if commas >= most:",
+        "a request of many empty texts takes long",
+        "tests/unit/test_parse.py tests/api/test_bad_json.py",
+    ),
+    Mutant(
+        "web/parse.py",
+        "elif value is not None:\n            read[field] = value",
+        "else:\n            read[field] = value",
+        "null takes the place of a value in another spelling",
+        "tests/unit/test_parse.py tests/api/test_bad_json.py tests/api/test_http_cases.py",
+    ),
+    Mutant(
+        "web/fields.py",
+        "len(text) > FEW_CHARS and (size",
+        "len(text) > limit_bytes and (size",
+        "counts characters where the limit is in bytes",
+        "tests/unit/test_long_texts.py tests/unit/test_model.py tests/unit/test_parse.py tests/api/test_limits.py",
+    ),
+    Mutant(
+        "web/fields.py",
+        "    if ms(value_s) == 0:",
+        "    if value_s == 0:",
+        "takes a duration that is rounded to 0, which means something else",
+        "tests/unit/test_model.py tests/unit/test_parse.py tests/api/test_limits.py tests/api/test_bad_json.py",
+    ),
+    Mutant(
+        "web/auth.py",
+        "if not scope.entries:\n            raise Forbidden(WRONG_ROLE)",
+        "",
+        "a token calls what its role may not",
+        "tests/unit/test_auth.py tests/api/test_access.py tests/api/test_tokens.py",
+    ),
+    Mutant(
+        "web/auth.py",
+        "former = self._principals if rate == self._rate else {}",
+        "former = {}",
+        "a reload gives each token its whole burst again",
+        "tests/unit/test_auth.py tests/api/test_reloading.py tests/api/test_access.py",
+    ),
+    Mutant(
+        "domain/access.py",
+        'topic.startswith(entry[:-1]) if entry.endswith("*")',
+        'topic.startswith(entry[:-1]) and topic != entry[:-1] if entry.endswith("*")',
+        "a prefix does not reach the topic that is the prefix",
+        "tests/unit/test_grants.py tests/unit/test_auth.py tests/store/test_scope.py tests/api/test_tokens.py",
+    ),
+    Mutant(
+        "beanstalk/parser.py",
+        "self._is_too_long = True\n            at += LINE_BYTES",
+        "at += LINE_BYTES",
+        "runs the end of a line that is too long",
+        "tests/beanstalk/test_parser.py tests/beanstalk/test_transcripts.py",
+    ),
+    Mutant(
+        "beanstalk/parser.py",
+        "self._skip_bytes = self._put[3] + len(END) - len(self._body)",
+        "self._skip_bytes = self._put[3] + len(END)",
+        "swallows what follows a put that it gave up",
+        "tests/beanstalk/test_parser.py tests/beanstalk/test_bounds.py",
+    ),
+    # rules
+    Mutant(
+        "domain/retry.py",
+        "min(cap_ms, base_ms * factor**step) for step in range(steps)",
+        "min(cap_ms, base_ms * factor ** (step + 1)) for step in range(steps)",
+        "the first delay is the second one",
+        "tests/unit/test_retry.py",
+    ),
+    Mutant(
+        "domain/schedule.py",
+        "time_ms = self.after(now_ms - LATE_MS - 1)",
+        "time_ms = self.after(now_ms - LATE_MS)",
+        "misses an occurrence that is just not late",
+        "tests/unit/test_schedule.py tests/delivery/test_schedules.py",
+    ),
+    Mutant(
+        "domain/schedule.py",
+        "return time_ms + (1000 if before == after else REPETITION_MS)",
+        "return time_ms + 1000",
+        "misses an occurrence in the hour that a clock repeats",
+        "tests/unit/test_schedule.py",
+    ),
+    # the client
+    Mutant(
+        "client/calls.py",
+        "if has_failed and call.repeatable else None",
+        "if has_failed else None",
+        "repeats a call that may have been carried out",
+        "tests/client/test_repeats.py tests/client/test_transport.py",
+    ),
+    Mutant(
+        "client/calls.py",
+        "gone_is_done=repeated and call.gone_is_done",
+        "gone_is_done=call.gone_is_done",
+        "a first call for a job that is gone succeeds",
+        "tests/client/test_repeats.py tests/client/test_transport.py tests/client/test_verbs.py",
+    ),
+    Mutant(
+        "client/calls.py",
+        "return min(float(asked), MOST_ASKED_S) if asked",
+        "return float(asked) if asked",
+        "waits a day if the server says so",
+        "tests/client/test_repeats.py tests/client/test_transport.py",
+    ),
+]
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    wanted = [
+        mutant
+        for mutant in MUTANTS
+        if not words or any(word in f"{mutant.file} {mutant.why}" for word in words)
+    ]
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "copy")
+        shutil.copytree(REPOSITORY, copy, ignore=IGNORED)
+        for mutant in wanted:
+            found = try_out(mutant, copy)
+            missed += not found.startswith("tests/")
+            sys.stdout.write(f"{mutant.file}: {mutant.why}: {found}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{len(wanted) - missed} of {len(wanted)} found\n")
+    return int(missed > 0)
+
+
+def try_out(mutant: Mutant, copy: Path) -> str:
+    """The first test that fails with the fault, and not without it; or why there is none."""
+    path = copy / PACKAGE / mutant.file
+    sound = path.read_text("utf-8")
+    if sound.count(mutant.old) != 1:
+        return "ITS PLACE IS GONE: choose another one"
+    path.write_text(sound.replace(mutant.old, mutant.new), "utf-8")
+    try:
+        failed = first_failure(copy, mutant.tests.split())
+    except subprocess.TimeoutExpired:
+        return "NOT FOUND in time"
+    finally:
+        path.write_text(sound, "utf-8")
+    if failed is None:
+        return "NOT FOUND"
+    return failed if first_failure(copy, [failed]) is None else f"without it, too, fails {failed}"
+
+
+def first_failure(copy: Path, tests: list[str]) -> str | None:
+    """The first of these tests that fails, None if they pass."""
+    command = [sys.executable, "-m", "pytest", "-x", "-rfE", "-p", "no:cacheprovider", *tests]
+    ended = subprocess.run(
+        command, cwd=copy, capture_output=True, text=True, timeout=LONGEST_S, check=False
+    )
+    if ended.returncode == 0:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", ended.stdout, re.MULTILINE)
+    assert failed, ended.stdout[-1000:] + ended.stderr
+    return failed[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
