@@ -18,7 +18,7 @@ KUBERNETES := v1.33.2
 # what builds the wheel
 BUILD := setuptools>=77.0.3
 # what is read as prose: pages, docstrings and comments
-PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples clients bench/README.md faults/README.md delayqueue
+PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples clients bench/README.md bench/MEASURED.md faults/README.md delayqueue
 # every version with its hashes: what the image holds, what the tests run with, and two parts of that
 IMAGE_LOCK := deploy/requirements.txt
 TEST_LOCK := deploy/requirements-test.txt
@@ -47,7 +47,7 @@ lint: $(VENV)/.installed-lint ## ruff, mypy, spelling and style; needs Python on
 	$(BIN)/mypy
 	$(BIN)/codespell --dictionary=- --dictionary=scripts/words.txt
 	scripts/style $(BIN)/codespell $(PROSE)
-	$(BIN)/python scripts/generate.py --check
+	$(BIN)/python -m scripts.generate --check
 
 contract: $(VENV)/.installed-lint ## list the pages, tables and tests that lack an endpoint, a script, a command, a setting
 	@$(BIN)/python -m tests.contract
@@ -69,7 +69,7 @@ walk: $(VENV)/.installed-test ## print the functions that a push, a pop, … cal
 	$(BIN)/python -m bench.walk
 
 generate: $(VENV)/.installed-lint ## write what the pages repeat: tables of verbs, quoted files, the code of the Chinese pages
-	$(BIN)/python scripts/generate.py
+	$(BIN)/python -m scripts.generate
 
 docs: $(VENV)/.installed-docs ## build the documentation as a site into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

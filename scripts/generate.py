@@ -3,6 +3,7 @@
 - The tables of verbs, between marks, from the declarations in the package.
 - The files of examples/ that a page quotes: a block whose title is the name of one in the page's folder.
 - The code of a Chinese page: the blocks of the English one, in its order, with the server's messages in Chinese.
+- The table that compares the servers, on the first pages, and its pictures: from docs/performance.md.
 
 With --lines, it counts the lines of docs/ by who writes them.
 """
@@ -24,6 +25,7 @@ from delayqueue.client.calls import verb
 from delayqueue.client.verbs import Verbs
 from delayqueue.domain.access import Role
 from delayqueue.web.endpoints import ENDPOINTS
+from scripts.charts import pictures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -63,14 +65,24 @@ def main() -> int:
     if "--lines" in sys.argv:
         say(f"{lines:7,} {kind}" for kind, lines in sorted(count(pages()).items()))
         return 0
-    differing = [page for page in pages() if page.read_text("utf-8") != generated(page)]
+    differing = [
+        file for file, text in files() if not file.exists() or file.read_text("utf-8") != text
+    ]
     if "--check" in sys.argv:
-        say(f"{page.relative_to(REPOSITORY)}: run `make generate`" for page in differing)
+        say(f"{file.relative_to(REPOSITORY)}: run `make generate`" for file in differing)
         return 1 if differing else 0
-    for page in differing:  # the English pages first: the others are made from them
-        page.write_text(generated(page), encoding="utf-8")
-    say(f"wrote {page.relative_to(REPOSITORY)}" for page in differing)
+    for file, text in files():  # one after the other: Chinese pages are made from the English ones
+        if file in differing:
+            file.write_text(text, encoding="utf-8")
+            say([f"wrote {file.relative_to(REPOSITORY)}"])
     return 0
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """Every page and picture, and what it should be."""
+    yield from pictures().items()
+    for page in pages():
+        yield page, generated(page)
 
 
 def say(lines: Iterable[str]) -> None:
@@ -202,9 +214,19 @@ def arguments(method: Callable[..., object]) -> Iterator[str]:
             yield one.name if needed else f"{one.name}="
 
 
+def comparison(page: Path) -> Iterator[str]:
+    """The table that compares the servers, with its links from where this page is."""
+    measured = f"performance{CHINESE if page.name.endswith(CHINESE) else '.md'}"
+    text = (REPOSITORY / "docs" / measured).read_text("utf-8")
+    found = re.search(r"^## .*\n\n.*\n\n((?:\|.*\n)+)", text, re.MULTILINE)
+    folder = "docs/" if page.parent == REPOSITORY else ""
+    yield from re.sub(r"(?<=\]\()(?!http)", folder, found[1] if found else "").splitlines()
+
+
 TABLES: Final[dict[str, Callable[[Path], Iterator[str]]]] = {
     "endpoints": endpoints,
     "commands": commands,
+    "comparison": comparison,
     "methods": methods,
 }
 
