@@ -96,6 +96,12 @@ def blocks(text: str, *languages: str) -> list[Block]:
     return [block for block in found if not languages or block.language in languages]
 
 
+def shown(page: str, language: str, start: str) -> str:
+    """The block of a page that starts like this."""
+    (text,) = [block.text for block in blocks(read(page), language) if block.text.startswith(start)]
+    return text
+
+
 def examples(text: str) -> list[Example]:
     """The commands of all console blocks, in order."""
     return [example for block in blocks(text, "console") for example in typed(block)]

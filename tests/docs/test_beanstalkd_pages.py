@@ -14,7 +14,7 @@ import yaml
 
 from tests.processes import REPOSITORY
 
-from .markdown import COMMAND_S, at, blocks, read
+from .markdown import COMMAND_S, at, shown
 from .test_orders import needs
 
 if TYPE_CHECKING:
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 
 HERE: Final = REPOSITORY / "tests" / "docs"
 PHP: Final = Path("/usr/share/php")
-
-
-def shown(page: str, language: str, start: str) -> str:
-    """The block of a page that starts like this."""
-    (text,) = [block.text for block in blocks(read(page), language) if block.text.startswith(start)]
-    return text
 
 
 class Framework:

@@ -180,17 +180,3 @@ def listed(server: QueueServer, topic: str = "order-close") -> list[dict[str, ob
     with urlopen(f"{server.url}/list", json.dumps({"topic": topic}).encode()) as answer:
         jobs: list[dict[str, object]] = json.load(answer)["data"]["jobs"]
         return jobs
-
-
-def test_the_connection_for_laravel_works_under_its_own_worker(server: QueueServer) -> None:
-    needs("php", [Path("/usr/share/php/Illuminate/Queue/autoload.php")])
-    printed = run(["php", str(REPOSITORY / "tests/docs/laravel.php"), server.url])
-    assert printed.splitlines() == [
-        "delayed 2 of 3",
-        "cancelled 1",
-        "no order nobody",
-        "closed order 1001",
-        "left 1",
-        "id mine",
-        "cleared 1, left 0",
-    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sqlite3
@@ -19,13 +18,11 @@ from tests.processes import REPOSITORY
 
 from .follow import Follower
 from .markdown import COMMAND_S, run
-from .partner import Answer, Partner
 from .test_orders import needs
 
 if TYPE_CHECKING:
-    from tests.processes import Processes, QueueServer, StoreServer
+    from tests.processes import QueueServer
 
-ILLUMINATE_DATABASE: Final = Path("/usr/share/php/Illuminate/Database/autoload.php")
 # `jobs` as Laravel's migration makes it
 SHOP: Final = """\
 CREATE TABLE jobs (
@@ -74,65 +71,6 @@ def test_who_follows_the_recipes_sees_what_they_show(server: QueueServer, busy_s
     with closing(sqlite3.connect(busy_shop / "shop.sqlite")) as database:
         assert database.execute("SELECT * FROM balances").fetchall() == [(7, 500)]
         assert database.execute("SELECT * FROM jobs").fetchall() == []
-
-
-def test_laravel_works_on_the_jobs_that_its_database_queue_held(
-    processes: Processes, redis_server: StoreServer, shop: Path
-) -> None:
-    needs("php", [ILLUMINATE_DATABASE])
-    server = processes.server(redis_server, language="en", strict="yes")
-    program = ["php", str(Path(__file__).with_name("laravel_database.php"))]
-    run([*program, "put", str(shop / "shop.sqlite")])
-    assert moved(server, shop, "shop") == (0, "moved 2 jobs, 0 refused\n")
-    assert run([*program, "work", server.url]) == "closed order 1001\ndelayed 1 of 1\n"
-
-
-def test_laravels_worker_repeats_a_finish_that_had_no_answer(shop: Path) -> None:
-    needs("php", [ILLUMINATE_DATABASE])
-    program = ["php", str(Path(__file__).with_name("laravel_database.php"))]
-    run([*program, "put", str(shop / "shop.sqlite")])
-    with closing(sqlite3.connect(shop / "shop.sqlite")) as database:
-        body = database.execute("SELECT payload FROM jobs ORDER BY id").fetchone()[0]
-    job = {"topic": "default", "id": "a", "body": body, "attempt": 1, "receipt": "r", "due": 0.0}
-    popped = Answer(200, json.dumps({"code": 0, "message": "", "data": job}))
-    away, done = (Answer(200, f'{{"code":{code},"message":"","data":null}}') for code in (6, 0))
-    with Partner(popped, away, done) as queue:
-        assert run([*program, "work", queue.url]) == "closed order 1001\ndelayed 0 of 0\n"
-    assert [json.loads(asked).get("receipt") for asked in queue.received[:3]] == [None, "r", "r"]
-
-
-def test_laravel_pushes_after_the_commit_where_its_settings_say_so(server: QueueServer) -> None:
-    needs("php", [ILLUMINATE_DATABASE])
-    program = ["php", str(Path(__file__).with_name("laravel_database.php"))]
-    said = "rolled back: 0\nbefore the commit: 0\nafter it: 1\n"
-    assert run([*program, "transact", server.url]) == said
-
-
-def test_laravels_chains_batches_and_failed_jobs_do_what_its_page_says(server: QueueServer) -> None:
-    needs("php", [ILLUMINATE_DATABASE, ILLUMINATE_DATABASE.parents[1] / "Console/autoload.php"])
-    program = str(Path(__file__).with_name("laravel_bus.php"))
-    assert run(["php", program, server.url]).splitlines() == [
-        "chain:",
-        "closed order 2001",
-        "0 ready, 1 delayed",  # from now on, not from the dispatch
-        "cancelled 1, 0 ready, 0 delayed",  # and the rest of the chain
-        "closed order 2001",
-        "killed",
-        *["closed order 2002", "closed order 2001", "closed order 2002"],
-        "0 ready, 0 delayed",
-        "batch:",
-        "1 ready, 1 delayed",
-        "closed order 3001",
-        *["1 pending", "cancelled 1", "1 pending"],
-        *["closed order 3001", "killed", "closed order 3001", "then", "0 pending"],
-        "refused, batches 2, 1 ready, 0 delayed",
-        "closed order 3001",
-        "failed:",
-        "0 ready, 0 delayed",
-        "1 ready, 0 delayed, rows 0",
-        "attempt 1, ttr 600, another id",
-        "cancelled 1",
-    ]
 
 
 def test_a_job_that_is_done_does_not_come_again_if_its_row_is_moved_again(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -41,14 +42,25 @@ def needs_debian(*autoloaders: str) -> None:
             pytest.skip(f"{DEBIAN / path} is not installed")
 
 
+def debian_version(package: str) -> str:
+    """The upstream version of an installed package of Debian."""
+    command = ["dpkg-query", "--show", "--showformat", "${Version}", package]
+    version = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return re.split(r"[+-]", version.rpartition(":")[2])[0]
+
+
 class Project:
-    """`libraries`: what comes from Debian's packages, name → (version, files that load it)."""
+    """`libraries`: what comes from Debian's packages, name → (version, files that load it).
+
+    `autoload`: folders of its own classes, by their namespace.
+    """
 
     def __init__(
         self,
         folder: Path,
         *packages: str,
         libraries: Mapping[str, tuple[str, Sequence[str]]] | None = None,
+        autoload: Mapping[str, str] | None = None,
     ) -> None:
         needs("composer", "php")
         self.folder = folder
@@ -72,6 +84,7 @@ class Project:
         settings = {
             "repositories": [*repositories, {"packagist.org": False}],
             "config": {"allow-plugins": False},
+            "autoload": {"psr-4": dict(autoload or {})} if autoload else {},
         }
         (folder / "composer.json").write_text(json.dumps(settings), encoding="utf-8")
         if packages:

@@ -1,0 +1,166 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Laravel;
+
+use DelayQueue\Client\Answer\TopicCounts;
+use DelayQueue\Client\Client;
+use DelayQueue\Client\Exception\QueueException;
+use DelayQueue\Client\NewJob;
+use Illuminate\Contracts\Queue\ClearableQueue;
+use Illuminate\Contracts\Queue\Queue as QueueContract;
+use Illuminate\Queue\Queue;
+
+/** A queue connection of Laravel over the delay-queue server: a queue is a topic. */
+class DelayQueue extends Queue implements QueueContract, ClearableQueue
+{
+    private const MAX_BATCH = 1000;
+
+    /** @var list<NewJob>|null the jobs of a bulk(), which are sent together */
+    private ?array $batch = null;
+
+    /**
+     * @param string $default the topic of jobs that name none
+     * @param int $ttr seconds that a worker may take for a job
+     * @param int|float $wait seconds that a worker waits for a job
+     */
+    public function __construct(
+        private readonly Client $client,
+        private readonly string $default,
+        private readonly int $ttr,
+        private readonly int|float $wait,
+        bool $afterCommit,
+    ) {
+        $this->dispatchAfterCommit = $afterCommit;
+    }
+
+    /** The client, for what a connection of Laravel does not know. */
+    public function client(): Client
+    {
+        return $this->client;
+    }
+
+    public function push($job, $data = '', $queue = null)
+    {
+        return $this->later(0, $job, $data, $queue);
+    }
+
+    public function later($delay, $job, $data = '', $queue = null)
+    {
+        $options = ['delay' => $this->secondsUntil($delay)];
+
+        return $this->enqueueUsing(
+            $job,
+            $this->createPayload($job, $this->topic($queue), $data),
+            $queue,
+            $delay ?: null,
+            fn ($payload, $queue) => $this->pushRaw($payload, $queue, $options),
+        );
+    }
+
+    /** Pushes jobs, each with its own delay, up to 1000 in a call. Throws the error of the first that is refused. */
+    public function bulk($jobs, $data = '', $queue = null)
+    {
+        $this->batch = [];
+        try {
+            foreach ($jobs as $job) {
+                $this->later($job->delay ?? 0, $job, $data, $queue);
+            }
+            $batch = $this->batch;
+        } finally {
+            $this->batch = null; // what waits for the commit of a transaction is pushed by itself
+        }
+        foreach (array_chunk($batch, self::MAX_BATCH) as $jobs) {
+            foreach ($this->client->pushMany($jobs) as $outcome) {
+                if (!$outcome->succeeded()) {
+                    throw QueueException::of($outcome->code, $outcome->message, 0.0);
+                }
+            }
+        }
+    }
+
+    /** @param array<string, mixed> $options arguments of Client::push(), such as an id of your own */
+    public function pushRaw($payload, $queue = null, array $options = [])
+    {
+        $own = json_decode($payload, true)['delay-queue'] ?? [];
+        $job = $options + $own + ['topic' => $this->topic($queue), 'body' => $payload, 'ttr' => $this->ttr];
+        if ($this->batch === null) {
+            return $this->client->push(...$job);
+        }
+        $this->batch[] = $new = new NewJob(...$job);
+
+        return $new->id;
+    }
+
+    public function pop($queue = null)
+    {
+        $job = $this->client->pop($this->topic($queue), wait: $this->wait);
+
+        return $job === null ? null : new DelayQueueJob($this->container, $this->client, $job, $this->connectionName);
+    }
+
+    /** Ends all jobs of a tag, wherever they are. Returns how many. */
+    public function cancel(string $tag): int
+    {
+        return $this->client->cancel($tag);
+    }
+
+    public function clear($queue)
+    {
+        return $this->client->purge($this->topic($queue));
+    }
+
+    public function size($queue = null)
+    {
+        $counts = $this->counts($queue);
+
+        return $counts === null ? 0 : $counts->ready + $counts->delayed + $counts->reserved;
+    }
+
+    public function pendingSize($queue = null)
+    {
+        return $this->counts($queue)?->ready ?? 0;
+    }
+
+    public function delayedSize($queue = null)
+    {
+        return $this->counts($queue)?->delayed ?? 0;
+    }
+
+    public function reservedSize($queue = null)
+    {
+        return $this->counts($queue)?->reserved ?? 0;
+    }
+
+    public function creationTimeOfOldestPendingJob($queue = null)
+    {
+        $age = $this->counts($queue)?->oldestReadyAge;
+
+        return $age === null ? null : (int) (time() - $age);
+    }
+
+    /** With the job's tags and ttr: queue:retry has nothing but the payload to push it again. */
+    protected function createPayloadArray($job, $queue, $data = '')
+    {
+        $own = [];
+        if (is_object($job) && method_exists($job, 'tags')) {
+            $own['tags'] = $job->tags(); // such as order:1001, for cancel()
+        }
+        if (isset($job->ttr)) {
+            $own['ttr'] = $job->ttr; // seconds; for a job whose $timeout is longer than others'
+        }
+
+        return parent::createPayloadArray($job, $queue, $data) + ['delay-queue' => $own];
+    }
+
+    private function counts(?string $queue): ?TopicCounts
+    {
+        return $this->client->topics([$this->topic($queue)])[0] ?? null;
+    }
+
+    private function topic(?string $queue): string
+    {
+        return $queue ?: $this->default;
+    }
+}

@@ -1,0 +1,62 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Laravel;
+
+use DelayQueue\Client\Client;
+use DelayQueue\Client\Job as ReservedJob;
+use Illuminate\Container\Container;
+use Illuminate\Contracts\Queue\Job as JobContract;
+use Illuminate\Queue\Jobs\Job;
+
+/** A job that a worker of Laravel holds. */
+class DelayQueueJob extends Job implements JobContract
+{
+    private const RETRIES = 4; // within 8.5 s, the time of a restart or a failover
+
+    public function __construct(
+        Container $container,
+        private readonly Client $client,
+        private readonly ReservedJob $reserved,
+        string $connectionName,
+    ) {
+        $this->container = $container;
+        $this->connectionName = $connectionName;
+        $this->queue = $reserved->topic;
+    }
+
+    public function getJobId()
+    {
+        return $this->reserved->id;
+    }
+
+    public function getRawBody()
+    {
+        return $this->reserved->body;
+    }
+
+    public function attempts()
+    {
+        return $this->reserved->attempt;
+    }
+
+    /** The job as the server has handed it out. */
+    public function reserved(): ReservedJob
+    {
+        return $this->reserved;
+    }
+
+    /** Done, or failed for good: Laravel keeps the latter in its table of failed jobs. */
+    public function delete()
+    {
+        parent::delete();
+        $this->client->with(retries: self::RETRIES)->finish($this->reserved);
+    }
+
+    public function release($delay = 0)
+    {
+        parent::release($delay);
+        $this->client->release($this->reserved, delay: $this->secondsUntil($delay));
+    }
+}

@@ -1,0 +1,28 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Laravel;
+
+use DelayQueue\Client\Client;
+use Illuminate\Contracts\Foundation\Application;
+use Illuminate\Queue\QueueManager;
+use Illuminate\Support\ServiceProvider;
+
+/** Adds the driver and the connection "delay-queue", and the Client that it uses to the container. */
+final class DelayQueueServiceProvider extends ServiceProvider
+{
+    private const CONNECTION = 'queue.connections.delay-queue';
+
+    public function register(): void
+    {
+        $this->mergeConfigFrom(__DIR__ . '/../config/connection.php', self::CONNECTION);
+        $this->app->singleton(
+            Client::class,
+            static fn (Application $app): Client => DelayQueueConnector::client($app->make('config')->get(self::CONNECTION)),
+        );
+        $this->callAfterResolving('queue', static function (QueueManager $manager): void {
+            $manager->addConnector('delay-queue', static fn (): DelayQueueConnector => new DelayQueueConnector());
+        });
+    }
+}

@@ -1,0 +1,7 @@
+<?php
+
+return [
+    'default' => 'sqlite',
+    'connections' => ['sqlite' => ['driver' => 'sqlite', 'database' => database_path('shop.sqlite'), 'prefix' => '']],
+    'migrations' => 'migrations',
+];

@@ -1,0 +1,3 @@
+<?php
+
+return ['default' => 'single', 'channels' => ['single' => ['driver' => 'single', 'path' => storage_path('shop.log')]]];

@@ -1,0 +1,220 @@
+"""The connection for Laravel, in an application of Debian's Laravel that has discovered it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.docs.markdown import shown
+from tests.docs.partner import Answer, Partner
+from tests.processes import REPOSITORY
+
+from .project import Project, debian_version, needs_debian
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from delayqueue import Client
+    from tests.processes import QueueServer
+
+HERE: Final = REPOSITORY / "tests/php/laravel"
+TABLES: Final = """\
+CREATE TABLE jobs (id INTEGER PRIMARY KEY AUTOINCREMENT, queue, payload, attempts, reserved_at, available_at,
+    created_at);
+CREATE TABLE failed_jobs (id INTEGER PRIMARY KEY, uuid, connection, queue, payload, exception, failed_at);
+CREATE TABLE job_batches (id, name, total_jobs, pending_jobs, failed_jobs, failed_job_ids, options, created_at,
+    cancelled_at, finished_at);
+"""
+
+
+class Application:
+    """An application of Laravel."""
+
+    def __init__(self, project: Project, server: QueueServer) -> None:
+        self._project = project
+        self._server = server
+        self.database = project.folder / "database/shop.sqlite"
+
+    def artisan(self, *words: str, **environment: str) -> str:
+        """What `php artisan` prints."""
+        return self._project.run(
+            "php", "artisan", *words, **({"DELAYQUEUE_URL": self._server.url} | environment)
+        )
+
+    def php(self, code: str) -> str:
+        """What lines of PHP print in the application."""
+        head = "<?php use App\\Jobs\\CloseOrder; use Illuminate\\Support\\Facades\\Queue;\n"
+        return self.artisan("run", self._project.write("lines.php", head + code))
+
+    def work(self, *options: str, **environment: str) -> list[str]:
+        """What handlers print under `queue:work`."""
+        lines = self.artisan("queue:work", "delay-queue", *options, **environment).splitlines()
+        return [line for line in lines if not line.startswith("[")]  # [time] Processing: …
+
+    def rows(self, question: str) -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(self.database)) as database:
+            return database.execute(question).fetchall()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Application:
+    needs_debian("Illuminate/Foundation/Application.php")
+    folder = tmp_path_factory.mktemp("laravel") / "shop"
+    shutil.copytree(HERE, folder)
+    (folder / "app/Jobs").mkdir(parents=True)
+    shutil.copy(REPOSITORY / "examples/laravel/CloseOrder.php", folder / "app/Jobs")
+    for name in ("bootstrap/cache", "database", "storage/framework/cache"):
+        (folder / name).mkdir(parents=True)
+    with closing(sqlite3.connect(folder / "database/shop.sqlite")) as database:
+        database.executescript(TABLES)
+    laravel = (debian_version("php-illuminate-queue"), ["Illuminate/autoload.php"])
+    names = ("illuminate/contracts", "illuminate/queue", "illuminate/support")
+    project = Project(
+        folder,
+        "delay-queue/laravel",
+        libraries=dict.fromkeys(names, laravel),
+        autoload={"App\\": "app/"},
+    )
+    return Application(project, server)
+
+
+@pytest.fixture
+def laravel(made: Application, queue: Client) -> Iterator[Application]:
+    """The application, and no jobs."""
+    yield made
+    for topic in queue.topics():
+        queue.purge(topic.topic)
+
+
+def test_the_connection_is_there_without_a_line_of_configuration(laravel: Application) -> None:
+    said = laravel.artisan("run", "basics.php")
+    assert said.splitlines() == [
+        "delayed 2 of 3, ready 1, reserved 0",
+        "its oldest is young",
+        "cancelled 1, 1",
+        "attempt 1, its id",
+        "attempt 2",
+        "left 0",
+        "bulk: ready 1, delayed 1, queued 5",
+        "refused, ready 2",
+        "cleared 3",
+        "id mine",
+        "delayed, priority 7, ttr 90",
+    ]
+
+
+def test_the_worker_closes_orders_and_failures_come_again_or_are_kept(
+    laravel: Application, queue: Client
+) -> None:
+    laravel.php(
+        """
+        CloseOrder::dispatch('1001')->onConnection('delay-queue')->delay(1);
+        CloseOrder::dispatch('nobody')->onConnection('delay-queue');
+        """
+    )
+    assert laravel.work("--max-jobs=2") == ["closed order 1001"]
+    [failed] = queue.list_jobs("default").jobs
+    assert (failed.state, failed.attempt, failed.tags) == ("delayed", 1, ("order:nobody",))
+    assert 5 < failed.due - time.time() < 15  # $backoff of the job
+    for _ in range(3):  # $tries
+        queue.kick(failed.id)
+        laravel.work("--once")
+    assert queue.get(failed.id) is None
+    [(connection, exception)] = laravel.rows("SELECT connection, exception FROM failed_jobs")
+    assert connection == "delay-queue"
+    assert str(exception).startswith("RuntimeException: no order nobody")
+    laravel.artisan("queue:retry", "all")
+    assert laravel.rows("SELECT * FROM failed_jobs") == []
+    assert queue.cancel("order:nobody") == 1
+
+
+def test_monitor_and_clear_work(laravel: Application, queue: Client) -> None:
+    queue.push("default", "{}")
+    said = laravel.artisan("queue:monitor", "delay-queue:default", "--max=1")
+    assert re.search(r"default\W+1\W+ALERT", said), said
+    assert "Cleared 1 job" in laravel.artisan("queue:clear", "delay-queue", "--force")
+
+
+def test_what_the_page_shows_beyond_the_interface_works(
+    laravel: Application, queue: Client
+) -> None:
+    laravel.php(shown("docs/howto/laravel.md", "php", "$queue = "))
+    job = queue.get("report-7")
+    assert job is not None
+    assert (job.topic, job.state, job.priority) == ("reports", "delayed", 7)
+
+
+def test_chains_batches_and_failed_jobs_do_what_the_page_says(laravel: Application) -> None:
+    assert laravel.artisan("run", "bus.php").splitlines() == [
+        "chain:",
+        "closed order 2001",
+        "0 ready, 1 delayed",  # from now on, not from the dispatch
+        "cancelled 1, 0 ready, 0 delayed",  # and the rest of the chain
+        "closed order 2001",
+        "killed",
+        *["closed order 2002", "closed order 2001", "closed order 2002"],
+        "0 ready, 0 delayed",
+        "batch:",
+        "1 ready, 1 delayed",
+        "closed order 3001",
+        *["1 pending", "cancelled 1", "1 pending"],
+        *["closed order 3001", "killed", "closed order 3001", "then", "0 pending"],
+        "refused, batches 2, 1 ready, 0 delayed",
+        "closed order 3001",
+        "failed:",
+        "0 ready, 0 delayed",
+        "1 ready, 0 delayed, rows 0",
+        "attempt 1, ttr 600, another id",
+        "cancelled 1",
+    ]
+
+
+def test_jobs_are_pushed_after_the_commit_where_the_settings_say_so(laravel: Application) -> None:
+    said = "rolled back: 0\nbefore the commit: 0\nafter it: 3\n"
+    assert laravel.artisan("run", "transact.php", AFTER_COMMIT="1") == said
+
+
+def test_a_finish_that_had_no_answer_is_repeated(laravel: Application, queue: Client) -> None:
+    laravel.php("Queue::connection('delay-queue')->push(new CloseOrder('1001'));")
+    held = queue.pop("default", wait=5)
+    assert held is not None
+    job = {"topic": "default", "id": "a", "body": held.body, "attempt": 1, "receipt": "r", "due": 0}
+    popped = Answer(200, json.dumps({"code": 0, "message": "", "data": job}))
+    away = Answer(503, '{"code":6,"message":"","data":null}')
+    done = Answer(200, '{"code":0,"message":"","data":null}')
+    with Partner(popped, away, away, away, done) as partner:
+        assert laravel.work("--once", DELAYQUEUE_URL=partner.url) == ["closed order 1001"]
+    assert [json.loads(asked).get("receipt") for asked in partner.received] == [None, *["r"] * 4]
+
+
+def test_the_worker_goes_on_with_what_the_database_queue_held(
+    laravel: Application, server: QueueServer, tmp_path: Path
+) -> None:
+    laravel.php(
+        """
+        Queue::connection('database')->push(new CloseOrder('1001'));
+        Queue::connection('database')->later(1800, new CloseOrder('1002'));
+        """
+    )
+    for name in ("recipes/move_laravel_jobs.php", "php/delay_queue.php"):
+        shutil.copy(REPOSITORY / "examples" / name, tmp_path)
+    moved = subprocess.run(
+        ["php", "move_laravel_jobs.php", "shop", f"sqlite:{laravel.database}"],
+        cwd=tmp_path,
+        env={"DELAYQUEUE_URL": server.url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert moved.stdout == "moved 2 jobs, 0 refused\n", moved
+    assert laravel.work("--once") == ["closed order 1001"]
+    assert laravel.rows("SELECT * FROM jobs") == []
