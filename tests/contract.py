@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 from delayqueue.cli.remote import REMOTE
 from delayqueue.client.verbs import Verbs
 from delayqueue.config.config import OPTIONS
-from delayqueue.domain.access import Role
 from delayqueue.errors import Code
 from delayqueue.store import verbs
 from delayqueue.store.scripts import Scripts
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.http import HttpResponse
 from delayqueue.web.requests import Request
+from scripts.generate import files
 from tests.api.test_tokens import BY_ID, NAMES_NO_TOPIC, OUT_OF_REACH
 from tests.client.every_verb import CALLS
 from tests.docs.markdown import blocks, examples, read
@@ -37,12 +37,10 @@ if TYPE_CHECKING:
 API: Final = "docs/api.md"
 API_ZH: Final = "docs/api.zh-CN.md"
 CLI: Final = "docs/cli.md"
-PYTHON: Final = "docs/python.md"
 CONFIG: Final = "docs/config.md"
 CHANGELOG: Final = "CHANGELOG.md"
 # of a request, not of an endpoint: the page says once that any request can get these
 OF_ANY: Final = {Code.UNAUTHORIZED, Code.FORBIDDEN, Code.TOO_LARGE, Code.TOO_MANY}
-OPEN_TO_ALL: Final = {API: "open to all", API_ZH: "人人可用"}
 # endpoints without a method and a command of their own, and why
 WITHOUT_METHOD: Final = {
     "/healthz": "a probe",
@@ -128,17 +126,6 @@ def sections(declared: Declared) -> Iterator[Lack]:
             )
 
 
-def contents(declared: Declared) -> Iterator[Lack]:
-    """The list at the top of the page leads to each endpoint."""
-    for page in (API, API_ZH):
-        top = read(page).partition("\n## ")[0]
-        for endpoint in declared.endpoints:
-            words = re.sub(r"[^\w -]", "", heading_of(endpoint).removeprefix("### ").lower())
-            link = f"[{endpoint.path}](#{words.replace(' ', '-')})"
-            if link not in top:
-                yield Lack(page, f"add `{link}` to the list at the top", "readers look there")
-
-
 def fields(declared: Declared) -> Iterator[Lack]:
     """The table of a section has a row for each field of the request."""
     for endpoint in declared.endpoints:
@@ -184,36 +171,6 @@ def errors(declared: Declared) -> Iterator[Lack]:
             )
 
 
-def roles(declared: Declared) -> Iterator[Lack]:
-    """Both tables of roles name each endpoint, with its roles."""
-    for page, everybody in OPEN_TO_ALL.items():
-        table = re.search(
-            r"^\| [^|]+ \| [^|]+ \|\n\| --- \| --- \|\n\| /push .*?\n\n", read(page), re.M | re.S
-        )
-        said = (
-            {
-                (path, needed)
-                for paths, needed in re.findall(r"^\| (/.*?) \| (.*) \|$", table[0], re.M)
-                for path in paths.split()
-            }
-            if table
-            else set()
-        )
-        known = {
-            (
-                endpoint.path,
-                ", ".join(role for role in Role if role in endpoint.roles)
-                if endpoint.roles is not None
-                else everybody,
-            )
-            for endpoint in declared.endpoints
-        }
-        for path, needed in sorted(known - said):
-            yield Lack(page, f"add {path} to the row `{needed}` of Access", "@endpoint says so")
-        for path, needed in sorted(said - known):
-            yield Lack(page, f"take {path} out of the row `{needed}`", "@endpoint does not say so")
-
-
 def trials(declared: Declared) -> Iterator[Lack]:
     """A test calls each endpoint."""
     tests = [
@@ -251,7 +208,7 @@ def takes_ids(endpoint: Endpoint) -> bool:
 
 
 def clients(declared: Declared) -> Iterator[Lack]:
-    """Each endpoint has a method of the clients, which the page shows, and which is called for each kind of client."""
+    """Each endpoint has a method of the clients, which is called for each kind of client."""
     for endpoint in declared.endpoints:
         if endpoint.path not in WITHOUT_METHOD and endpoint.name not in declared.methods:
             yield Lack(
@@ -259,10 +216,7 @@ def clients(declared: Declared) -> Iterator[Lack]:
                 f"add a method `{endpoint.name}`, here or in its neighbours",
                 f"{endpoint.path} has no method",
             )
-    page = read(PYTHON)
     for method in sorted(declared.methods):
-        if f"`{method}(" not in page:
-            yield Lack(PYTHON, f"add a row for `{method}(…)`", "the clients have this method")
         if method not in CALLS:
             row = f'"{method}": lambda c, s: c.{method}(…),'
             yield Lack(
@@ -271,7 +225,7 @@ def clients(declared: Declared) -> Iterator[Lack]:
 
 
 def commands(declared: Declared) -> Iterator[Lack]:
-    """Each endpoint has a command, which the page shows."""
+    """Each endpoint has a command, with an example on the page."""
     names = {command.name for command in declared.commands}
     for endpoint in declared.endpoints:
         if endpoint.path not in WITHOUT_METHOD and endpoint.path[1:] not in names:
@@ -281,23 +235,10 @@ def commands(declared: Declared) -> Iterator[Lack]:
             )
     page = read(CLI)
     for command in declared.commands:
-        row = f"| `{command.name}{usage(command)}` | {command.help} |"
-        if row not in page:
-            yield Lack(CLI, f"add `{row}` to All verbs", "the command is so declared")
         if not re.search(rf"^\$ (?:.*\| )?delay-queue {command.name}\b", page, re.M):
             yield Lack(
                 CLI, f"add `$ delay-queue {command.name} …` and what it prints", "a test runs it"
             )
-
-
-def usage(command: Subcommand) -> str:
-    """Its arguments without the options, as a usage line shows them."""
-    forms = {None: " {}", "?": " [{}]", "+": " {}...", "*": " [{}...]"}
-    return "".join(
-        forms[one.options.get("nargs")].format(one.options["metavar"])
-        for one in command.arguments
-        if not one.flags[0].startswith("-")
-    )
 
 
 def scripts(declared: Declared) -> Iterator[Lack]:
@@ -353,6 +294,15 @@ def settings(declared: Declared) -> Iterator[Lack]:
         yield Lack(CONFIG, f"remove the row of `{key}`", "there is no such setting")
 
 
+def tables(declared: Declared) -> Iterator[Lack]:  # what is generated knows it
+    """What is generated is up to date: the tables of endpoints, methods and commands, the code of the Chinese pages."""
+    for file, text in files():
+        if not file.exists() or file.read_text("utf-8") != text:
+            yield Lack(
+                str(file.relative_to(REPOSITORY)), "run `make generate`", "it repeats what changed"
+            )
+
+
 def changelog(declared: Declared) -> Iterator[Lack]:
     """Each endpoint and command has been told to users."""
     told = read(CHANGELOG)
@@ -366,8 +316,8 @@ def changelog(declared: Declared) -> Iterator[Lack]:
 
 
 DUTIES: Final[tuple[Callable[[Declared], Iterable[Lack]], ...]] = (
-    *(sections, contents, fields, errors, roles, trials, confinement),
-    *(clients, commands, scripts, settings, changelog),
+    *(sections, fields, errors, trials, confinement),
+    *(clients, commands, scripts, settings, tables, changelog),
 )
 
 
