@@ -47,7 +47,7 @@ def test_an_endpoint_that_is_nowhere_is_missed_everywhere() -> None:
         methods={*TODAY.methods, "unheard_many"},
         waits={**TODAY.waits, "unheard": "pushes"},
         rows={*TODAY.rows, "unheard"},
-        options=[*TODAY.options, Option("unheard", "1", "", "how often", int, secret=False)],
+        options=[*TODAY.options, Option("unheard", "1", int, "how often", secret=False)],
     )
     lacks = {duty.__name__: {lack.file for lack in duty(tomorrow)} for duty in DUTIES}
     assert lacks.pop("clients") == {"delayqueue/client/job_verbs.py", "tests/client/every_verb.py"}
