@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bench import beanstalk, cliffs, footprint, hooks, lists, page, rates, timing
+from bench import beanstalk, cliffs, footprint, hooks, lists, page, rates, soak, timing
 from bench.chart import Labels, line_chart
 from bench.measure import Measure, Scale
 from bench.processes import BenchError, raise_file_limit
@@ -26,6 +26,7 @@ MEASURES = {
         *hooks.MEASURES,
         *cliffs.MEASURES,
         *lists.MEASURES,
+        *soak.MEASURES,
     )
 }
 # by the name of their curves
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--sleeping", metavar="N,N,...", help="levels of growth, e.g. 10000,10000000"
     )
+    parser.add_argument("--minutes", type=float, metavar="N", help="of soak; default: 30")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write charts (SVG) there")
     return parser
@@ -110,6 +112,8 @@ def _scale(arguments: argparse.Namespace) -> Scale:
     scale = Scale().quick() if arguments.quick else Scale()
     if arguments.rounds:
         scale = replace(scale, rounds=arguments.rounds)
+    if arguments.minutes:
+        scale = replace(scale, soak_minutes=arguments.minutes)
     if arguments.sleeping:
         levels = tuple(int(level) for level in arguments.sleeping.split(","))
         scale = replace(scale, sleeping=levels)

@@ -21,7 +21,9 @@ ENDS_S: Final = 120.0  # a scene, at most
 LOOK_S: Final = 0.002
 STALL_S: Final = 0.5
 PUSHED_S: Final = 0.1  # from making a batch until it has been pushed
-PUSHES_S: Final = 8_000  # jobs a second that a machine takes in arrays: what shall be due at once must be in before
+SPARE: Final = (
+    2  # times as long as pushing takes, as measured: what shall be due at once must be in before
+)
 POPPED: Final = (
     10 * BATCH
 )  # jobs that are taken at the start of each second, whose TTRs are over at the same time
@@ -30,6 +32,7 @@ TAG: Final = "cliff"
 TOPIC: Final = "cliff"
 LARGE_BYTES: Final = 1_000_000
 LARGE: Final = 20  # jobs
+OVERALL: Final = ("longest call of the store", "others late p99")
 SLOW_US: Final = 300  # calls of the store that take longer are looked at
 
 Figures = dict[str, Figure]
@@ -43,6 +46,9 @@ def cliffs(server: Server, scale: Scale) -> Outcome:
         for scene in SCENES:
             figures |= scene(server, queue, scale.cliff)
             server.seen().flush()
+    for what in OVERALL:
+        worst = max(each.value for name, each in figures.items() if name.endswith(what))
+        figures[f"all scenes: {what}"] = Figure(worst, "ms")
     return Outcome(figures)
 
 
@@ -78,9 +84,17 @@ def _push(queue: Client, count: int, job: Callable[[int], Job]) -> None:
                 raise BenchError(f"a push was refused: {result.message}")
 
 
+def _pushed_by(queue: Client, jobs: int) -> float:
+    """A time at which that many jobs will have been pushed, and the probe is at work."""
+    began_at = time.monotonic()
+    _push(queue, BATCH, lambda _: Job(topic=f"{TOPIC}-measured", delay=DAY_S))
+    took_s = time.monotonic() - began_at
+    return time.time() + 4 * SETTLES_S + SPARE * took_s * jobs / BATCH
+
+
 def _due_together(server: Server, queue: Client, jobs: int, topics: int) -> Figures:
     """Jobs that are due at once, in so many topics."""
-    due = time.time() + SETTLES_S + 1 + jobs / PUSHES_S
+    due = _pushed_by(queue, jobs)
     _push(queue, jobs, lambda number: Job(topic=f"{TOPIC}-{number % topics}", due=due))
     return _beside(
         server,
@@ -132,7 +146,7 @@ def _expired_reservations(server: Server, queue: Client, share: float) -> Figure
 
 def _expired_jobs(server: Server, queue: Client, share: float) -> Figures:
     jobs = int(200_000 * share)
-    end = time.time() + SETTLES_S + 1 + jobs / PUSHES_S
+    end = _pushed_by(queue, jobs)
     _push(queue, jobs, lambda _: Job(topic=TOPIC, expire=end - time.time()))
 
     def have_expired() -> bool:
@@ -156,6 +170,7 @@ def _bulk_verbs(server: Server, queue: Client, share: float) -> Figures:
     fill()
     of_tag = f"of a tag of {jobs:,}"
     figures = {
+        **_reading_verbs(server, queue),
         **_beside(server, f"/cancel {of_tag}, no job", lambda: queue.cancel(TAG, topic="none")),
         **_beside(server, f"/reschedule {of_tag}", lambda: queue.reschedule_tag(TAG, by=60)),
         **_beside(server, f"/kick {of_tag}", lambda: queue.kick_tag(TAG)),
@@ -163,6 +178,22 @@ def _bulk_verbs(server: Server, queue: Client, share: float) -> Figures:
     }
     fill()
     return figures | _beside(server, f"/cancel {of_tag}", lambda: queue.cancel(TAG))
+
+
+def _reading_verbs(server: Server, queue: Client) -> Figures:
+    """The verbs that read or take many jobs, one after the other."""
+    now = time.time()
+    ids = [job.id for job in queue.list_jobs(TOPIC, limit=BATCH).jobs]
+
+    def read() -> None:
+        queue.list_jobs(TOPIC, limit=BATCH)
+        queue.list_jobs(tag=TAG, limit=BATCH)
+        queue.get_many(ids)
+        queue.find(text="nowhere", topic=TOPIC)
+        queue.forecast(TOPIC, start=now, end=now + 2 * DAY_S, step=DAY_S // 100)
+        queue.take(TOPIC, count=BATCH)
+
+    return _beside(server, "/list, /get, /find, /forecast, /take", read)
 
 
 def _counted_topics(server: Server, queue: Client, share: float) -> Figures:

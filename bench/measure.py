@@ -31,6 +31,7 @@ class Scale:
     page_dead: int = 10_000
     hook_seconds: int = 10
     cliff: float = 1.0
+    soak_minutes: float = 30
 
     def quick(self) -> "Scale":
         """Figures in a minute or two; they are rough."""
@@ -52,6 +53,7 @@ class Scale:
             page_dead=1_000,
             hook_seconds=4,
             cliff=0.1,
+            soak_minutes=1,
         )
 
 

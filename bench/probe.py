@@ -74,7 +74,7 @@ class Probe:
                 end = time.monotonic() + ENDS_S
 
 
-def percentile(times: Times, percent: int, since: float = 0.0) -> float:
+def percentile(times: Times, percent: float, since: float = 0.0) -> float:
     """That percentile of those that began at `since` or later, ms; 100 is the longest one."""
     found = sorted(ms for at, ms in times if at >= since)
-    return found[min(len(found) - 1, len(found) * percent // 100)]
+    return found[min(len(found) - 1, int(len(found) * percent / 100))]

@@ -114,6 +114,11 @@ def resident_bytes(pids: list[int]) -> int:
     return pages * resource.getpagesize()
 
 
+def open_files(pids: list[int]) -> int:
+    """How many descriptors the processes have."""
+    return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
+
+
 def cpu_seconds(pids: list[int]) -> float:
     """Processor time that the processes together have used, user and system, seconds."""
     ticks = 0

@@ -66,7 +66,10 @@ class Listings:
         """The topic's next job in this state: the next to be handed out, to become due, or to be kicked."""
         views = list[JobView | None]()
         for bucket in range(self._store.buckets.count):
-            reply = await self._store.run("peek", bucket, [topic, state.value])
+            while True:
+                reply = await self._store.run("peek", bucket, [topic, state.value])
+                if not reply.looked:
+                    break
             if reply.results:
                 views += (await self._store.run_verb(GET, bucket, reply.results, self._scope))[0]
         return min(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.store.verbs import GET
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ async def test_the_times_of_a_life_are_told(bucket: Bucket) -> None:
     assert view.started_ms is not None
     assert view.ended_ms is not None
     assert t0_ms <= view.created_ms < view.due_ms < view.started_ms < view.ended_ms
+
+
+async def test_a_call_reads_some_of_many_jobs_and_the_next_ones_the_rest(bucket: Bucket) -> None:
+    ids = [f"job-{n}" for n in range(1000)]
+    await bucket.push(*map(job, ids))
+    assert 0 < len(await bucket.store.get(0, ids)) < len(ids)
+    views = await bucket.store.all_of(GET, ids)
+    assert [view.id for view in views if view] == ids
 
 
 async def test_get_changes_nothing(bucket: Bucket) -> None:

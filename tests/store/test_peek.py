@@ -33,7 +33,7 @@ async def test_the_job_that_is_handed_out_next(bucket: Bucket) -> None:
         assert [each.id for each in await bucket.pop(wanted=1)] == [expected]
 
 
-@pytest.mark.parametrize("count", [3, 700])
+@pytest.mark.parametrize("count", [3, 2000])
 async def test_what_is_left_of_others_in_the_list_is_passed_by(bucket: Bucket, count: int) -> None:
     await bucket.push(*(job(f"{n}") for n in range(count + 2)))
     await bucket.delete(*map(str, range(count)))

@@ -287,6 +287,7 @@ async def test_a_key_that_breaks_after_a_push_spoils_no_other_job_of_the_next(
     codes = await bucket.push(job("a", topic="good"), bad, job("b", topic="good"))
     assert codes == [Code.OK, Code.UNAVAILABLE, Code.OK]
     assert await bucket.pop_ids("good") == ["a", "b"]
+    assert await bucket.push(bad) == [Code.UNAVAILABLE]
     assert await bucket.state("to bad") is None
 
 

@@ -22,7 +22,7 @@ from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import Durability, check_durability, replica_warnings
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand
-from delayqueue.store.verbs import Ending
+from delayqueue.store.verbs import GET, Ending
 from delayqueue.tasks import cancel_all
 from faults.proxy import Proxy
 from tests.clusters import MASTER_NAME, SAFE, WatchedStore, ask
@@ -103,7 +103,7 @@ async def promoted(pair: Pair) -> Config:
 
 async def missing(config: Config, ids: list[str]) -> list[str]:
     async with opened(config) as (store, _):
-        views = await store.get(0, ids)
+        views = await store.all_of(GET, ids)
     return [each for each, view in zip(ids, views, strict=True) if view is None]
 
 

@@ -27,9 +27,12 @@ local function check_keys(job)
   if not sound[reserved] then
     call('HLEN', RUNS)
     call('HLEN', GHOSTS)
-    count_ready(topic)
+    call('LLEN', queue_key(topic))
     delay_check(topic)
-    for _, key in ipairs({ reserved, buried_key(topic), expire_key(topic), done_key(topic) }) do call('ZCARD', key) end
+    local keys = { reserved, buried_key(topic), expire_key(topic), done_key(topic), ranked_key(topic) }
+    if call('EXISTS', unpack(keys)) > 0 then  -- many topics have none of them
+      for _, key in ipairs(keys) do call('ZCARD', key) end
+    end
     sound[reserved] = true
   end
   if not sound[delayed] then
@@ -73,6 +76,11 @@ local function state_of(id, job)
   return 'ready'
 end
 
+-- Whether the topic has jobs that have not ended, or ghosts of some.
+local function has_jobs(topic)
+  return delay_count(topic) > 0 or call('EXISTS', queue_key(topic), ranked_key(topic), reserved_key(topic), buried_key(topic)) > 0
+end
+
 -- The earliest time at which the timer has to check the topic, or nil. The end of a pause is one too: settings_of.
 local function first_time(topic)
   local first = delay_next(topic)
@@ -92,8 +100,10 @@ end
 local function drop_ghosts(topic, place, count)
   if count == 0 then return 0 end
   local queue, seen, dropped = queue_key(topic), {}, 0
+  local middle = call('LLEN', queue) / 2
   for i, id in ipairs(call('LRANGE', queue, place, place + count - 1)) do
     if has_done_enough(2) then break end  -- what the verb did to the same jobs before must not prevent this
+    count_work(5)
     local job = read_job(id)
     if seen[id] or not (job and job.topic == topic and state_of(id, job) == 'ready') or is_ranked(id, job) then
       call('LSET', queue, place + i - 1, '')  -- no id is empty
@@ -102,7 +112,7 @@ local function drop_ghosts(topic, place, count)
     seen[id] = true
   end
   if dropped > 0 then
-    call('LREM', queue, dropped, '')
+    call('LREM', queue, place < middle and dropped or -dropped, '')  -- it walks from one end to the place
     count_removed(topic, dropped)
     count_ghosts(topic, -dropped)
   end
@@ -179,7 +189,7 @@ local function forget(id, job)
   call('HDEL', JOBS, id)
 end
 
--- Ends a job in any state. With retain its record is kept in `ended`:
+-- Ends a job in any state, which was read and not changed since. With retain its record is kept in `ended`:
 -- "state ended message_length run_length\n" message run record
 local function finish_job(id, job, state, message)
   if job.retain > 0 then
@@ -187,7 +197,7 @@ local function finish_job(id, job, state, message)
     local head = state .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. #run .. '\n'
     call('ZADD', done_key(job.topic), int(now + job.retain), id)
     wake_at(job.topic, now + job.retain)
-    call('HSET', ENDED, id, head .. message .. run .. pack_record(job))
+    call('HSET', ENDED, id, head .. message .. run .. job.record)
   else
     untag(id, job)
   end
@@ -198,7 +208,7 @@ end
 -- The job in the kept record of a job that ended; nil if it is unreadable.
 local function job_of_ended(ended)
   local message_length, run_length, at = string.match(ended, '^%a+ %d+ (%d+) (%d+)\n()')
-  local job = message_length and unpack_record(string.sub(ended, at + message_length + run_length))
+  local job = message_length and unpack_record(ended, at + message_length + run_length)
   count_job(#ended, job)
   return job
 end

@@ -80,26 +80,29 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     return is_sound and options or nil
   end
 
-  -- Returns nil if it is not a record. `tags`, `retry` and `priority` come from its options, nil if it has none.
-  function unpack_record(record)
-    local kind, expire, retain, options_length, topic_at = string.byte(record), 0, 0, 0, 23
-    if kind ~= PLAIN and kind ~= FULL or #record < 22 then return nil end
+  -- The record that begins there in a text, or that is the text. Returns nil if it is not a record. `tags`, `retry` and `priority`
+  -- come from its options, nil if it has none.
+  function unpack_record(text, at)
+    local before = at and at - 1 or 0
+    local kind, expire, retain, options_length, topic_at = string.byte(text, before + 1), 0, 0, 0, before + 23
+    local length = #text - before
+    if kind ~= PLAIN and kind ~= FULL or length < 22 then return nil end
     if kind == FULL then
-      if #record < 41 then return nil end
-      expire, retain, options_length = number_at(record, 23, TIME), number_at(record, 30, TIME), number_at(record, 37, SHORT_TIME)
-      topic_at = 42
+      if length < 41 then return nil end
+      expire, retain, options_length = number_at(text, before + 23, TIME), number_at(text, before + 30, TIME), number_at(text, before + 37, SHORT_TIME)
+      topic_at = before + 42
     end
-    local options_at = topic_at + number_at(record, 21, LENGTH)
+    local options_at = topic_at + number_at(text, before + 21, LENGTH)
     local body_at = options_at + options_length
-    if options_at < topic_at or body_at < options_at or body_at > #record + 1 then return nil end
-    local packed_options = string.sub(record, options_at, body_at - 1)
+    if options_at < topic_at or body_at < options_at or body_at > #text + 1 then return nil end
+    local packed_options = string.sub(text, options_at, body_at - 1)
     local options = read_options(packed_options)
     if not options then return nil end
     return {
-      due = number_at(record, 2, TIME), created = number_at(record, 9, TIME), ttr = number_at(record, 16, SHORT_TIME),
+      due = number_at(text, before + 2, TIME), created = number_at(text, before + 9, TIME), ttr = number_at(text, before + 16, SHORT_TIME),
       expire = expire, retain = retain,
-      topic = string.sub(record, topic_at, options_at - 1), options = packed_options,
-      record = record, body_at = body_at, tags = options.tags, retry = options.retry,
+      topic = string.sub(text, topic_at, options_at - 1), options = packed_options,
+      record = text, body_at = body_at, tags = options.tags, retry = options.retry,
       priority = options.priority,
     }
   end

@@ -5,11 +5,12 @@
 -- `place`: that of scan_tag() ("0" at first), which returns about `limit` ids, and ids that it returned last and that were not
 -- processed. Returns { the same for the next call, "0" alone if all is done }, and how many were changed.
 local function each_tagged(name, topic, limit, place, change)
-  if topic ~= '' and call('HEXISTS', TOPICS, topic) == 0 then return { '0' }, 0 end  -- it has no job here
+  if topic ~= '' and not has_jobs(topic) then return { '0' }, 0 end
   local cursor, ids, count = place[1], { unpack(place, 2) }, 0
   if #ids == 0 then cursor, ids = scan_tag(name, cursor, limit) end
   for i, id in ipairs(ids) do
     if has_done_enough() then return { cursor, unpack(ids, i) }, count end
+    count_work(3)  -- beside what read_job counts
     local job = call('SISMEMBER', tag_key(name), id) == 1 and read_job(id)
     if job and (topic == '' or job.topic == topic) then
       local done, code = pcall(change, id, job)  -- a broken key: it stays

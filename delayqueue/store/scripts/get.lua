@@ -5,12 +5,13 @@
 -- KEYS  tag, queue name
 -- ARGV  ids
 -- returns for each id { state, record, run or "" } or { "ended", kept record } (see finish_job), or {} for an unknown id;
---         it ends before the id for which there is no room
+--         it ends before the id for which there is no room, or when it has done enough
+local READ_US = 8  -- a job, beside what read_job counts
+
 local function get(id)
-  local record = call('HGET', JOBS, id)
-  local job = record and unpack_record(record)
-  if job and is_hidden(job.topic) then return {} end
-  if job then return { state_of(id, job), record, call('HGET', RUNS, id) or '' } end
+  count_work(READ_US)
+  local job = read_job(id)
+  if job then return { state_of(id, job), job.record, call('HGET', RUNS, id) or '' } end
   local ended = call('HGET', ENDED, id)
   if ended and not is_hidden_ended(ended) then return { 'ended', ended } end
   return {}
@@ -19,7 +20,7 @@ end
 return function(ARGV)
   local answers = {}
   for i, id in ipairs(ARGV) do
-    if not may_read(all_bytes_of(id)) then break end
+    if has_done_enough() or not may_read(all_bytes_of(id)) then break end
     answers[i] = get(id)
   end
   return answers

@@ -22,7 +22,7 @@ return function(ARGV)
     local job = read_job(id)
     local found
     if job then
-      found = { id, state_of(id, job), pack_record(job), call('HGET', RUNS, id) or '' }
+      found = { id, state_of(id, job), job.record, call('HGET', RUNS, id) or '' }
     else
       ended = call('HGET', ENDED, id)
       job = ended and job_of_ended(ended)

@@ -6,20 +6,19 @@
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  topic, state
--- returns { its id }, or {} if there is none
-local MOST_GHOSTS = 5000  -- that a call removes: about 5 ms
+-- returns { its id }, or {} if there is none; the answer says 1 if it has to be asked again, since it had done enough, else 0
 local NEVER = 10 ^ 15
 
 return function(ARGV)
   local topic, state = ARGV[1], ARGV[2]
 
   local function first_in_list()
-    local dropped, window = 0, 1
-    while dropped < MOST_GHOSTS and not has_done_enough() do
+    local window = 1
+    while not has_done_enough() do
       local ghosts = drop_ghosts(topic, 0, window)
       local id = call('LINDEX', queue_key(topic), 0)
-      if not id or ghosts < window then return id end
-      dropped, window = dropped + ghosts, math.min(500, window * 2)
+      if not id or ghosts < window and not has_done_enough(2) then return id end
+      window = math.min(500, window * 2)
     end
     return nil
   end
@@ -35,5 +34,6 @@ return function(ARGV)
     return call('ZRANGE', buried_key(topic), 0, 0)[1]
   end
 
-  return { first() }
+  local id = first()
+  return { id }, nil, not id and has_done_enough() and 1 or 0
 end

@@ -34,6 +34,57 @@ local function replace(id, old, record)
   if old.priority then call('HDEL', PRIORITIES, id) end
 end
 
+-- Enters the topic among those of the bucket; a topic with a timer is there. Returns its timer, false = it has none.
+local function enter_topic(topic)
+  local timer = tonumber(call('ZSCORE', TIMERS, topic)) or false
+  if not timer then call('HSETNX', TOPICS, topic, '') end
+  return timer
+end
+
+-- Whether the job goes among the delayed ones. One that is due now queues behind due jobs that no tick has moved so far.
+local function is_delayed(job, timer) return timer and timer <= now or job.due > now end
+
+local function wake_by(topic, timer, time)
+  if timer and timer <= time then due_at(time) else wake_at(topic, time) end
+end
+
+-- Raises if a key that a job needs has the wrong type. For a second after all keys of a topic were found sound, none is asked: those
+-- that a new job is not written to matter when it is looked for later. Returns whether it has asked.
+local KNOWN_MS = 1000
+local known, known_since = {}, 0  -- the topics' ready lists; ms
+
+local function check_unknown(job)
+  local queue = queue_key(job.topic)
+  if math.abs(now - known_since) > KNOWN_MS then known, known_since = {}, now end
+  if known[queue] then return false end
+  check_keys(job)
+  known[queue] = true
+  return true
+end
+
+local function put(id, job, queue)
+  if queue then call('RPUSH', queue, id) else delay_add(job.topic, { job.due, id }) end
+end
+
+-- Adds a job that is the only one of its call, without labels and expiry: most pushes, unless they are many. Returns a code; nil if
+-- its id is taken, and nothing has changed.
+-- keeps: once it has a record, no command can fail but the first one in `put`, which has changed nothing then.
+local function push_alone(id, job)
+  local topic = job.topic
+  if not pcall(check_unknown, job) then return UNAVAILABLE end
+  local timer = enter_topic(topic)
+  local queue = not is_delayed(job, timer) and queue_key(topic)
+  if not queue and not pcall(delay_check, topic) then return UNAVAILABLE end
+  if call('HSETNX', JOBS, id, pack_record(job)) == 0 then return nil end
+  if not pcall(put, id, job, queue) then
+    call('HDEL', JOBS, id)
+    return UNAVAILABLE
+  end
+  if queue then arrive(topic) else wake_by(topic, timer, job.due) end
+  tell('pushed', topic, 1)
+  return OK
+end
+
 -- The additions of a call are written together: one command per key instead of one per job.
 local records, delayed, ready, wake, tagged, ranked, priorities
 local timers  -- topic -> its entry in TIMERS, false = it has none
@@ -60,41 +111,21 @@ local function write()
     call('ZADD', ranked_key(topic), unpack(ranks))
     arrive(topic, #ranks / 2)
   end
-  for topic, time in pairs(wake) do
-    local timer = timers[topic]
-    if timer and timer <= time then due_at(time) else wake_at(topic, time) end
-  end
+  for topic, time in pairs(wake) do wake_by(topic, timers[topic], time) end
   for name, ids in pairs(tagged) do call('SADD', tag_key(name), unpack(ids)) end
 end
 
--- Whether the topic has due jobs that no tick has moved so far: a job that is due now queues behind them.
-local function is_overdue(topic)
-  local timer = timers[topic]
-  if timer == nil then
-    call('HSETNX', TOPICS, topic, '')
-    timer = tonumber(call('ZSCORE', TIMERS, topic)) or false
-    timers[topic] = timer
-  end
-  return timer and timer <= now
+local function must_wait(job)
+  local topic = job.topic
+  if timers[topic] == nil then timers[topic] = enter_topic(topic) end
+  return is_delayed(job, timers[topic])
 end
 
-local function must_wait(job) return is_overdue(job.topic) or job.due > now end
-
--- Raises if a key that a new job needs has the wrong type. For a second after all keys of a topic were found sound, only those are
--- asked that the job is written to: the others matter when it is looked for later.
-local KNOWN_MS = 1000
-local known, known_since = {}, 0  -- the topics' ready lists; ms
-
+-- Raises if a key that a new job needs has the wrong type.
 local function check_new(job)
+  if check_unknown(job) then return end
   local topic = job.topic
-  local queue = queue_key(topic)
-  if math.abs(now - known_since) > KNOWN_MS then known, known_since = {}, now end
-  if not known[queue] then
-    check_keys(job)
-    known[queue] = true
-    return
-  end
-  local waits = must_wait(job)
+  local waits, queue = must_wait(job), queue_key(topic)
   local place = waits and delay_key(topic, job.due) or job.priority and ranked_key(topic) or queue
   if not sound[place] then
     if waits then delay_check(topic) end
@@ -163,7 +194,14 @@ local function job_at(ARGV, at)
   }
 end
 
+-- Whether the call has one job, without options and expiry, whose id has no kept record.
+local function is_one_plain_job(ARGV)
+  return #ARGV == STRIDE and ARGV[8] == '' and ARGV[5] == '0' and not call('HGET', ENDED, ARGV[1])
+end
+
 return function(ARGV)
+  local code = is_one_plain_job(ARGV) and push_alone(ARGV[1], job_at(ARGV, 1))
+  if code then return { code } end
   local results, seen = {}, {}
   timers = {}
   clear()

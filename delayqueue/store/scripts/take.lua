@@ -19,13 +19,13 @@ return function(ARGV)
   local function take(id)
     local job = read_job(id)
     if not job or job.topic ~= topic or job.due < first or job.due > last then return NOT_FOUND end
-    local record, run, state = pack_record(job), call('HGET', RUNS, id) or '', state_of(id, job)
+    local run, state = call('HGET', RUNS, id) or '', state_of(id, job)
     if state ~= 'ready' and state ~= 'delayed' then return NOT_FOUND end
     if not pcall(finish_job, id, job, 'finished', '') then return UNAVAILABLE end  -- a broken key: it stays
     left[id] = state == 'ready' or nil
     count = count + 1
     tell('taken', topic, 1)
-    return { record, run }
+    return { job.record, run }
   end
 
   local function drop_left()
