@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from delayqueue.client import tracing
 from delayqueue.client.address import limit_s
+from delayqueue.client.call_batcher import CallBatcher
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
 from delayqueue.client.http import BadResponse, Response
-from delayqueue.client.push_batcher import PushBatcher
 from delayqueue.client.verbs import Verbs
 from delayqueue.keepalive import keep_alive
 
@@ -31,8 +31,8 @@ class AsyncClient(Verbs):
     _idle: deque[_Connection]
 
     @cached_property
-    def _pushes(self) -> PushBatcher:
-        return PushBatcher(self._send)
+    def _batcher(self) -> CallBatcher:
+        return CallBatcher(self._send)
 
     @property
     def url(self) -> str:
@@ -58,7 +58,7 @@ class AsyncClient(Verbs):
     async def send(self, call: Call[T]) -> T:
         """Make a call, and retry it if that is safe. All verbs use this."""
         with tracing.sending(call, self._address) as traced:
-            return await (self._pushes.send(traced) if traced.joins else self._send(traced))
+            return await (self._batcher.send(traced) if traced.join else self._send(traced))
 
     async def _send(self, call: Call[T]) -> T:
         talk = conversation(call, self._retries)

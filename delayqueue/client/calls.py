@@ -32,12 +32,10 @@ M = TypeVar("M", bound="Callable[..., Any]")
 
 FIRST_PAUSE_S: Final = 0.1  # before the first retry; four times as long before each further one
 LONGEST_PAUSE_S: Final = 10.0  # that a server may ask for; beyond it, the caller decides
-MOST_ASKED_S: Final = (
-    60.0  # our servers ask for seconds: a day is the mistake of something in between
-)
-EARLY_S: Final = (
-    0.5  # an empty poll that should last longer, but is answered before this, has not waited
-)
+# our servers ask for seconds: a day is the mistake of something in between
+MOST_ASKED_S: Final = 60.0
+# an empty poll that should last longer, but is answered before this, has not waited
+EARLY_S: Final = 0.5
 EARLY_PAUSE_S: Final = 1.0  # after such an answer
 SERVER_LANGUAGE: Final = "en"
 # what reading an answer raises that has another shape: that of a proxy, say
@@ -72,7 +70,7 @@ class Call(Generic[T]):
     - `repeatable`: the call is idempotent.
     - `wait_s`: how long the server may wait before it answers; None = as long as its own setting says.
     - `gone_is_done`: a retry may find that the first try has already ended the job.
-    - `joins`: it can be sent with others as one array.
+    - `join`: makes one request of those of several such calls of one moment; None = each is sent alone.
     - `traceparent`: the span that it is made in; "" = none.
     - `rest`: called after `read`; returns the call for what the answer had no room for. The last one's result counts.
     """
@@ -83,7 +81,7 @@ class Call(Generic[T]):
     repeatable: bool = False
     wait_s: float | None = 0
     gone_is_done: bool = False
-    joins: bool = False
+    join: Callable[[list[dict[str, Any]]], Any] | None = None
     traceparent: str = ""
     rest: Callable[[], Call[T] | None] = lambda: None
 

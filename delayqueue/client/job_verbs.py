@@ -55,7 +55,8 @@ class JobVerbs:
         """
         request = push_request(locals() | {"id": new_id() if id is None else id})
         again = _may_push_again(request)
-        return Call("/push", request, lambda _: request["id"], repeatable=again, joins=again)
+        join = list if again else None
+        return Call("/push", request, lambda _: request["id"], repeatable=again, join=join)
 
     @verb
     def push_many(self, jobs: Iterable[Job]) -> Call[list[Outcome]]:
@@ -279,18 +280,24 @@ def _pop(
 
 def _end(path: str, job: ReservedJob | str, message: str | None) -> Call[None]:
     request = _held(job) | given(message=message)
-    return Call(path, request, nothing, repeatable=True, gone_is_done=True)
+    return Call(path, request, nothing, repeatable=True, gone_is_done=True, join=_ends)
 
 
 def _end_many(
     path: str, jobs: Iterable[ReservedJob | str], message: str | None
 ) -> Call[list[Outcome]]:
     held = [_held(job) for job in jobs]
-    request = {"ids": [job["id"] for job in held]} | given(message=message)
-    if any("receipt" in job for job in held):
-        request["receipts"] = [job.get("receipt", "") for job in held]
+    request = _ends(held) | given(message=message)
     result = partial(_outcome_of_each, held)
     return Call(path, request, result, repeatable=True, gone_is_done=True)
+
+
+def _ends(requests: list[dict[str, Any]]) -> dict[str, Any]:
+    """The request that ends the jobs of all these; they have one message."""
+    request = {"ids": [each["id"] for each in requests]} | given(message=requests[0].get("message"))
+    if any("receipt" in each for each in requests):
+        request["receipts"] = [each.get("receipt", "") for each in requests]
+    return request
 
 
 def _outcome_of_each(jobs: Sized, data: Any) -> list[Outcome]:

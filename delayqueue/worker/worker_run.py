@@ -15,7 +15,6 @@ from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt, TooMany, Unav
 from delayqueue.tasks import cancel_all, is_cancellation
 from delayqueue.worker import lease
 from delayqueue.worker.executor import Executor
-from delayqueue.worker.finisher import Finisher
 from delayqueue.worker.verdict import (
     Buried,
     Bury,
@@ -52,7 +51,6 @@ class WorkerRun:
     ) -> None:
         self._handlers = handlers
         self._client = client
-        self._finisher = Finisher(client)
         self._changed = asyncio.Event()
         self._executor = Executor(freed=self._changed.set)
         self._concurrency = concurrency
@@ -87,7 +85,6 @@ class WorkerRun:
         if late:
             log.warning("%d jobs did not end in time; they are delivered again", len(late))
             await asyncio.wait(late, timeout=CANCEL_S)
-        await self._finisher.close()
 
     async def _poll(self) -> None:
         topics = self._handlers.topics
@@ -199,7 +196,7 @@ class WorkerRun:
     async def _send(self, job: ReservedJob, verdict: Verdict) -> None:
         match verdict:
             case Finished(message):
-                await self._finisher.finish(job, message)
+                await self._client.finish(job, message=message or None)
             case Released():
                 await self._release(job, verdict)
             case Buried():

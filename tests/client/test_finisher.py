@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from delayqueue.client import AsyncClient, Job, NoSuchJob, ReservedJob, StaleReceipt, TransportError
-from delayqueue.worker.finisher import Finisher
 from faults.proxy import Proxy
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from delayqueue.client.calls import Call
+    from delayqueue.client.calls import Answer, Call
     from tests.processes import QueueServer
 
-T = TypeVar("T")
 TIMEOUT_S: Final = 1.0
 
 
@@ -30,9 +27,9 @@ class CountingClient(AsyncClient):
         super().__init__(url, timeout=TIMEOUT_S, retries=0)
         self.sent: list[str] = []
 
-    async def send(self, call: Call[T]) -> T:
+    async def _try(self, call: Call[Any]) -> Answer | TransportError:
         self.sent.append(call.path)
-        return await super().send(call)
+        return await super()._try(call)
 
 
 @pytest.fixture
@@ -61,8 +58,7 @@ async def test_jobs_that_end_at_the_same_time_are_finished_in_one_request(
     client: CountingClient, topic: str
 ) -> None:
     jobs = await reserved(client, topic, 10)
-    finisher = Finisher(client)
-    await asyncio.gather(*map(finisher.finish, jobs))
+    await asyncio.gather(*map(client.finish, jobs))
     assert client.sent == ["/finish"]
     assert await client.get_many([job.id for job in jobs]) == [None] * 10
 
@@ -71,11 +67,10 @@ async def test_a_request_that_hangs_holds_up_no_later_one(
     client: CountingClient, proxy: Proxy, topic: str
 ) -> None:
     jobs = await reserved(client, topic, 4)
-    finisher = Finisher(client)
     proxy.half_open()
-    hanging = [asyncio.create_task(finisher.finish(job)) for job in jobs[:2]]
+    hanging = [asyncio.create_task(client.finish(job)) for job in jobs[:2]]
     await until(lambda: bool(client.sent))
-    await asyncio.gather(*map(finisher.finish, jobs[2:]))
+    await asyncio.gather(*map(client.finish, jobs[2:]))
     assert client.sent == ["/finish"] * 2
     assert not any(task.done() for task in hanging)
     results = await asyncio.gather(*hanging, return_exceptions=True)
@@ -89,10 +84,7 @@ async def test_a_job_that_is_somebody_elses_spoils_no_other(
     await client.release(late, delay=0)
     await client.pop(topic, wait=5)
     await client.delete(ended.id)
-    finisher = Finisher(client)
-    results = await asyncio.gather(
-        *map(finisher.finish, (late, ended, held)), return_exceptions=True
-    )
+    results = await asyncio.gather(*map(client.finish, (late, ended, held)), return_exceptions=True)
     assert [type(each) for each in results] == [StaleReceipt, NoSuchJob, type(None)]
     found = await client.get_many([late.id, held.id])
     assert [job and job.state for job in found] == ["reserved", None]
@@ -102,9 +94,8 @@ async def test_all_jobs_of_a_request_that_fails_hear_of_it(
     client: CountingClient, proxy: Proxy, topic: str
 ) -> None:
     jobs = await reserved(client, topic, 3)
-    finisher = Finisher(client)
     proxy.drop_next_answers()
-    results = await asyncio.gather(*map(finisher.finish, jobs), return_exceptions=True)
+    results = await asyncio.gather(*map(client.finish, jobs), return_exceptions=True)
     assert [type(each) for each in results] == [TransportError] * 3
 
 
@@ -112,27 +103,22 @@ async def test_a_job_whose_task_is_stopped_takes_no_other_along(
     client: CountingClient, topic: str
 ) -> None:
     jobs = await reserved(client, topic, 3)
-    finisher = Finisher(client)
-    tasks = [asyncio.create_task(finisher.finish(job)) for job in jobs]
+    tasks = [asyncio.create_task(client.finish(job)) for job in jobs]
     await asyncio.sleep(0)  # they have begun, and wait for their request
     tasks[0].cancel()
     await asyncio.gather(*tasks[1:])
     assert await client.get_many([job.id for job in jobs[1:]]) == [None] * 2
 
 
-async def test_a_request_that_nobody_waits_for_ends_with_the_worker(
-    client: CountingClient, proxy: Proxy, topic: str, caplog: pytest.LogCaptureFixture
+async def test_a_request_that_nobody_waits_for_is_given_up(
+    client: CountingClient, proxy: Proxy, topic: str
 ) -> None:
     jobs = await reserved(client, topic, 2)
-    finisher = Finisher(client)
     proxy.half_open()
-    tasks = [asyncio.create_task(finisher.finish(job)) for job in jobs]
+    tasks = [asyncio.create_task(client.finish(job)) for job in jobs]
     await until(lambda: bool(client.sent))
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-    with caplog.at_level(logging.WARNING):
-        async with asyncio.timeout(TIMEOUT_S / 2):
-            await finisher.close()
-    assert [task for task in asyncio.all_tasks() if task.get_name() == "finish"] == []
-    assert caplog.records == []
+    async with asyncio.timeout(TIMEOUT_S / 2):
+        await until(lambda: {each.get_name() for each in asyncio.all_tasks()}.isdisjoint({"batch"}))
