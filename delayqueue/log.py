@@ -8,12 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
-LEVELS: Final = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-}
+LEVELS: Final = ("debug", "info", "warning", "error")
 TRACEBACK_CHARS: Final = 8192  # a longer one is cut in the middle
 REPEAT_S: Final = 10.0  # before the same warning is written again
 MOST_REMEMBERED: Final = 1000  # warnings
@@ -104,7 +99,7 @@ def set_up(level: str, style: str) -> None:
     handler = Handler()
     text = TextFormatter(for_terminal=handler.stream.isatty())
     handler.setFormatter(JsonFormatter() if style == "json" else text)
-    logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
 def one_line(text: str) -> str:

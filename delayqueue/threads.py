@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 EXIT_S: Final = 2.0  # for what Python does at exit, as sending the last reports to Sentry
-
 # how long a thread waits for the next call; starting one costs more than waking one
 IDLE_S: Final = 10.0
 

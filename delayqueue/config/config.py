@@ -11,6 +11,7 @@ from delayqueue.config.option import Option, option
 from delayqueue.config.sections import Sections
 from delayqueue.config.values import EMBEDDED, Address
 from delayqueue.domain.access import Grant
+from delayqueue.log import LEVELS
 
 # the default of `redis.host` in a config file: the original's
 FILE_REDIS_HOST: Final = "127.0.0.1:6379"
@@ -209,7 +210,7 @@ class Config:
     traces: bool = option("no", values.yes_no, "export traces as OTEL_* variables say")
     log_level: str = option(
         "info",
-        values.choice("debug", "info", "warning", "error"),
+        values.choice(*LEVELS),
         "lowest level that is logged: debug, info, warning, error",
     )
     log_format: str = option("text", values.choice("text", "json"), "lines as text or json")

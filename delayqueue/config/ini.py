@@ -5,13 +5,15 @@ quotes or backquotes. `%d` and `%s` are plain text.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from delayqueue.config.files import read_limited
 from delayqueue.config.mistakes import Mistake, Mistakes
+
+T = TypeVar("T")
 
 SHOWN_CHARS: Final = 200  # of a wrong text, in the message about it
 
@@ -49,6 +51,18 @@ def printable(text: str) -> str:
     """`text`, or its Python notation if a terminal could not show it; of a long one the start."""
     text = text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
     return text if text.isprintable() else repr(text)
+
+
+def parsed(
+    where: str, text: str, parse: Callable[[str], T], *, secret: bool = False, unit: str = ""
+) -> T:
+    """The value that is meant. Raises Mistake, which shows the text unless it is secret."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        shown = "" if secret else f" = {printable(text)}"
+        counted = f", counted in {unit}" if unit else ""
+        raise Mistake(f"{where}{shown}: {error}{counted}") from None
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:

@@ -37,14 +37,6 @@ class _Setting(NamedTuple):
     option: Option
     text: str
 
-    def parsed(self) -> object:
-        try:
-            return self.option.parse(self.text)
-        except ValueError as error:
-            shown = "" if self.option.secret else f" = {ini.printable(self.text)}"
-            unit = f", counted in {self.option.unit}" if self.option.unit else ""
-            raise Mistake(f"{self.where}{shown}: {error}{unit}") from None
-
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The defaults, overridden by the file at `path`, overridden by the DELAYQUEUE_* variables in `environ`.
@@ -61,9 +53,11 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
             settings = _from_top(top, mistakes)
             given["sections"] = read_sections(named, mistakes)
     settings |= _from_environment(environ, mistakes)
-    for setting in settings.values():
+    for _, where, option, text in settings.values():
         with mistakes.noted():
-            given[setting.option.field] = setting.parsed()
+            given[option.field] = ini.parsed(
+                where, text, option.parse, secret=option.secret, unit=option.unit
+            )
     with mistakes.noted():
         _check_store(settings)
     places = {key: setting.place for key, setting in settings.items()}

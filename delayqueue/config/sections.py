@@ -128,15 +128,7 @@ def _add(values: dict[str, Any], line: ini.Line, keys: dict[str, tuple[str, Pars
     if field in values:
         raise Mistake(f"{where}: {key}: set twice; keep one of them")
     if text:
-        values[field] = _parsed(where, key, text, parse)
-
-
-def _parsed(where: str, key: str, text: str, parse: Parser) -> object:
-    try:
-        return parse(text)
-    except ValueError as error:
-        shown = "" if key == "secret" else f" = {ini.printable(text)}"
-        raise Mistake(f"{where}: {key}{shown}: {error}") from None
+        values[field] = ini.parsed(f"{where}: {key}", text, parse, secret=key == "secret")
 
 
 def _topic(text: str) -> str:

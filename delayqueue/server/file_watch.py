@@ -41,9 +41,8 @@ async def watch(watched: Callable[[], Iterable[Watched]], changing: asyncio.Lock
                 files, stamps = each.files, tuple(map(_stamp, each.files))
                 if files not in in_force:
                     in_force[files] = stamps
-                    await _reload(
-                        each, logging.DEBUG
-                    )  # may have changed since they were first read
+                    # they may have changed since they were first read
+                    await _reload(each, logging.DEBUG)
                 # only when they no longer change: they may be half written
                 elif stamps == seen[files] != in_force[files]:
                     in_force[files] = stamps

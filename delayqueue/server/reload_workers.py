@@ -183,8 +183,6 @@ class Participant:
     def _receive(self) -> None:
         try:
             self._received.put_nowait(self._connection.recv())
-        except (
-            EOFError,
-            OSError,
-        ):  # the supervisor has ended, and so will this process (processes.py)
+        # the supervisor has ended, and so will this process (processes.py)
+        except (EOFError, OSError):
             asyncio.get_running_loop().remove_reader(self._connection.fileno())

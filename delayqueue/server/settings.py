@@ -126,9 +126,8 @@ class Settings:
                     prepared = await self._prepare(proposed.config)
                 if not await participant.vote(proposed, refusals):
                     continue
-                if (
-                    refusals
-                ):  # the others agreed while this one started: the next one starts with that config
+                # the others agreed while this one started: the next one starts with that config
+                if refusals:
                     raise StartupError(*refusals)
                 self._use(prepared)
                 announce(proposed.config)

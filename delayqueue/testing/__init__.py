@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from delayqueue.client.answers import ReservedJob
@@ -54,9 +53,7 @@ async def arun(
     """
     if topic not in worker.handlers.topics:
         raise KeyError(topic)
-    given = worker.handlers.context() if context is ... else nullcontext(context)
-    async with given as shared:
-        verdict = await verdict_on(worker, job(topic, body, attempt=attempt), shared)
+    verdict = await verdict_on(worker, job(topic, body, attempt=attempt), context)
     last = worker.handlers.policy_of(topic).last_attempt
     if isinstance(verdict, Released) and last is not None and attempt >= last:
         return Buried(verdict.message, verdict.traceback)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from delayqueue.tasks import is_cancellation
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
 
 
 async def verdict_on(worker: Worker, job: ReservedJob, context: Any) -> Verdict:
-    """What the worker would report about this attempt."""
-    try:
-        return Finished(await worker.handlers.run(job, Executor(), context))
-    except BaseException as error:
-        if is_cancellation(error):
-            raise
-        return verdict_of(error)
+    """What the worker would report about this attempt. `context`: ... = what the worker's lifespan yields."""
+    given = worker.handlers.context() if context is ... else nullcontext(context)
+    async with given as shared:
+        try:
+            return Finished(await worker.handlers.run(job, Executor(), shared))
+        except BaseException as error:
+            if is_cancellation(error):
+                raise
+            return verdict_of(error)

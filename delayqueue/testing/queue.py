@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -127,9 +126,7 @@ class Queue(Client):
         topic, job_id, body = (held.request[name] for name in ("topic", "id", "body"))
         trace = held.request.get("traceparent", "")
         job = ReservedJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, trace)
-        given = worker.handlers.context() if context is ... else nullcontext(context)
-        async with given as shared:
-            verdict = await verdict_on(worker, job, shared)
+        verdict = await verdict_on(worker, job, context)
         if self._jobs.get(job_id) is held:  # otherwise it was pushed again, or deleted, meanwhile
             verdict = self._settle(worker, held, verdict)
         return Ran(job, verdict)
