@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from .markdown import read
+from .test_metrics_page import ALERT, RULES
 
 MEASURED: Final = read("docs/performance.md")
 SIZES: Final = {"million": 10**6, "GB": 10**9, "MB": 10**6}
@@ -17,6 +18,14 @@ def rows(page: str, width: int) -> list[list[str]]:
     """The rows of all tables with this many columns, without their emphasis."""
     found = re.findall(r"^\| (.*) \|$", page.replace("*", "").replace("`", ""), re.MULTILINE)
     return [cells for row in found if len(cells := row.split(" | ")) == width]
+
+
+@pytest.mark.parametrize("page", ["docs/index.md", "docs/index.zh-CN.md"])
+def test_the_figures_of_the_front_page_were_measured(page: str) -> None:
+    promises = read(page).partition('<div class="promises"')[2].partition("</div>")[0]
+    said = set(re.findall(r"\d[\d,.]*\d|\d", re.sub(r"\(.*?\)", "", promises)))
+    assert len(said) > 8
+    assert said <= {*re.findall(r"\d[\d,.]*\d|\d", MEASURED), str(len(ALERT.findall(RULES)))}
 
 
 def number(text: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ from scripts.generate import quoted
 from tests.processes import REPOSITORY
 
 from .follow import Follower
-from .markdown import blocks, read, run
+from .markdown import at, blocks, read, run
 from .test_orders import JACKSON, needs
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/howto/java.md": ("java", JACKSON),
     "docs/howto/beanstalkd.md": ("php", [PHEANSTALK]),
 }
+# what runs the programs of the front page
+FRONT: Final = {"python": [sys.executable], "php": ["php"], "js": ["node", "--input-type=module"]}
 # their commands need an engine, a cluster or root: the tests read them, and try what they name
 READ: Final = (
     *(f"docs/howto/{name}.md" for name in ("docker", "kubernetes", "systemd")),
@@ -92,6 +95,15 @@ def beside_the_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "shop"
     folder.mkdir()
     return folder
+
+
+@pytest.mark.parametrize("language", FRONT)
+def test_each_program_of_the_front_page_closes_the_order(
+    language: str, server: QueueServer
+) -> None:
+    needs(FRONT[language][0], [])
+    (program,) = blocks(read("docs/index.md"), language)
+    assert run(FRONT[language], at(server, program.text)) == "closing order 1001\n"
 
 
 @pytest.mark.parametrize("page", READ)
