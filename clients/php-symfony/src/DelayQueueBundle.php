@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Symfony;
+
+use DelayQueue\Client\Client;
+use Symfony\Component\DependencyInjection\ContainerBuilder;
+use Symfony\Component\HttpKernel\Bundle\Bundle;
+
+/** Lets Messenger know the DSN delayqueue://, and services the Client of DELAYQUEUE_URL and DELAYQUEUE_TOKEN. */
+final class DelayQueueBundle extends Bundle
+{
+    public function build(ContainerBuilder $container): void
+    {
+        parent::build($container);
+        $container->register(DelayQueueTransportFactory::class, DelayQueueTransportFactory::class)
+            ->addTag('messenger.transport_factory');
+        $container->register(Client::class, Client::class);
+    }
+}

@@ -1,0 +1,16 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Symfony;
+
+use DelayQueue\Client\Job;
+use Symfony\Component\Messenger\Stamp\NonSendableStampInterface;
+
+/** The job that a message came with; only its id, if the message was looked up and not received. */
+final class DelayQueueReceivedStamp implements NonSendableStampInterface
+{
+    public function __construct(public readonly Job|string $job)
+    {
+    }
+}

@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Symfony;
+
+use DelayQueue\Client\Client;
+use Symfony\Component\Messenger\Exception\InvalidArgumentException;
+use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
+use Symfony\Component\Messenger\Transport\TransportFactoryInterface;
+use Symfony\Component\Messenger\Transport\TransportInterface;
+
+/** Makes transports of a DSN: delayqueue://TOKEN@HOST:PORT/TOPIC?ttr=60&wait=5&tls=1, all but the host at will. */
+final class DelayQueueTransportFactory implements TransportFactoryInterface
+{
+    private const SCHEME = 'delayqueue://';
+
+    private const PORT = 9277;
+
+    private const DEFAULTS = [
+        'topic' => 'messages',
+        'token' => '',
+        'ttr' => 60, // seconds that a handler may take
+        'wait' => 5, // seconds that a worker waits for a message
+        'tls' => false,
+    ];
+
+    /** @param array<string, mixed> $options */
+    public function createTransport(
+        #[\SensitiveParameter] string $dsn,
+        array $options,
+        SerializerInterface $serializer,
+    ): TransportInterface {
+        $parts = parse_url($dsn);
+        if ($parts === false || !isset($parts['host'])) {
+            throw new InvalidArgumentException('The DSN must be delayqueue://[TOKEN@]HOST[:PORT][/TOPIC][?OPTIONS].');
+        }
+        parse_str($parts['query'] ?? '', $query);
+        unset($options['transport_name']);
+        $given = array_filter([
+            'topic' => trim(rawurldecode($parts['path'] ?? ''), '/'),
+            'token' => rawurldecode($parts['user'] ?? ''),
+        ]);
+        $options += $query + $given;
+        $unknown = array_diff_key($options, self::DEFAULTS);
+        if ($unknown !== []) {
+            throw new InvalidArgumentException(sprintf(
+                'Unknown option: %s. There are %s.',
+                implode(', ', array_keys($unknown)),
+                implode(', ', array_keys(self::DEFAULTS)),
+            ));
+        }
+        $options += self::DEFAULTS;
+        $scheme = filter_var($options['tls'], FILTER_VALIDATE_BOOLEAN) ? 'https' : 'http';
+        $url = "$scheme://{$parts['host']}:" . ($parts['port'] ?? self::PORT);
+
+        return new DelayQueueTransport(
+            new Client($url, (string) $options['token']),
+            $serializer,
+            (string) $options['topic'],
+            (int) $options['ttr'],
+            (float) $options['wait'],
+        );
+    }
+
+    /** @param array<string, mixed> $options */
+    public function supports(#[\SensitiveParameter] string $dsn, array $options): bool
+    {
+        return str_starts_with($dsn, self::SCHEME);
+    }
+}

@@ -1,0 +1,230 @@
+"""The transport for Symfony Messenger, in an application of Debian's FrameworkBundle."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+import yaml
+
+from tests.docs.markdown import at, shown
+from tests.processes import REPOSITORY
+
+from .project import Project, debian_version, needs_debian
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from delayqueue import Client
+    from tests.processes import QueueServer
+
+HERE: Final = REPOSITORY / "tests/php/symfony"
+AUTOLOADERS: Final = (
+    "Symfony/Bundle/FrameworkBundle/autoload.php",
+    "Symfony/Component/Messenger/autoload.php",
+)
+USED: Final = """<?php
+use App\\Message\\CloseOrder;
+use DelayQueue\\Client\\Client;
+use DelayQueue\\Symfony\\{DelayQueueStamp, DelayQueueTransportFactory};
+use Symfony\\Component\\Messenger\\Stamp\\{DelayStamp, TransportMessageIdStamp};
+use Symfony\\Component\\Messenger\\Transport\\Serialization\\PhpSerializer;
+
+$services = $kernel->getContainer();
+$bus = $services->get('messenger.default_bus');
+$transport = fn (string $name) => $services->get('messenger.receiver_locator')->get($name);
+"""
+
+
+class Application:
+    """An application of Symfony."""
+
+    def __init__(self, project: Project, server: QueueServer) -> None:
+        self._project = project
+        self._server = server
+
+    def console(self, *words: str) -> str:
+        """What `php bin/console` prints."""
+        return self._project.run("php", "console", *words, DELAYQUEUE_URL=self._server.url)
+
+    def php(self, code: str) -> str:
+        """What lines of PHP print in the application."""
+        return self.console("run", self._project.write("lines.php", USED + code))
+
+    def consume(self, transport: str, *options: str) -> str:
+        """What handlers print."""
+        words = ("messenger:consume", transport, "--no-ansi", "--quiet", *options)
+        return self.console(*words)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Application:
+    needs_debian(*AUTOLOADERS)
+    folder = tmp_path_factory.mktemp("symfony") / "shop"
+    shutil.copytree(HERE, folder)
+    for name, namespace in (("CloseOrder", "Message"), ("CloseOrderHandler", "MessageHandler")):
+        (folder / "src" / namespace).mkdir(parents=True)
+        shutil.copy(REPOSITORY / f"examples/symfony/{name}.php", folder / "src" / namespace)
+    symfony = (debian_version("php-symfony-messenger"), AUTOLOADERS)
+    names = ("symfony/dependency-injection", "symfony/http-kernel", "symfony/messenger")
+    project = Project(
+        folder,
+        "delay-queue/symfony",
+        libraries=dict.fromkeys(names, symfony),
+        autoload={"App\\": "src/"},
+    )
+    page = shown("docs/howto/symfony.md", "yaml", "# config/packages/messenger.yaml, over HTTP")
+    messenger = yaml.safe_load(at(server, page))["framework"]["messenger"]
+    messenger["transports"]["async"]["retry_strategy"] |= {"max_retries": 1, "delay": 60_000}
+    messenger["transports"]["async"]["options"] = {"ttr": 30}
+    project.write("messenger.json", json.dumps(messenger))
+    return Application(project, server)
+
+
+@pytest.fixture
+def symfony(made: Application, queue: Client) -> Iterator[Application]:
+    """The application, and no messages."""
+    yield made
+    for topic in queue.topics():
+        queue.purge(topic.topic)
+
+
+def test_a_delayed_message_is_handled_when_it_is_due(symfony: Application, queue: Client) -> None:
+    symfony.php("$bus->dispatch(new CloseOrder('1001'), [new DelayStamp(1200)]);")
+    [job] = queue.list_jobs("orders").jobs
+    assert (job.state, job.ttr) == ("delayed", 30)
+    assert 1.1 < job.due - job.created < 1.3
+    assert symfony.consume("async", "--limit=1") == "closed order 1001\n"
+    assert queue.list_jobs("orders").jobs == []
+
+
+def test_a_message_that_fails_comes_again_in_the_place_of_the_failed_one_and_fails_for_good(
+    symfony: Application, queue: Client
+) -> None:
+    symfony.php("$bus->dispatch(new CloseOrder('nobody'));")
+    [first] = queue.list_jobs("orders").jobs
+    symfony.consume("async", "--limit=1")
+    [again] = queue.list_jobs("orders").jobs
+    assert (again.id, again.state, again.attempt) == (first.id, "delayed", 0)
+    assert 50 < again.due - time.time() < 70  # as retry_strategy says
+    queue.kick(again.id)
+    symfony.consume("async", "--limit=1")
+    assert queue.list_jobs("orders").jobs == []
+    [failed] = queue.list_jobs("orders.failed").jobs
+    shown = symfony.console("messenger:failed:show", "--no-ansi")
+    assert failed.id in shown
+    assert "no order nobody" in symfony.console("messenger:failed:show", failed.id, "--no-ansi")
+    symfony.console("messenger:failed:remove", failed.id, "--force")
+    assert queue.list_jobs("orders.failed").jobs == []
+
+
+def test_a_failed_message_can_be_handled_once_more(symfony: Application, queue: Client) -> None:
+    symfony.php(
+        "$transport('failed')->send(new Symfony\\Component\\Messenger\\Envelope(new CloseOrder('1002')));"
+    )
+    [failed] = queue.list_jobs("orders.failed").jobs
+    assert "closed order 1002" in symfony.console("messenger:failed:retry", failed.id, "--force")
+    assert queue.list_jobs("orders.failed").jobs == []
+
+
+def test_a_message_has_an_id_and_tags_by_which_it_is_cancelled(
+    symfony: Application, queue: Client
+) -> None:
+    said = symfony.php(
+        """
+        $stamp = new DelayQueueStamp(id: 'close-1001', tags: ['order:1001'], ttr: 600, priority: 7);
+        foreach ([1, 2] as $_) { // the second takes the place of the first
+            $envelope = $bus->dispatch(new CloseOrder('1001'), [$stamp, new DelayStamp(30 * 60 * 1000)]);
+        }
+        echo $envelope->last(TransportMessageIdStamp::class)->getId(), "\\n";
+        $job = $services->get(Client::class)->get('close-1001');
+        echo "$job->ttr $job->priority\\n";
+        echo count(iterator_to_array($transport('async')->all())), ' ', $transport('async')->getMessageCount(), "\\n";
+        echo $transport('async')->find('close-1001')->getMessage()->order, "\\n";
+        var_dump($transport('failed')->find('close-1001'));
+        echo $services->get(Client::class)->cancel('order:1001');
+        """
+    )
+    assert said.splitlines() == ["close-1001", "600 7", "1 0", "1001", "NULL", "1"]
+
+
+def test_what_the_page_shows_cancels_a_message(symfony: Application, queue: Client) -> None:
+    lines = shown("docs/howto/symfony.md", "php", "$bus->dispatch(new CloseOrder('1001'), [\n")
+    said = symfony.php(
+        f"$client = $services->get(Client::class);\n{lines}\nvar_dump($client->get('close-1001'));"
+    )
+    assert said == "NULL\n"
+
+
+def test_a_body_that_is_none_of_messengers_is_buried_with_the_reason(
+    symfony: Application, queue: Client
+) -> None:
+    bodies = {
+        "no json": "the body is not JSON: Syntax error",
+        "[7]": "the body is not one of Symfony Messenger",
+        '{"body":"x","headers":{}}': "Could not decode",
+    }
+    for number, body in enumerate(bodies):
+        queue.push("orders", body, id=f"poison-{number}", priority=1)
+    symfony.php("$bus->dispatch(new CloseOrder('1001'));")
+    assert symfony.consume("async", "--limit=1") == "closed order 1001\n"
+    for number, reason in enumerate(bodies.values()):
+        job = queue.get(f"poison-{number}")
+        assert job is not None
+        assert job.state == "buried"
+        assert job.message.startswith(reason)
+
+
+def test_a_worker_that_was_too_slow_ends_nobodys_message(
+    symfony: Application, queue: Client
+) -> None:
+    symfony.php(
+        """
+        $bus->dispatch(new CloseOrder('1001'), [new DelayQueueStamp(id: 'slow')]);
+        [$envelope] = $transport('async')->get();
+        $client = $services->get(Client::class);
+        $client->release('slow'); // as when its ttr runs out
+        $client->pop('orders', wait: 2);
+        $transport('async')->ack($envelope);
+        """
+    )
+    job = queue.get("slow")
+    assert job is not None
+    assert (job.state, job.attempt) == ("reserved", 2)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "said"),
+    [
+        ("delayqueue://a%2Fb@host:1/%E8%AE%A2%E5%8D%95?ttr=5&tls=1", "https://host:1 a/b 订单 5 5"),
+        ("delayqueue://host", "http://host:9277  messages 60 5"),
+        ("delayqueue:///orders", "The DSN must be delayqueue://"),
+        (
+            "delayqueue://host?wiat=1",
+            "Unknown option: wiat. There are topic, token, ttr, wait, tls.",
+        ),
+    ],
+)
+def test_a_dsn_says_where_the_server_is_and_what_is_meant(
+    symfony: Application, dsn: str, said: str
+) -> None:
+    code = f"""
+    /** A private property. */
+    function of(object $object, string $name): mixed
+    {{
+        return (fn () => $this->$name)->call($object);
+    }}
+
+    try {{
+        $made = (new DelayQueueTransportFactory())->createTransport('{dsn}', [], new PhpSerializer());
+        $address = of(of($made, 'client'), 'address');
+        $token = substr($address->headers['Authorization'] ?? '', strlen('Bearer '));
+        echo "$address->url $token ", of($made, 'topic'), ' ', of($made, 'ttr'), ' ', of($made, 'wait');
+    }} catch (InvalidArgumentException $error) {{
+        echo $error->getMessage();
+    }}
+    """
+    assert symfony.php(code).startswith(said)
