@@ -474,6 +474,6 @@ async def test_a_matcher_keeps_its_promises() -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=10_000 if LONG else 200, stateful_step_count=50, deadline=None
+            max_examples=10_000 if LONG else 100, stateful_step_count=50, deadline=None
         ),
     )

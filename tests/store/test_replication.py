@@ -49,7 +49,9 @@ class Pair(NamedTuple):
     replica: StoreServer
 
 
-@pytest.fixture(params=["redis", "valkey", "without functions"])
+@pytest.fixture(
+    params=[pytest.param("redis", marks=pytest.mark.seldom), "valkey", "without functions"]
+)
 def pair(request: pytest.FixtureRequest, processes: Processes) -> Iterator[Pair]:
     start = processes.valkey if request.param == "valkey" else processes.redis
     options = (*SAFE, *(WITHOUT_FUNCTIONS if request.param == "without functions" else ()))
