@@ -16,7 +16,7 @@ from delayqueue.beanstalk.commands import (
     is_tube,
     parse_line,
 )
-from delayqueue.beanstalk.parser import EXPECTED_CRLF, JOB_TOO_BIG, Parser
+from delayqueue.beanstalk.parser import EXPECTED_CRLF, GIVEN_UP, JOB_TOO_BIG, Parser
 
 from .odd import ODD
 
@@ -136,3 +136,12 @@ def test_the_first_form_that_begins_a_line_is_meant() -> None:
     assert parse_line(b"stats-jobx 5") == BAD_FORMAT
     assert parse_line(b"list-tubes-watched") == Command("list-tubes-watched", ())
     assert parse_line(b"quit or not") == QUIT
+
+
+def test_what_follows_a_put_that_was_given_up_is_read() -> None:
+    parser = Parser(MOST_BYTES)
+    parser.feed(b"put 0 0 1 10\r\nabc")
+    assert parser.next() is None
+    assert parser.give_up()
+    parser.feed(b"defghij\r\nstats\r\n")
+    assert [parser.next(), parser.next()] == [GIVEN_UP, Command("stats", ())]

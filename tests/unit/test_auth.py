@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.domain.access import Role, parse_grant
-from delayqueue.errors import Unauthorized
+from delayqueue.errors import TooMany, Unauthorized
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.http import HttpRequest
 
@@ -58,3 +58,15 @@ def test_only_a_whole_token_is_known() -> None:
         asked = HttpRequest("POST", "/push", {"authorization": f"Bearer {value}"}, None)
         with pytest.raises(Unauthorized):
             tokens.admit(asked, PRODUCERS)
+
+
+async def test_tokens_that_are_read_anew_may_not_make_their_requests_again() -> None:
+    grants = [parse_grant(f"produce:token-{0:016}")]
+    tokens = Authenticator(grants, 2)
+    for _ in range(2):
+        tokens.admit(request(0), PRODUCERS)
+    tokens.use(grants, 2)
+    with pytest.raises(TooMany):
+        tokens.admit(request(0), PRODUCERS)
+    tokens.use(grants, 3)  # another rate counts from now on
+    tokens.admit(request(0), PRODUCERS)

@@ -1,4 +1,4 @@
-"""The presets call as often, and when, as those do whose names they have."""
+"""Delays between attempts: the presets are those whose names they have, others grow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from delayqueue import Worker, testing
+from delayqueue.domain.retry import exponential
 
 # as their pages on payment notifications say; the first call is at once
 PUBLISHED: Final = {
@@ -32,3 +33,20 @@ def test_a_preset_makes_the_calls_of_its_name(preset: str) -> None:
     queue.push("t", {}, id="j", retry=preset)
     queue.advance("2d")
     assert [round(later - earlier) for earlier, later in pairwise(times_s)] == pauses_s
+
+
+@pytest.mark.parametrize(
+    ("jitter", "random", "delays_ms"),
+    [
+        (0, 0.0, (1000, 3000, 9000, 10_000)),
+        (0.5, 0.0, (500, 1500, 4500, 5000)),
+        (0.5, 0.75, (1250, 3750, 11_250, 12_500)),
+    ],
+)
+def test_delays_grow_by_the_factor_up_to_the_cap(
+    jitter: float, random: float, delays_ms: tuple[int, ...]
+) -> None:
+    found = exponential(
+        steps=4, base_ms=1000, factor=3, cap_ms=10_000, jitter=jitter, random=lambda: random
+    )
+    assert found == delays_ms
