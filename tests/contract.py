@@ -107,7 +107,8 @@ def sections(declared: Declared) -> Iterator[Lack]:
     for endpoint in declared.endpoints:
         said = section(API, endpoint)
         if not said:
-            yield Lack(API, f"add a section `{heading_of(endpoint)}`", "this page is the contract")
+            add = f"add a section `{heading_of(endpoint)}`: fields, answer, errors, `$ curl …`"
+            yield Lack(API, add, "this page is the contract")
             continue
         if not section(API_ZH, endpoint):
             yield Lack(
@@ -129,6 +130,8 @@ def sections(declared: Declared) -> Iterator[Lack]:
 def fields(declared: Declared) -> Iterator[Lack]:
     """The table of a section has a row for each field of the request."""
     for endpoint in declared.endpoints:
+        if not section(API, endpoint):
+            continue
         table = re.search(r"^\| Field \|.*?\n\n", section(API, endpoint), re.M | re.S)
         rows = re.findall(r"^\| `([\w.]+)` \|", table[0], re.M) if table else []
         known = [*fields_of(endpoint.takes)]
@@ -252,7 +255,7 @@ def scripts(declared: Declared) -> Iterator[Lack]:
         if not any(re.search(rf"\b{name}\b", test, re.I) for test in tests):
             yield Lack(
                 f"tests/store/test_{name}.py",
-                f"test {name}.lua, by `bucket.store.run_verb`, in each state of a job",
+                f"test {name}.lua in each state of a job, by `bucket.store.run_verb(…, EVERYWHERE)`",
                 "no test of the store names it",
             )
     page, table = waiting()
@@ -307,7 +310,7 @@ def changelog(declared: Declared) -> Iterator[Lack]:
     """Each endpoint and command has been told to users."""
     told = read(CHANGELOG)
     names = [endpoint.path for endpoint in declared.endpoints if endpoint.roles is not None]
-    names += [command.name for command in declared.commands]
+    names += [one.name for one in declared.commands if f"/{one.name}" not in names]
     for name in names:
         if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told):
             yield Lack(

@@ -13,7 +13,7 @@ do  -- limits the scope of the rest
   end
 
   -- When the job is due then, nil if a job cannot be due at that time.
-  -- when: as time_of() takes it; or "~-1500", 1.5 s before its own due time, but not before now; or "", its own
+  -- when: a text, "+1500" or "=1700000000000" (see time_of); or "~-1500", 1.5 s before its own due time, but not before now; or "", its own
   function new_due(job, when)
     if when == '' then return job.due end
     if string.sub(when, 1, 1) ~= '~' then return time_of(when) end
