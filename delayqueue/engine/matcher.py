@@ -224,7 +224,8 @@ class Matcher:
                 state.suspects.discard(topic)
         state.counted = not state.slow
         seen = set[WaitQueue]()
-        for queue in merge(*sources, key=_first_number):
+        queues = merge(*sources, key=_first_number) if len(sources) > 1 else sources[0]
+        for queue in queues:
             if queue not in seen:
                 seen.add(queue)
                 self._request(bucket, queue)
