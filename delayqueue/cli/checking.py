@@ -12,7 +12,7 @@ from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.cli.subcommand import DONE, REFUSED, complain, say
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
-from delayqueue.config.sections import Declared, Sections
+from delayqueue.config.sections import Declared
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import load_all
@@ -46,8 +46,12 @@ def check(asked: Namespace) -> int:
         config, understood = error.rest, False
         wrong += error.lines(None)
     log.set_up(config.log_level, config.log_format)
-    looks = (Authenticator.of, Tls.of, TubeAccess.of, check_tracing, *_subscribers(config))
-    for look in (*looks, check_addresses):
+    looks: list[Callable[[Config], object]] = [
+        *(Authenticator.of, Tls.of, TubeAccess.of, check_tracing),
+        *(partial(_check_subscriber, one) for one in config.declared.subscribers),
+        check_addresses,
+    ]
+    for look in looks:
         wrong += _found(look, config)
     if not wrong:
         say("ok: settings")
@@ -63,12 +67,6 @@ def _found(look: Callable[[Config], object], config: Config) -> list[str]:
     except StartupError as error:
         return error.lines(config)
     return []
-
-
-def _subscribers(config: Config) -> list[Callable[[Config], object]]:
-    """Checks of the subscribers, one each."""
-    declared = (config.sections or Sections()).subscribers
-    return [partial(_check_subscriber, one) for one in declared]
 
 
 def _check_subscriber(declared: Declared, config: Config) -> None:
@@ -111,10 +109,10 @@ async def _warnings(config: Config) -> list[str]:
 
 async def _check_sections(shards: Shards, config: Config, layout: Layout) -> None:
     """Raises StartupError if the store cannot accept the sections' declarations."""
-    sections = config.sections or Sections()
-    check_limits(sections.limits, layout.count)
+    declared = config.declared
+    check_limits(declared.limits, layout.count)
     keys = BucketKeys.of(1, config.bucket_name, config.queue_name)
-    subscribers = [entry_of(one.subscriber) for one in sections.subscribers]
+    subscribers = [entry_of(one.subscriber) for one in declared.subscribers]
     refuse_taken("subscribers", subscribers, await registered_in(shards, keys, "subscribers"))
-    schedules = map(entry_of, sections.schedules)
+    schedules = map(entry_of, declared.schedules)
     refuse_taken("schedules", schedules, await registered_in(shards, keys, "schedules"))

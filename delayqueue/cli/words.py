@@ -38,8 +38,7 @@ def moment(text: str) -> float:
         if text == "now":
             return time.time()
         if text[:1] in {"+", "-"}:
-            distance_s = length(text[1:])
-            return time.time() + (distance_s if text[0] == "+" else -distance_s)
+            return time.time() + distance(text)
         return datetime.fromisoformat(text).astimezone().timestamp()
     except (ArgumentTypeError, ValueError, OverflowError):  # the last: near the year 10000
         raise ArgumentTypeError(

@@ -224,6 +224,11 @@ class Config:
     file: Path | None = field(default=None, repr=False, compare=False)
 
     @property
+    def declared(self) -> Sections:
+        """What the sections of the file declare."""
+        return self.sections or Sections()
+
+    @property
     def has_tokens(self) -> bool:
         """Whether clients need a token: a file without one is an error."""
         return bool(self.auth_tokens or self.auth_tokens_file)

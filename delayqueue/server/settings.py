@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.config.config import Config
-from delayqueue.config.sections import Declared, Sections
+from delayqueue.config.sections import Sections
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import Handler, load_all
@@ -67,7 +67,7 @@ class Settings:
         self._make_front = make_front
         self._guard = Authenticator(files.grants, config.token_rate)
         self._addresses = AddressGuard(config.webhook_allow)
-        declared = _declared(config)
+        declared = config.declared.subscribers
         self._addresses.check_declared(declared)
         self.handlers: dict[str, Handler] = load_all(declared)
         self.beanstalk = BeanstalkServer(queue, files.access)
@@ -160,7 +160,7 @@ class Settings:
 
         Files are read and modules imported in a thread, so that everything else goes on.
         """
-        declared, handlers = _declared(config), dict[str, Handler]()
+        declared, handlers = config.declared.subscribers, dict[str, Handler]()
         self._addresses.check_declared(declared)
         files = await in_time("reading files", partial(Files.of, config))
         for one in declared:
@@ -168,7 +168,7 @@ class Settings:
             handlers |= await in_time(doing, partial(load_all, [one]))
         with suppress(Unavailable, TimeoutError):  # tokens do not wait for the store
             async with asyncio.timeout(CHECK_S):
-                await self._check(config.sections or Sections())
+                await self._check(config.declared)
         return Prepared(config, files, handlers, self._front(config))
 
     def _use(self, prepared: Prepared) -> None:
@@ -212,7 +212,3 @@ class Settings:
             ENDPOINTS,
         )
         return build_front(api, config, self._make_front)
-
-
-def _declared(config: Config) -> Sequence[Declared]:
-    return (config.sections or Sections()).subscribers
