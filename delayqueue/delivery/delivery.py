@@ -218,7 +218,10 @@ class Delivery:
 
     def _due(self, name: str) -> Subscriber | None:
         """The subscriber if it must be called in this delivery, as it is now: it may be replaced or removed by now."""
-        if not _is_open(self._earlier.get(name), self._began_ms):
+        earlier = self._earlier.get(name)
+        if earlier is not None and (
+            earlier.succeeded or earlier.due_ms is None or earlier.due_ms > self._began_ms
+        ):
             return None
         return next((one for one in self._subscribers() if one.name == name), None)
 
@@ -228,10 +231,3 @@ class Delivery:
             with suppress(Unavailable):
                 return await call()
             await asyncio.sleep(RETRY_S)
-
-
-def _is_open(result: CallResult | None, now_ms: int) -> bool:
-    """Whether the subscriber must be called in this delivery."""
-    if result is None:
-        return True
-    return not result.succeeded and result.due_ms is not None and result.due_ms <= now_ms

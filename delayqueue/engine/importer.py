@@ -90,7 +90,7 @@ class Importer:
         """Go through everything once. Returns whether something is, or may be, left."""
         before = self._progress()
         await self._original.claim()
-        self.server_runs = await self._original.server_runs()
+        self.server_runs = await self._original.pulse.feel()
         self.waiting.clear()
         buckets = await self._original.buckets()
         for queue in sorted(self._queues):
@@ -123,7 +123,7 @@ class Importer:
 
     async def _take(self, ids: Iterable[bytes], queue: bytes = b"") -> int:
         """Move what can be moved of these ids; returns how many entries are gone."""
-        todo = [job_id for job_id in dict.fromkeys(ids) if job_id != self._original.probe]
+        todo = [job_id for job_id in dict.fromkeys(ids) if job_id != self._original.pulse.probe]
         gone = 0
         while todo:
             now_s, looks = await self._original.look(todo[:PAGE])
@@ -168,7 +168,7 @@ class Importer:
             job = unpack(look.record, look.id)
         except ValueError as error:
             return Take(look, reason=str(error))
-        self._queues.add(self._original.queue_of(job.topic))
+        self._queues.add(self._original.names.queue(job.topic))
         found = standing(job, look.times_s, now_s, listed=listed)
         if found.free or not self.server_runs:
             return _Plan(look, job, found)

@@ -1,6 +1,7 @@
 """The delay queue inside one server process."""
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 
 from delayqueue.domain.access import Scope
 from delayqueue.engine.heartbeat import Heartbeat
@@ -76,7 +77,7 @@ class DelayQueue:
         """The loops that must run, by name; the server owns their tasks."""
         loops = {"history": self.history.run} if self._keeps_history else {}
         return loops | {
-            "wakeups": self._listen,
+            "wakeups": partial(self.store.listen, self._waiters.wake, self._waiters.resync),
             "heartbeat": self.heartbeat.run,
             "schedules": self.schedules.run,
             "migration": self.store.migration.run,
@@ -87,7 +88,3 @@ class DelayQueue:
         """Answer every waiting poll with nothing, and put back what was reserved for it."""
         await self._waiters.close()
         await self._taking.close()
-
-    async def _listen(self) -> None:
-        """Wake polls by other processes' messages; ask for what may have been missed."""
-        await self.store.listen(self._waiters.wake, self._waiters.resync)

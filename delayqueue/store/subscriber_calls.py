@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
+from delayqueue.store.census import pieces
 
 NAMES_PER_CALL: Final = 100  # about 3 ms of the store's time
 HOUR_MS: Final = 3_600_000
@@ -49,8 +50,7 @@ async def calls_of(store: BucketStore, names: Sequence[str]) -> dict[str, Subscr
     """The calls of these subscribers. Raises Unavailable if the store does not answer."""
     found = {name: SubscriberCalls() for name in names}
     for bucket in range(store.buckets.count):
-        for start in range(0, len(names), NAMES_PER_CALL):
-            piece = names[start : start + NAMES_PER_CALL]
+        for piece in pieces(names, NAMES_PER_CALL):
             reply = await store.run("calls", bucket, piece)
             parts, hour = reply.results, reply.now_ms // HOUR_MS
             for name, counts, failures in zip(piece, parts[::2], parts[1::2], strict=True):

@@ -75,9 +75,9 @@ class Original:
 
     def __init__(self, redis: Redis, names: Names) -> None:
         self._redis = redis
-        self._names = names
+        self.names = names
         self._token = secrets.token_hex(8)
-        self._pulse = Pulse(redis, names)
+        self.pulse = Pulse(redis, names)
         self._buckets: list[str] = []
         self._scripts: dict[str, AsyncScript] = {}
 
@@ -94,18 +94,9 @@ class Original:
             yield
         finally:
             with suppress(RedisError):
-                await self._pulse.end()
+                await self.pulse.end()
                 if await self._redis.get(LOCK) == self._token.encode():
                     await self._redis.delete(LOCK)
-
-    @property
-    def probe(self) -> bytes:
-        """The probe's entry: not a job."""
-        return self._pulse.probe
-
-    async def server_runs(self) -> bool:
-        """Whether an old server may be working here."""
-        return await self._pulse.feel()
 
     async def moving(self) -> Moving:
         """What an import was doing when it ended."""
@@ -119,7 +110,7 @@ class Original:
 
     async def buckets(self) -> list[str]:
         """The buckets up to the last one that exists; an empty one has no key until the old server uses it."""
-        names = self._names.buckets()
+        names = self.names.buckets()
         kinds = await self._each("type", names)
         last = max((place for place, kind in enumerate(kinds) if kind == b"zset"), default=0)
         pairs = list(zip(names, kinds, strict=True))[: max(last + 1, DEFAULT_BUCKETS)]
@@ -130,23 +121,19 @@ class Original:
     async def queues(self) -> set[bytes]:
         """The ready lists that exist."""
         found: set[bytes] = set()
-        async for keys in self._scan(self._names.queue_pattern()):
+        async for keys in self._scan(self.names.queue_pattern()):
             kinds = await self._each("type", keys)
             found |= {key for key, kind in zip(keys, kinds, strict=True) if kind == b"list"}
         return found
-
-    def queue_of(self, topic: str) -> bytes:
-        """A topic's ready list."""
-        return self._names.queue(topic)
 
     async def strays(self) -> set[bytes]:
         """The ids of all records that are in no bucket. Reads the name of every key.
 
         A record of the other fork does not count, though its key may begin in the same way.
         """
-        prefix = self._names.key_prefix.encode()
+        prefix = self.names.key_prefix.encode()
         found: set[bytes] = set()
-        async for keys in self._scan(self._names.record_pattern()):
+        async for keys in self._scan(self.names.record_pattern()):
             # another type gives an error, which is not a signature
             heads = await self._each("getrange", keys, 0, len(SIGNATURE) - 1)
             pairs = zip(keys, heads, strict=True)
@@ -176,7 +163,7 @@ class Original:
         """The store's time in unix seconds, and the state of the ids; of the first ones only if that is much."""
         # there may be a thousand pages without a job to take
         await self._redis.pexpire(LOCK, LOCK_MS)
-        args = [self._names.key_prefix, ANSWER_BYTES, *ids]
+        args = [self.names.key_prefix, ANSWER_BYTES, *ids]
         now_s, rows = await self._run("look", self._buckets, args)
         looks = [
             Look(job_id, record, tuple(times))
@@ -191,7 +178,7 @@ class Original:
 
     async def take(self, takes: Sequence[Take], queue: bytes = b"") -> list[bool]:
         """Take jobs, each only if its state has not changed and it is still in the ready `queue` where it was found."""
-        args: list[Any] = [self._token, self._names.key_prefix, queue]
+        args: list[Any] = [self._token, self.names.key_prefix, queue]
         for look, due_ms, reason in takes:
             digest = hashlib.sha1(look.record).hexdigest() if look.record is not None else ""  # noqa: S324  # as Lua computes it
             times = b" ".join(time or b"-" for time in look.times)

@@ -239,13 +239,10 @@ async def _probe(shards: Shards) -> None:
     )
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     for error in errors:
-        if len(errors) == len(servers) or not _is_away(error):
+        is_away = isinstance(error, RedisError) and not isinstance(error, AuthenticationError)
+        if len(errors) == len(servers) or not is_away:
             raise error
         log.warning("a server of the store is unavailable: %s", error)
-
-
-def _is_away(error: BaseException) -> bool:
-    return isinstance(error, RedisError) and not isinstance(error, AuthenticationError)
 
 
 class _WayOut(NamedTuple):

@@ -177,13 +177,10 @@ async def _forgets(redis: Redis, name: Text, syncs: bool) -> Text | None:
 
 def _following(info: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The replicas that have all data and reported recently, according to a master."""
-    replicas = [
-        replica
-        for name, replica in info.items()
-        if name.startswith("slave") and isinstance(replica, dict)
-    ]
     return [
         replica
-        for replica in replicas
-        if replica.get("state") == "online" and replica.get("lag", 0) <= LAG_S
+        for name, replica in info.items()
+        if name.startswith("slave")
+        and isinstance(replica, dict)
+        and (replica.get("state") == "online" and replica.get("lag", 0) <= LAG_S)
     ]

@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -12,6 +12,8 @@ from redis.exceptions import RedisError, ResponseError
 from delayqueue.config.values import Address
 from delayqueue.store.servers.shards import SLOTS, Span
 from delayqueue.tasks import cancel_all
+
+T = TypeVar("T")
 
 MOMENT_S: Final = 0.1  # a working server of a Cluster answers sooner
 
@@ -39,23 +41,19 @@ class Sentinels:
 
     async def find(self) -> list[Span]:
         """All slots on the master. All Sentinels are asked: one that was cut off may name an old master."""
-        answers = await asyncio.gather(
-            *(self._ask(address) for address in self._addresses), return_exceptions=True
-        )
-        named = [answer for answer in answers if isinstance(answer, _Named)]
-        if named:
-            return [Span(0, SLOTS - 1, max(named).address)]
-        raise _first_error(answers)
+        return [Span(0, SLOTS - 1, max(await self._all(self._ask)).address)]
 
     async def replicas(self, master: Redis) -> int:  # noqa: ARG002  # they know one master
         """The highest number that any Sentinel knows: they never forget one by themselves."""
-        answers = await asyncio.gather(
-            *(self._count(address) for address in self._addresses), return_exceptions=True
-        )
-        counts = [answer for answer in answers if isinstance(answer, int)]
-        if counts:
-            return max(counts)
-        raise _first_error(answers)
+        return max(await self._all(self._count))
+
+    async def _all(self, ask: Callable[[Address], Awaitable[T]]) -> list[T]:
+        """The answers of all Sentinels that give one. Raises RedisError if none does."""
+        found = await asyncio.gather(*map(ask, self._addresses), return_exceptions=True)
+        answers = [answer for answer in found if not isinstance(answer, BaseException)]
+        if not answers:
+            raise _first_error(found)
+        return answers
 
     async def _count(self, address: Address) -> int:
         async with self._dial(address) as sentinel:

@@ -26,6 +26,10 @@ from delayqueue.web.fields import (
 )
 from delayqueue.web.requests import AnyTopicRequest, NameRequest, RetryRequest
 
+# the fields that are a Subscriber's as they are
+PLAIN: Final = {
+    *("name", "topic", "url", "order", "concurrency", "secret", "expect", "on_failure", "payload")
+}
 SUBSCRIBER: Final = SubscriberState(
     name="send-invoice",
     topic="paid",
@@ -118,18 +122,12 @@ class SubscribeRequest(NameRequest):
 
     def subscriber(self) -> Subscriber:
         """The subscriber; Subscriber has the defaults."""
-        said: dict[str, Any] = {
-            "order": self.order,
-            "timeout_ms": None if self.timeout is None else duration_ms(self.timeout),
-            "retry_ms": None if self.retry is None else self.retry.delays_ms,
-            "concurrency": self.concurrency,
-            "secret": self.secret,
-            "expect": self.expect,
-            "on_failure": self.on_failure,
-            "payload": self.payload,
-        }
-        given = {name: value for name, value in said.items() if value is not None}
-        return Subscriber(name=self.name, topic=self.topic, url=self.url, **given)
+        given: dict[str, Any] = self.model_dump(include=PLAIN, exclude_none=True)
+        if self.timeout is not None:
+            given["timeout_ms"] = duration_ms(self.timeout)
+        if self.retry is not None:
+            given["retry_ms"] = self.retry.delays_ms
+        return Subscriber(**given)
 
 
 class SubscribersRequest(AnyTopicRequest):

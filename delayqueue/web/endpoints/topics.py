@@ -61,6 +61,7 @@ PurgeState = Annotated[
 ]
 
 
+LIMITS: Final = {"rate", "burst", "concurrency", "buried_retain"}
 LATE_MS: Final = 60_000  # a job that has been ready for this long is late
 MAX_OFFSET: Final = 10**9
 FILTERS: Final[Mapping[str, Callable[[TopicView], bool]]] = {
@@ -100,16 +101,10 @@ class LimitRequest(TopicRequest):
 
     def changes(self) -> dict[str, float | None]:
         """The wanted limits, by name; None = no limit."""
-        wanted = {
-            "rate": self.rate,
-            "burst": self.burst,
-            "concurrency": self.concurrency,
-            "buried_retain_ms": ms_or_none(self.buried_retain),
-        }
-        named = {
-            f"{name}_ms" if name == "buried_retain" else name for name in self.model_fields_set
-        }
-        return {name: value for name, value in wanted.items() if name in named}
+        wanted = self.model_dump(include=LIMITS, exclude_unset=True)
+        if "buried_retain" in wanted:
+            wanted["buried_retain_ms"] = ms_or_none(wanted.pop("buried_retain"))
+        return wanted
 
 
 class PauseRequest(TopicRequest):
