@@ -1,5 +1,5 @@
 <?php
-// The recipe's command of ThinkPHP, process of Hyperf and connection of think-queue, with a few lines that stand in for the frameworks:
+// The recipe's command of ThinkPHP and process of Hyperf, with a few lines that stand in for the frameworks:
 //   php frameworks.php FOLDER   which has queue_functions.php, CloseOrders.php and the folder app
 
 namespace think\console {
@@ -37,58 +37,6 @@ namespace think\console {
         public function run(): int
         {
             return $this->execute(new Input(), new Output());
-        }
-    }
-}
-
-namespace think {
-    class App
-    {
-    }
-}
-
-namespace think\queue {
-    trait InteractsWithTime
-    {
-        protected function secondsUntil($delay)
-        {
-            return (int) $delay;
-        }
-    }
-
-    abstract class Connector
-    {
-        protected $app;
-
-        protected $connection = 'delay-queue';
-
-        public function setApp(object $app): self
-        {
-            $this->app = $app;
-
-            return $this;
-        }
-
-        protected function createPayload($job, $data = '')
-        {
-            return json_encode(['job' => $job, 'data' => $data]);
-        }
-    }
-
-    abstract class Job
-    {
-        protected $app;
-
-        protected $connection;
-
-        protected $queue;
-
-        public function delete()
-        {
-        }
-
-        public function release($delay = 0)
-        {
         }
     }
 }
@@ -176,18 +124,4 @@ namespace {
         return $rounds-- > 0;
     });
     echo "pushed again meanwhile\n";
-
-    require "$folder/app/queue/DelayQueue.php";
-    require "$folder/app/queue/DelayQueueJob.php";
-    $queue = new app\queue\DelayQueue(['queue' => 'think', 'ttr' => 90, 'wait' => 5]);
-    $queue->setApp(new think\App());
-    $id = $queue->push('CloseOrder', ['id' => '3006']);
-    $queue->later(1800, 'CloseOrder', [], 'think-later');
-    $job = $queue->pop();
-    echo $job->getJobId() === $id ? 'its id' : 'another id', " {$job->attempts()} {$job->getRawBody()}\n";
-    $job->release();
-    $job = $queue->pop();
-    echo "attempt {$job->attempts()}, {$queue->size()} and {$queue->size('think-later')}\n";
-    $job->delete();
-    echo "{$queue->size()} left\n";
 }

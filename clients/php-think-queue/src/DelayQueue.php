@@ -1,0 +1,96 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\ThinkQueue;
+
+use DelayQueue\Client\Client;
+use think\queue\Connector;
+use think\queue\InteractsWithTime;
+
+/** A connection of think-queue over the delay-queue server: a queue is a topic. */
+class DelayQueue extends Connector
+{
+    use InteractsWithTime;
+
+    private const DEFAULTS = [
+        'url' => null, // DELAYQUEUE_URL
+        'token' => null, // DELAYQUEUE_TOKEN
+        'queue' => 'default', // the topic of jobs that name none
+        'ttr' => 90, // seconds that a worker may take; more than --timeout of queue:work
+        'wait' => 5, // seconds that a worker waits for a job
+    ];
+
+    /**
+     * @param string $default the topic of jobs that name none
+     * @param int $ttr seconds that a worker may take for a job
+     * @param int|float $wait seconds that a worker waits for a job
+     */
+    public function __construct(
+        private readonly Client $client,
+        private readonly string $default,
+        private readonly int $ttr,
+        private readonly int|float $wait,
+    ) {
+    }
+
+    /**
+     * Makes a connection of the settings in config/queue.php. think-queue calls it.
+     *
+     * @param array<string, mixed> $config
+     */
+    public static function __make(array $config): self
+    {
+        $config += self::DEFAULTS;
+
+        return new self(
+            new Client($config['url'], $config['token']),
+            (string) $config['queue'],
+            (int) $config['ttr'],
+            (float) $config['wait'],
+        );
+    }
+
+    /** The client, for what think-queue does not know. */
+    public function client(): Client
+    {
+        return $this->client;
+    }
+
+    public function push($job, $data = '', $queue = null)
+    {
+        return $this->later(0, $job, $data, $queue);
+    }
+
+    public function later($delay, $job, $data = '', $queue = null)
+    {
+        return $this->pushRaw($this->createPayload($job, $data), $queue, ['delay' => $this->secondsUntil($delay)]);
+    }
+
+    /** @param array<string, mixed> $options arguments of Client::push(), such as an id of your own */
+    public function pushRaw($payload, $queue = null, array $options = [])
+    {
+        $job = $options + ['topic' => $this->topic($queue), 'body' => $payload, 'ttr' => $this->ttr];
+
+        return $this->client->push(...$job);
+    }
+
+    public function pop($queue = null)
+    {
+        $job = $this->client->pop($this->topic($queue), wait: $this->wait);
+
+        return $job === null ? null : new DelayQueueJob($this->app, $this->connection, $this->client, $job);
+    }
+
+    public function size($queue = null)
+    {
+        $counts = $this->client->topics([$this->topic($queue)])[0] ?? null;
+
+        return $counts === null ? 0 : $counts->ready + $counts->delayed + $counts->reserved;
+    }
+
+    private function topic(?string $queue): string
+    {
+        return $queue ?: $this->default;
+    }
+}

@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\ThinkQueue;
+
+use DelayQueue\Client\Client;
+use DelayQueue\Client\Job as ReservedJob;
+use think\App;
+use think\queue\Job;
+
+/** A job that a worker of think-queue holds. */
+class DelayQueueJob extends Job
+{
+    private const RETRIES = 4; // within 8.5 s, the time of a restart or a failover
+
+    public function __construct(
+        App $app,
+        string $connection,
+        private readonly Client $client,
+        private readonly ReservedJob $reserved,
+    ) {
+        $this->app = $app;
+        $this->connection = $connection;
+        $this->queue = $reserved->topic;
+    }
+
+    public function getJobId()
+    {
+        return $this->reserved->id;
+    }
+
+    public function attempts()
+    {
+        return $this->reserved->attempt;
+    }
+
+    public function getRawBody()
+    {
+        return $this->reserved->body;
+    }
+
+    /** Done, or failed for good: think-queue keeps the latter as failed jobs. */
+    public function delete()
+    {
+        parent::delete();
+        $this->client->with(retries: self::RETRIES)->finish($this->reserved);
+    }
+
+    public function release($delay = 0)
+    {
+        parent::release($delay);
+        $this->client->release($this->reserved, delay: (int) $delay);
+    }
+}
