@@ -23,6 +23,7 @@ from delayqueue import errors
 from delayqueue.cli.remote import REMOTE
 from delayqueue.client.calls import verb
 from delayqueue.client.verbs import Verbs
+from delayqueue.config.config import OPTIONS
 from delayqueue.domain.access import Role
 from delayqueue.web.endpoints import ENDPOINTS
 from scripts.charts import pictures
@@ -37,7 +38,7 @@ REPOSITORY: Final = Path(__file__).parents[1]
 CHINESE: Final = ".zh-CN.md"
 EXAMPLES: Final = "examples"
 # where the quoted files are, if not in the folder that is named after the page
-FOLDERS: Final = {"php.md": ("php-cpm",), "tutorial.md": ("php",)}
+FOLDERS: Final = {"php.md": ("php-cpm",), "tutorial.md": ("tutorial", "php")}
 # their servers speak English on the Chinese page, too
 ENGLISH_SERVERS: Final = {"api.md", "cli.md"}
 
@@ -99,7 +100,8 @@ def pages() -> list[Path]:
 def generated(page: Path) -> str:
     """The page as it should be."""
     text = MARKED.sub(
-        lambda found: f"{found[1]}{found[2]}{table(found[1], page)}", page.read_text("utf-8")
+        lambda found: f"{found[1]}{found[2]}{table(found[1], page, found[3])}",
+        page.read_text("utf-8"),
     )
     if page.name.endswith(CHINESE):
         return translated(text, page)
@@ -135,9 +137,21 @@ def translated(text: str, page: Path) -> str:
     return FENCED.sub(lambda _: next(rest), text)
 
 
-def table(name: str, page: Path) -> str:
-    """The lines between the marks of this name. Raises KeyError if there is no such table."""
+def table(name: str, page: Path, before: str) -> str:
+    """The lines between the marks of this name, instead of those before. Raises KeyError if there is no such table."""
+    if name == "settings":
+        return "".join(f"{line}\n" for line in settings(before))
     return "".join(f"{line}\n" for line in TABLES[name](page))
+
+
+def settings(before: str) -> Iterator[str]:
+    """The same settings in the same order, as they are declared now."""
+    yield "| Key | Default | |"
+    yield "| --- | --- | --- |"
+    for key in re.findall(r"^\| `([\w.]+)` \|", before, re.MULTILINE):
+        option = OPTIONS[key]
+        default = f"`{option.default}` {option.unit}".strip() if option.default else ""
+        yield f"| `{key}` | {default} | {option.help} |"
 
 
 def endpoints(page: Path) -> Iterator[str]:

@@ -54,20 +54,12 @@ READ: Final = (
     *(f"docs/howto/{name}.md" for name in ("docker", "kubernetes", "systemd")),
     "docs/upgrading.md",
 )
-# they are on the page only
-OWN_FILES: Final = {
-    *("order.php", "shop.php", "worker.php", "customer.php", "plain.py"),
-    *("close-orders@.service", "messenger.yaml"),
-    *("app.py", "tasks.py", "test_app.py"),
-    *("shop/models.py", "shop/orders.py", "shop/tasks.py", "shop/outbox.py"),
-}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_file_on_a_page_is_one_of_the_examples_or_on_the_page_only(page: str) -> None:
+def test_a_file_on_a_page_is_one_of_the_examples(page: str) -> None:
     for block in blocks(read(page)):
-        if block.title:
-            assert (quoted(REPOSITORY / page, block.title) is None) == (block.title in OWN_FILES)
+        assert not block.title or quoted(REPOSITORY / page, block.title)
 
 
 @pytest.mark.parametrize("page", FOLLOWED)

@@ -22,7 +22,10 @@ from .test_links import anchors
 CHINESE: Final = ".zh-CN.md"
 TWINS: Final = [str(page) for page in ALL if page.name.endswith(CHINESE)]
 FENCED: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
-GENERATED: Final = re.compile(r"<!-- (?:matrix|generated): .*?<!-- end of .*? -->", re.DOTALL)
+# tables that have other columns in Chinese
+GENERATED: Final = re.compile(
+    r"<!-- (?:matrix|generated: (?:endpoints|commands)).*?<!-- end of .*? -->", re.DOTALL
+)
 HEADING: Final = re.compile(r"^(#+) ", re.MULTILINE)
 CODE: Final = re.compile(r"`[^`\n]+`")
 LINK: Final = re.compile(r"\]\(([^)]*)\)")
