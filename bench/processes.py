@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-START_S = 15.0
+START_S = 60.0
 STOP_S = 15.0
 LISTENING, ESTABLISHED = "0A", "01"  # states in /proc/net/tcp
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -149,9 +149,10 @@ async def test_a_released_job_that_nobody_needs_any_more_expires(bucket: Bucket)
     await bucket.push(job("a", expire_ms=LATER_MS, retain_ms=HOUR_MS))
     await bucket.pop_one()
     await later()
-    assert await bucket.release("a", delay_ms=HOUR_MS, message="x") == Moved(Code.OK, None)
+    released = await bucket.release("a", delay_ms=HOUR_MS, message="x", priority=7)
+    assert released == Moved(Code.OK, None)
     view = await bucket.view("a")
-    assert (view.state, view.message) == ("expired", "x")
+    assert (view.state, view.message, view.priority) == ("expired", "x", 7)
 
 
 async def test_each_job_of_a_batch_of_releases_has_its_own_answer(bucket: Bucket) -> None:

@@ -189,7 +189,7 @@ local function forget(id, job)
   call('HDEL', JOBS, id)
 end
 
--- Ends a job in any state, which was read and not changed since. With retain its record is kept in `ended`:
+-- Ends a job in any state. With retain its record is kept in `ended`:
 -- "state ended message_length run_length\n" message run record
 local function finish_job(id, job, state, message)
   if job.retain > 0 then
@@ -197,7 +197,7 @@ local function finish_job(id, job, state, message)
     local head = state .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. #run .. '\n'
     call('ZADD', done_key(job.topic), int(now + job.retain), id)
     wake_at(job.topic, now + job.retain)
-    call('HSET', ENDED, id, head .. message .. run .. job.record)
+    call('HSET', ENDED, id, head .. message .. run .. pack_record(job))
   else
     untag(id, job)
   end
