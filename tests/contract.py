@@ -280,20 +280,19 @@ def waiting() -> tuple[str, str]:
 
 
 def settings(declared: Declared) -> Iterator[Lack]:
-    """Each setting is in the config file and has a row that says what the code says."""
+    """Each setting is in the config file and has a row, whose words `make generate` writes."""
     page, conf = read(CONFIG), read("delay-queue.conf")
-    known = {option.key for option in declared.options}
-    for option in declared.options:
-        default = f"`{option.default}` {option.unit}".strip() if option.default else ""
-        row = f"| `{option.key}` | {default} | {option.help} |"
-        if f"{row}\n" not in page:
-            yield Lack(CONFIG, f"add `{row}`", "config.py declares it so")
-        if not re.search(rf"^{re.escape(option.key)} *=", conf, re.M):
-            line = f"{option.key} = {option.default}"
+    rows = {*re.findall(r"^\| `([\w.]+)` \|", page, re.M)}
+    known = {option.key: option for option in declared.options}
+    for key, option in known.items():
+        if key not in rows:
+            yield Lack(CONFIG, f"add `| `{key}` | | |`", "`make generate` fills it in")
+        if not re.search(rf"^{re.escape(key)} *=", conf, re.M):
+            line = f"{key} = {option.default}"
             yield Lack(
                 "delay-queue.conf", f"add `{line}`, and above it when to change it", "it shows all"
             )
-    for key in {*re.findall(r"^\| `([\w.]+)` \|", page, re.M)} - known:
+    for key in rows - known.keys():
         yield Lack(CONFIG, f"remove the row of `{key}`", "there is no such setting")
 
 

@@ -16,10 +16,6 @@ from .markdown import read
 PAGE: Final = read("docs/config.md")
 
 
-def test_each_setting_has_a_row_and_no_other() -> None:
-    assert set(re.findall(r"^\| `([\w.]+)` \|", PAGE, re.M)) == set(OPTIONS)
-
-
 def test_what_a_reload_changes_is_named() -> None:
     section = PAGE.partition("## Reload\n")[2].partition("\n## ")[0]
     named = {

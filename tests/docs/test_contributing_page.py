@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 import pytest
