@@ -19,17 +19,17 @@ SUMS: Final = ("topics", "paused", *map(str, LIVE_STATES), "oldest_ready_age")
 
 
 def at(path: str, wait_s: float = 0) -> Ask:
-    """Send the fields to one endpoint unchanged; its answer may take `wait_s`."""
-    return lambda server, fields: server.call(path, fields, wait_s)
+    """Send the fields to one endpoint; its answer may take `wait_s`.
 
-
-def one_or_many(path: str) -> Ask:
-    """Send a single id as `id`, several as `ids`: only with `id` a receipt is accepted, and an error has a message."""
+    A single one of `ids` is sent as `id`: only with `id` a receipt is accepted, and an error has a message.
+    """
 
     def ask(server: RemoteServer, fields: Fields) -> Any:
-        ids = fields.pop("ids", [])
-        named = {"id": ids[0]} if len(ids) == 1 else {"ids": ids} if ids else {}
-        return server.call(path, fields | named)
+        ids = fields.get("ids")
+        if isinstance(ids, list):  # for /buried it is a number
+            del fields["ids"]
+            fields |= {"id": ids[0]} if len(ids) == 1 else {"ids": ids} if ids else {}
+        return server.call(path, fields, wait_s)
 
     return ask
 
@@ -101,7 +101,7 @@ def _topics_with(server: RemoteServer, state: str) -> list[Fields]:
 def kick(server: RemoteServer, fields: Fields) -> Any:
     """With `all`, as many jobs of each topic as there are at first: jobs that fail again meanwhile are left."""
     if not fields.pop("all", False) or "tag" in fields:  # with a tag, all of them are kicked anyway
-        return one_or_many("/kick")(server, fields)
+        return at("/kick")(server, fields)
     if fields.get("ids") or fields.keys() & {"count", "body"}:
         raise CallError(USAGE, "--all: goes with --topic, --tag or --state only")
     state = fields.setdefault("state", State.BURIED.value)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from delayqueue.cli import asking, tables
-from delayqueue.cli.asking import DEFAULT_COUNT, at, one_or_many
+from delayqueue.cli.asking import DEFAULT_COUNT, at
 from delayqueue.cli.request import remote
 from delayqueue.cli.subcommand import Families, argument, choice, flag, option
 from delayqueue.cli.top import Top
@@ -121,14 +121,7 @@ REMOTE: Final[Families] = {
             show=tables.found,
             nothing="no job is ready",
         ),
-        remote(
-            "finish",
-            "finish jobs whose work is done",
-            IDS,
-            RECEIPT,
-            MESSAGE,
-            ask=one_or_many("/finish"),
-        ),
+        remote("finish", "finish jobs whose work is done", IDS, RECEIPT, MESSAGE),
         remote(
             "release",
             "give a reserved job back after a failed attempt",
@@ -145,14 +138,7 @@ REMOTE: Final[Families] = {
             option("--ttr LENGTH", "the new TTR, from now on [the job's own]"),
         ),
         remote("bury", "give up on a job and keep it as a dead letter", ID, RECEIPT, MESSAGE),
-        remote(
-            "delete",
-            "delete jobs that are no longer needed",
-            IDS,
-            RECEIPT,
-            MESSAGE,
-            ask=one_or_many("/delete"),
-        ),
+        remote("delete", "delete jobs that are no longer needed", IDS, RECEIPT, MESSAGE),
         remote(
             "cancel",
             "cancel all jobs with a tag",
@@ -195,17 +181,11 @@ REMOTE: Final[Families] = {
                 type=distance,
             ),
             option("--priority N", "the new priority [their own]"),
-            ask=one_or_many("/reschedule"),
         ),
     ),
     "looking for jobs": (
         remote(
-            "get",
-            "show jobs with all their details",
-            IDS,
-            ask=one_or_many("/get"),
-            show=tables.found,
-            nothing="no such job",
+            "get", "show jobs with all their details", IDS, show=tables.found, nothing="no such job"
         ),
         remote(
             "peek",

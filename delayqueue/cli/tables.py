@@ -201,9 +201,7 @@ def age(seconds: float | None) -> str:
 
 def paused(value: float | bool) -> str:
     """Whether a topic is paused, and until when."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"until {local_time(value)}"
+    return cell("paused", value) if isinstance(value, bool) else f"until {local_time(value)}"
 
 
 def forecast(data: Row) -> str:

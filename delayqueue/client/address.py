@@ -88,8 +88,3 @@ def _parts(url: str) -> SplitResult | None:
     except ValueError:  # bad brackets, or a port that is not a number
         return None
     return parts if good else None
-
-
-def limit_s(call: Call[Any], timeout_s: float) -> float | None:
-    """How long to wait for the answer; None = no limit."""
-    return None if call.wait_s is None else call.wait_s + timeout_s

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from delayqueue.client import tracing
-from delayqueue.client.address import limit_s
 from delayqueue.client.call_batcher import CallBatcher
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
 from delayqueue.client.http import BadResponse, Response
@@ -86,7 +85,7 @@ class AsyncClient(Verbs):
         connection = self._idle_connection() or await self._connect()
         try:
             answer = await connection.exchange(
-                self._address.request(call), limit_s(call, self._timeout_s)
+                self._address.request(call), call.limit_s(self._timeout_s)
             )
         except BaseException:
             connection.close()  # tells the server that this client no longer waits

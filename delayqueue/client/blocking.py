@@ -9,7 +9,6 @@ import time
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from delayqueue.client import tracing
-from delayqueue.client.address import limit_s
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
 from delayqueue.client.http import BadResponse, Response
 from delayqueue.client.verbs import Verbs
@@ -75,7 +74,7 @@ class Client(Verbs):
 
     def _exchange(self, connection: socket.socket, call: Call[T]) -> Answer:
         response = Response()
-        limit = limit_s(call, self._timeout_s)
+        limit = call.limit_s(self._timeout_s)
         until_s = None if limit is None else time.monotonic() + limit
         try:
             connection.settimeout(limit)

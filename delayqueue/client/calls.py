@@ -90,6 +90,10 @@ class Call(Generic[T]):
         """The request as JSON."""
         return json.dumps(self.request).encode()
 
+    def limit_s(self, timeout_s: float) -> float | None:
+        """How long to wait for the answer; None = no limit."""
+        return None if self.wait_s is None else self.wait_s + timeout_s
+
 
 def conversation(call: Call[T], retries: int) -> Generator[float, Answer | TransportError, T]:
     """The rules for retries: yields the pause before the next try, and is sent its outcome.
