@@ -116,15 +116,8 @@ def _jobs(topics: Sequence[TopicView]) -> dict[str, int]:
 
 # The commands that are counted, as in beanstalkd: kick-job and reserve-job are not.
 SHOWN: Final = (
-    *(
-        "put",
-        "peek",
-        "peek-ready",
-        "peek-delayed",
-        "peek-buried",
-        "reserve",
-        "reserve-with-timeout",
-    ),
+    *("put", "peek", "peek-ready", "peek-delayed", "peek-buried"),
+    *("reserve", "reserve-with-timeout"),
     *("delete", "release", "use", "watch", "ignore", "bury", "kick", "touch", "stats", "stats-job"),
     *("stats-tube", "list-tubes", "list-tube-used", "list-tubes-watched", "pause-tube"),
 )

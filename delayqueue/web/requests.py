@@ -194,23 +194,21 @@ class RetryRequest(Request):
         """Expand the schedule. Raises BadValue if it is invalid."""
         if sum(part is not None for part in (self.delays, self.preset, self.max)) != 1:
             raise BadValue("需要 delays、preset 或 max 之一", "give one of delays, preset, max")
-        self._delays_ms = self._written_out()
+        if self.delays is not None:
+            self._delays_ms = retry.explicit(self.delays)
+        elif self.preset is not None:
+            self._delays_ms = retry.preset(self.preset)
+        else:
+            self._delays_ms = retry.exponential(
+                steps=self.max or 0,
+                base_ms=retry.duration_ms(self.base),
+                factor=self.factor,
+                cap_ms=retry.duration_ms(self.cap),
+                jitter=self.jitter,
+                random=random,
+            )
 
     @property
     def delays_ms(self) -> tuple[int, ...]:
         """The schedule."""
         return self._delays_ms
-
-    def _written_out(self) -> tuple[int, ...]:
-        if self.delays is not None:
-            return retry.explicit(self.delays)
-        if self.preset is not None:
-            return retry.preset(self.preset)
-        return retry.exponential(
-            steps=self.max or 0,
-            base_ms=retry.duration_ms(self.base),
-            factor=self.factor,
-            cap_ms=retry.duration_ms(self.cap),
-            jitter=self.jitter,
-            random=random,
-        )

@@ -76,7 +76,8 @@ async def test_an_idle_client_with_tls_does_not_delay_the_end(
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*pair)
     jobs = SimpleNamespace(requeue=lambda *_: None)
-    nothing = cast("DelayQueue", SimpleNamespace(numbers=None, within=lambda _: jobs))
+    store = SimpleNamespace(registry=SimpleNamespace(numbers=None))
+    nothing = cast("DelayQueue", SimpleNamespace(store=store, within=lambda _: jobs))
     server = BeanstalkServer(nothing, TubeAccess.of(Config()))
     address = Address(LOOPBACK, free_port())
     async with asyncio.timeout(20):  # a client would have 30 s to answer

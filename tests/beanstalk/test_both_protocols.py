@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final, Self, cast
 
 import pytest
@@ -80,6 +81,7 @@ class OrdersAreIds:
         self._last = last
         self.calls: Counter[str] = Counter()
         self.pushed: list[int] = []
+        self.store = SimpleNamespace(registry=self)
 
     def within(self, _: Scope) -> Self:
         return self

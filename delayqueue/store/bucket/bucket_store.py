@@ -62,13 +62,12 @@ class BucketStore:
         buckets: Buckets,
         scripts: Scripts = ZSET,
         failpoint: Failpoint | None = None,
-        metrics: Metrics | None = None,
         *,
         durability: Durability | None = None,
     ) -> None:
         self.shards = shards
         self.buckets = buckets
-        self.metrics = metrics or Metrics()
+        self.metrics = Metrics()
         self.durability = durability or Durability()
         self.caller = Caller(shards, buckets, scripts, failpoint, self.metrics, self.durability)
         # for modules that follow or change the layout (migration.py, rebalance.py)

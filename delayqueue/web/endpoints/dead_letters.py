@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -49,26 +50,18 @@ async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
     else:
         topics = list(filter(api.scope.allows, [asked.topic]))
     what = ("buried", asked.topic, asked.reason)
-    reasons = _Reasons()
+    reason = cache(reason_of)  # many dead letters have the same message
     letters, cursor = await api.jobs.dead_letters.page(
         topics,
         what,
         asked.cursor or "",
-        lambda letter: asked.reason is None or reasons[letter.message] == asked.reason,
+        lambda letter: asked.reason is None or reason(letter.message) == asked.reason,
     )
     by_reason: dict[str, list[DeadLetter]] = {}
     async for letter in by_turns(letters):
-        by_reason.setdefault(reasons[letter.message], []).append(letter)
-    groups = [_group(reason, found, asked.ids or 1) for reason, found in by_reason.items()]
+        by_reason.setdefault(reason(letter.message), []).append(letter)
+    groups = [_group(each, found, asked.ids or 1) for each, found in by_reason.items()]
     return Large(Buried(sorted(groups, key=lambda group: -group.count), cursor))
-
-
-class _Reasons(dict[str, str]):
-    """The reasons by message; many dead letters have the same one."""
-
-    def __missing__(self, message: str) -> str:
-        self[message] = reason = reason_of(message)
-        return reason
 
 
 def _group(reason: str, letters: Sequence[DeadLetter], most_ids: int) -> DeadLetterGroup:
