@@ -19,7 +19,7 @@ from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import cancel_all
 from delayqueue.web.front import HasFront
 from delayqueue.web.head import END, MAX_HEAD_BYTES, Head, may_become_plain, read_head, start_of
-from delayqueue.web.http import JSON, OK, SERVER, WAITING_PATHS, HttpRequest, HttpResponse
+from delayqueue.web.http import HTTP_OK, JSON, SERVER, WAITING_PATHS, HttpRequest, HttpResponse
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer body is not plain
 MAX_AHEAD_BYTES: Final = (
@@ -74,7 +74,7 @@ class Express:
         if now_s != self._date_s:
             self._date_s = now_s
             self._date = b"\r\nDate: " + formatdate(now_s, usegmt=True).encode()
-        is_usual = response.status == OK and response.headers is JSON
+        is_usual = response.status == HTTP_OK and response.headers is JSON
         return b"%b%d%b%b%b%b" % (
             OK_JSON if is_usual else start_of(response),
             len(body),
