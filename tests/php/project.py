@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CLIENTS: Final = REPOSITORY / "clients"
-PACKAGES: Final = {
-    f"delay-queue/{path.name.removeprefix('php-') if path.name != 'php' else 'client'}": path
-    for path in sorted(CLIENTS.glob("php*"))
+PACKAGES: Final[dict[str, Path]] = {
+    json.loads(path.read_text("utf-8"))["name"]: path.parent
+    for path in sorted(CLIENTS.glob("*/composer.json"))
 }
 DEBIAN: Final = Path("/usr/share/php")
 COMMAND_S: Final = 60.0

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.docs.markdown import at
 from tests.processes import REPOSITORY
 
-from .project import Project
+from .project import Project, debian_version, needs_debian
 
 if TYPE_CHECKING:
     from delayqueue import Client
@@ -54,3 +55,65 @@ def test_think_queue_pushes_pops_releases_and_deletes(think: Project, queue: Cli
     ]
     [later] = queue.list_jobs("think-later").jobs
     assert (later.state, later.ttr) == ("delayed", 90)
+
+
+@pytest.fixture(scope="module")
+def cpm(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Project:
+    """A project of php-cpm's users, with what the page shows."""
+    needs_debian("Psr/Log/autoload.php")
+    folder = tmp_path_factory.mktemp("cpm")
+    library = (debian_version("php-psr-log"), ["Psr/Log/autoload.php"])
+    project = Project(folder, "delay-queue/php-cpm", libraries={"psr/log": library})
+    project.variables["DELAYQUEUE_URL"] = server.url
+    for file in (REPOSITORY / "examples/php-cpm").iterdir():
+        project.write(file.name, at(server, file.read_text("utf-8")))
+    return project
+
+
+def test_handlers_of_php_cpm_stay_as_they_are(cpm: Project, queue: Client) -> None:
+    for order in ("1001", "nobody"):
+        cpm.run("php", "push.php", order, "0")
+    ini = cpm.folder / "config.ini"
+    ini.write_text(ini.read_text("utf-8") + "max_jobs = 2\n", encoding="utf-8")
+    said = cpm.run("php", "vendor/bin/delayqueue-php", "-c", "config.ini")
+    assert "closed order 1001\n" in said
+    closed, failed = queue.get("close-1001"), queue.get("close-nobody")
+    assert closed is not None
+    assert failed is not None
+    assert (closed.state, closed.body) == (
+        "finished",
+        '{"order":"1001","className":"Shop\\\\OrderHandler"}',
+    )
+    assert (failed.state, failed.tags) == ("delayed", ("order:nobody",))
+    assert failed.message.startswith("RuntimeException: no order nobody\n")
+
+
+def test_what_php_cpms_programs_call_is_there(cpm: Project) -> None:
+    said = cpm.php(
+        """
+        require 'OrderHandler.php';
+        $queue = new DelayQueue\\DelayQueue(getenv('DELAYQUEUE_URL'));
+        $job = new DelayQueue\\Job();
+        $job->setTopic('cpm');
+        $job->setId('cpm-1');
+        $job->setDelay(0);
+        $job->setTtr(60);
+        $job->setBody(['order' => '7']);
+        $queue->push(Shop\\OrderHandler::class, $job);
+        echo json_encode($queue->pop(['none', 'cpm'])), "\\n";
+        $queue->finish('cpm-1');
+        $queue->delete('cpm-1');
+        foreach ([DateTime::class, 'None'] as $class) {
+            try {
+                $queue->push($class, $job);
+            } catch (Exception $error) {
+                echo $error->getMessage(), "\\n";
+            }
+        }
+        """
+    )
+    assert said.splitlines() == [
+        r'{"className":"Shop\\OrderHandler","id":"cpm-1","topic":"cpm","body":{"order":"7"}}',
+        r"[DateTime] is not subclass of [DelayQueue\Handler\AbstractHandler]",
+        "can not find class [None]",
+    ]

@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Exception;
+
+/** The class of a handler does not extend AbstractHandler. */
+class SubClassException extends \InvalidArgumentException
+{
+}
