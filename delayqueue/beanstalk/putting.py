@@ -54,7 +54,7 @@ def put(server: BeanstalkServer, jobs: Sequence[Job]) -> Answer:
 
 def _were_put(server: BeanstalkServer, jobs: Sequence[Job], pushed: list[Pushed]) -> Answer:
     codes = [each.code for each in pushed]
-    if Code.JOB_EXISTS in codes:
+    if any(codes) and Code.JOB_EXISTS in codes:
         return _put_behind(server, jobs, codes)
     return _inserted(server, jobs, codes)
 

@@ -29,6 +29,8 @@ PLAIN_BYTES, FULL_BYTES = 22, 41
 _RUN = re.compile(rb"(\d{1,15}) (\d{1,15}) (\S+) (\d{1,15})(?: (\d{1,15}))?\n")
 _NOTE = re.compile(rb"(\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) ")
 _ENDED = re.compile(rb"(finished|cancelled|expired) (\d{1,15}) (\d{1,15}) (\d{1,15})\n")
+# json.dumps with these would make one at each call
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 # what other people's JSON, and the numbers in it, can raise
 _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
@@ -109,7 +111,7 @@ def dump_options(job: Job) -> str:
         options["retry"] = job.retry_ms
     if job.traceparent:
         options["traceparent"] = job.traceparent
-    return json.dumps(options, ensure_ascii=False, separators=(",", ":")) if options else ""
+    return _encoder.encode(options) if options else ""
 
 
 def dump_schedule(retry_ms: tuple[int, ...] | None) -> str:
