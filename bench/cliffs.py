@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -44,7 +45,10 @@ def cliffs(server: Server, scale: Scale) -> Outcome:
     server.seen().hold_rewrites()
     with Client(server.url, timeout=ENDS_S) as queue:
         for scene in SCENES:
-            figures |= scene(server, queue, scale.cliff)
+            found = scene(server, queue, scale.cliff)
+            for name, figure in found.items():  # a later scene can fail
+                print(f"  {name}: {figure.value:,.1f} {figure.unit}", file=sys.stderr, flush=True)
+            figures |= found
             server.seen().flush()
     for what in OVERALL:
         worst = max(each.value for name, each in figures.items() if name.endswith(what))
@@ -191,7 +195,7 @@ def _reading_verbs(server: Server, queue: Client) -> Figures:
         queue.get_many(ids)
         queue.find(text="nowhere", topic=TOPIC)
         queue.forecast(TOPIC, start=now, end=now + 2 * DAY_S, step=DAY_S // 100)
-        queue.take(TOPIC, count=BATCH)
+        queue.take(TOPIC, end=now + 2 * DAY_S, count=BATCH)
 
     return _beside(server, "/list, /get, /find, /forecast, /take", read)
 
