@@ -9,8 +9,8 @@
 --       settings do not say ("" = until somebody ends it)
 -- returns { next cursor, ghosts dropped, topics forgotten, buried jobs ended, 1 if it stopped because it had done enough }
 local READ_TOGETHER = 200  -- ids of buried jobs: more than a call processes
-local REACH = 100000  -- ids from either end of a ready list: to walk there takes about 1.5 ms
-local WINDOW = 1000  -- ids read in one call, shared among the ready lists that have ghosts
+local REACH = 25000  -- ids from either end of a ready list: to walk there takes about 0.5 ms
+local WINDOW = 400  -- ids read in one call, shared among the ready lists that have ghosts
 
 local function is_empty(topic) return not has_jobs(topic) and call('EXISTS', expire_key(topic), done_key(topic)) == 0 end
 
