@@ -75,7 +75,7 @@ docs: $(VENV)/.installed-docs ## build the documentation as a site into build/si
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo 'open build/site/index.html; for its search: python3 -m http.server --directory build/site'
 
-package: $(VENV)/.installed-release ## build wheel and sdist into dist/, try them and the steps of the image
+package: $(VENV)/.installed-release ## build wheel, sdist and the single file into dist/, try them and the steps of the image
 	$(BIN)/python -m tests.package
 
 image: ## build the container image, with labels that tell its commit

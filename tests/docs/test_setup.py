@@ -109,7 +109,7 @@ def test_a_newer_python_beside_an_old_one_is_taken_and_a_network_that_fails_is_t
         PIP_RETRIES="1",
     ).splitlines()
     assert first == "setup: taking python3.12, as python3 is older than 3.11"
-    assert second.startswith("setup: installing into venv: up to 15 MB to download")
+    assert second.startswith("setup: installing into venv: 15 MB of packages")
     assert third.startswith(
         "setup: pip cannot reach its index (PIP_INDEX_URL=https://... names another one): "
     )

@@ -1,4 +1,4 @@
-"""Wheel, sdist and the steps of the image, tried in empty folders: python -m tests.package. `make package` runs it.
+"""Wheel, sdist, single file and steps of the image, tried in empty folders: python -m tests.package (make package).
 
 It needs the package registry. The results are left in dist/.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.processes import Processes
 
 from .image import try_image
+from .single_file import try_single_file
 from .tools import say
 from .wheel import build, look_into, try_wheel
 
@@ -25,6 +26,7 @@ def main() -> int:
             wheel = build(Path(folder))
             look_into(wheel)
             try_wheel(wheel, processes)
+            try_single_file(wheel, processes)
             system = shutil.which("python3", path="/usr/local/bin:/usr/bin")
             if os.geteuid() == 0 and system:
                 try_image(processes, system)
