@@ -24,7 +24,10 @@ STARTED: Final = pytest.StashKey[float]()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # folders and files that take half a minute or more: a processor that begins with one last would keep the others waiting
-LONG: Final = {"faults", "browser", "client", "test_replication.py", "test_shards.py"}
+LONG: Final = {
+    *("browser", "client", "upgrade", "test_crashes.py", "test_reloading.py"),
+    *("test_moves.py", "test_replication.py", "test_shards.py"),
+}
 
 
 @pytest.fixture(scope="session")

@@ -98,7 +98,7 @@ MUTANTS: Final = [
         "if firsts[i] and (not best or firsts[i] < firsts[best])",
         "if firsts[i] and (not best or firsts[i] <= firsts[best])",
         "the last topic wins a tie of priorities",
-        "tests/store/test_priority.py tests/store/test_pop.py",
+        "tests/store/test_peek.py tests/store/test_priority.py",
     ),
     script(
         "tick",

@@ -115,14 +115,14 @@ def pop(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
     if state.expire and state.expire[1] <= at[0]:
         return
     told = Told(time=state.due, seen=(state.spec.topic, state.spec.body, state.attempt + 1))
-    yield told, _reserved(state, asked["receipt"], later(at, state.spec.ttr_ms))
+    yield told, reserved(state, asked["receipt"], later(at, state.spec.ttr_ms))
 
 
 def lost_pop(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
     """A client vanished before it had its answer: the job was put back, or the client holds it unknowingly."""
     yield DONE, state
     if isinstance(state, Live) and state.state == "ready":
-        yield DONE, _reserved(state, NOBODY, later(at, state.spec.ttr_ms))
+        yield DONE, reserved(state, NOBODY, later(at, state.spec.ttr_ms))
 
 
 def end(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
@@ -141,6 +141,7 @@ def release(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
     if refusal or not isinstance(state, Live):
         yield refusal or UNKNOWN_ID, state
         return
+    state = ranked(state, asked.get("priority"))
     for after in failed(state, at, asked["delay_ms"], asked["fallback_ms"]):
         if not isinstance(after, Live) or after.state == "buried":
             yield DONE, after
@@ -166,7 +167,8 @@ def bury(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
     elif state.state == "buried":
         yield WRONG, state
     else:
-        yield DONE, replace(state, state="buried", deadline=None, holder="")
+        after = replace(state, state="buried", deadline=None, holder="")
+        yield DONE, ranked(after, asked.get("priority"))
 
 
 def kick(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
@@ -176,7 +178,7 @@ def kick(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
     elif state.state not in {"buried", "delayed"}:
         yield WRONG, state
     else:
-        yield DONE, replace(_due_at(state, at), state="ready", step=0)
+        yield DONE, replace(due_at(state, at), state="ready", step=0)
 
 
 def reschedule(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
@@ -187,7 +189,7 @@ def reschedule(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Ste
         yield WRONG, state
     else:
         due = asked["due"] or later(at, asked["delay_ms"])
-        yield Told(time=due), replace(_due_at(state, due), state="delayed")
+        yield Told(time=due), replace(due_at(state, due), state="delayed")
 
 
 def cancel(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
@@ -269,7 +271,8 @@ def concerns(verb: str, asked: Mapping[str, Any], spec: Spec) -> bool:
 def failed(
     job: Live, at: Span, delay_ms: int | None = None, fallback_ms: int | None = None
 ) -> Iterator[State]:
-    """After an attempt that failed."""
+    """After an attempt that failed. It waits at least until it is due, unless a delay was given."""
+    least = job.due if delay_ms is None else at
     job = replace(job, step=job.step + 1, deadline=None, holder="")
     if job.expire and job.expire[0] <= at[1]:
         yield ended(job, "expired", at)
@@ -281,9 +284,12 @@ def failed(
     delay_ms = fallback_ms if delay_ms is None else delay_ms
     if delay_ms == BURIED_MS:
         yield replace(job, state="buried")
-    elif delay_ms:
-        yield replace(job, state="delayed", due=later(at, delay_ms))
-    elif job.spec.priority == USUAL_PRIORITY:
+        return
+    due = later(at, delay_ms or 0)
+    due = max(due[0], least[0]), max(due[1], least[1])
+    if due[0] > at[0]:
+        yield replace(job, state="delayed", due=due)
+    elif job.spec.priority == USUAL_PRIORITY and job.due[0] <= at[0]:
         yield replace(job, state="ready")
     else:
         yield replace(job, state="ready", due=at)  # behind its equals
@@ -311,7 +317,12 @@ def _alone(job: Live, now_ms: int, between: Span) -> Iterator[State]:
     if job.state == "delayed" and job.due[0] <= now_ms:
         yield replace(job, state="ready")
     if job.state == "ready":
-        yield _reserved(job, NOBODY, UNKNOWN)
+        yield reserved(job, NOBODY, UNKNOWN)
+
+
+def ranked(job: Live, priority: int | None) -> Live:
+    """With that priority; None = its own."""
+    return job if priority is None else replace(job, spec=replace(job.spec, priority=priority))
 
 
 def overlap(one: Span, other: Span) -> bool:
@@ -319,12 +330,13 @@ def overlap(one: Span, other: Span) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def _reserved(job: Live, holder: str, deadline: Span) -> Live:
+def reserved(job: Live, holder: str, deadline: Span) -> Live:
+    """Handed out to somebody."""
     attempt = job.attempt + 1
     return replace(job, state="reserved", attempt=attempt, deadline=deadline, holder=holder)
 
 
-def _due_at(job: Live, due: Span) -> Live:
+def due_at(job: Live, due: Span) -> Live:
     """Somebody gives it a new due time; its expiry moves along, but after a delivery never to an earlier time."""
     shift = due[0] - job.due[1], due[1] - job.due[0]
     if job.attempt:

@@ -159,6 +159,7 @@ def test_every_is_counted_from_1970() -> None:
         (CatchUp.ONCE, 5 * HOUR_MS + 2 * LATE_MS, [5], "the last one makes up for all"),
         (CatchUp.ALL, 5 * HOUR_MS + 2 * LATE_MS, [0, 1, 2, 3, 4, 5], "every one"),
         (CatchUp.SKIP, LATE_MS, [0], "not missed yet"),
+        (CatchUp.SKIP, 5 * HOUR_MS + LATE_MS, [5], "the last one is not missed yet"),
         (CatchUp.SKIP, LATE_MS + 1, [], "missed"),
     ],
 )
