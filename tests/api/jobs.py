@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tests.api_client import push_due_in
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
     from tests.api_client import Api, Envelope, Json
-
-STATES: Final = ("delayed", "ready", "reserved")
-OLD_DELAY_S: Final = 0.2
-# after this time a job of `push_soon` would have been delivered if it were still there: it is due, or its TTR is over
-OVER_S: Final = {"delayed": 0.4, "ready": 0.2, "reserved": 1.3}
 
 
 async def until_ready(api: Api, *ids: str) -> None:
@@ -28,20 +23,11 @@ async def until_ready(api: Api, *ids: str) -> None:
 
 
 async def push_into(api: Api, state: str, **job: Any) -> None:
-    """Push a job and wait until it is in `state`. A delayed one is due in an hour, unless the job says."""
-    if state == "delayed":
-        (await api.push(**{"delay": 3600} | job)).ok()
-        return
+    """Push a job and wait until it is in `state`, ready or reserved."""
     (await api.push(**job)).ok()
     await until_ready(api, job["id"])
     if state == "reserved":
         assert (await api.pop(job["topic"])).ok()["id"] == job["id"]
-
-
-async def push_soon(api: Api, state: str, **job: Any) -> None:
-    """Push a job into `state` that will be delivered (again) within OVER_S unless something is done about it."""
-    delay = {"delay": OLD_DELAY_S} if state == "delayed" else {}
-    await push_into(api, state, **job, **delay, ttr=1)
 
 
 async def waiting_poll(api: Api, topic: str, **options: Any) -> asyncio.Task[Envelope]:

@@ -78,6 +78,7 @@ STORES: Final = ("redis_without_functions", *WITH_FUNCTIONS)
 BUCKET: Final = "{dq_bucket_1}"
 WHEEL_SLOTS: Final = 3600
 SCHEDULERS: Final = ("zset", "wheel")
+# the schedulers; --every-store combines all with all
 USUAL: Final = {
     "redis_without_functions": "zset",
     "redis": "zset",
