@@ -218,7 +218,7 @@ MUTANTS: Final = [
         "request.fail(Unavailable() if request.results else LayoutChanged())",
         "request.fail(LayoutChanged())",
         "does again what was done before the number of buckets changed",
-        MOVING,
+        "tests/engine/test_router.py",
     ),
     Mutant(
         "store/batcher.py",
@@ -411,7 +411,7 @@ MUTANTS: Final = [
         "return min(float(asked), MOST_ASKED_S) if asked",
         "return float(asked) if asked",
         "waits a day if the server says so",
-        "tests/client/test_repeats.py tests/client/test_transport.py",
+        "tests/client/test_strangers.py",
     ),
 ]
 
@@ -462,7 +462,7 @@ def first_failure(copy: Path, tests: list[str]) -> str | None:
     )
     if ended.returncode == 0:
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", ended.stdout, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", ended.stdout, re.MULTILINE)
     assert failed, ended.stdout[-1000:] + ended.stderr
     return failed[1]
 

@@ -13,7 +13,7 @@ from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Code, Invalid
 from delayqueue.store.types import Pushed
 from delayqueue.store.verbs import FINISH, GET, PUSH, Ending, Verb
-from tests.engine.moving import A, B, source
+from tests.engine.moving import A, B, before_call, source
 from tests.store.bucket import HOUR_MS, job
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from delayqueue.store.bucket.replies import Reply
     from tests.engine.moving import Installation
 
+MIB: Final = 1 << 20
 NAMES: Final = [f"job-{n:03}" for n in range(60)]
 
 
@@ -49,6 +50,16 @@ async def test_an_item_whose_jobs_are_in_different_buckets_is_refused(ours: Inst
     store = ours.server()
     with pytest.raises(Invalid):
         await store.run(WEIGH_TWO, [(A, apart)], EVERYWHERE)
+
+
+async def test_what_was_done_before_a_change_is_not_done_again(ours: Installation) -> None:
+    """A call has got to some jobs of a bucket; those that are left are lost with the change."""
+    store = ours.server()
+    before_call(store.by_bucket.caller, "call", 3, ours.begin)
+    jobs = [job(name, body="x" * MIB, if_exists="fail") for name in NAMES[:12]]
+    pushed = await store.run(PUSH, jobs, EVERYWHERE)
+    assert {each.code for each in pushed} == {Code.OK, Code.UNAVAILABLE}
+    await ours.finish()
 
 
 async def test_no_request_is_lost_while_the_number_of_buckets_changes_again_and_again(
