@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.generate import generated, pages
+from scripts.lines import count
 from tests.processes import REPOSITORY
 
 from .markdown import read
@@ -53,3 +54,15 @@ def test_a_chinese_page_with_other_blocks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "page.zh-CN.md").write_text("无代码\n")
     with pytest.raises(ValueError, match=r"has 0 blocks of code, page\.md has 1"):
         generated(tmp_path / "page.zh-CN.md")
+
+
+def test_the_lines_of_a_page_are_counted_by_who_writes_them(tmp_path: Path) -> None:
+    twin = tmp_path / "page.zh-CN.md"
+    twin.write_text(
+        "前文\n\n```sh\none\n```\n\n<!-- generated: x -->\n| a |\n<!-- end of what is generated -->\n"
+    )
+    found = count([twin])
+    assert found["written in Chinese"] == 5
+    assert found["generated: code of the Chinese pages"] == 3
+    assert found["generated: tables"] == 1
+    assert found["all"] == 9

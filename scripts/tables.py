@@ -1,0 +1,138 @@
+"""The tables between marks on the pages, from the declarations in the package, or from another page."""
+
+from __future__ import annotations
+
+import re
+from inspect import Parameter, cleandoc, signature
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from delayqueue.cli.remote import REMOTE
+from delayqueue.client.calls import verb
+from delayqueue.client.verbs import Verbs
+from delayqueue.config.config import OPTIONS
+from delayqueue.domain.access import Role
+from delayqueue.web.endpoints import ENDPOINTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from delayqueue.cli.subcommand import Subcommand
+    from delayqueue.web.endpoint import Endpoint
+
+REPOSITORY: Final = Path(__file__).parents[1]
+CHINESE: Final = ".zh-CN.md"
+HEADING: Final = re.compile(r"^### (.*)$", re.MULTILINE)
+
+
+def table(name: str, page: Path, before: str) -> str:
+    """The lines between the marks of this name, instead of those before. Raises KeyError if there is no such table."""
+    return "".join(f"{line}\n" for line in TABLES[name](page, before))
+
+
+def settings(_page: Path, before: str) -> Iterator[str]:
+    """The same settings in the same order, as they are declared now."""
+    yield "| Key | Default | |"
+    yield "| --- | --- | --- |"
+    for key in re.findall(r"^\| `([\w.]+)` \|", before, re.MULTILINE):
+        option = OPTIONS[key]
+        default = f"`{option.default}` {option.unit}".strip() if option.default else ""
+        yield f"| `{key}` | {default} | {option.help} |"
+
+
+def endpoints(page: Path, _before: str) -> Iterator[str]:
+    """Each endpoint, with the roles that may call it; on the English page also what it does.
+
+    Raises ValueError if the page has no section on one.
+    """
+    chinese = page.name.endswith(CHINESE)
+    yield "| 接口 | 角色 |" if chinese else "| Endpoint | | Role |"
+    yield "| --- | --- |" if chinese else "| --- | --- | --- |"
+    known = anchors(page)
+    for one in ENDPOINTS:
+        if one.path not in known:
+            raise ValueError(f"{page}: lacks a section: ### {one.methods[0]} {one.path}")
+        summary = "" if chinese else f"{one.summary} | "
+        allowed = roles(one, "人人可用" if chinese else "open to all")
+        yield f"| [{one.path}](#{known[one.path]}) | {summary}{allowed} |"
+
+
+def anchors(api_page: Path) -> dict[str, str]:
+    """The section of each endpoint, by its path."""
+    return {
+        path: re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
+        for heading in HEADING.findall(api_page.read_text("utf-8"))
+        for path in re.findall(r"\b(?:GET|POST) (/[\w.-]+)", heading)
+    }
+
+
+def roles(one: Endpoint, everybody: str) -> str:
+    """The roles that may call an endpoint."""
+    if one.roles is None:
+        return everybody
+    return ", ".join(role for role in Role if role in one.roles)
+
+
+def commands(page: Path, _before: str) -> Iterator[str]:
+    """The verbs of the command line: what each does; on the Chinese page, the endpoint that explains it."""
+    chinese = page.name.endswith(CHINESE)
+    yield "| 命令 | 接口 |" if chinese else "| Verb | |"
+    yield "| --- | --- |"
+    known = anchors(page.with_name(f"api{CHINESE}")) if chinese else {}
+    for one in chain(*REMOTE.values()):
+        anchor = known.get(f"/{one.name}")
+        link = f"[/{one.name}](api{CHINESE}#{anchor})" if anchor else ""
+        yield f"| `{usage(one)}` | {link if chinese else one.help} |"
+
+
+def usage(command: Subcommand) -> str:
+    """The verb and its arguments without the options, as a usage line shows them."""
+    forms = {None: " {}", "?": " [{}]", "+": " {}...", "*": " [{}...]"}
+    return command.name + "".join(
+        forms[one.options.get("nargs")].format(one.options["metavar"])
+        for one in command.arguments
+        if not one.flags[0].startswith("-")
+    )
+
+
+def methods(_page: Path, _before: str) -> Iterator[str]:
+    """The methods of the Python clients: the first lines of their docstrings, and what they return."""
+    yield "| Method | | Returns |"
+    yield "| --- | --- | --- |"
+    for name, one in chain.from_iterable(vars(family).items() for family in Verbs.__mro__):
+        if isinstance(one, verb):
+            summary = cleandoc(one.build.__doc__ or "").partition("\n")[0]
+            returns = one.build.__annotations__["return"].removeprefix("Call[").removesuffix("]")
+            called = f"{name}({', '.join(arguments(one.build))})"
+            yield f"| `{called}` | {summary} | `{returns.replace('|', 'or')}` |"
+
+
+def arguments(method: Callable[..., object]) -> Iterator[str]:
+    """Its arguments: `name=` if it is named or may be left out, with its default if that is a number."""
+    for one in [*signature(method).parameters.values()][1:]:
+        if one.kind is Parameter.VAR_POSITIONAL:
+            yield f"*{one.name}"
+        elif isinstance(one.default, int):
+            yield f"{one.name}={one.default}"
+        else:
+            needed = one.default is Parameter.empty and one.kind is not Parameter.KEYWORD_ONLY
+            yield one.name if needed else f"{one.name}="
+
+
+def comparison(page: Path, _before: str) -> Iterator[str]:
+    """The first table of docs/performance.md, which compares the servers, with its links from where this page is."""
+    measured = f"performance{CHINESE if page.name.endswith(CHINESE) else '.md'}"
+    text = (REPOSITORY / "docs" / measured).read_text("utf-8")
+    first, *_ = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    folder = "docs/" if page.parent == REPOSITORY else ""
+    yield from re.sub(r"(?<=\]\()(?!http)", folder, first).splitlines()
+
+
+TABLES: Final[dict[str, Callable[[Path, str], Iterator[str]]]] = {
+    "settings": settings,
+    "endpoints": endpoints,
+    "commands": commands,
+    "methods": methods,
+    "comparison": comparison,
+}
