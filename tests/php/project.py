@@ -52,15 +52,16 @@ def debian_version(package: str) -> str:
 class Project:
     """`libraries`: what comes from Debian's packages, name → (version, files that load it).
 
-    `autoload`: folders of its own classes, by their namespace.
+    `autoload`: folders of its own classes, by their namespace. `packages`: which of ours can be required.
     """
 
     def __init__(
         self,
         folder: Path,
-        *packages: str,
+        *required: str,
         libraries: Mapping[str, tuple[str, Sequence[str]]] | None = None,
         autoload: Mapping[str, str] | None = None,
+        packages: Mapping[str, Path] = PACKAGES,
     ) -> None:
         needs("composer", "php")
         self.folder = folder
@@ -70,25 +71,25 @@ class Project:
             "COMPOSER_DISABLE_NETWORK": "1",
         }
         folder.mkdir(parents=True, exist_ok=True)
-        repositories: list[object] = [
-            {
+        repositories: dict[str, object] = {
+            name: {
                 "type": "path",
                 "url": str(path),
                 # copied as a release would be, and with the version that a tag gives it
                 "options": {"symlink": False, "versions": {name: delayqueue.__version__}},
             }
-            for name, path in PACKAGES.items()
-        ]
+            for name, path in packages.items()
+        }
         for name, (version, files) in (libraries or {}).items():
-            repositories.append(self._from_debian(name, version, files))
+            repositories[name] = self._from_debian(name, version, files)
         settings = {
-            "repositories": [*repositories, {"packagist.org": False}],
+            "repositories": repositories | {"packagist.org": False},
             "config": {"allow-plugins": False},
             "autoload": {"psr-4": dict(autoload or {})} if autoload else {},
         }
         (folder / "composer.json").write_text(json.dumps(settings), encoding="utf-8")
-        if packages:
-            self.composer("require", "--no-progress", *packages)
+        if required:
+            self.composer("require", "--no-progress", *required)
 
     def composer(self, *arguments: str) -> str:
         """What Composer prints. It must succeed."""

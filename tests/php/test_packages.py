@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.docs.follow import Follower
+from tests.processes import REPOSITORY
 
 from .project import PACKAGES, Project, needs
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 
     from tests.processes import QueueServer
 
+# the versions of frameworks that the packages allow; of others 3.0
+NEWEST = {
+    **dict.fromkeys(("illuminate/contracts", "illuminate/queue", "illuminate/support"), "13.0.0"),
+    **dict.fromkeys(
+        ("symfony/dependency-injection", "symfony/http-kernel", "symfony/messenger"), "7.4.0"
+    ),
+}
 # what is not for users: /tests export-ignore and so on, in .gitattributes
 KEPT_BACK = {".gitattributes", "phpunit.xml.dist", "tests", "vendor", "composer.lock"}
 
@@ -34,6 +42,27 @@ def test_a_release_holds_what_users_need_and_nothing_else(project: Project) -> N
         path.name for path in source.iterdir() if path.name not in KEPT_BACK
     }
     assert (project.folder / "vendor/bin/delay-queue-worker").exists()
+
+
+def test_all_packages_can_be_required_from_a_clone_as_the_pages_say(tmp_path: Path) -> None:
+    (tmp_path / "delay-queue").symlink_to(REPOSITORY)
+    framework = tmp_path / "nothing.php"
+    framework.write_text("<?php\n", encoding="utf-8")
+    wanted = [
+        library
+        for path in PACKAGES.values()
+        for library in json.loads((path / "composer.json").read_text("utf-8"))["require"]
+        if "/" in library and library not in PACKAGES
+    ]
+    project = Project(
+        tmp_path / "shop",
+        libraries={name: (NEWEST.get(name, "3.0"), [str(framework)]) for name in wanted},
+        packages={},
+    )
+    project.composer("config", "repositories.delay-queue", "path", "../delay-queue/clients/*")
+    project.composer("require", "--no-progress", *(f"{name}:@dev" for name in PACKAGES))
+    installed = {path.name for path in (project.folder / "vendor/delay-queue").iterdir()}
+    assert installed == {name.partition("/")[2] for name in PACKAGES}
 
 
 def test_who_follows_the_readme_sees_what_it_shows(project: Project, server: QueueServer) -> None:

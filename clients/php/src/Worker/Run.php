@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace DelayQueue\Client\Worker;
 
+use DelayQueue\Client\Answer\Attempt;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\DelayQueueException;
 use DelayQueue\Client\Exception\NoSuchJob;
@@ -129,7 +130,7 @@ final class Run
         } catch (DelayQueueException) {
             return false;
         }
-        $deaths = array_filter($last, static fn ($attempt): bool => $attempt->message === self::TTR_EXPIRED);
+        $deaths = array_filter($last, static fn (Attempt $attempt): bool => $attempt->message === self::TTR_EXPIRED);
 
         return count($deaths) === $times;
     }
