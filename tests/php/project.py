@@ -109,7 +109,8 @@ class Project:
             env=self.environment(**environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=COMMAND_S,
             check=False,
         )

@@ -58,6 +58,54 @@ def test_think_queue_pushes_pops_releases_and_deletes(think: Project, queue: Cli
 
 
 @pytest.fixture(scope="module")
+def yii(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Project:
+    library = ("2.3.8", [str(STAND_INS / "yii2_queue.php")])
+    project = Project(
+        tmp_path_factory.mktemp("yii"),
+        "delay-queue/yii2-queue",
+        libraries={"yiisoft/yii2-queue": library},
+        autoload={"app\\jobs\\": "jobs/"},
+    )
+    project.variables["DELAYQUEUE_URL"] = server.url
+    close_order = (REPOSITORY / "examples/yii/CloseOrder.php").read_text("utf-8")
+    project.write("jobs/CloseOrder.php", close_order)
+    return project
+
+
+def test_yii2_queue_pushes_removes_cancels_and_works(yii: Project, queue: Client) -> None:
+    said = yii.php(
+        """
+        use app\\jobs\\CloseOrder;
+        use DelayQueue\\Yii2\\Queue;
+
+        class Tagged extends CloseOrder
+        {
+            public function tags(): array
+            {
+                return ["order:$this->order"];
+            }
+        }
+
+        $queue = new Queue(['topic' => 'yii', 'retryDelay' => 0]);
+        $id = $queue->delay(1800)->push(new CloseOrder(['order' => '1001']));
+        echo $queue->status($id) === Queue::STATUS_WAITING ? 'waits' : 'no', "\\n";
+        echo $queue->remove($id) ? 'removed' : 'no', ' ', $queue->remove($id) ? 'again' : 'once', "\\n";
+        echo $queue->status($id) === Queue::STATUS_DONE ? 'done' : 'no', "\\n";
+        $queue->priority(7)->delay(1800)->push(new Tagged(['order' => '1002']));
+        echo $queue->getClient()->listJobs('yii')->jobs[0]->priority, ' ', $queue->cancel('order:1002'), "\\n";
+        $queue->push(new CloseOrder(['order' => '1003']));
+        $queue->push(new CloseOrder(['order' => "\\xe9"]));
+        $queue->run(false);
+        """
+    )
+    assert said.splitlines() == [
+        *("waits", "removed once", "done", "7 1", "closed order 1003"),
+        *(f"no order \ufffd, attempt {attempt} of 60 s" for attempt in (1, 2, 3, 4)),
+    ]
+    assert queue.list_jobs("yii").jobs == []
+
+
+@pytest.fixture(scope="module")
 def cpm(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Project:
     """A project of php-cpm's users, with what the page shows."""
     needs_debian("Psr/Log/autoload.php")

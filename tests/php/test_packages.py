@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # the versions of frameworks that the packages allow; of others 3.0
 NEWEST = {
+    "yiisoft/yii2-queue": "2.3.8",
     **dict.fromkeys(("illuminate/contracts", "illuminate/queue", "illuminate/support"), "13.0.0"),
     **dict.fromkeys(
         ("symfony/dependency-injection", "symfony/http-kernel", "symfony/messenger"), "7.4.0"

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\Laravel;
 
 use DelayQueue\Client\Client;
-use Illuminate\Contracts\Foundation\Application;
+use Illuminate\Contracts\Container\Container;
 use Illuminate\Queue\QueueManager;
 use Illuminate\Support\ServiceProvider;
 
@@ -19,7 +19,7 @@ final class DelayQueueServiceProvider extends ServiceProvider
         $this->mergeConfigFrom(__DIR__ . '/../config/connection.php', self::CONNECTION);
         $this->app->singleton(
             Client::class,
-            static fn (Application $app): Client => DelayQueueConnector::client($app->make('config')->get(self::CONNECTION)),
+            static fn (Container $app): Client => DelayQueueConnector::client($app->make('config')->get(self::CONNECTION)),
         );
         $this->callAfterResolving('queue', static function (QueueManager $manager): void {
             $manager->addConnector('delay-queue', static fn (): DelayQueueConnector => new DelayQueueConnector());
