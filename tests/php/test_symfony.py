@@ -203,8 +203,8 @@ def test_a_worker_that_was_too_slow_ends_nobodys_message(
         ("delayqueue://host", "http://host:9277  messages 60 5"),
         ("delayqueue:///orders", "The DSN must be delayqueue://"),
         (
-            "delayqueue://host?waits=1",
-            "Unknown option: waits. There are topic, token, ttr, wait, tls.",
+            "delayqueue://host?wayt=1",
+            "Unknown option: wayt. There are topic, token, ttr, wait, tls.",
         ),
     ],
 )

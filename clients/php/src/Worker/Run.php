@@ -88,7 +88,9 @@ final class Run
     private function pop(array $topics, float $waitSeconds): ?Job
     {
         try {
-            $job = $this->client->pop($topics, $waitSeconds, $this->signals->hasCome(...));
+            // after a failure it does not wait, so that the log soon tells that it is over
+            $wait = $this->trouble === '' ? $waitSeconds : 0.0;
+            $job = $this->client->pop($topics, $wait, $this->signals->hasCome(...));
         } catch (QueueException | TransportException $error) {
             if ($error->getMessage() !== $this->trouble) {
                 $this->trouble = $error->getMessage();
