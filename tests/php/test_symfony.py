@@ -79,7 +79,6 @@ def made(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Appli
     page = shown("docs/howto/symfony.md", "yaml", "# config/packages/messenger.yaml, over HTTP")
     messenger = yaml.safe_load(at(server, page))["framework"]["messenger"]
     messenger["transports"]["async"]["retry_strategy"] |= {"max_retries": 1, "delay": 60_000}
-    messenger["transports"]["async"]["options"] = {"ttr": 30}
     project.write("messenger.json", json.dumps(messenger))
     return Application(project, server)
 
@@ -95,7 +94,7 @@ def symfony(made: Application, queue: Client) -> Iterator[Application]:
 def test_a_delayed_message_is_handled_when_it_is_due(symfony: Application, queue: Client) -> None:
     symfony.php("$bus->dispatch(new CloseOrder('1001'), [new DelayStamp(1200)]);")
     [job] = queue.list_jobs("orders").jobs
-    assert (job.state, job.ttr) == ("delayed", 30)
+    assert (job.state, job.ttr) == ("delayed", 60)
     assert 1.1 < job.due - job.created < 1.3
     assert symfony.consume("async", "--limit=1") == "closed order 1001\n"
     assert queue.list_jobs("orders").jobs == []
@@ -200,7 +199,8 @@ def test_a_worker_that_was_too_slow_ends_nobodys_message(
     ("dsn", "said"),
     [
         ("delayqueue://a%2Fb@host:1/%E8%AE%A2%E5%8D%95?ttr=5&tls=1", "https://host:1 a/b 订单 5 5"),
-        ("delayqueue://host", "http://host:9277  messages 60 5"),
+        ("delayqueue://host", "http://host:9277  messages 7 5"),
+        ("delayqueue://host/0?wait=0", "http://host:9277  0 7 0"),
         ("delayqueue:///orders", "The DSN must be delayqueue://"),
         (
             "delayqueue://host?wayt=1",
@@ -219,7 +219,7 @@ def test_a_dsn_says_where_the_server_is_and_what_is_meant(
     }}
 
     try {{
-        $made = (new DelayQueueTransportFactory())->createTransport('{dsn}', [], new PhpSerializer());
+        $made = (new DelayQueueTransportFactory())->createTransport('{dsn}', ['ttr' => '7'], new PhpSerializer());
         $address = of(of($made, 'client'), 'address');
         $token = substr($address->headers['Authorization'] ?? '', strlen('Bearer '));
         echo "$address->url $token ", of($made, 'topic'), ' ', of($made, 'ttr'), ' ', of($made, 'wait');

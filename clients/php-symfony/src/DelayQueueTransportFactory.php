@@ -19,7 +19,7 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
 
     private const DEFAULTS = [
         'topic' => 'messages',
-        'token' => '',
+        'token' => null, // DELAYQUEUE_TOKEN
         'ttr' => 60, // seconds that a handler may take
         'wait' => 5, // seconds that a worker waits for a message
         'tls' => false,
@@ -40,8 +40,8 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
         $given = array_filter([
             'topic' => trim(rawurldecode($parts['path'] ?? ''), '/'),
             'token' => rawurldecode($parts['user'] ?? ''),
-        ]);
-        $options += $query + $given;
+        ], static fn (string $value): bool => $value !== '');
+        $options = $given + $query + $options; // the DSN counts first, as with other transports
         $unknown = array_diff_key($options, self::DEFAULTS);
         if ($unknown !== []) {
             throw new InvalidArgumentException(sprintf(
@@ -55,7 +55,7 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
         $url = "$scheme://{$parts['host']}:" . ($parts['port'] ?? self::PORT);
 
         return new DelayQueueTransport(
-            new Client($url, (string) $options['token']),
+            new Client($url, $options['token']),
             $serializer,
             (string) $options['topic'],
             (int) $options['ttr'],
