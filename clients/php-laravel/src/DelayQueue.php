@@ -52,7 +52,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
 
         return $this->enqueueUsing(
             $job,
-            $this->createPayload($job, $this->topic($queue), $data),
+            $this->createPayload($job, $this->topic($queue), $data, $delay ?: null), // Laravel 8 ignores the last one
             $queue,
             $delay ?: null,
             fn ($payload, $queue) => $this->pushRaw($payload, $queue, $options),
