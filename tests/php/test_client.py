@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.certificates import make
 from tests.docs.partner import Answer, Partner
 from tests.processes import LOOPBACK, REPOSITORY
 
@@ -19,6 +20,7 @@ from .project import DEBIAN, Project, needs_debian
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from delayqueue import Client
     from tests.processes import Processes, QueueServer, StoreServer
@@ -292,6 +294,31 @@ def test_calls_share_a_connection_also_after_an_error(
         )
         == "unknown token"
     )
+
+
+def test_a_server_with_a_certificate_of_its_own_is_reached_over_tls_and_another_is_not(
+    project: Project, processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    pair = make(tmp_path, "server")
+    server = processes.server(
+        redis_server, pair.context(), language="en", tls_cert=pair.cert, tls_key=pair.key
+    )
+    said = project.php(
+        f"""
+        use DelayQueue\\Client\\Transport\\CurlTransport;
+        $queue = new Client(transport: new CurlTransport([CURLOPT_CAINFO => '{pair.cert}']));
+        echo $queue->push('tls', id: 'tls-1'), "\\n";
+        try {{
+            (new Client())->stats();
+        }} catch (DelayQueue\\Client\\Exception\\TransportException $error) {{
+            echo $error->getMessage();
+        }}
+        """,
+        DELAYQUEUE_URL=server.url,
+    )
+    first, second = said.splitlines()
+    assert first == "tls-1"
+    assert "certificate" in second
 
 
 def test_a_call_in_a_signal_handler_or_a_fork_does_not_disturb_the_one_under_way(

@@ -294,6 +294,32 @@ async def test_sigterm_ends_a_worker_after_its_job_and_an_idle_one_at_once(
         assert time.monotonic() - began < 20  # its poll would have lasted 30 s
 
 
+async def test_a_worker_that_is_to_end_still_tells_how_its_job_ended(
+    project: Project, processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, language="en")
+    code = """
+    return (new Worker())->on('last', function () {
+        note('runs');
+        wait_for('go');
+        throw new RuntimeException('no order');
+    }, retry: ['1h']);
+    """
+    with Client(server.url) as queue, Running(project, server, code=code) as worker:
+        queue.push("last", id="last-1", ttr=600)
+        await until(lambda: notes(project) == ["runs"])
+        server.kill()
+        worker.process.terminate()
+        (project.folder / "go").touch()
+        await worker.says("cannot tell the server that it is released")
+        await asyncio.sleep(1)  # it does not ask without a pause
+        assert worker.log().count("cannot tell") < 10
+        server.start()
+        assert await worker.ended() == 0
+        assert got(queue, "last-1").state == "delayed"
+        assert got(queue, "last-1").message.startswith("RuntimeException: no order")
+
+
 async def test_a_worker_ends_after_its_time_or_with_its_memory(
     project: Project, server: QueueServer, queue: Client
 ) -> None:

@@ -223,10 +223,9 @@ final class Run
         });
     }
 
+    /** A signal ends the pause, too. */
     private function pause(float $seconds): void
     {
-        if (!$this->signals->hasCome()) { // a signal ends the pause, too
-            usleep((int) ($seconds * 1e6));
-        }
+        usleep((int) ($seconds * 1e6));
     }
 }
