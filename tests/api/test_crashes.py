@@ -168,6 +168,7 @@ async def test_jobs_that_became_due_while_the_server_was_away_come_at_its_start(
         server.kill()
         await until(lambda: time.time() > due_s)
         server.start()
+    async with open_api(server.url) as api:
         taken: list[str] = []
         while len(taken) < len(ids):
             jobs = (await api.pop(topic, count=1000, timeout=5)).ok()

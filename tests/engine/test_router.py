@@ -10,7 +10,7 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.rebalance import Rebalance
-from delayqueue.errors import Code, Invalid
+from delayqueue.errors import Code, Invalid, Unavailable
 from delayqueue.store.types import Pushed
 from delayqueue.store.verbs import FINISH, GET, PUSH, Ending, Verb
 from tests.engine.moving import A, B, before_call, source
@@ -50,6 +50,17 @@ async def test_an_item_whose_jobs_are_in_different_buckets_is_refused(ours: Inst
     store = ours.server()
     with pytest.raises(Invalid):
         await store.run(WEIGH_TWO, [(A, apart)], EVERYWHERE)
+
+
+async def test_if_no_bucket_answers_a_request_for_several_fails(ours: Installation) -> None:
+    store = ours.server()
+
+    def refuse(*_: Any, **__: Any) -> asyncio.Future[Reply]:
+        raise Unavailable
+
+    store.by_bucket.caller.call = refuse  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        await store.run(PUSH, [job(name) for name in NAMES], EVERYWHERE)
 
 
 async def test_what_was_done_before_a_change_is_not_done_again(ours: Installation) -> None:

@@ -146,7 +146,7 @@ async def test_what_a_slot_on_its_way_answers_is_no_leave_to_go_on(
 
 
 async def test_a_frozen_master_delays_its_own_buckets_only(mortal_cluster: StoreCluster) -> None:
-    config = of_cluster(mortal_cluster, redis_read_timeout_ms=500, redis_write_timeout_ms=500)
+    config = of_cluster(mortal_cluster, redis_read_timeout_ms=2000, redis_write_timeout_ms=2000)
     async with followed(config) as (store, _):
         frozen = mortal_cluster.holder("{dq_bucket_1}")
         others = [
