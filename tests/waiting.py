@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 POLL_S: Final = 0.01
 LONGEST_POLL_S: Final = 0.25
+PATIENCE_S: Final = 30.0  # a busy machine takes its time
 
 
 class Turns:
@@ -31,7 +32,7 @@ class Turns:
             self.count += 1
 
 
-async def until(condition: Callable[[], bool], *, within_s: float = 10) -> None:
+async def until(condition: Callable[[], bool], *, within_s: float = PATIENCE_S) -> None:
     """Wait until `condition()` is true. Raises AssertionError after `within_s` seconds."""
 
     async def holds() -> bool:
@@ -40,7 +41,9 @@ async def until(condition: Callable[[], bool], *, within_s: float = 10) -> None:
     await until_async(holds, within_s=within_s)
 
 
-async def until_async(condition: Callable[[], Awaitable[bool]], *, within_s: float = 10) -> None:
+async def until_async(
+    condition: Callable[[], Awaitable[bool]], *, within_s: float = PATIENCE_S
+) -> None:
     """Wait until `await condition()` is true. Raises AssertionError after `within_s` seconds."""
     since = time.monotonic()
     while not await condition():

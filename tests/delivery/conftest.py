@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.api_client import Api, Json, open_api
-from tests.waiting import until_async
+from tests.waiting import PATIENCE_S, until_async
 
 from .receiver import Receiver, receiving
 
@@ -51,7 +51,7 @@ class Shop:
         found: Json = (await self.api.get(job_id or f"{self.topic}-job")).ok()
         return found
 
-    async def becomes(self, state: str, job_id: str = "", *, within_s: float = 10) -> Json:
+    async def becomes(self, state: str, job_id: str = "", *, within_s: float = PATIENCE_S) -> Json:
         """Wait until the job is in that state; returns it."""
 
         async def is_so() -> bool:

@@ -144,7 +144,7 @@ async def test_a_handler_whose_loop_is_blocked_was_not_called_and_nothing_is_cou
     await until(lambda: said in own_server.log_tail())
     blocking.unlink()
     for n in range(3):
-        job = await shop.becomes("finished", f"patient-{n}", within_s=20)
+        job = await shop.becomes("finished", f"patient-{n}", within_s=60)
         assert results(job) == {"patient": ("succeeded", 1, "done")}
         assert job["attempt"] == 1
 
@@ -157,7 +157,7 @@ async def test_calls_that_hang_keep_their_places_and_the_topic_goes_on(
     before = threads(own_server)
     await asyncio.gather(*(shop.push(f"narrow-{n}") for n in range(5)))
     for n in range(5):
-        job = await shop.becomes("buried", f"narrow-{n}", within_s=20)
+        job = await shop.becomes("buried", f"narrow-{n}", within_s=60)
         assert results(job) == {"narrow": ("failed", 2, TIMEOUT)}
     assert threads(own_server) <= before + 1
 
