@@ -46,7 +46,7 @@ class Scrubber:
         mended = Counter(finding.kind for finding in seen.findings if finding.repaired)
         if not mended:
             return
-        self._notify(self._bucket, seen.change._replace(next_due_ms=0))
+        self._notify(self._bucket, seen.change._replace(next_due_ms=0, is_news=True))
         for kind, count in mended.items():
             first = next(finding for finding in seen.findings if finding.kind == kind)
             log.warning(

@@ -20,7 +20,7 @@ from delayqueue.engine.scrubber import Scrubber
 from delayqueue.metrics import REPAIRED, REPAIRS
 from delayqueue.store.bucket import keys
 from delayqueue.store.bucket.slot_store import SlotStore
-from delayqueue.store.types import START, TagPage
+from delayqueue.store.types import START, Change, TagPage
 from tests.store.bucket import (
     HOSTILE,
     HOUR_MS,
@@ -312,7 +312,7 @@ async def test_a_job_that_was_found_again_wakes_those_who_wait(bucket: Bucket) -
     await forget_places(bucket)
     heard: list[Any] = []
     await Scrubber(0, bucket.store, lambda *change: heard.append(change)).step()
-    assert heard == [(0, ([("t", 1)], 0))]
+    assert heard == [(0, Change([("t", 1)], 0))]
     await bucket.delete("a")
 
 
