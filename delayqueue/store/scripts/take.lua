@@ -5,8 +5,8 @@
 -- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  topic, first and last due ms (inclusive), ids
--- returns for each of the ids, from the first on, until the answer is full: { record, run or "" }, NOT_FOUND if it can no longer be
---         taken, or UNAVAILABLE
+-- returns for each of the ids, from the first on, until the answer is full or the call has done enough: { record, run or "" },
+--         NOT_FOUND if it can no longer be taken, or UNAVAILABLE
 -- keeps: a job in the answer is gone from the store, its kept record (retain) says finished.
 local FIRST_ID = 4
 local WINDOW = 1000  -- entries at the head of the ready list that are searched for taken jobs
@@ -45,7 +45,7 @@ return function(ARGV)
   local function take_all()
     for at = FIRST_ID, #ARGV do
       local id = ARGV[at]
-      if not may_read(bytes_of(id)) then break end
+      if has_done_enough() or not may_read(bytes_of(id)) then break end
       results[#results + 1] = take(id)
     end
     if next(left) then drop_left() end
