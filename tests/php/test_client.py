@@ -327,6 +327,7 @@ def test_a_call_in_a_signal_handler_or_a_fork_does_not_disturb_the_one_under_way
     said = project.php(
         """
         $queue = new Client();
+        $queue->push('main', 'first', id: 'first'); // loads the classes: PHP does not load one twice, in a handler, too
         pcntl_async_signals(true);
         $pushed = 0;
         pcntl_signal(SIGUSR1, function () use ($queue, &$pushed) {
