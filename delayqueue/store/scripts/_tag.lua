@@ -5,8 +5,10 @@
 -- `place`: that of scan_tag() ("0" at first), which returns about `limit` ids, and ids that it returned last and that were not
 -- processed. Returns { the same for the next call, "0" alone if all is done }, and how many were changed.
 local function each_tagged(name, topic, limit, place, change)
-  local is_told, has = pcall(has_jobs, topic)  -- a broken key: its other jobs are changed
-  if topic ~= '' and is_told and not has then return { '0' }, 0 end
+  if topic ~= '' then
+    local is_told, has = pcall(has_jobs, topic)  -- a broken key: its other jobs are changed
+    if is_told and not has then return { '0' }, 0 end
+  end
   local cursor, ids, count = place[1], { unpack(place, 2) }, 0
   if #ids == 0 then cursor, ids = scan_tag(name, cursor, limit) end
   for i, id in ipairs(ids) do
