@@ -67,6 +67,7 @@ WORKER: Final = (
     option("--concurrency N", "jobs at a time [the Worker's]", type=_number),
     option("--grace LENGTH", "time for running jobs to finish [30s]"),
     flag("--reload", "restart when a .py file here changes"),
+    flag("--prune", "remove the schedules of tasks that the worker does not have"),
     argument("--log-level", default="info", choices=log.LEVELS),
 )
 

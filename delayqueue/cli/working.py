@@ -31,9 +31,12 @@ def work(asked: Namespace) -> int:
     if not isinstance(worker, Worker):
         return _refuse(f"{asked.name} is a {type(worker).__name__}; give MODULE:NAME of a Worker")
     if not worker.handlers.topics:
-        return _refuse(f"{asked.name} has no handlers: decorate a function with {asked.name}.on()")
+        return _refuse(
+            f"{asked.name} has no handlers: decorate a function with {asked.name}.on() or task()"
+        )
     worker.url = asked.url or worker.url
     worker.concurrency = asked.concurrency or worker.concurrency
+    worker.prune = asked.prune
     try:
         ServerAddress.of(worker.url, worker.token)
     except ValueError as error:
@@ -47,7 +50,8 @@ def _asked(asked: Namespace) -> list[str]:
     """The arguments of the worker that is restarted."""
     options = {"url": asked.url, "concurrency": asked.concurrency, "grace": asked.grace}
     given = [f"--{name}={value}" for name, value in options.items() if value is not None]
-    return [asked.name, *given, f"--log-level={asked.log_level}"]
+    prune = ["--prune"] if asked.prune else []
+    return [asked.name, *given, *prune, f"--log-level={asked.log_level}"]
 
 
 def _refuse(message: str) -> int:

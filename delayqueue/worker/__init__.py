@@ -1,7 +1,9 @@
 """The Python worker: Worker, and the exceptions with which its handlers give orders."""
 
 from delayqueue.client.answers import ReservedJob
+from delayqueue.worker.current import current_context, current_job
 from delayqueue.worker.handlers import Next
+from delayqueue.worker.task import Task
 from delayqueue.worker.verdict import Buried, Bury, Finished, Released, Retry, Verdict
 from delayqueue.worker.worker import Worker
 
@@ -13,6 +15,9 @@ __all__ = [
     "Released",
     "ReservedJob",
     "Retry",
+    "Task",
     "Verdict",
     "Worker",
+    "current_context",
+    "current_job",
 ]

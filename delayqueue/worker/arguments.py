@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ from delayqueue.client.answers import ReservedJob
 from delayqueue.worker.verdict import Bury
 
 Argument: TypeAlias = Callable[[ReservedJob, Any], Any]  # made of the job and the context
+Arguments: TypeAlias = Callable[[ReservedJob, Any], Sequence[Any]]
 
 JOB: Final = (inspect.Parameter.empty, ReservedJob, Any, object)
 UNCHECKED: Final = (
@@ -26,7 +27,7 @@ UNCHECKED: Final = (
 MOST_MISTAKES: Final = 5  # in a body, that a message lists
 
 
-def arguments_of(handler: Callable[..., Any]) -> tuple[Argument, ...]:
+def arguments_of(handler: Callable[..., Any]) -> Arguments:
     """How to make a handler's arguments from a job and the context.
 
     The first one is the job, or its body as annotated; of the others, a ReservedJob is the job, and one is the context.
@@ -34,7 +35,7 @@ def arguments_of(handler: Callable[..., Any]) -> tuple[Argument, ...]:
     """
     parameters = required(handler)
     if not parameters:
-        return (_job,)
+        return lambda job, _: (job,)
     first, *others = parameters
     kinds = [_annotation(handler, one) for one in others]
     contexts = [
@@ -46,7 +47,8 @@ def arguments_of(handler: Callable[..., Any]) -> tuple[Argument, ...]:
             f"but not {' and '.join(contexts)}"
         )
     rest = (_job if kind is ReservedJob else _context for kind in kinds)
-    return (_first(handler, first), *rest)
+    made = (_first(handler, first), *rest)
+    return lambda job, context: [of(job, context) for of in made]
 
 
 def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -68,12 +70,7 @@ def _context(_: ReservedJob, context: Any) -> Any:
 
 
 def _first(handler: Callable[..., Any], parameter: inspect.Parameter) -> Argument:
-    kind = _annotation(handler, parameter)
-    if isinstance(kind, str):
-        raise ValueError(  # noqa: TRY004  # its type is unknown
-            f"{name_of(handler)}: {kind} is not known when the program runs; "
-            "import it outside of `if TYPE_CHECKING`, and not in a function"
-        )
+    kind = annotation_of(handler, parameter)
     if kind in JOB:
         return _job
     try:
@@ -87,9 +84,20 @@ def _first(handler: Callable[..., Any], parameter: inspect.Parameter) -> Argumen
         try:
             return read(job.body)
         except ValueError as error:
-            raise Bury(f"the body is not a valid {_title(kind)}: {_reason(error)}") from error
+            raise Bury(f"the body is not a valid {_title(kind)}: {reason_of(error)}") from error
 
     return body
+
+
+def annotation_of(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """A parameter's annotation. Raises ValueError if it does not exist when the program runs."""
+    kind = _annotation(handler, parameter)
+    if isinstance(kind, str):
+        raise ValueError(  # noqa: TRY004  # its type is unknown
+            f"{name_of(handler)}: {kind} is not known when the program runs; "
+            "import it outside of `if TYPE_CHECKING`, and not in a function"
+        )
+    return kind
 
 
 def _annotation(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
@@ -116,21 +124,22 @@ def _reader(kind: Any) -> Callable[[str], Any]:
     """Makes a value from a body, or raises ValueError if the body does not fit. Raises ImportError without pydantic."""
     if kind is str:
         return str
-    plain = get_origin(kind) or kind
-    if plain in (dict, list, Mapping) and get_args(kind) in UNCHECKED:
-        return partial(_plain, plain)
+    base = get_origin(kind) or kind
+    if base in (dict, list, Mapping) and get_args(kind) in UNCHECKED:
+        return partial(plain, base)
     read: Callable[[str], Any] = import_module("pydantic").TypeAdapter(kind).validate_json
     return read
 
 
-def _plain(kind: type[Any], body: str) -> Any:
+def plain(kind: type[Any], body: str) -> Any:
+    """The value of this JSON type that the body is. Raises ValueError if it is another."""
     found = json.loads(body)
     if not isinstance(found, kind):
         raise ValueError(f"it is a {type(found).__name__}")  # noqa: TRY004  # of text
     return found
 
 
-def _reason(error: ValueError) -> str:
+def reason_of(error: ValueError) -> str:
     """The reason in one line, without the body's own words."""
     errors = getattr(error, "errors", None)
     if errors is None:

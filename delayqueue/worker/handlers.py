@@ -12,9 +12,10 @@ from delayqueue.client.answers import ReservedJob
 from delayqueue.domain.handler import check_done, check_runs
 from delayqueue.domain.job import MAX_POP_TOPICS
 from delayqueue.domain.message import message_of
-from delayqueue.worker.arguments import Argument, arguments_of, name_of, required
+from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
+from delayqueue.worker.current import handling
 from delayqueue.worker.policy import Policy
-from delayqueue.worker.verdict import Retry
+from delayqueue.worker.verdict import Bury, Hopeless, Retry, TimeLimit
 
 if TYPE_CHECKING:
     from delayqueue.worker.executor import Executor
@@ -26,17 +27,33 @@ Middleware: TypeAlias = (
     | Callable[[ReservedJob, Next, Any], Awaitable[None]]
 )
 Lifespan: TypeAlias = Callable[[], AsyncGenerator[Any, None]]
+Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 H = TypeVar("H", bound=Handler)
 M = TypeVar("M", bound=Middleware)
 L = TypeVar("L", bound=Lifespan)
+
+
+class Conditions(NamedTuple):
+    """Under which a handler runs; an error of `bury_on`, or of none of `retry_on`, is not worth another attempt."""
+
+    order: int = 0
+    timeout_s: float | None = None
+    bury_on: Errors = ()
+    retry_on: Errors = Exception
+
+    def is_hopeless(self, error: BaseException) -> bool:
+        """Whether another attempt would end like this one. Only errors of the handler itself can be such."""
+        if isinstance(error, (Retry, Bury, TimeLimit)) or not isinstance(error, Exception):
+            return False
+        return isinstance(error, self.bury_on) or not isinstance(error, self.retry_on)
 
 
 class _Entry(NamedTuple):
     order: int
     number: int  # of its registration, which decides between equal orders
     handler: Handler
-    timeout_s: float | None
-    arguments: tuple[Argument, ...]
+    arguments: Arguments
+    conditions: Conditions
 
 
 class Handlers:
@@ -53,8 +70,14 @@ class Handlers:
         """The topics that have handlers."""
         return tuple(self._of_topic)
 
-    def add(self, topic: str, order: int, handler: Handler, timeout_s: float | None = None) -> None:
-        """Call `handler` for jobs of `topic`; the lowest `order` first.
+    def add(
+        self,
+        topic: str,
+        handler: Handler,
+        conditions: Conditions,
+        arguments: Arguments | None = None,
+    ) -> None:
+        """Call `handler` for jobs of `topic`, with these `arguments`, or those that it asks for.
 
         Raises ValueError if there are too many topics, or the handler has an argument that no handler gets, or a yield.
         """
@@ -62,11 +85,12 @@ class Handlers:
             check_runs(handler)
         except ValueError as error:
             raise ValueError(f"{name_of(handler)}: {error}") from None
-        arguments = arguments_of(handler)
+        if arguments is None:
+            arguments = arguments_of(handler)
         entries = self._of_topic.setdefault(topic, [])
         if len(self._of_topic) > MAX_POP_TOPICS:
             raise ValueError(f"{topic}: a worker can wait for {MAX_POP_TOPICS} topics; use another")
-        entries.append(_Entry(order, len(entries), handler, timeout_s, arguments))
+        entries.append(_Entry(conditions.order, len(entries), handler, arguments, conditions))
         entries.sort(key=lambda entry: entry[:2])
 
     def set_policy(self, topic: str, policy: Policy) -> None:
@@ -100,9 +124,13 @@ class Handlers:
 
         async def innermost(job: ReservedJob) -> None:
             for entry in self._of_topic[job.topic]:
-                arguments = [of(job, context) for of in entry.arguments]
-                call = partial(entry.handler, *arguments)
-                result = await executor.call(call, entry.timeout_s, f"job {job.id}")
+                call = partial(entry.handler, *entry.arguments(job, context))
+                try:
+                    result = await executor.call(call, entry.conditions.timeout_s, f"job {job.id}")
+                except BaseException as error:
+                    if entry.conditions.is_hopeless(error):
+                        raise Hopeless from error
+                    raise
                 check_done(result)
                 if result is not None:
                     messages.append(message_of(result))
@@ -110,7 +138,7 @@ class Handlers:
         course: Next = innermost
         for middleware, takes_context in reversed(self._middlewares):
             course = _around(middleware, course, (context,) if takes_context else ())
-        with tracing.processing(job, no_failure=Retry):
+        with handling(job, context), tracing.processing(job, no_failure=Retry):
             await course(job)
         return "; ".join(messages)
 

@@ -73,6 +73,10 @@ class TimeLimit(Exception):
     """A handler took longer than its `timeout`."""
 
 
+class Hopeless(Exception):
+    """A handler raised its cause, and another attempt would raise it again, as `bury_on` and `retry_on` say."""
+
+
 def verdict_of(error: BaseException) -> Released | Buried:
     """What a handler's exception means."""
     if isinstance(error, Retry):
@@ -81,6 +85,8 @@ def verdict_of(error: BaseException) -> Released | Buried:
         return Buried(message_of(error))
     if isinstance(error, TimeLimit):
         return Released(message_of(error), traceback=_end_of(error.__cause__))
+    if isinstance(error, Hopeless) and error.__cause__ is not None:
+        return Buried(error_message(error.__cause__), _end_of(error.__cause__))
     return Released(error_message(error), traceback=_end_of(error))
 
 

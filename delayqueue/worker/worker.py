@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import asyncio
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from delayqueue.client.aio import AsyncClient
-from delayqueue.client.jobs import seconds
+from delayqueue.client.blocking import Client
+from delayqueue.client.jobs import DEFAULT_TTR_S, seconds
+from delayqueue.tasks import cancel_all
 from delayqueue.worker import program
-from delayqueue.worker.handlers import Handlers
+from delayqueue.worker.handlers import Conditions, Handlers
 from delayqueue.worker.policy import Policy
+from delayqueue.worker.task import Task
+from delayqueue.worker.timetable import Times, declare
 from delayqueue.worker.worker_run import WorkerRun
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from types import EllipsisType
 
     from delayqueue.client.jobs import Retry, Seconds
-    from delayqueue.worker.handlers import H, L, M
+    from delayqueue.worker.arguments import Arguments
+    from delayqueue.worker.handlers import Errors, H, L, M
+    from delayqueue.worker.task import R, Ts
 
 DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_GRACE_S: Final = 30.0
@@ -45,6 +52,18 @@ class Worker:
         self.url: str | None = url
         self.token: str | None = token
         self.concurrency: int = concurrency
+        self.prune: bool = False  # remove schedules of tasks that this worker does not declare
+        self.times: list[Times] = []
+
+    @cached_property
+    def client(self) -> Client:
+        """The client that the push() of tasks uses; set another one in tests, or before the first push."""
+        return Client(self.url, token=self.token)
+
+    @cached_property
+    def async_client(self) -> AsyncClient:
+        """The client that the worker itself and the push_async() of tasks use."""
+        return AsyncClient(self.url, token=self.token)
 
     def on(
         self,
@@ -53,6 +72,8 @@ class Worker:
         retry: Retry | None = None,
         max_attempts: int | EllipsisType | None = ...,
         timeout: Seconds | None = None,
+        bury_on: Errors = (),
+        retry_on: Errors = Exception,
     ) -> Callable[[H], H]:
         """Call the decorated function with each ReservedJob of these topics, or with its body if annotated so.
 
@@ -60,27 +81,71 @@ class Worker:
 
         A failed job without its own retry schedule is delivered again by `retry`, and is buried after `max_attempts`
         (None = never); the default is 20 attempts in about eight hours. After `timeout` the attempt has failed: an
-        async function is cancelled, the thread of a plain one goes on.
+        async function is cancelled, the thread of a plain one goes on. An error of `bury_on`, or of none of `retry_on`,
+        buries the job at once.
 
         A topic may have several handlers: they run one after the other, the lowest `order` first; if one raises, those
         after it do not run, and the next attempt begins with the first.
         """
         if not topics:
             raise ValueError("on: name a topic")
-        policy = Policy(retry, max_attempts)
-        policy.check()
-        timeout_s = None if timeout is None else seconds(timeout)
-        if timeout_s is not None and not timeout_s > 0:
-            raise ValueError(f"timeout {timeout_s}: must be more than 0 seconds")
+        policy = _policy(retry, max_attempts)
+        conditions = _conditions(order, timeout, bury_on, retry_on)
 
         def decorate(handler: H) -> H:
             for topic in topics:
-                self.handlers.add(topic, order, handler, timeout_s)
-                if policy != Policy():
-                    self.handlers.set_policy(topic, policy)
+                self._add(topic, handler, conditions, policy)
             return handler
 
         return decorate
+
+    def task(  # noqa: PLR0913  # one argument per property of a task
+        self,
+        topic: str,
+        *,
+        ttr: Seconds = DEFAULT_TTR_S,
+        retry: Retry | None = None,
+        max_attempts: int | EllipsisType | None = ...,
+        timeout: Seconds | None = None,
+        bury_on: Errors = (),
+        retry_on: Errors = Exception,
+        cron: str | None = None,
+        every: Seconds | None = None,
+        tz: str | None = None,
+    ) -> Callable[[Callable[[Unpack[Ts]], R]], Task[R, *Ts]]:
+        """Make a Task of the decorated function: `close.push(order, delay="30m")` runs it in a worker.
+
+        The function gets its own arguments; current_job() is the job. With `cron` (in `tz`) or `every`, the server
+        pushes it by itself, from the start of the first worker on: the schedule on the server follows the code. Failed
+        attempts are treated as by on().
+        """
+        policy = _policy(retry, max_attempts)
+        conditions = _conditions(0, timeout, bury_on, retry_on)
+
+        def decorate(function: Callable[[Unpack[Ts]], R]) -> Task[R, *Ts]:
+            task = Task(self, topic, function, ttr)
+            if topic in self.handlers.topics:
+                raise ValueError(f"{topic}: a task has its topic for itself")
+            if cron is not None or every is not None:
+                if not task.parameters.are_optional:
+                    raise ValueError(f"{topic}: a task with times is called without arguments")
+                self.times.append(Times(topic, ttr, cron, every, tz))
+            self._add(topic, function, conditions, policy, task.parameters.arguments)
+            return task
+
+        return decorate
+
+    def _add(
+        self,
+        topic: str,
+        handler: Callable[..., Any],
+        conditions: Conditions,
+        policy: Policy,
+        arguments: Arguments | None = None,
+    ) -> None:
+        self.handlers.add(topic, handler, conditions, arguments)
+        if policy != Policy():
+            self.handlers.set_policy(topic, policy)
 
     def middleware(self, middleware: M) -> M:
         """Call the decorated `async def around(job, next)` around each job's handlers; it awaits `next(job)`.
@@ -112,8 +177,26 @@ class Worker:
         """
         if not self.handlers.topics:
             raise ValueError("this worker has no handlers: decorate a function with on()")
-        async with (
-            AsyncClient(self.url, token=self.token) as client,
-            self.handlers.context() as context,
-        ):
-            await WorkerRun(self.handlers, client, self.concurrency, context).work(stop, grace)
+        async with self.async_client as client, self.handlers.context() as context:
+            declaring = asyncio.create_task(
+                declare(client, self.times, prune=self.prune), name="declare"
+            )
+            try:
+                await WorkerRun(self.handlers, client, self.concurrency, context).work(stop, grace)
+            finally:
+                await cancel_all([declaring])
+
+
+def _policy(retry: Retry | None, max_attempts: int | EllipsisType | None) -> Policy:
+    policy = Policy(retry, max_attempts)
+    policy.check()
+    return policy
+
+
+def _conditions(
+    order: int, timeout: Seconds | None, bury_on: Errors, retry_on: Errors
+) -> Conditions:
+    timeout_s = None if timeout is None else seconds(timeout)
+    if timeout_s is not None and not timeout_s > 0:
+        raise ValueError(f"timeout {timeout_s}: must be more than 0 seconds")
+    return Conditions(order, timeout_s, bury_on, retry_on)

@@ -9,13 +9,23 @@ import json
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_type
 
 import pytest
 
-from delayqueue import AsyncClient, Client
-from delayqueue.client import JobDetails, Page, ReservedJob, Schedule, Stats, Subscriber
+from delayqueue import AsyncClient, Client, Worker
+from delayqueue.client import (
+    JobDetails,
+    Outcome,
+    Page,
+    ReservedJob,
+    Schedule,
+    Stats,
+    Subscriber,
+)
+from delayqueue.testing import Queue
 from tests.processes import REPOSITORY
 
 if TYPE_CHECKING:
@@ -86,3 +96,37 @@ async def test_the_verbs_of_an_async_client_are_to_be_awaited(
         assert_type(await queue.get(job_id), JobDetails | None)
         assert_type(await queue.kick_topic(topic), int)
         assert_type(await queue.subscribers(), list[Subscriber])
+
+
+worker = Worker()
+
+
+@worker.task("order-close")
+def close(order: int, note: str) -> bool:
+    return f"{order}" == note
+
+
+@worker.task("mail")
+async def mail(to: str) -> int:
+    return len(to)
+
+
+def pushes_that_no_type_checker_accepts() -> None:
+    """Never called: mypy complains of each comment that is not needed."""
+    close.push("1001", "unpaid")  # type: ignore[arg-type]
+    close.push(1001)  # type: ignore[call-arg]
+    close.push(1001, "unpaid", dely="30m")  # type: ignore[call-arg]
+    close.push(1001, "unpaid", priority="high")  # type: ignore[arg-type]
+    close.push_many([(1001, 1002)])  # type: ignore[list-item]
+    close("1001", "unpaid")  # type: ignore[arg-type]
+
+
+async def test_a_task_keeps_the_types_of_its_function() -> None:
+    queue = Queue(worker)
+    worker.client, worker.async_client = queue, queue.asynchronous
+    assert_type(close(1001, "1001"), bool)
+    assert_type(await mail("me"), int)
+    assert_type(close.push(1001, "unpaid", delay="30m", id="order-1001"), str)
+    assert_type(await mail.push_async("me", delay=timedelta(days=1)), str)
+    assert_type(close.push_many([(1001, "unpaid")]), list[Outcome])
+    assert_type(close.cancel("shop:7"), int)

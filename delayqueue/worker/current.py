@@ -1,0 +1,34 @@
+"""The job that a handler runs for, and the context, wherever in it one asks."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from delayqueue.client.answers import ReservedJob
+
+_current: Final[ContextVar[tuple[ReservedJob, Any]]] = ContextVar("delayqueue.current")
+
+
+def current_job() -> ReservedJob:
+    """The job that the running handler or task was called for. Raises LookupError outside of one."""
+    return _current.get()[0]
+
+
+def current_context() -> Any:
+    """What the worker's lifespan has yielded; None without one. Raises LookupError outside of a handler or task."""
+    return _current.get()[1]
+
+
+@contextmanager
+def handling(job: ReservedJob, context: Any) -> Iterator[None]:
+    """Make them the current ones, for the handlers that run in this block."""
+    before = _current.set((job, context))
+    try:
+        yield
+    finally:
+        _current.reset(before)

@@ -1,0 +1,110 @@
+"""The parameters of a task, and the JSON object that stands for its arguments in a job's body."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import field, make_dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from delayqueue.worker.arguments import annotation_of, name_of, plain, reason_of
+from delayqueue.worker.verdict import Bury
+
+if TYPE_CHECKING:
+    from delayqueue.client.answers import ReservedJob
+
+Read: TypeAlias = Callable[[str], dict[str, Any]]
+
+BY_POSITION: Final = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
+ANY: Final = (inspect.Parameter.empty, Any, object)
+# of JSON, so that reading them needs nothing
+PLAIN: Final[dict[Any, tuple[type, ...]]] = {
+    str: (str,),
+    bool: (bool,),
+    int: (int,),
+    float: (float, int),
+    dict: (dict,),
+    list: (list,),
+}
+
+
+class Parameters:
+    """Of one task. A member that is missing in a body has its default; members of other names are ignored."""
+
+    def __init__(self, task: Callable[..., Any]) -> None:
+        """Raises ValueError if an argument has no name in a body, an unknown type, or one that needs pydantic."""
+        self.name: str = name_of(task)
+        self._signature = inspect.signature(task)
+        parameters = self._signature.parameters.values()
+        for one in parameters:
+            if one.kind not in BY_POSITION:
+                raise ValueError(
+                    f"{self.name}: {one} cannot be pushed; a task takes its arguments in their order"
+                )
+        self._required = [one.name for one in parameters if one.default is one.empty]
+        self._defaults = {one.name: one.default for one in parameters}
+        kinds = {one.name: annotation_of(task, one) for one in parameters}
+        is_plain = all(kind in ANY or kind in PLAIN for kind in kinds.values())
+        self._read = (
+            partial(_plain, kinds, self._required) if is_plain else self._by_pydantic(kinds)
+        )
+
+    @property
+    def are_optional(self) -> bool:
+        """Whether the task can be called without arguments."""
+        return not self._required
+
+    def body_of(self, args: Sequence[object]) -> dict[str, Any]:
+        """The body for these arguments. Raises TypeError if they are not those of the task."""
+        try:
+            return self._signature.bind(*args).arguments
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+
+    def arguments(self, job: ReservedJob, _context: object) -> list[Any]:
+        """The arguments that a job's body stands for. Raises Bury if it stands for none."""
+        try:
+            found = self._defaults | self._read(job.body or "{}")
+        except ValueError as error:
+            raise Bury(
+                f"the body does not have the arguments of {self.name}: {reason_of(error)}"
+            ) from error
+        return [found[name] for name in self._defaults]
+
+    def _by_pydantic(self, kinds: dict[str, Any]) -> Read:
+        try:
+            adapter = import_module("pydantic").TypeAdapter
+        except ImportError:
+            raise ValueError(
+                f"{self.name}: arguments of its types are read by pydantic: pip install pydantic"
+            ) from None
+        members = [
+            (name, Any if kind in ANY else kind, self._field(name)) for name, kind in kinds.items()
+        ]
+        read = adapter(make_dataclass("Arguments", members, kw_only=True)).validate_json
+        return lambda body: vars(read(body))
+
+    def _field(self, name: str) -> Any:
+        if name in self._required:
+            return field()
+        return field(default_factory=partial(self._defaults.get, name))
+
+
+def _plain(kinds: dict[str, Any], required: Sequence[str], body: str) -> dict[str, Any]:
+    """The members of these names. Raises ValueError if one is missing, or of another type."""
+    found: dict[str, Any] = plain(dict, body)
+    for name in required:
+        if name not in found:
+            raise ValueError(f"{name}: Field required")
+    members = {name: found[name] for name in kinds if name in found}
+    for name, value in members.items():
+        wanted = PLAIN.get(kinds[name], (object,))
+        # for Python a bool is an int
+        if not isinstance(value, wanted) or (int in wanted and isinstance(value, bool)):
+            raise ValueError(f"{name}: it is a {type(value).__name__}")
+    return members

@@ -1,0 +1,96 @@
+"""Task: a function that runs later, in a worker: pushing it is a call with its arguments, which type checkers know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, TypeVarTuple, Unpack
+
+from delayqueue.client.jobs import DEFAULT_TTR_S, Job, Moment, OnConflict, Seconds
+from delayqueue.worker.parameters import Parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from delayqueue.client.answers import Outcome
+    from delayqueue.worker.worker import Worker
+
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
+
+
+class Options(TypedDict, total=False):
+    """How a job of a task is pushed: the fields of push() but for those that the task knows."""
+
+    id: str
+    delay: Seconds
+    due: Moment
+    ttr: Seconds
+    tags: Sequence[str]
+    if_exists: OnConflict
+    retain: Seconds
+    expire: Seconds
+    priority: int
+
+
+class Task(Generic[R, *Ts]):
+    """What `@worker.task("topic")` makes of a function. Calling it runs the function, here and now.
+
+    push() and its like take the function's arguments in their order, all of them, and the job's options by name. The
+    body is a JSON object with a member for each argument, so other languages can push and pop the same jobs.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        topic: str,
+        function: Callable[[Unpack[Ts]], R],
+        ttr: Seconds = DEFAULT_TTR_S,
+    ) -> None:
+        """Raises ValueError if the function has arguments that no JSON object can hold, as *args."""
+        self.topic: str = topic
+        self.function: Callable[[Unpack[Ts]], R] = function
+        self.__doc__ = function.__doc__
+        self.__wrapped__: Callable[..., R] = function
+        self._worker = worker
+        self._ttr = ttr
+        self.parameters: Parameters = Parameters(function)
+
+    def __repr__(self) -> str:
+        return f"<task {self.topic}: {self.parameters.name}>"
+
+    def __call__(self, *args: *Ts) -> R:
+        """Run the function itself."""
+        return self.function(*args)
+
+    def job(self, *args: *Ts, **options: Unpack[Options]) -> Job:
+        """The job that push() pushes; push_many() of a client takes jobs of several tasks."""
+        return Job(topic=self.topic, **self._given(args, options))
+
+    def _given(self, args: Sequence[object], options: Options) -> dict[str, Any]:
+        return {"body": self.parameters.body_of(args), "ttr": self._ttr, **options}
+
+    def push(self, *args: *Ts, **options: Unpack[Options]) -> str:
+        """Run the function later, in a worker. Returns the job's id. In a running loop, await push_async()."""
+        return self._worker.client.push(self.topic, **self._given(args, options))
+
+    async def push_async(self, *args: *Ts, **options: Unpack[Options]) -> str:
+        """Run the function later, in a worker, for asyncio. Returns the job's id."""
+        return await self._worker.async_client.push(self.topic, **self._given(args, options))
+
+    def push_many(self, rows: Iterable[tuple[*Ts]], **options: Unpack[Options]) -> list[Outcome]:
+        """Run the function later for each row of arguments, up to 1000 of them. Returns an outcome per row."""
+        return self._worker.client.push_many([self.job(*row, **options) for row in rows])
+
+    async def push_many_async(
+        self, rows: Iterable[tuple[*Ts]], **options: Unpack[Options]
+    ) -> list[Outcome]:
+        """Run the function later for each row of arguments, for asyncio. Returns an outcome per row."""
+        jobs = [self.job(*row, **options) for row in rows]
+        return await self._worker.async_client.push_many(jobs)
+
+    def cancel(self, tag: str) -> int:
+        """End the jobs of this task that have the tag. Returns how many."""
+        return self._worker.client.cancel(tag, topic=self.topic)
+
+    async def cancel_async(self, tag: str) -> int:
+        """End the jobs of this task that have the tag, for asyncio. Returns how many."""
+        return await self._worker.async_client.cancel(tag, topic=self.topic)

@@ -1,0 +1,89 @@
+"""Tasks with times of their own: the schedules on the server that push them are those that the code declares."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from delayqueue.client.calls import TransportError
+from delayqueue.client.jobs import seconds
+from delayqueue.errors import QueueError, TooMany, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from delayqueue.client.aio import AsyncClient
+    from delayqueue.client.answers import Schedule
+    from delayqueue.client.jobs import Seconds
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0  # while the server is away
+PREFIX: Final = "task:"  # of the names of such schedules; the topic follows
+
+
+class Times(NamedTuple):
+    """When the server pushes a task's job: at the times of `cron` in `tz`, or once every `every`."""
+
+    topic: str
+    ttr: Seconds
+    cron: str | None
+    every: Seconds | None
+    tz: str | None
+
+    @property
+    def name(self) -> str:
+        """The name of its schedule."""
+        return PREFIX + self.topic
+
+    def are_those_of(self, schedule: Schedule) -> bool:
+        """Whether the schedule does what they say."""
+        every = None if self.every is None else seconds(self.every)
+        return (
+            (schedule.topic, schedule.cron, schedule.every) == (self.topic, self.cron or "", every)
+            and schedule.ttr == seconds(self.ttr)
+            and (self.cron is None or schedule.tz == (self.tz or schedule.tz))
+        )
+
+
+async def declare(client: AsyncClient, declared: Sequence[Times], *, prune: bool) -> None:
+    """Make the server's schedules those that are declared, as soon as it answers; with `prune` remove other tasks'.
+
+    One that is as declared goes on as it is, so that restarts of workers do not put off what is due every so often; one
+    that an operator has paused stays paused. If the server refuses, that is logged.
+    """
+    while True:
+        try:
+            await _declare(client, declared, prune=prune)
+        except (TransportError, Unavailable, TooMany) as error:
+            log.warning("cannot declare the schedules of tasks so far: %s", error)
+            await asyncio.sleep(RETRY_S)
+            continue
+        except QueueError as error:
+            log.error("the schedules of tasks are not as declared: %s", error)  # noqa: TRY400  # the server's words
+        return
+
+
+async def _declare(client: AsyncClient, declared: Sequence[Times], *, prune: bool) -> None:
+    known = {one.name: one for one in await client.schedules() if one.name.startswith(PREFIX)}
+    for times in declared:
+        there = known.pop(times.name, None)
+        if there is not None and times.are_those_of(there):
+            continue
+        await client.schedule(
+            times.name,
+            times.topic,
+            {},
+            cron=times.cron,
+            every=times.every,
+            tz=times.tz,
+            ttr=times.ttr,
+            paused=there.paused if there else None,
+            if_exists="replace",
+        )
+        log.info("task %s has a new schedule", times.topic)
+    if prune:
+        for name in known:
+            await client.unschedule(name)
+            log.info("removed the schedule %s: no task declares it", name)

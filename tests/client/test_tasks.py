@@ -1,0 +1,328 @@
+"""Tasks: functions that are pushed with their arguments, and those with times of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any, assert_type
+
+import pytest
+
+from delayqueue import AsyncClient, Client, Worker
+from delayqueue.testing import Buried, Finished, Queue, Released
+from delayqueue.worker import ReservedJob, current_context, current_job
+from delayqueue.worker.timetable import declare
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from delayqueue.client import Schedule
+    from delayqueue.worker import Task
+    from tests.processes import QueueServer
+
+
+@dataclass
+class Order:
+    id: str
+    cents: int
+
+
+def shop() -> tuple[Worker, Queue]:
+    """A worker whose tasks push into a queue in memory."""
+    worker = Worker()
+    queue = Queue(worker)
+    worker.client, worker.async_client = queue, queue.asynchronous
+    return worker, queue
+
+
+def closing(worker: Worker) -> Task[str, Order, date, str]:
+    @worker.task("order-close", ttr=30)
+    def close(order: Order, day: date, note: str = "unpaid") -> str:
+        """Close an order."""
+        return f"{order.id} {order.cents + 1} {day.isoformat()} {note}"
+
+    return close
+
+
+def test_a_task_runs_with_the_arguments_that_were_pushed() -> None:
+    worker, queue = shop()
+    close = closing(worker)
+    job_id = close.push(
+        Order("1001", 420), date(2026, 11, 24), "late", delay="30m", id="order-1001"
+    )
+    assert_type(job_id, str)
+    assert job_id == "order-1001"
+    pushed = queue.get("order-1001")
+    assert pushed is not None
+    assert pushed.ttr == 30
+    assert json.loads(pushed.body) == {
+        "order": {"id": "1001", "cents": 420},
+        "day": "2026-11-24",
+        "note": "late",
+    }
+    assert queue.advance("29m") == []
+    [ran] = queue.advance("1m")
+    assert ran.verdict == Finished("1001 421 2026-11-24 late")
+
+
+def test_a_task_is_still_its_function() -> None:
+    close = closing(Worker())
+    assert_type(close(Order("1", 2), date(2026, 1, 2), "now"), str)
+    assert close(Order("1", 2), date(2026, 1, 2), "now") == "1 3 2026-01-02 now"
+    assert close.__doc__ == "Close an order."
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        (
+            '{"order": {"id": "1", "cents": 2}, "day": "2026-01-02"}',
+            Finished("1 3 2026-01-02 unpaid"),
+        ),
+        (
+            '{"order": {"id": "1", "cents": 2}, "day": "2026-01-02", "later": 1}',
+            Finished("1 3 2026-01-02 unpaid"),
+        ),
+        ('{"day": "2026-01-02"}', Buried("order: Field required")),
+        ('{"order": {"id": "1"}, "day": "2026-01-02"}', Buried("order.cents: Field required")),
+    ],
+)
+def test_other_languages_push_tasks_too(body: str, verdict: Finished | Buried) -> None:
+    worker, queue = shop()
+    closing(worker)
+    queue.push("order-close", body)
+    [ran] = queue.advance()
+    assert type(ran.verdict) is type(verdict)
+    assert ran.verdict.message.endswith(verdict.message)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ('{"count": 2, "names": []}', ""),
+        ('{"count": 2.5, "names": []}', "count: it is a float"),
+        ('{"count": true, "names": []}', "count: it is a bool"),
+        ('{"names": []}', "count: Field required"),
+        ("[]", "it is a list"),
+        ("", "count: Field required"),
+        ("{", "Expecting property name"),
+    ],
+)
+def test_plain_arguments_need_no_pydantic(
+    body: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    worker, queue = shop()
+
+    @worker.task("plain")
+    async def plain(count: int, names: list, share: float = 1, more: Any = None) -> str:  # type: ignore[type-arg]  # plain
+        return f"{count + share} {names}"
+
+    queue.push("plain", body)
+    [ran] = queue.advance()
+    if reason:
+        assert isinstance(ran.verdict, Buried)
+        assert reason in ran.verdict.message
+    else:
+        assert ran.verdict == Finished("3 []")
+    with pytest.raises(ValueError, match="pip install pydantic"):
+        closing(worker)
+
+
+def test_many_are_pushed_and_those_of_a_tag_are_cancelled() -> None:
+    worker, queue = shop()
+    close = closing(worker)
+    rows = [(Order(str(number), number), date(2026, 1, 2), "x") for number in range(3)]
+    outcomes = close.push_many(rows, tags=["shop:7"], delay=60)
+    assert [outcome.code for outcome in outcomes] == [0, 0, 0]
+    queue.push("another", tags=["shop:7"])
+    assert close.cancel("shop:7") == 3
+    assert queue.advance("2m") == []
+
+
+async def test_a_task_is_pushed_from_a_loop() -> None:
+    worker, queue = shop()
+    close = closing(worker)
+    arguments = Order("1", 2), date(2026, 1, 2), "x"
+    await close.push_async(*arguments, tags=["a"])
+    await close.push_many_async([arguments], tags=["b"])
+    assert await close.cancel_async("a") == 1
+    assert [ran.verdict for ran in await queue.aadvance()] == [Finished("1 3 2026-01-02 x")]
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda *_names: None, lambda **_names: None, lambda *, _name: None]
+)
+def test_what_is_not_given_in_order_is_refused(wrong: Callable[..., None]) -> None:
+    with pytest.raises(ValueError, match="cannot be pushed"):
+        Worker().task("wrong")(wrong)
+
+
+def test_a_task_has_its_topic_for_itself() -> None:
+    worker, _ = shop()
+    closing(worker)
+    with pytest.raises(ValueError, match="for itself"):
+        closing(worker)
+
+
+def test_a_wrong_number_of_arguments_is_an_error_of_the_caller() -> None:
+    worker, queue = shop()
+    close = closing(worker)
+    push: Any = close.push
+    with pytest.raises(TypeError, match="missing a required argument: 'day'"):
+        push(Order("1", 2))
+    assert queue.advance() == []
+
+
+# what a failure means
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"), [(ValueError, Buried), (KeyError, Released), (OSError, Buried)]
+)
+def test_errors_that_would_come_again_bury_the_job(
+    error: type[Exception], verdict: type[Buried | Released]
+) -> None:
+    worker, queue = shop()
+
+    @worker.on("topic", bury_on=ValueError, retry_on=(LookupError, ValueError))
+    def handler(_: ReservedJob) -> None:
+        raise error("why")
+
+    queue.push("topic")
+    [ran] = queue.advance()
+    assert type(ran.verdict) is verdict
+    assert ran.verdict.message.startswith(f"{error.__name__}: ")
+    assert "handler" in ran.verdict.traceback
+
+
+async def test_a_time_limit_is_no_error_of_the_handler() -> None:
+    worker, queue = shop()
+
+    @worker.task("slow", timeout=0.01, retry_on=())
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    await slow.push_async()
+    [ran] = await queue.aadvance()
+    assert isinstance(ran.verdict, Released)
+
+
+def test_a_handler_knows_its_job_and_the_context_wherever_it_is() -> None:
+    worker, queue = shop()
+
+    def deep() -> str:
+        return f"{current_job().id} {current_context()}"
+
+    @worker.lifespan
+    async def opened() -> AsyncGenerator[str, None]:
+        yield "database"
+
+    @worker.task("plain")
+    def plain() -> str:
+        return deep()
+
+    @worker.task("asynchronous")
+    async def asynchronous() -> str:
+        return deep()
+
+    plain.push(id="a")
+    asynchronous.push(id="b")
+    assert [ran.verdict.message for ran in queue.advance()] == ["a database", "b database"]
+    with pytest.raises(LookupError):
+        current_job()
+
+
+# tasks with times of their own
+
+
+def timed(topic: str, server: QueueServer, **times: Any) -> Worker:
+    """A worker with one such task."""
+    worker = Worker(server.url)
+
+    @worker.task(topic, ttr=30, **times)
+    def nightly(days: int = 1) -> None:
+        pass
+
+    return worker
+
+
+def schedule_of(queue: Client, topic: str) -> Schedule | None:
+    return next(iter(queue.schedules(topic)), None)
+
+
+async def work_until(worker: Worker, condition: Callable[[], bool]) -> None:
+    """Run it until then."""
+    stop = asyncio.Event()
+    working = asyncio.create_task(worker.work(stop, grace=1))
+    await until(condition)
+    stop.set()
+    await working
+
+
+async def test_the_schedule_on_the_server_follows_the_code(server: QueueServer, topic: str) -> None:
+    with Client(server.url) as queue:
+        worker = timed(topic, server, cron="30 9 * * MON-FRI", tz="Asia/Shanghai")
+        await work_until(worker, lambda: schedule_of(queue, topic) is not None)
+        made = schedule_of(queue, topic)
+        assert made is not None
+        assert (made.name, made.cron, made.tz) == (
+            f"task:{topic}",
+            "30 9 * * MON-FRI",
+            "Asia/Shanghai",
+        )
+        assert (made.body, made.ttr, made.paused) == ("{}", 30, False)
+
+        worker = timed(topic, server, every="2h")
+        await work_until(worker, lambda: getattr(schedule_of(queue, topic), "every", None) == 7200)
+        queue.unschedule(f"task:{topic}")
+
+
+async def test_a_restart_does_not_put_off_what_is_due(server: QueueServer, topic: str) -> None:
+    async with AsyncClient(server.url) as queue:
+        worker = timed(topic, server, every="2h")
+        await declare(queue, worker.times, prune=False)
+        [first] = await queue.schedules(topic)
+        await declare(queue, worker.times, prune=False)
+        [again] = await queue.schedules(topic)
+        assert again.next == first.next
+        await queue.unschedule(f"task:{topic}")
+
+
+async def test_a_task_that_an_operator_has_paused_stays_paused(
+    server: QueueServer, topic: str
+) -> None:
+    async with AsyncClient(server.url) as queue:
+        await declare(queue, timed(topic, server, every="2h").times, prune=False)
+        await queue.schedule(
+            f"task:{topic}", topic, {}, every="2h", ttr=30, paused=True, if_exists="replace"
+        )
+        await declare(queue, timed(topic, server, every="3h").times, prune=False)
+        [changed] = await queue.schedules(topic)
+        assert (changed.every, changed.paused) == (3 * 3600, True)
+        await queue.unschedule(f"task:{topic}")
+
+
+async def test_only_prune_removes_what_the_code_no_longer_declares(
+    server: QueueServer, topic: str
+) -> None:
+    async with AsyncClient(server.url) as queue:
+        await declare(queue, timed(topic, server, every="2h").times, prune=False)
+        await queue.schedule(topic, topic, every="2h")  # by hand
+        await declare(queue, [], prune=False)
+        assert {one.name for one in await queue.schedules(topic)} == {topic, f"task:{topic}"}
+        await declare(queue, [], prune=True)
+        assert {one.name for one in await queue.schedules(topic)} == {topic}
+        await queue.unschedule(topic)
+
+
+def test_a_task_with_times_needs_no_arguments() -> None:
+    with pytest.raises(ValueError, match="without arguments"):
+
+        @Worker().task("topic", every="2h")
+        def wrong(days: int) -> None:
+            pass
