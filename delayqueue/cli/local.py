@@ -44,6 +44,13 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _address(text: str) -> values.Address:
+    try:
+        return values.address(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
 def _buckets(text: str) -> int:
     try:
         return values.whole(1, MOST_BUCKETS)(text)
@@ -66,6 +73,14 @@ WORKER: Final = (
     option("--url", "URL of the server [the Worker's, else DELAYQUEUE_URL]"),
     option("--concurrency N", "jobs at a time [the Worker's]", type=_number),
     option("--grace LENGTH", "time for running jobs to finish [30s]"),
+    option("--processes N", "processes; one that ends is replaced [1]", type=_number),
+    option("--max-jobs N", "end a process after N jobs", type=_number),
+    option("--max-memory MIB", "end a process that holds MIB or more", type=_number),
+    option(
+        "--health HOST:PORT",
+        "answer /healthz and /metrics there; each process has the next port",
+        type=_address,
+    ),
     flag("--reload", "restart when a .py file here changes"),
     flag("--prune", "remove the schedules of tasks that the worker does not have"),
     argument("--log-level", default="info", choices=log.LEVELS),

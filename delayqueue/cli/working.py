@@ -1,9 +1,13 @@
-"""The verb `worker`: runs a Worker, and optionally restarts it after each change of the code."""
+"""The verb `worker`: runs a Worker, in one process or several, and restarts it after each change of the code."""
 
+import asyncio
 import os
 import shlex
+import signal
 import sys
 from argparse import Namespace
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Final
@@ -11,51 +15,120 @@ from typing import Final
 from delayqueue import log
 from delayqueue.cli.subcommand import DONE, USAGE, complain
 from delayqueue.client.address import ServerAddress
+from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
 from delayqueue.threads import not_waited_for
 from delayqueue.worker import Worker
+from delayqueue.worker.health import answering
+from delayqueue.worker.limits import Limits
 from delayqueue.worker.worker import DEFAULT_GRACE_S
 
+OF_A_PROCESS: Final = (
+    "name",
+    "url",
+    "concurrency",
+    "grace",
+    "max_jobs",
+    "max_memory",
+    "health",
+    "prune",
+    "log_level",
+)
 STOP_S: Final = 5  # for jobs of the old code
+ALSO_S: Final = 10  # beyond the grace, before a process is killed: it ends itself first
 
 
 def work(asked: Namespace) -> int:
     """Run the worker until it is told to stop. Returns the exit status."""
     if asked.reload:
         return _reload([sys.executable, "-m", "delayqueue", "worker", *_asked(asked)])
+    try:
+        if asked.processes is None or asked.processes == 1:
+            _run(asked, 1)
+        else:
+            asyncio.run(_supervise(asked))
+    except StartupError as error:
+        return complain([str(error)], USAGE)
+    return DONE
+
+
+def _run(asked: Namespace, number: int) -> None:
+    """Run the worker in this process, the `number`th. Raises StartupError if it cannot start."""
     log.set_up(asked.log_level, "text")
+    worker = _worker(asked)
+    worker.url = asked.url or worker.url
+    worker.concurrency = asked.concurrency or worker.concurrency
+    worker.prune = bool(asked.prune)
+    worker.limits = Limits(asked.max_jobs, asked.max_memory)
+    try:
+        ServerAddress.of(worker.url, worker.token)
+    except ValueError as error:
+        raise StartupError(f"--url {error}") from None
+    with _answering(asked.health, number, worker), not_waited_for():
+        worker.run(grace=_grace_s(asked))
+
+
+def _answering(
+    first: Address | None, number: int, worker: Worker
+) -> AbstractContextManager[object]:
+    """Let the `number`th process answer /healthz and /metrics. Raises StartupError if its address cannot be used."""
+    if first is None:
+        return nullcontext()
+    own = first._replace(port=first.port + number - 1)
+    try:
+        return answering(*own, worker.figures)
+    except OSError as error:
+        raise StartupError(f"--health {own}: {error.strerror}") from None
+
+
+def _worker(asked: Namespace) -> Worker:
+    """The Worker of that name. Raises StartupError if there is none."""
     sys.path.insert(0, os.getcwd())  # noqa: PTH109  # a str, for imports, as `python -m` does
     try:
         worker = resolve_name(asked.name)
     except (ImportError, AttributeError, ValueError) as error:
-        return _refuse(f"{asked.name}: {error}; give MODULE:NAME of a Worker")
+        raise StartupError(f"{asked.name}: {error}; give MODULE:NAME of a Worker") from None
     if not isinstance(worker, Worker):
-        return _refuse(f"{asked.name} is a {type(worker).__name__}; give MODULE:NAME of a Worker")
+        kind = type(worker).__name__
+        raise StartupError(f"{asked.name} is a {kind}; give MODULE:NAME of a Worker")
     if not worker.handlers.topics:
-        return _refuse(
+        raise StartupError(
             f"{asked.name} has no handlers: decorate a function with {asked.name}.on() or task()"
         )
-    worker.url = asked.url or worker.url
-    worker.concurrency = asked.concurrency or worker.concurrency
-    worker.prune = asked.prune
-    try:
-        ServerAddress.of(worker.url, worker.token)
-    except ValueError as error:
-        return _refuse(f"--url {error}")
-    with not_waited_for():
-        worker.run(grace=DEFAULT_GRACE_S if asked.grace is None else asked.grace)
-    return DONE
+    return worker
+
+
+def _grace_s(asked: Namespace) -> float:
+    return DEFAULT_GRACE_S if asked.grace is None else float(asked.grace)
+
+
+async def _supervise(asked: Namespace) -> None:
+    """Keep several processes running, until SIGTERM or SIGINT. Raises StartupError if they cannot start."""
+    from delayqueue.server.processes import supervise  # noqa: PLC0415  # not on Windows
+
+    log.set_up(asked.log_level, "text")
+    alone = Namespace(**{name: getattr(asked, name) for name in OF_A_PROCESS})  # can be pickled
+    stop = asyncio.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    await supervise(
+        asked.processes,
+        lambda number: nullcontext(partial(_run, alone, number)),
+        stop,
+        _grace_s(asked) + ALSO_S,
+    )
 
 
 def _asked(asked: Namespace) -> list[str]:
     """The arguments of the worker that is restarted."""
-    options = {"url": asked.url, "concurrency": asked.concurrency, "grace": asked.grace}
-    given = [f"--{name}={value}" for name, value in options.items() if value is not None]
+    options = {name: getattr(asked, name) for name in (*OF_A_PROCESS[1:-2], "processes")}
+    given = [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in options.items()
+        if value is not None
+    ]
     prune = ["--prune"] if asked.prune else []
     return [asked.name, *given, *prune, f"--log-level={asked.log_level}"]
-
-
-def _refuse(message: str) -> int:
-    return complain([message], USAGE)
 
 
 def _reload(command: list[str]) -> int:
@@ -63,7 +136,7 @@ def _reload(command: list[str]) -> int:
     try:
         from watchfiles import PythonFilter, run_process  # noqa: PLC0415  # for development only
     except ImportError:
-        return _refuse("--reload needs a package: pip install watchfiles")
+        return complain(["--reload needs a package: pip install watchfiles"], USAGE)
     run_process(
         Path.cwd(),
         target=shlex.join(command),

@@ -39,14 +39,16 @@ def shared_pulses(count: int) -> MutableSequence[float]:
     return cast("MutableSequence[float]", _SPAWN.RawArray("d", count))
 
 
-async def supervise(count: int, prepare: Prepare, stop: asyncio.Event) -> None:
-    """Keep `count` processes running until `stop` is set, then end them.
+async def supervise(
+    count: int, prepare: Prepare, stop: asyncio.Event, stop_s: float = STOP_S
+) -> None:
+    """Keep `count` processes running until `stop` is set, then end them, within `stop_s`.
 
-    `prepare` is called with a process's number, from 1 on, for each start of that process. Raises StartupError if one
-    cannot start for the first time; it has said why itself.
+    One that ends by itself is replaced. `prepare` is called with a process's number, from 1 on, for each start of that
+    process. Raises StartupError if one cannot start for the first time; it has said why itself.
     """
     keepers = [
-        asyncio.create_task(_keep(prepare, number, stop), name=f"worker {number}")
+        asyncio.create_task(_keep(prepare, number, stop, stop_s), name=f"worker {number}")
         for number in range(1, count + 1)
     ]
     await stop.wait()
@@ -75,7 +77,7 @@ def let_supervisor_reload() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
 
 
-async def _keep(prepare: Prepare, number: int, stop: asyncio.Event) -> None:
+async def _keep(prepare: Prepare, number: int, stop: asyncio.Event, stop_s: float) -> None:
     pause_s = FIRST_PAUSE_S
     starts = 0
     loop = asyncio.get_running_loop()
@@ -84,9 +86,12 @@ async def _keep(prepare: Prepare, number: int, stop: asyncio.Event) -> None:
             starts += 1
             started_at = loop.time()
             with prepare(number) as work:
-                status = await _run(work, number, stop)
+                status = await _run(work, number, stop, stop_s)
             if stop.is_set():
                 return
+            if status == 0:
+                log.info("worker %d has ended, replacing it", number)
+                continue
             # later the others serve, and the cause may be corrected meanwhile
             if status == STARTUP_FAILED and starts == 1:
                 raise StartupError("a worker could not start, see above")
@@ -99,12 +104,14 @@ async def _keep(prepare: Prepare, number: int, stop: asyncio.Event) -> None:
         stop.set()
 
 
-async def _run(work: Callable[[], None], number: int, stop: asyncio.Event) -> int | None:
+async def _run(
+    work: Callable[[], None], number: int, stop: asyncio.Event, stop_s: float
+) -> int | None:
     """Run a worker to its end, or until `stop` is set; returns its exit status."""
     process = _SPAWN.Process(target=_work, args=(work, os.getpid()), name=f"worker {number}")
     with _held_back(HELD_BACK):
         process.start()
-    await _ended_or_stopped(process, stop)
+    await _ended_or_stopped(process, stop, stop_s)
     process.join()
     return process.exitcode
 
@@ -119,7 +126,7 @@ def _held_back(signums: Iterable[signal.Signals]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event) -> None:
+async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event, stop_s: float) -> None:
     """Return when the process has ended; end it when `stop` is set."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -130,10 +137,10 @@ async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event) -> None:
         if not ended.is_set():
             process.terminate()
             try:
-                async with asyncio.timeout(STOP_S):
+                async with asyncio.timeout(stop_s):
                     await ended.wait()
             except TimeoutError:
-                log.warning("%s did not end in %g s, killing it", process.name, STOP_S)
+                log.warning("%s did not end in %g s, killing it", process.name, stop_s)
                 process.kill()
                 await ended.wait()
     finally:

@@ -11,7 +11,9 @@ from delayqueue.client.blocking import Client
 from delayqueue.client.jobs import DEFAULT_TTR_S, seconds
 from delayqueue.tasks import cancel_all
 from delayqueue.worker import program
+from delayqueue.worker.figures import Figures
 from delayqueue.worker.handlers import Conditions, Handlers
+from delayqueue.worker.limits import Limits
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.task import Task
 from delayqueue.worker.timetable import Times, declare
@@ -53,6 +55,8 @@ class Worker:
         self.token: str | None = token
         self.concurrency: int = concurrency
         self.prune: bool = False  # remove schedules of tasks that this worker does not declare
+        self.limits: Limits = Limits()
+        self.figures: Figures = Figures()
         self.times: list[Times] = []
 
     @cached_property
@@ -176,13 +180,21 @@ class Worker:
         If it is cancelled, it ends at once: the jobs in hand are delivered again.
         """
         if not self.handlers.topics:
-            raise ValueError("this worker has no handlers: decorate a function with on()")
+            raise ValueError("this worker has no handlers: decorate a function with on() or task()")
         async with self.async_client as client, self.handlers.context() as context:
+            run = WorkerRun(
+                self.handlers,
+                client,
+                self.concurrency,
+                context,
+                figures=self.figures,
+                limits=self.limits,
+            )
             declaring = asyncio.create_task(
                 declare(client, self.times, prune=self.prune), name="declare"
             )
             try:
-                await WorkerRun(self.handlers, client, self.concurrency, context).work(stop, grace)
+                await run.work(stop, grace)
             finally:
                 await cancel_all([declaring])
 

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
     from delayqueue.client.answers import ReservedJob
     from delayqueue.client.jobs import Seconds
+    from delayqueue.worker.figures import Figures
     from delayqueue.worker.handlers import Handlers
+    from delayqueue.worker.limits import Limits
     from delayqueue.worker.verdict import Verdict
 
 log = logging.getLogger(__name__)
@@ -47,7 +49,14 @@ class WorkerRun:
     """One run of a worker; `context` is what its lifespan yields."""
 
     def __init__(
-        self, handlers: Handlers, client: AsyncClient, concurrency: int, context: Any
+        self,
+        handlers: Handlers,
+        client: AsyncClient,
+        concurrency: int,
+        context: Any,
+        *,
+        figures: Figures,
+        limits: Limits,
     ) -> None:
         self._handlers = handlers
         self._client = client
@@ -55,6 +64,8 @@ class WorkerRun:
         self._executor = Executor(freed=self._changed.set)
         self._concurrency = concurrency
         self._context = context
+        self._figures = figures
+        self._limits = limits
         self._running: set[asyncio.Task[None]] = set()
         self._reporting: set[asyncio.Task[None]] = set()  # jobs whose handlers are done
 
@@ -63,6 +74,7 @@ class WorkerRun:
         log.info("waiting for jobs of %s at %s", ", ".join(self._handlers.topics), self._client.url)
         polling = asyncio.create_task(self._poll(), name="poll")
         stopping = asyncio.create_task(stop.wait(), name="stop")
+        beating = asyncio.create_task(self._figures.beat(), name="beat")
         try:
             await asyncio.wait([polling, stopping], return_when=asyncio.FIRST_COMPLETED)
             # what the server has reserved for a poll that is cut off returns to its list
@@ -71,10 +83,10 @@ class WorkerRun:
                 log.info("stopping; jobs still running: %d", len(left))
                 await asyncio.wait(left, timeout=seconds(grace))
         finally:
-            await cancel_all([polling, stopping])
+            await cancel_all([polling, stopping, beating])
             await self._abandon(self._in_hand())
         if not polling.cancelled():
-            polling.result()  # raises: it ends by itself only if it has a bug
+            polling.result()  # it ends by itself at a limit, or raises because of a bug
 
     def _in_hand(self) -> set[asyncio.Task[None]]:
         return {task for task in self._running | self._reporting if not task.done()}
@@ -87,8 +99,12 @@ class WorkerRun:
             await asyncio.wait(late, timeout=CANCEL_S)
 
     async def _poll(self) -> None:
+        """Take jobs, until a limit is reached."""
         topics = self._handlers.topics
         for turn in count():
+            if reached := self._limits.reached(self._figures):
+                log.info("no more jobs: %s", reached)
+                return
             at = turn % len(topics)  # so that no topic is always last
             free = await self._free()
             try:
@@ -126,7 +142,7 @@ class WorkerRun:
 
     async def _work(self, job: ReservedJob) -> None:
         task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # there is one
-        with lease.kept(self._client, job, task.cancel):
+        with self._figures.running(job.topic), lease.kept(self._client, job, task.cancel):
             verdict = await self._handle(job)
         self._running.discard(task)
         self._reporting.add(task)
@@ -175,6 +191,7 @@ class WorkerRun:
             try:
                 await self._send(job, verdict)
                 end = ENDS[type(verdict)]
+                self._figures.ended(job.topic, end)
                 log.info("job %s of %s, attempt %d: %s", job.id, job.topic, job.attempt, end)
             except (StaleReceipt, NoSuchJob):
                 if not tries:

@@ -1,0 +1,180 @@
+"""`delay-queue worker` with several processes, limits and an address for health checks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue import AsyncClient, Worker
+from delayqueue.client import Job
+from delayqueue.worker.figures import LATE_S, Figures
+from delayqueue.worker.health import answering
+from delayqueue.worker.limits import Limits
+from tests.processes import REPOSITORY, free_port
+from tests.waiting import until, until_async
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.processes import QueueServer
+
+STOP_S: Final = 30.0
+PROGRAM: Final = """
+import os
+from delayqueue import Worker
+worker = Worker(concurrency=1)
+kept = []
+@worker.task({topic!r}, retry=["0s"])
+def work(mebibytes: int = 0) -> str:
+    kept.append(bytes(range(256)) * 4096 * mebibytes)
+    return str(os.getpid())
+"""
+
+
+@contextmanager
+def workers(
+    server: QueueServer, folder: Path, topic: str, *options: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Worker processes whose task keeps its process's id as its message."""
+    (folder / "program.py").write_text(PROGRAM.format(topic=topic), "utf-8")
+    command = [sys.executable, "-m", "delayqueue", "worker", "program:worker", "--url", server.url]
+    environ = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen([*command, *options], cwd=folder, env=environ, stderr=log) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(STOP_S)
+
+
+async def who_did(queue: AsyncClient, topic: str, count: int, mebibytes: int = 0) -> set[int]:
+    """The processes that did that many jobs."""
+    jobs = [Job(topic=topic, body={"mebibytes": mebibytes}, retain=600) for _ in range(count)]
+    await queue.push_many(jobs)
+    ids = [job.id for job in jobs]
+    done: list[int] = []
+
+    async def are_done() -> bool:
+        found = [each for each in await queue.get_many(ids) if each and each.state == "finished"]
+        done[:] = [int(each.message) for each in found]
+        return len(done) == count
+
+    await until_async(are_done)
+    return set(done)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_a_process_that_dies_is_replaced_and_one_signal_ends_all(
+    server: QueueServer, topic: str, tmp_path: Path
+) -> None:
+    seen: set[int] = set()
+    async with AsyncClient(server.url) as queue:
+        with workers(server, tmp_path, topic, "--processes", "2") as supervisor:
+
+            async def more_than(count: int) -> bool:
+                seen.update(await who_did(queue, topic, 1))
+                return len(seen) > count
+
+            await until_async(lambda: more_than(1))
+            for process in seen.copy():
+                os.kill(process, signal.SIGKILL)
+            await until_async(lambda: more_than(3))
+            supervisor.terminate()
+            assert supervisor.wait(STOP_S) == 0
+            assert not any(map(is_alive, seen))
+
+
+async def test_a_process_ends_after_its_jobs_and_another_goes_on(
+    server: QueueServer, topic: str, tmp_path: Path
+) -> None:
+    async with AsyncClient(server.url) as queue:
+        with workers(server, tmp_path, topic, "--processes", "2", "--max-jobs", "2"):
+            assert len(await who_did(queue, topic, 9)) >= 3
+
+
+async def test_a_worker_ends_when_it_holds_too_much_memory(
+    server: QueueServer, topic: str, tmp_path: Path
+) -> None:
+    async with AsyncClient(server.url) as queue:
+        with workers(server, tmp_path, topic, "--max-memory", "300") as process:
+            await who_did(queue, topic, 1)
+            await who_did(queue, topic, 1, mebibytes=300)
+            assert process.wait(STOP_S) == 0
+        assert "no more jobs: it holds" in (tmp_path / "log").read_text("utf-8")
+
+
+async def test_each_process_tells_what_it_has_done(
+    server: QueueServer, topic: str, tmp_path: Path
+) -> None:
+    port = free_port()
+    async with AsyncClient(server.url) as queue:
+        with workers(server, tmp_path, topic, "--health", f"127.0.0.1:{port}"):
+            await who_did(queue, topic, 3)
+            assert asked(port, "/healthz") == (200, "ok\n")
+            ended = f'delayqueue_worker_jobs_total{{topic="{topic}",outcome="finished"}} 3\n'
+            await until(lambda: ended in asked(port, "/metrics")[1])
+            status, text = asked(port, "/metrics")
+            assert status == 200
+            assert f'delayqueue_worker_handler_seconds_count{{topic="{topic}"}} 3\n' in text
+            assert "delayqueue_worker_running 0\n" in text
+            assert asked(port, "/")[0] == 404
+
+
+def asked(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=STOP_S) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+async def test_a_port_that_is_taken_is_said(
+    server: QueueServer, topic: str, tmp_path: Path, processes: str
+) -> None:
+    port = int(server.url.rpartition(":")[2])
+    options = "--health", f"127.0.0.1:{port}", "--processes", processes
+    with workers(server, tmp_path, topic, *options) as process:
+        assert process.wait(STOP_S) == 2
+    log = (tmp_path / "log").read_text("utf-8")
+    assert f"--health 127.0.0.1:{port}: Address already in use" in log
+    assert "Traceback" not in log
+
+
+def test_a_blocked_loop_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = Figures()
+    with answering("127.0.0.1", 0, figures) as port:
+        assert asked(port, "/healthz")[0] == 200
+        monkeypatch.setattr("time.monotonic", lambda now=figures.beat_s: now + LATE_S + 1)
+        assert asked(port, "/healthz") == (503, "a handler blocks the loop for 16 s\n")
+
+
+def test_labels_are_escaped() -> None:
+    figures = Figures()
+    figures.ended('a"b\\c\nd', "finished")
+    assert r'{topic="a\"b\\c\nd",outcome="finished"} 1' in figures.text()
+
+
+def test_without_limits_a_worker_goes_on() -> None:
+    assert Worker().limits == Limits(None, None)
+    assert not Limits().reached(Figures())
