@@ -33,6 +33,7 @@ LOOPBACK: Final = "127.0.0.1"
 START_S: Final = 60.0  # a busy machine takes its time
 STOP_S: Final = 15.0
 POLL_S: Final = 0.01
+TAIL_LINES: Final = 40
 
 
 class ProcessError(Exception):
@@ -189,11 +190,13 @@ class Process:
         listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
         return [int(pid) for pid in listed.split()]
 
-    def log_tail(self, lines: int = 40) -> str:
-        if not self.log.exists():
-            return ""
-        text = self.log.read_text(encoding="utf-8", errors="replace")
-        return "\n".join(text.splitlines()[-lines:])
+    def logged(self) -> str:
+        """All that it has logged."""
+        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+
+    def log_tail(self) -> str:
+        """The end of its log, for a message."""
+        return "\n".join(self.logged().splitlines()[-TAIL_LINES:])
 
     def _running(self) -> subprocess.Popen[bytes] | Forked:
         if self._child is None:

@@ -135,7 +135,7 @@ async def torn_file(bed: Bed, *, cuts: int, jobs: int) -> Figures:
         [file] = (server.home / "data").rglob("*.incr.aof")
         os.truncate(file, file.stat().st_size - bed.random.randint(1, 100))
         server.start()
-        assert "runcat" in server.log.read_text(encoding="utf-8"), "the log does not tell"
+        assert "runcat" in server.logged(), "the log does not tell"
         async with bed.api(server) as api:
             found = (await api.call("/get", {"ids": ids})).ok()
             kept = [job is not None for job in found]
@@ -170,7 +170,7 @@ async def embedded_twice_and_orphaned(bed: Bed, *, kills: int) -> Figures:
     second.launch()
     refusal = second.wait()
     assert refusal != 0
-    assert "data" in second.log_tail(), second.log_tail()
+    assert "data" in second.logged(), second.logged()
     gone_s = []
     async with bed.load(server, shape=Shape(ttr_s=1)) as load:
         for _ in range(kills):

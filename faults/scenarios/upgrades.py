@@ -86,7 +86,7 @@ class Fleet:
 
 def _stop(server: QueueServer) -> None:
     assert server.stop() == 0, server.log_tail()
-    log = server.log.read_text(encoding="utf-8")
+    log = server.logged()
     assert "Traceback" not in log, log
 
 

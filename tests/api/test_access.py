@@ -48,7 +48,7 @@ async def test_protected_mode_refuses_strangers_and_serves_this_machine(
             assert "protected_mode" in answer.refused(FORBIDDEN, status=403)
     async with open_api(f"http://{LOOPBACK}:{port}") as local:
         assert (await local.get("a")).ok() is None
-    assert f":{port}, clients on this machine only (protected_mode = yes)" in server.log_tail()
+    assert f":{port}, clients on this machine only (protected_mode = yes)" in server.logged()
     server.close()
 
 
@@ -59,7 +59,7 @@ async def test_without_protected_mode_strangers_are_served(
     server = processes.server(redis_server, bind_address=f"0.0.0.0:{port}", protected_mode="no")
     async with open_api(f"http://{own_address}:{port}") as stranger:
         (await stranger.push(topic="t", id="a")).ok()
-    assert "protected_mode" not in server.log_tail()
+    assert "protected_mode" not in server.logged()
     server.close()
 
 

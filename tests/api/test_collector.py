@@ -20,6 +20,6 @@ def test_it_does_not_go_through_what_was_there_before_the_first_request(
     home = processes.home("collected")
     server = processes.started(QueueServer("server", home, settings, program=["tests.collected"]))
     assert server.stop() == 0
-    objects = re.search(r"objects: (\d+)", server.log_tail())
-    assert objects, server.log_tail()
+    objects = re.search(r"objects: (\d+)", server.logged())
+    assert objects, server.logged()
     assert int(objects[1]) < MOST

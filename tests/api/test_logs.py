@@ -45,7 +45,7 @@ async def logged_api(logging_server: QueueServer) -> AsyncIterator[Api]:
 
 
 def events(server: QueueServer) -> list[dict[str, object]]:
-    return [json.loads(line) for line in server.log.read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in server.logged().splitlines()]
 
 
 def requests(server: QueueServer) -> list[dict[str, object]]:
@@ -78,7 +78,7 @@ async def test_no_body_and_no_token_is_logged(logging_server: QueueServer, logge
     async with open_api(logging_server.url, STOLEN) as stranger:
         (await stranger.get(f"/get?token={STOLEN}")).refused(UNAUTHORIZED, status=401)
     assert len(requests(logging_server)) >= 4
-    log = logging_server.log.read_text("utf-8")
+    log = logging_server.logged()
     for secret in (TOKEN, STOLEN, BODY, "secret-topic", "secret-id"):
         assert secret not in log
 
@@ -122,7 +122,7 @@ async def test_no_line_can_be_forged(processes: Processes, redis_server: StoreSe
     server = processes.server(redis_server, access_log="yes")
     async with open_api(server.url) as api:
         (await api.request("POST", f"/{FORGED}")).refused(status=404)
-    (line,) = [line for line in server.log_tail().splitlines() if "a lie" in line]
+    (line,) = [line for line in server.logged().splitlines() if "a lie" in line]
     assert "INFO delayqueue.web.access_log: POST /x\\n2026" in line
     assert "\x1b" not in line
     server.close()
@@ -132,7 +132,7 @@ async def test_what_is_no_http_does_not_fill_the_log(
     processes: Processes, redis_server: StoreServer
 ) -> None:
     server = processes.server(redis_server)
-    before = server.log_tail()
+    before = server.logged()
     for garbage in (
         b"\x16\x03\x01\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
@@ -142,7 +142,7 @@ async def test_what_is_no_http_does_not_fill_the_log(
         writer.write(garbage)
         assert b" 400 " in await asyncio.wait_for(reader.readline(), 10)
         writer.close()
-    assert server.log_tail() == before
+    assert server.logged() == before
     server.close()
 
 
@@ -152,8 +152,8 @@ async def test_requests_are_not_logged_unless_wanted(
     server = processes.server(redis_server, log_level="debug")
     async with open_api(server.url) as api:
         (await api.push(topic="t", id=name("a"))).ok()
-    await until(lambda: "serving on" in server.log_tail())
-    assert "/push" not in server.log_tail()
+    await until(lambda: "serving on" in server.logged())
+    assert "/push" not in server.logged()
     server.close()
 
 
@@ -175,7 +175,7 @@ async def test_a_job_that_is_buried_is_one_line(
         "job 'release' is buried: it failed with no retries left",
         "job 'time out' of topic 'dead' is buried: its TTR expired with no retries left",
     ]
-    assert BODY not in logging_server.log.read_text("utf-8")
+    assert BODY not in logging_server.logged()
 
 
 async def bury(api: Api, job_id: str) -> None:

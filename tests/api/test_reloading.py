@@ -46,9 +46,8 @@ class Reloading:
 
     async def all_serve(self) -> None:
         """Wait for the workers that are not ready yet."""
-        log = self.server.log
         await until(
-            lambda: log.read_text("utf-8").count("serving on") >= self.workers, within_s=START_S
+            lambda: self.server.logged().count("serving on") >= self.workers, within_s=START_S
         )
 
     async def change(self, text: str) -> None:

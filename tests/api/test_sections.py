@@ -72,14 +72,12 @@ async def test_where_one_section_is_refused_nothing_of_the_file_is_declared(
             (await api.call("/schedule", {"name": "s", "topic": "t", "every": "1h"})).ok()
             with pytest.raises(ProcessError, match="ended at its start"):
                 refused.start()
-            assert said in refused.log_tail()
+            assert said in refused.logged()
             assert await declared(api) == {"subscriber old"}
 
             (one.home / "delay-queue.conf").write_text(OTHERS + section, encoding="utf-8")
             one.send(signal.SIGHUP)
-            await until(
-                lambda: f"not reloaded, the previous settings stay: {said}" in one.log_tail()
-            )
+            await until(lambda: f"not reloaded, the previous settings stay: {said}" in one.logged())
             assert await declared(api) == {"subscriber old"}
 
             checked = check(refused, **redis_server.settings(database), **settings)
@@ -93,13 +91,13 @@ async def test_a_worker_that_dies_is_replaced_and_declares_nothing_anew(
     sections = "[schedule s]\ntopic = t\nevery = 1h\n[limit t]\nrate = 1\n"
     one = processes.configured(sections, redis_server, redis__db=database, workers=2)
     one.start()
-    await until(lambda: one.log_tail().count("serving on") == 2, within_s=START_S)
+    await until(lambda: one.logged().count("serving on") == 2, within_s=START_S)
     other = processes.configured("[limit u]\nrate = 1\n", redis_server, redis__db=database)
     other.start()
     async with open_api(other.url) as api:
         (await api.call("/schedule", {"name": "s", "topic": "t", "every": "2h"})).ok()
         os.kill(serving(one)[0], signal.SIGKILL)
-        await until(lambda: one.log_tail().count("serving on") == 3, within_s=START_S)
+        await until(lambda: one.logged().count("serving on") == 3, within_s=START_S)
         assert await declared(api) == {"limit u"}
     one.close()
     other.close()
@@ -123,7 +121,7 @@ async def test_the_log_says_what_takes_the_place_of_what_another_file_declares(
     async with open_api(other.url) as api:
         assert await declared(api) == {"subscriber a", "limit t"}
     for server in (one, same):
-        assert "[" not in server.log_tail().replace("[::", "")
+        assert "[" not in server.logged().replace("[::", "")
     for line in (
         "[subscriber a] is replaced: it was declared differently",
         "[subscriber b] is removed: this file does not declare it",
@@ -131,6 +129,6 @@ async def test_the_log_says_what_takes_the_place_of_what_another_file_declares(
         "[limit u] is removed: this file does not declare it",
         "[limit t] replaces other limits",
     ):
-        assert other.log_tail().count(line) == 1
+        assert other.logged().count(line) == 1
     for server in (one, same, other):
         server.close()

@@ -81,7 +81,7 @@ async def test_an_answer_that_is_being_read_is_sent_to_its_end(
         client.sendall("\r\n".join(head).encode() + asked)
         length = int(client.recv(1024).lower().partition(b"content-length: ")[2].split(b"\r")[0])
         ending_server.send(signal.SIGTERM)
-        await until(lambda: "stopping" in ending_server.log_tail())
+        await until(lambda: "stopping" in ending_server.logged())
         await asyncio.sleep(0.5)  # it would have closed the connection
         read_bytes = 1024
         while piece := client.recv(1 << 20):
@@ -101,7 +101,7 @@ async def test_a_push_that_is_under_way_is_answered(
         push = asyncio.create_task(api.push(topic=topic, id=topic))
         await asyncio.sleep(0.5)  # the push has come
         server.send(signal.SIGTERM)
-        await until(lambda: "stopping" in server.log_tail())
+        await until(lambda: "stopping" in server.logged())
         await asyncio.sleep(0.5)  # it would have closed the connection
         assert not push.done()
         store.thaw()

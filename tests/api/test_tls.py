@@ -72,7 +72,7 @@ async def test_a_connection_over_tls_goes_on_and_ends_as_its_client_says(
             assert len((await api.call("/get", {"ids": ["a"] * (1 + n % 4)})).ok()) == 1 + n % 4
         for _ in range(10):
             assert b"200 OK" in await to_the_end(server, context, headers)
-    assert "ERROR" not in server.log_tail()
+    assert "ERROR" not in server.logged()
     server.close()
 
 
@@ -195,7 +195,7 @@ async def test_a_new_certificate_is_used_without_a_restart(
 
 
 async def logged(server: QueueServer, text: str) -> bool:
-    return text in server.log_tail()
+    return text in server.logged()
 
 
 async def trusts(server: QueueServer, pair: Pair) -> bool:

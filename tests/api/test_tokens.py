@@ -320,7 +320,7 @@ async def all_say(server: QueueServer, token: str, code: int) -> bool:
 
 
 async def logged(server: QueueServer, text: str) -> bool:
-    return text in server.log_tail()
+    return text in server.logged()
 
 
 LOST: Final = {

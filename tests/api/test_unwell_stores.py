@@ -189,7 +189,7 @@ async def test_a_server_starts_on_a_store_that_is_not_well_and_goes_on_when_it_i
     await until(lambda: server.probe("/healthz") == OK_STATUS, within_s=START_S)
     assert server.probe("/readyz") == SERVICE_UNAVAILABLE
     await until(lambda: UNWELL[state] in readiness(server))
-    assert UNTIL_THEN in server.log.read_text("utf-8")
+    assert UNTIL_THEN in server.logged()
     async with open_api(server.url) as api:
         (await api.push(topic=topic, id=topic)).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
         unwell.heal()
@@ -198,7 +198,7 @@ async def test_a_server_starts_on_a_store_that_is_not_well_and_goes_on_when_it_i
         assert (await api.pop(topic)).ok()["id"] == topic
         await until_async(lambda: is_declared(api, topic))
     assert server.stop() == 0
-    assert "Traceback" not in server.log.read_text("utf-8")
+    assert "Traceback" not in server.logged()
 
 
 async def is_pushed(api: Api, topic: str) -> bool:
@@ -225,7 +225,7 @@ async def test_without_replicas_a_server_starts_and_its_sections_wait(
         assert not await is_declared(api, topic)
         replica = processes.redis(*SAFE, "--replicaof", LOOPBACK, str(master.port))
         await until_async(lambda: is_declared(api, topic), within_s=START_S)
-    assert "Traceback" not in server.log.read_text("utf-8")
+    assert "Traceback" not in server.logged()
     server.close()
     replica.close()
 
@@ -242,7 +242,7 @@ async def test_a_wrong_setting_that_only_a_later_look_can_show_ends_the_server_w
     await until(lambda: other.probe("/healthz") == OK_STATUS, within_s=START_S)
     store.start()
     assert other.wait() == 2
-    log = other.log.read_text("utf-8")
+    log = other.logged()
     assert "bucket_size = 4, but the data in this store was made with bucket_size = 1" in log
     assert "Traceback" not in log
 

@@ -70,9 +70,7 @@ async def test_the_server_ends_where_somebody_was_faster(redis: Any, server: Que
         await transaction.execute()
     await until(lambda: server.exit_status() is not None)
     assert server.exit_status() != 0
-    assert f"bucket_size = {BUCKETS}, but the data in this store was made" in server.log_tail(
-        lines=200
-    )
+    assert f"bucket_size = {BUCKETS}, but the data in this store was made" in server.logged()
 
 
 async def test_a_server_whose_buckets_were_changed_claims_what_was_in_force(

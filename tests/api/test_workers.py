@@ -32,7 +32,7 @@ async def many(made: QueueServer) -> QueueServer:
     if made.exit_status() is not None:
         made.log.write_bytes(b"")
         made.start()
-    await until(lambda: made.log_tail().count("serving on") >= WORKERS, within_s=START_S)
+    await until(lambda: made.logged().count("serving on") >= WORKERS, within_s=START_S)
     return made
 
 
@@ -88,13 +88,13 @@ async def test_a_worker_that_cannot_start_again_is_tried_until_it_can(
     tokens = tmp_path / "tokens"
     tokens.write_text(f"admin:{'a' * 20}\n", encoding="utf-8")
     server = processes.server(redis_server, workers=WORKERS, auth_tokens_file=tokens)
-    await until(lambda: server.log_tail().count("serving on") == WORKERS, within_s=START_S)
+    await until(lambda: server.logged().count("serving on") == WORKERS, within_s=START_S)
     tokens.write_text("nonsense", encoding="utf-8")
     os.kill(serving(server)[0], signal.SIGKILL)
-    await until(lambda: "(status 2), restarting it" in server.log_tail(), within_s=START_S)
+    await until(lambda: "(status 2), restarting it" in server.logged(), within_s=START_S)
     assert server.is_ready()
     tokens.write_text(f"admin:{'a' * 20}\n", encoding="utf-8")
-    await until(lambda: server.log_tail().count("serving on") == WORKERS + 1, within_s=START_S)
+    await until(lambda: server.logged().count("serving on") == WORKERS + 1, within_s=START_S)
     assert server.stop() == 0
 
 

@@ -195,7 +195,7 @@ async def test_the_server_speaks_tls(
             assert await stranger.ask(b"list-tube-used")
     async with Wire.opened(port) as plain:
         assert b"USING" not in await plain.end()
-    assert "ERROR" not in server.log_tail()
+    assert "ERROR" not in server.logged()
     server.close()
 
 
@@ -213,7 +213,7 @@ async def test_what_is_reached_is_read_again(
         assert await wire.ask(b"use a") == b"NOT_FOUND\r\n"
         await changed(server, f"{head}\nauth_tokens = admin:{TOKEN}\n", "settings stay: ")
         assert await wire.ask(b"use a") == b"NOT_FOUND\r\n"
-    assert "name in beanstalk_topics" in server.log_tail()
+    assert "name in beanstalk_topics" in server.logged()
     server.close()
 
 
@@ -221,4 +221,4 @@ async def changed(server: QueueServer, text: str, said: str) -> None:
     """Write this into its file, and wait until the log confirms it."""
     (server.home / "delay-queue.conf").write_text(text, encoding="utf-8")
     server.send(signal.SIGHUP)
-    await until(lambda: said in server.log_tail())
+    await until(lambda: said in server.logged())

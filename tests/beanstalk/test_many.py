@@ -29,7 +29,7 @@ async def test_each_job_has_a_number_of_its_own_and_goes_to_one_worker(
 ) -> None:
     server, port = opened(processes, valkey_server, **settings)
     started = int(str(settings.get("workers", 1)))
-    await until(lambda: server.log_tail().count("serving on") == started, within_s=30)
+    await until(lambda: server.logged().count("serving on") == started, within_s=30)
 
     async def produce() -> list[int]:
         async with Wire.opened(port) as wire:
@@ -64,5 +64,5 @@ async def test_each_job_has_a_number_of_its_own_and_goes_to_one_worker(
             number, _ = await wire.reserve()
             assert await wire.ask(b"bury %d 1" % number) == b"BURIED\r\n"
         assert (await wire.ask(b"peek-buried")).startswith(b"FOUND")
-    assert "Traceback" not in server.log.read_text("utf-8")
+    assert "Traceback" not in server.logged()
     server.close()

@@ -61,7 +61,7 @@ async def test_a_server_that_stops_answers_and_gives_back(
         assert [await wire.rest() for wire in (holds, idle, patient, waits)] == [b""] * 4
     await until(lambda: server.exit_status() is not None, within_s=EXIT_S)
     assert server.exit_status() == 0
-    log = server.log.read_text("utf-8")
+    log = server.logged()
     assert "Traceback" not in log
     again = processes.server(redis_server, redis__db=database)
     async with open_api(again.url) as api:
@@ -96,7 +96,7 @@ async def test_puts_under_way_are_answered_by_a_server_that_stops(
         server.send(signal.SIGTERM)
         assert await putting > 1
     await until(lambda: server.exit_status() is not None, within_s=EXIT_S)
-    assert "Traceback" not in server.log.read_text("utf-8")
+    assert "Traceback" not in server.logged()
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ async def test_without_a_store_every_command_has_an_answer(
         await wires[0].ask(b"use %b-0" % tube.encode())
         await wires[0].put(b"y")
         assert (await waits.answer(30)).startswith(b"RESERVED")
-    assert "Traceback" not in server.log.read_text("utf-8")
+    assert "Traceback" not in server.logged()
     server.close()
 
 

@@ -84,7 +84,7 @@ def test_what_is_done_with_the_page_stands_in_the_log(
     admin.press("Pause")
     admin.agree("Pause")
     expect(admin.page.locator("h1 .tag")).to_have_text(admin.text("paused"))
-    lines = [line for line in guarded.log_tail(100).splitlines() if "page: " in line]
+    lines = [line for line in guarded.logged().splitlines() if "page: " in line]
     who = f"by admin token {sha256(ADMIN_TOKEN.encode()).hexdigest()[:4]} from 127.0.0.1"
     assert [line.partition("page: ")[2] for line in lines[-2:]] == [
         f'kick {{"jobs": 3}} {who}: 3 done, code 0',

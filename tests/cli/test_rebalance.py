@@ -73,7 +73,7 @@ async def test_a_server_may_start_with_a_number_that_was(ours: Installation) -> 
     for buckets in (4, 2):
         assert (await asyncio.to_thread(ours.rebalance, buckets))[0] == DONE
     server = await asyncio.to_thread(ours.start)
-    assert "bucket_size = 1, but there are 2 buckets now" in server.log_tail()
+    assert "bucket_size = 1, but there are 2 buckets now" in server.logged()
     status, printed = await asyncio.to_thread(ours.rebalance, 2, bucket_size=3)
     assert (status, "bucket_size = 3, but the data" in printed) == (USAGE, True)
     async with open_api(server.url) as api:

@@ -253,7 +253,7 @@ async def test_a_call_that_fails_and_a_job_that_is_buried_leave_a_line_each(
     await shop.push(body="the body")
     job = await shop.becomes("buried")
     assert job["message"].endswith(secret)
-    lines = [line for line in server.log.read_text("utf-8").splitlines() if job["id"] in line]
+    lines = [line for line in server.logged().splitlines() if job["id"] in line]
     said = f"subscriber '{shop.topic}/bad' failed with job '{job['id']}' of topic '{shop.topic}'"
     assert [line.partition(": ")[2] for line in lines] == [
         f"{said}, attempt 1: HTTP status 500",

@@ -201,7 +201,7 @@ async def test_a_server_leaves_topics_alone_whose_handlers_it_does_not_have(
     first.start()
     first.kill()
     other = processes.server(redis_server, redis__db=database)
-    await until(lambda: "topic 't' is left to other servers" in other.log_tail())
+    await until(lambda: "topic 't' is left to other servers" in other.logged())
     async with open_api(other.url) as api:
         shop = Shop(api, receiver, "t")
         await shop.push(body=str(file))
@@ -252,7 +252,7 @@ def test_whom_it_cannot_call_keeps_the_server_from_starting(
     server = processes.configured(f"[subscriber s]\ntopic = t\n{option}", redis_server)
     with pytest.raises(ProcessError):
         server.start()
-    assert f"[subscriber s]: {option}: {message}" in server.log_tail()
+    assert f"[subscriber s]: {option}: {message}" in server.logged()
 
 
 async def test_the_file_and_the_run_time_do_not_replace_each_other(
@@ -267,7 +267,7 @@ async def test_the_file_and_the_run_time_do_not_replace_each_other(
         )
         with pytest.raises(ProcessError):
             late.start()
-        assert "[subscriber s]: the store has another subscriber of this name" in late.log_tail()
+        assert "[subscriber s]: the store has another subscriber of this name" in late.logged()
         (await api.call("/unsubscribe", {"name": "s"})).ok()
         late.start()
 

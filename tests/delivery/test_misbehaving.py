@@ -141,7 +141,7 @@ async def test_a_handler_whose_loop_is_blocked_was_not_called_and_nothing_is_cou
     await until(blocking.exists)
     await asyncio.gather(*(shop.push(f"patient-{n}") for n in range(3)))
     said = f"patient was not called for 0.2 s: {MODULE}:async_blocks blocks the loop"
-    await until(lambda: said in own_server.log_tail())
+    await until(lambda: said in own_server.logged())
     blocking.unlink()
     for n in range(3):
         job = await shop.becomes("finished", f"patient-{n}", within_s=60)
@@ -185,4 +185,4 @@ async def test_a_server_ends_though_handlers_do_not(
 
         await until_async(have_begun)
     assert server.stop() == 0
-    assert "killing it" not in server.log_tail()
+    assert "killing it" not in server.logged()

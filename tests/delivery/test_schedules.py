@@ -119,7 +119,7 @@ async def test_an_occurrence_whose_id_somebody_pushed_comes_all_the_same(
     came = (await api.pop(topic, timeout=10)).ok()
     (await api.call("/unschedule", {"name": f"{topic}/s"})).ok()
     assert came["due"] == pushed[came["id"].partition("~")[0]]
-    await until(lambda: "already exists; its own job gets another id" in server.log_tail())
+    await until(lambda: "already exists; its own job gets another id" in server.logged())
 
 
 async def test_a_name_belongs_to_one_schedule(api: Api, topic: str) -> None:
