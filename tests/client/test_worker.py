@@ -7,10 +7,9 @@ import logging
 import os
 import secrets
 import signal
-import subprocess
-import sys
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -19,16 +18,17 @@ from delayqueue.client import AsyncClient, Job, JobDetails, ReservedJob
 from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS
 from delayqueue.worker import Bury, Retry, Worker
 from delayqueue.worker.program import HANGS
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, fork_server, run_program
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
-    from pathlib import Path
 
+    from tests.forkserver import Forked
     from tests.processes import Processes, QueueServer, StoreServer
 
 STOP_S: Final = 15.0
+NOWHERE: Final = Path(os.devnull)  # for what it prints
 TASKS: Final = "tests.client.tasks:worker"
 WORKERS: Final = 4
 JOBS: Final = int(os.environ.get("WORKER_JOBS", "1000"))  # that fail at random
@@ -56,27 +56,25 @@ async def queue(server: QueueServer) -> AsyncIterator[AsyncClient]:
 
 
 @contextmanager
-def working(
-    server: QueueServer, trace: Trace, concurrency: int = 10
-) -> Iterator[subprocess.Popen[bytes]]:
+def working(server: QueueServer, trace: Trace, concurrency: int = 10) -> Iterator[Forked]:
     """A worker program."""
     options = ["--log-level", "error", "--concurrency", str(concurrency), "--url", server.url]
-    command = [sys.executable, "-m", "delayqueue", "worker", TASKS, *options]
-    environ = os.environ | {"TRACE": str(trace.path)}
-    with program(command, cwd=REPOSITORY, env=environ) as process:
+    with program(TASKS, *options, TRACE=trace.path) as process:
         yield process
 
 
 @contextmanager
-def program(
-    command: list[str], *, cwd: Path, env: dict[str, str]
-) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(command, cwd=cwd, env=env, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait(STOP_S)
+def program(*arguments: str, cwd: Path = REPOSITORY, **variables: object) -> Iterator[Forked]:
+    """A worker program with these arguments, and these variables in its environment."""
+    environ = os.environ | {name: str(value) for name, value in variables.items()}
+    process = fork_server().launch(
+        "delayqueue", ["worker", *arguments], cwd, environ, NOWHERE, NOWHERE
+    )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_S)
 
 
 def batches(jobs: Sequence[Job]) -> Iterator[Sequence[Job]]:
@@ -239,7 +237,7 @@ async def test_a_worker_that_is_told_to_stop_ends_what_it_has_begun(
     job_id = await queue.push("slow", "0.7")
     with working(server, trace) as process:
         await until(lambda: bool(trace.lines()))
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, STOP_S) == 0
     assert trace.lines()[-1] == f"slept {job_id} 1"
     assert await queue.get(job_id) is None
@@ -380,11 +378,10 @@ async def test_a_handler_that_hangs_does_not_keep_the_worker_from_ending(
     server: QueueServer, queue: AsyncClient, trace: Trace, topic: str, status: int
 ) -> None:
     job_id = await queue.push(topic, ttr=60)
-    command = [sys.executable, "-m", "delayqueue", "worker", TASKS, "--grace", "300ms"]
-    environ = os.environ | {"DELAYQUEUE_URL": server.url, "TRACE": str(trace.path)}
-    with program(command, cwd=REPOSITORY, env=environ) as process:
+    options = ["--grace", "300ms", "--url", server.url]
+    with program(TASKS, *options, TRACE=trace.path) as process:
         await until(lambda: trace.lines() == [f"hangs {job_id}"])
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, STOP_S) == status
     await queue.delete(job_id)
 
@@ -401,7 +398,7 @@ async def test_a_second_interrupt_ends_a_worker_at_once(
             return process.poll() is not None
 
         await until(has_ended)
-        assert process.returncode == -signal.SIGINT
+        assert process.poll() == -signal.SIGINT
     await queue.purge("slow")
 
 
@@ -437,15 +434,8 @@ async def test_jobs_that_end_while_the_server_is_away_are_reported_when_it_is_ba
     ],
 )
 def test_what_is_no_worker_is_refused(name: str, options: list[str], says: str) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "delayqueue", "worker", name, *options],
-        cwd=REPOSITORY,
-        env=os.environ | {"DELAYQUEUE_URL": "http://127.0.0.1:1"},
-        capture_output=True,
-        text=True,
-        timeout=STOP_S,
-        check=False,
-    )
+    settings = {"url": "http://127.0.0.1:1"}
+    ended = run_program("worker", name, *options, settings=settings, directory=REPOSITORY)
     assert ended.returncode == 2
     (line,) = ended.stderr.splitlines()
     assert says in line
@@ -462,15 +452,13 @@ async def test_a_change_of_the_code_is_taken_up(
         f"def say(job): Path({str(said)!r}).write_text('VERSION ' + job.body)\n"
     )
     module.write_text(source.replace("VERSION", "old"))
-    command = [sys.executable, "-m", "delayqueue", "worker", "mine:worker", "--reload"]
-    environ = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    with program(command, cwd=tmp_path, env=environ) as process:
+    with program("mine:worker", "--reload", cwd=tmp_path, PYTHONPATH=REPOSITORY) as process:
         await queue.push("reload", "1")
         await until(lambda: said.exists() and said.read_text() == "old 1")
         module.write_text(source.replace("VERSION", "new!"))
         await queue.push("reload", "2", delay=2)
         await until(lambda: said.read_text() == "new! 2")
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, STOP_S) == 0
 
 

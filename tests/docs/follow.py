@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.processes import environment
-
-from .markdown import COMMAND_S, Reader, at, blocks, read, typed
+from .markdown import Reader, at, blocks, read, typed, typed_in
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.processes import QueueServer
 
     from .markdown import Block, Example
@@ -28,12 +24,6 @@ class Follower:
         self._folder = folder
         self._server = server
         self._reader = Reader(server)
-        programs = Path(sys.executable).parent
-        self._environment = environment({"url": server.url}) | {
-            "DELAYQUEUE_URL": server.url,
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "LC_ALL": "C.UTF-8",
-        }
 
     def follow(self, page: str) -> None:
         """Follow a whole page. Raises AssertionError if something else is printed than is shown."""
@@ -60,18 +50,9 @@ class Follower:
 
     def run(self, command: str) -> str:
         """What a command prints on both outputs. It must succeed."""
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self._folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=COMMAND_S,
-            check=False,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}"
-        return done.stdout
+        status, printed = typed_in(command, self._folder, url=self._server.url)
+        assert status == 0, f"{command}\n{printed}"
+        return printed
 
 
 def _pattern(line: str) -> str:

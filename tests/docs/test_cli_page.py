@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.processes import environment
-
-from .markdown import COMMAND_S, examples, looks, read
+from .markdown import examples, looks, read, typed_in
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.processes import QueueServer
 
 PAGE: Final = read("docs/cli.md")
@@ -32,7 +28,7 @@ def test_every_command_prints_what_is_shown(server: QueueServer, tmp_path: Path)
     last: dict[str, str] = {}
     for command, answer in examples(PAGE):
         for _ in looks(command):
-            printed = run_in(tmp_path, filled(command, last), url=server.url)
+            _, printed = typed_in(filled(command, last), tmp_path, url=server.url)
             if match := re.fullmatch(pattern(answer), printed):
                 break
         assert match, f"{command}\nshown:\n{answer}\nprinted:\n{printed}"
@@ -45,25 +41,6 @@ def filled(command: str, last: dict[str, str]) -> str:
     for word, value in last.items():
         command = command.replace(word, value)
     return command
-
-
-def run_in(directory: Path, command: str, **settings: object) -> str:
-    """What a command prints on both outputs."""
-    programs = Path(sys.executable).parent
-    asked = environment(settings) | {
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "LC_ALL": "C.UTF-8",
-    }
-    return subprocess.run(
-        ["bash", "-c", command],
-        cwd=directory,
-        env=asked,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=COMMAND_S,
-        check=False,
-    ).stdout
 
 
 def pattern(answer: str) -> str:

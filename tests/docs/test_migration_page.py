@@ -21,8 +21,7 @@ from delayqueue.web.endpoints.reservations import EndRequest, PopRequest
 from delayqueue.web.parse import MOST_MEMBERS
 from tests.importer.old import packed
 
-from .markdown import Example, read
-from .test_cli_page import run_in
+from .markdown import Example, read, typed_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +61,8 @@ def test_the_import_prints_what_is_shown(redis_server: StoreServer, tmp_path: Pa
     conf = f"redis.host = {redis_server.address}\nredis.db = {new}\nbucket_size = 3\n"
     (tmp_path / "delay-queue.conf").write_text(conf, encoding="utf-8")
     command = example.command.replace(OLD_URL, f"redis://{redis_server.address}/{number}")
-    printed = run_in(tmp_path, command).splitlines()
+    _, said = typed_in(command, tmp_path)
+    printed = said.splitlines()
     shown = [
         re.escape(line.strip()).replace("<time>", r"\d+\.\d")
         for line in example.answer.splitlines()
