@@ -86,6 +86,15 @@ USUAL: Final = {
     "cluster": "wheel",
 }
 on_zset: Final = pytest.mark.parametrize("scheduler", ["zset"])
+# for what takes long, with large jobs or many: scripts count these alike everywhere; --every-store runs all
+on_one_store: Final = pytest.mark.parametrize(
+    "redis",
+    [
+        *(pytest.param(name, marks=pytest.mark.seldom) for name in USUAL if name != "valkey"),
+        "valkey",
+    ],
+    indirect=True,
+)
 with_functions: Final = pytest.mark.parametrize("redis", WITH_FUNCTIONS, indirect=True)
 
 NONCES: Final = nonces()

@@ -14,6 +14,7 @@ from delayqueue.store.search import Search, Wanted
 from delayqueue.store.store import Store
 from delayqueue.store.types import Pushed
 from delayqueue.store.verbs import FINISH, PUSH, Ending
+from tests.store.bucket import on_one_store
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -85,6 +86,7 @@ async def test_other_topics_are_hidden(store: Store) -> None:
     assert [job.id for job in answer.jobs] == ["R-1001%a"]
 
 
+@on_one_store
 async def test_a_call_looks_at_so_many_and_the_cursor_leads_to_the_rest(store: Store) -> None:
     for start in range(0, 12_000, 1000):
         await store.run(

@@ -28,6 +28,7 @@ from tests.store.bucket import (
     Bucket,
     a_moment,
     job,
+    on_one_store,
     on_zset,
 )
 from tests.store.contents import parse
@@ -286,6 +287,7 @@ async def test_a_whole_bucket_is_found_whole(bucket: Bucket) -> None:
     assert report.looked > 2 * jobs
 
 
+@on_one_store
 async def test_a_lost_job_is_found_beside_a_long_ready_list(bucket: Bucket) -> None:
     for start in range(0, 6000, 500):
         await bucket.push(*(job(f"job-{i}") for i in range(start, start + 500)))

@@ -19,11 +19,13 @@ from delayqueue.store.store import Store
 from delayqueue.store.types import START, Finding, Piece, Plan, Pushed, TagPage, TagPlace
 from delayqueue.store.verbs import Burial, Ending, Kick
 from tests.engine.moving import all_jobs
-from tests.store.bucket import HOUR_MS, a_moment, job
+from tests.store.bucket import HOUR_MS, a_moment, job, on_one_store
 
 if TYPE_CHECKING:
     from delayqueue.domain.job import Job
     from tests.store.bucket import Bucket
+
+pytestmark = on_one_store
 
 MIB: Final = 1 << 20
 JOBS: Final = 12

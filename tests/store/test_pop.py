@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.store.types import Demand
-from tests.store.bucket import ALL_WANTED, HOUR_MS, SOON_MS, STATES, a_moment, job
+from tests.store.bucket import ALL_WANTED, HOUR_MS, SOON_MS, STATES, a_moment, job, on_one_store
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -117,6 +117,7 @@ async def test_a_thousand_jobs_are_given_in_two_calls(bucket: Bucket) -> None:
     assert first + await bucket.pop_ids(wanted=1000) == ids
 
 
+@on_one_store
 @pytest.mark.parametrize("body_bytes", [200_000, 1 << 20])
 async def test_an_answer_that_would_grow_too_large_is_cut_and_says_so(
     bucket: Bucket, body_bytes: int
@@ -142,6 +143,7 @@ async def test_a_job_that_is_larger_than_an_answer_comes_alone(bucket: Bucket) -
     assert await bucket.pop_ids() == ["second"]
 
 
+@on_one_store
 async def test_a_call_hands_out_so_many_jobs_at_most_whatever_is_wanted(bucket: Bucket) -> None:
     for start in range(0, 5000, 1000):
         await bucket.push(*(job(f"job-{n}") for n in range(start, start + 1000)))
@@ -155,6 +157,7 @@ async def test_a_call_hands_out_so_many_jobs_at_most_whatever_is_wanted(bucket: 
     assert max(counts) < LIMIT_JOBS + 100
 
 
+@on_one_store
 async def test_a_call_passes_over_so_many_ghosts_at_most(bucket: Bucket) -> None:
     for start in range(0, 5000, 1000):
         ids = [f"job-{n}" for n in range(start, start + 1000)]

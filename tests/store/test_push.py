@@ -9,7 +9,7 @@ import pytest
 
 from delayqueue.domain.access import Scope
 from delayqueue.errors import Code
-from tests.store.bucket import HOSTILE, HOUR_MS, SCHEDULERS, STATES, a_moment, job
+from tests.store.bucket import HOSTILE, HOUR_MS, SCHEDULERS, STATES, a_moment, job, on_one_store
 from tests.store.contents import read
 from tests.store.turning import coarse
 
@@ -190,6 +190,7 @@ async def test_a_job_given_the_same_tag_twice_has_it_once(bucket: Bucket) -> Non
     assert len((await read(bucket.redis, bucket.keys)).tag[b"x"]) == 1
 
 
+@on_one_store
 async def test_a_whole_batch_of_jobs_may_have_all_tags_in_common(bucket: Bucket) -> None:
     """Lua hands at most about 8,000 values to one command."""
     tags = tuple(f"tag-{n}" for n in range(16))
