@@ -128,19 +128,20 @@ def sections(declared: Declared) -> Iterator[Lack]:
 
 
 def fields(declared: Declared) -> Iterator[Lack]:
-    """The table of a section has a row for each field of the request."""
+    """The table of a section has a row for each field of the request; those of an object may be "as in" another one."""
     for endpoint in declared.endpoints:
         if not section(API, endpoint):
             continue
         table = re.search(r"^\| Field \|.*?\n\n", section(API, endpoint), re.M | re.S)
-        rows = re.findall(r"^\| `([\w.]+)` \|", table[0], re.M) if table else []
+        rows = dict(re.findall(r"^\| `([\w.]+)` \|(.*)", table[0], re.M)) if table else {}
         known = [*fields_of(endpoint.takes)]
         place = f"of `{heading_of(endpoint)}`"
         for name in known:
-            if name not in rows:
+            whole, dot, _ = name.partition(".")
+            if name not in rows and not (dot and "as in [" in rows.get(whole, "")):
                 row = f"| `{name}` | TYPE | DEFAULT | MEANING |"
                 yield Lack(API, f"add `{row}` to the table {place}", "the request has this field")
-        for name in set(rows) - set(known):
+        for name in rows.keys() - set(known):
             yield Lack(API, f"remove `{name}` from the table {place}", "there is no such field")
 
 

@@ -58,20 +58,3 @@ def test_the_memory_beside_the_original_is_what_was_measured(page: str) -> None:
     ranges = [tuple(sorted(row[column] for row in measured)) for column in (1, 3)]
     said = re.findall(r"(0\.\d\d) (?:to|到) (0\.\d\d) (?:times|倍)", read(page))
     assert said == [(found[0], found[-1]) for found in ranges]
-
-
-def test_the_comparison_of_the_schedulers_is_what_was_measured() -> None:
-    page = read("docs/schedulers.md")
-    compared = {what: (zset, wheel) for what, zset, wheel in rows(page, 3)}
-    (of_many,) = [row for row in rows(MEASURED, 6) if row[0] == "40 bytes"]
-    assert compared["memory of a job with 40 bytes, in a topic of 100,000"] == (
-        f"{of_many[2]} bytes",
-        f"{of_many[4]} bytes",
-    )
-    (of_few,) = [row for row in rows(MEASURED, 6) if row[1] == "1,000"]
-    assert compared["the same in 1,000 topics of 100"] == (
-        f"{of_few[3]} bytes",
-        f"{of_few[4]} bytes",
-    )
-    zset, wheel = compared["lateness, p50"]
-    assert f"p50 {zset} with `zset`, {wheel} with `wheel`" in MEASURED
