@@ -133,7 +133,9 @@ DELIVERY_LATENESS: Final = Metric(
 HANDLING: Final = Metric(
     "delayqueue_handling_seconds", "From delivered to finished or deleted.", bounds=HANDLING_S
 )
-WAITING_POLLS: Final = Metric("delayqueue_waiting_polls", "Polls that wait for a job.")
+WAITING_POLLS: Final = Metric(
+    "delayqueue_waiting_polls", "Polls that wait for a job, or for its end."
+)
 CONNECTIONS: Final = Metric("delayqueue_connections", "Connections of clients.")
 UNANSWERED_BYTES: Final = Metric(
     "delayqueue_unanswered_bytes", "Requests of more than 16 KiB that are not answered yet."

@@ -51,6 +51,11 @@ def pop(server: RemoteServer, fields: Fields) -> Any:
     return server.call("/pop", fields, wait_s=fields["timeout"])
 
 
+def get(server: RemoteServer, fields: Fields) -> Any:
+    """The jobs; with `timeout` the one job, once it has ended."""
+    return at("/get", fields.get("timeout", 0))(server, fields)
+
+
 def listed(server: RemoteServer, fields: Fields) -> list[Fields]:
     """The first `limit` jobs, over any number of pages or topics."""
     wanted, state = fields.pop("limit", DEFAULT_COUNT), fields.get("state")

@@ -185,7 +185,13 @@ REMOTE: Final[Families] = {
     ),
     "looking for jobs": (
         remote(
-            "get", "show jobs with all their details", IDS, show=tables.found, nothing="no such job"
+            "get",
+            "show jobs with all their details",
+            IDS,
+            option("--timeout LENGTH", "wait until the job has ended; with one ID"),
+            ask=asking.get,
+            show=tables.found,
+            nothing="no such job",
         ),
         remote(
             "peek",

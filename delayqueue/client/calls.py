@@ -69,6 +69,7 @@ class Call(Generic[T]):
 
     - `repeatable`: the call is idempotent.
     - `wait_s`: how long the server may wait before it answers; None = as long as its own setting says.
+    - `polls`: without a job it should last as long as it may wait.
     - `gone_is_done`: a retry may find that the first try has already ended the job.
     - `join`: makes one request of those of several such calls of one moment; None = each is sent alone.
     - `traceparent`: the span that it is made in; "" = none.
@@ -80,6 +81,7 @@ class Call(Generic[T]):
     read: Callable[[Any], T]
     repeatable: bool = False
     wait_s: float | None = 0
+    polls: bool = False
     gone_is_done: bool = False
     join: Callable[[list[dict[str, Any]]], Any] | None = None
     traceparent: str = ""
@@ -126,7 +128,7 @@ def _pause_s(call: Call[Any], outcome: Answer | TransportError, number: int) -> 
 def _is_early(call: Call[T], result: T, took_s: float) -> bool:
     """Whether no job came, without a wait for one: clients that poll in a loop would call without a pause."""
     due_s = EARLY_S if call.wait_s is None else min(EARLY_S, call.wait_s / 2)
-    return took_s < due_s and not result
+    return call.polls and took_s < due_s and not result
 
 
 def _is_refused(outcome: Answer | TransportError) -> TypeGuard[Answer]:

@@ -112,10 +112,16 @@ class JobVerbs:
         return _end_many("/delete", jobs, message)
 
     @verb
-    def get(self, job_id: str, *, options: bool | None = None) -> Call[JobDetails | None]:
-        """Return all about a job, with `options` also its retry, retain and expires; None if it does not exist."""
-        request = given(id=job_id, options=options)
-        return Call("/get", request, partial(read_or_none, JobDetails), repeatable=True)
+    def get(
+        self, job_id: str, *, options: bool | None = None, wait: Seconds | None = None
+    ) -> Call[JobDetails | None]:
+        """Return all about a job, with `options` also its retry, retain and expires; None if it does not exist.
+
+        With `wait`, returns when the job has ended or is buried, or after that time.
+        """
+        request = given(id=job_id, options=options, timeout=wait)
+        read = partial(read_or_none, JobDetails)
+        return Call("/get", request, read, repeatable=True, wait_s=request.get("timeout", 0))
 
     @verb
     def get_many(self, ids: Iterable[str]) -> Call[list[JobDetails | None]]:
@@ -275,7 +281,7 @@ def _pop(
     topics: tuple[str, ...], wait: Seconds | None, fields: dict[str, Any], result: Any
 ) -> Call[Any]:
     request = given(topic=",".join(topics), timeout=wait, **fields)
-    return Call("/pop", request, result, wait_s=request.get("timeout"))
+    return Call("/pop", request, result, wait_s=request.get("timeout"), polls=True)
 
 
 def _end(path: str, job: ReservedJob | str, message: str | None) -> Call[None]:

@@ -76,7 +76,9 @@ class Config:
         "180", values.whole(1, 86400), "how long /pop waits for a job, unless the request says less"
     )
     max_polls: int = option(
-        "20000", values.whole(0, 10_000_000), "most waiting /pop in a process; 0 = no limit"
+        "20000",
+        values.whole(0, 10_000_000),
+        "most /pop and /get that wait in a process; 0 = no limit",
     )
     max_connections: int = option(
         "25000", values.whole(0, 10_000_000), "most connections of a process; 0 = no limit"

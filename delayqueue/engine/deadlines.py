@@ -1,35 +1,45 @@
-"""The deadlines of waiting polls, on one timer of the event loop: a timer for each would take 700 bytes."""
+"""The deadlines of all that wait, on one timer of the event loop: a timer for each would take 700 bytes."""
 
 import asyncio
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from typing import Any, Generic, Protocol, TypeVar
 
-from delayqueue.engine.wait_queue import Poll
-
-SPARE = 1000  # a clean-up is not worth it for fewer answered polls than this
+SPARE = 1000  # a clean-up is not worth it for fewer answered ones than this
 
 
-class Deadlines:
-    """Calls `expire` with the polls that are still waiting at their deadlines."""
+class Waiting(Protocol):
+    """Waits until its future is done, but not after its deadline. Each has another number."""
 
-    def __init__(self, expire: Callable[[Poll], None]) -> None:
+    number: int
+    deadline: float  # loop time
+    future: asyncio.Future[Any]
+
+
+W = TypeVar("W", bound=Waiting)
+
+
+class Deadlines(Generic[W]):
+    """Calls `expire` with those that are still waiting at their deadlines."""
+
+    def __init__(self, expire: Callable[[W], None]) -> None:
         self._expire = expire
-        self._heap: list[tuple[float, int, Poll]] = []  # by deadline, then number
+        self._heap: list[tuple[float, int, W]] = []  # by deadline, then number
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """How many polls are kept, including answered ones."""
+        """How many are kept, including answered ones."""
         return len(self._heap)
 
-    def add(self, poll: Poll, waiting: int) -> None:
-        """Expire the poll at its deadline, unless it is done by then; `waiting` polls wait, including this one."""
+    def add(self, one: W, waiting: int) -> None:
+        """Expire it at its deadline, unless it is done by then; `waiting` wait, including this one."""
         heap = self._heap
         if len(heap) > 2 * waiting + SPARE:
             heap[:] = [entry for entry in heap if not entry[2].future.done()]
             heapify(heap)
-        heappush(heap, (poll.deadline, poll.number, poll))
-        if heap[0][2] is poll:
-            self._arm(poll.deadline)
+        heappush(heap, (one.deadline, one.number, one))
+        if heap[0][2] is one:
+            self._arm(one.deadline)
 
     def _arm(self, at: float) -> None:
         if self._timer is not None:
@@ -45,7 +55,7 @@ class Deadlines:
             self._arm(heap[0][0])
 
     def close(self) -> None:
-        """Expire no more polls."""
+        """Expire no more."""
         self._heap.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -10,6 +10,7 @@ from typing import Final
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Job, JobView, Reserved
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of
+from delayqueue.engine.end_waits import EndWait
 from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.wait_queue import Poll, StandingPoll
 from delayqueue.engine.waiters import Waiters
@@ -133,6 +134,14 @@ class Jobs:
         if len(ids) == 1:
             return self._store.run(GET, ids, self.scope)
         return asyncio.create_task(read_jobs(self._store, ids, self.scope), name="get")
+
+    def wait_for_end(self, job_id: str, wait_s: float) -> EndWait:
+        """Begin to wait, up to `wait_s`, for a job's end or burial. Whoever calls it takes the answer, or stops."""
+        return self._waiters.ends.wait(job_id, wait_s, self.scope)
+
+    def stop_waiting(self, wait: EndWait) -> None:
+        """The client of a wait for an end is gone."""
+        self._waiters.ends.leave(wait)
 
     def release(  # noqa: PLR0913  # everything that can be said about a failed attempt
         self,

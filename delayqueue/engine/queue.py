@@ -77,12 +77,20 @@ class DelayQueue:
         """The loops that must run, by name; the server owns their tasks."""
         loops = {"history": self.history.run} if self._keeps_history else {}
         return loops | {
-            "wakeups": partial(self.store.listen, self._waiters.wake, self._waiters.resync),
+            "wakeups": partial(
+                self.store.listen, self._waiters.wake, self._waiters.ends.ended, self._resync
+            ),
+            "waits for ends": self._waiters.ends.run,
             "heartbeat": self.heartbeat.run,
             "schedules": self.schedules.run,
             "migration": self.store.migration.run,
             "timers": self.timers.run,
         }
+
+    def _resync(self, bucket: int) -> None:
+        """Announcements of the bucket may have been lost."""
+        self._waiters.resync(bucket)
+        self._waiters.ends.resync()
 
     async def aclose(self) -> None:
         """Answer every waiting poll with nothing, and put back what was reserved for it."""

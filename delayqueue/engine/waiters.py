@@ -1,4 +1,4 @@
-"""The polls that wait for jobs.
+"""The polls that wait for jobs, and the clients that wait for the end of one (end_waits.py).
 
 The matcher (matcher.py) knows all polls and what they want. Each bucket has one poller (bucket_poller.py), which
 reserves as many jobs as the matcher wants from it; they are handed out first come, first served. That a bucket may have
@@ -15,6 +15,7 @@ from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.bucket_poller import BucketPoller
 from delayqueue.engine.deadlines import Deadlines
+from delayqueue.engine.end_waits import EndWaits
 from delayqueue.engine.matcher import Matcher
 from delayqueue.engine.wait_queue import Poll, StandingPoll
 from delayqueue.errors import Text, TooMany, Unavailable
@@ -27,13 +28,13 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0  # even without a wait, a poll has this long to ask each bucket for a ready job
 RETRY_AFTER_S = 5.0  # for a poll that is one too many
 TOO_MANY_POLLS = Text(
-    "等待中的pop过多，请稍后再试",
+    "等待中的请求过多，请稍后再试",
     "too many polls wait already (max_polls); try again later",
 )
 
 
 class Waiters:
-    """All waiting polls of this process."""
+    """All waiting polls of this process; `ends` are those for the end of a job, and count as polls."""
 
     def __init__(self, store: Store, max_polls: int = 0) -> None:
         self._store = store
@@ -45,12 +46,13 @@ class Waiters:
         self._numbers = count(1)
         self._requeuing = Tasks("requeue")
         self._closing = False
+        self.ends = EndWaits(store, self._check_room)
         self.grow()
 
     @property
     def waiting(self) -> int:
         """How many polls are waiting."""
-        return self._matcher.waiting
+        return self._matcher.waiting + self.ends.waiting
 
     def grow(self) -> None:
         """There may be more buckets: ask them, too."""
@@ -91,7 +93,8 @@ class Waiters:
         if self._closing:
             poll.answer([])
             return poll
-        if poll.patient and 0 < self._max_polls <= self._matcher.waiting:
+        # as in _check_room, which would be one call more for each poll
+        if poll.patient and 0 < self._max_polls <= self._matcher.waiting + self.ends.waiting:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
         self._matcher.add(topics, poll, by_priority=by_priority)
         if poll.patient:
@@ -103,8 +106,7 @@ class Waiters:
 
         Its future raises what that of a long poll raises; nothing comes after that. Raises TooMany as poll() does.
         """
-        if 0 < self._max_polls <= self._matcher.waiting:
-            raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
+        self._check_room()
         poll = StandingPoll(next(self._numbers), wanted, topics)
         if not self._closing:
             self._matcher.add(topics, poll)
@@ -141,7 +143,12 @@ class Waiters:
         self._matcher.close()
         for poller in self._pollers:
             await poller.close()
+        await self.ends.close()
         await self._requeuing.ended()
+
+    def _check_room(self) -> None:
+        if 0 < self._max_polls <= self._matcher.waiting + self.ends.waiting:
+            raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
 
     def _expire(self, poll: Poll) -> None:
         """The poll's wait is over, but each bucket is asked once, if that does not take too long."""

@@ -124,9 +124,12 @@ class Store:
         return True
 
     async def listen(
-        self, heard: Callable[[int, str, int], None], subscribed: Callable[[int], None]
+        self,
+        heard: Callable[[int, str, int], None],
+        ended: Callable[[str], None],
+        subscribed: Callable[[int], None],
     ) -> None:
         """Call `heard` with what other processes made ready, endlessly; see Announcements.listen."""
         await Announcements(self._shards, self.buckets, self.by_bucket.caller.sender).listen(
-            heard, subscribed
+            heard, ended, subscribed
         )

@@ -292,5 +292,13 @@ def _views(ids: Sequence[str | bytes], reply: Reply) -> list[JobView | None]:
 
 # All about jobs, None for an unknown id.
 GET: Final = Verb[str | bytes, JobView | None]("get", list, _views, ids=itself)
+# Have the ends of jobs announced. The result is whether a job is yet to end; a buried one has ended.
+AWAIT_END: Final = Verb[str, bool](
+    "await_end",
+    list,
+    lambda _, reply: [result == 1 for result in reply.results],
+    lost=True,
+    ids=itself,
+)
 # How many bytes GET would read.
 WEIGH: Final = Verb[str, int]("weigh", list, _codes, ids=itself)

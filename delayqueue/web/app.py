@@ -79,6 +79,7 @@ class Streamed(HttpRequest):
             headers.setdefault(name.lower(), value)
         super().__init__(request.method, request.path, headers, request.remote)
         self._request = request
+        _connection(request).asked = self
 
     async def read(self) -> bytes:
         """The whole body. Raises TooLarge, SlowRequest or TooMany."""

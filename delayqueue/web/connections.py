@@ -12,7 +12,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from delayqueue.errors import SlowRequest, TooLarge, TooMany
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
-from delayqueue.web.http import SERVER, WAITING_PATHS, without_slashes
+from delayqueue.web.http import SERVER, WAITING_PATHS, HttpRequest, without_slashes
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ class AiohttpConnection(web.RequestHandler):
         "_reading",
         "_refuse",
         "_wire",
+        "asked",
     )
 
     _wire: asyncio.Transport
@@ -61,6 +62,7 @@ class AiohttpConnection(web.RequestHandler):
         self._limits = limits
         self._refuse = refuse
         self._latest: web.BaseRequest | None = None
+        self.asked: HttpRequest | None = None  # the latest one that reached the front
         self._counted: web.BaseRequest | None = None  # the latest one, while it is in memory
         self._offers_other = False  # the latest one offers another protocol
         self._held_bytes = 0  # received and not answered
@@ -182,7 +184,8 @@ class AiohttpConnection(web.RequestHandler):
             asked.append((self._latest.path, self._latest.content))
         if not asked or self.ssl_context:  # TLS connections cannot be half closed
             return False
-        waits = any(without_slashes(path) in WAITING_PATHS for path, _ in asked)
+        waits = self.asked is not None and self.asked.waits
+        waits = waits or any(without_slashes(path) in WAITING_PATHS for path, _ in asked)
         if waits or any(not payload.is_eof() for _, payload in asked):
             return False
         if not self._messages:

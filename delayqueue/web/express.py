@@ -19,7 +19,7 @@ from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import cancel_all
 from delayqueue.web.front import HasFront
 from delayqueue.web.head import END, MAX_HEAD_BYTES, Head, may_become_plain, read_head, start_of
-from delayqueue.web.http import HTTP_OK, JSON, SERVER, WAITING_PATHS, HttpRequest, HttpResponse
+from delayqueue.web.http import HTTP_OK, JSON, SERVER, HttpRequest, HttpResponse
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer body is not plain
 MAX_AHEAD_BYTES: Final = (
@@ -120,6 +120,7 @@ class ExpressConnection(asyncio.Protocol):
 
     __slots__ = (
         "_answer_bytes",
+        "_asked",
         "_buffer",
         "_closes",
         "_counts",
@@ -132,7 +133,6 @@ class ExpressConnection(asyncio.Protocol):
         "_request_bytes",
         "_since_s",
         "_transport",
-        "_waits",
         "_whole_bytes",
         "pending",
     )
@@ -143,6 +143,7 @@ class ExpressConnection(asyncio.Protocol):
         self._express = express
         self._buffer = b""  # received and not answered
         self._answer_bytes = 0  # of the latest one
+        self._asked: HttpRequest | None = None  # the present request
         self._closes = False  # after the answer
         self._counts = False  # it holds so much that Unanswered knows it
         # for the present answer: set once nothing of it is left to send
@@ -151,7 +152,6 @@ class ExpressConnection(asyncio.Protocol):
         self._is_full = False  # so much has arrived that reading is paused
         self._request_bytes = 0  # of the present request, unless it waits
         self._is_stalled = False  # so much is unsent that nothing more is answered
-        self._waits = False  # the present request is one that waits
         self._whole_bytes = 0  # of the next request: it is parsed again once they are there
         self._since_s = express.now_s  # since when it is in its present state
         self._peer: str | None = None
@@ -193,6 +193,11 @@ class ExpressConnection(asyncio.Protocol):
             self._buffer = b""
             return False
         return self._is_stalled or (self.pending is not None and not self._waits)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the present request is one that waits."""
+        return self._asked is not None and self._asked.waits
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
         """The client is gone: stop waiting for it."""
@@ -294,12 +299,11 @@ class ExpressConnection(asyncio.Protocol):
         """Start to answer a request."""
         express = self._express
         self._closes = head.closes
-        self._waits = head.path in WAITING_PATHS
-        if self._waits and self._has_ended:
-            return
-        request = HttpRequest("POST", head.path, head.headers, self._peer, body)
+        self._asked = request = HttpRequest("POST", head.path, head.headers, self._peer, body)
         express.server.front.begin(request, self)
-        if len(body) > SMALL_BYTES and not self._waits:  # a poll's body is soon forgotten
+        if request.waits and self._has_ended:
+            self.abort()
+        elif len(body) > SMALL_BYTES and not request.waits:  # a poll's body is soon forgotten
             self._request_bytes = len(body)
             self._count()
 
@@ -332,7 +336,7 @@ class ExpressConnection(asyncio.Protocol):
 
     def _answered(self) -> None:
         """Go on with the next request."""
-        self.pending = None
+        self.pending = self._asked = None
         self._request_bytes = 0
         if self._closes or self._express.stopping:
             self._close()

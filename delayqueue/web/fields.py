@@ -257,6 +257,18 @@ def exclusive(one: str, other: str) -> Invalid:
     return Invalid.of(f"{one} 和 {other} 只能有一个", f"{one} and {other} exclude each other")
 
 
+def wait_s(timeout_s: float | None, most_s: float) -> float:
+    """How long a request waits, None = `most_s`. Raises Invalid unless it is 0 to that."""
+    if timeout_s is None:
+        return most_s
+    if not 0 <= timeout_s <= most_s:
+        raise Invalid.of(
+            f"timeout 取值范围0 - {most_s:g}",
+            f"timeout {timeout_s:g}: must be 0 to {most_s:g} seconds",
+        )
+    return timeout_s
+
+
 def when_ms(delay_s: float | None, due_s: float | None) -> tuple[int, int | None]:
     """Delay and due time in ms; the due time counts if it is not None. Raises Invalid if both are given."""
     if due_s is None:
@@ -313,6 +325,7 @@ Tags = Annotated[
 Body = Annotated[str, Field(description="The data for the worker; kept byte for byte.")]
 Seconds = Annotated[Number, Bounds(0, MAX_DELAY_S, "取值范围0 - 2^31", LENGTH)]
 SomeSeconds = Annotated[Seconds, Validate(check_some_seconds, minimum=0.001)]
+Timeout = Annotated[Number, SchemaExtra(minimum=0)]
 Delay = Annotated[
     Number,
     Bounds(0, MAX_DELAY_S, "取值范围0 - (2^31 - 1)", LENGTH),

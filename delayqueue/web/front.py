@@ -307,7 +307,9 @@ class Front:
             api.scope.check(asked.named_topics())
         if audit.HEADER in request.headers:
             cycle.target = audit.target_of(endpoint, asked)
-        return endpoint.run(api, asked, request)
+        answer = endpoint.run(api, asked, request)
+        request.waits = type(answer) is Later and answer.leave is not None
+        return answer
 
     async def _run_many(self, cycle: Cycle, api: Api, model: type[Request], raw: bytes) -> object:
         """Read an array of requests, and call its handler."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 Warnings = dict[str, dict[str, None]]  # by header, the names in it, each once
 
-# Requests to these wait: if the client closes the connection, or its half of it, it counts as gone.
+# Requests to these always wait (HttpRequest.waits).
 WAITING_PATHS: Final = frozenset({"/pop"})
 SLASHES: Final = re.compile(r"/(?:\.?/)+")  # in //push, of a client whose base URL ends in a slash
 SERVER: Final = "delay-queue"  # what answers call us: strangers need no versions
@@ -29,7 +29,8 @@ class HttpRequest:
     """One request.
 
     `path` is without query and %-escapes, `headers` are by their names in lower case, the first one of each name.
-    `peer` is the client's address, None if it is not known. `warnings` are for the answer's headers.
+    `peer` is the client's address, None if it is not known. `warnings` are for the answer's headers. `waits`: for
+    something to happen; if its client closes the connection, or its half of it, it counts as gone.
     """
 
     method: str
@@ -38,6 +39,7 @@ class HttpRequest:
     peer: str | None
     body: bytes | None = None
     warnings: Warnings | None = None
+    waits: bool = False
 
     async def read(self) -> bytes:
         """The whole body. Raises TooLarge, SlowRequest or TooMany."""

@@ -39,6 +39,7 @@ def test_a_job_goes_through_its_life(run: Run, topic: str) -> None:
     assert (job["id"], job["body"], job["attempt"]) == (topic, "hello", 1)
     assert run("finish", topic, "--receipt", job["receipt"]).ok() == "ok"
     assert run("get", topic).failed(1) == "no such job"
+    assert run("get", topic, "--timeout", "5s").failed(1) == "no such job"
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the verb", "after the verb"])

@@ -176,4 +176,6 @@ async def test_an_empty_answer_that_did_not_wait_is_asked_again_after_a_pause(
         assert served[2] - served[0] >= 0.2
         assert await client.pop("t", wait=0) is None  # which is not to wait
         assert len(served) == 4
+        assert await client.get("x", wait=5) is None  # there is no such job: nothing to wait for
+        assert len(served) == 5
         await client.close()

@@ -58,6 +58,16 @@ async def test_a_pop_waits_as_long_as_it_was_told(client: Caller, topic: str) ->
     assert time.monotonic() - began >= 0.3
 
 
+async def test_a_get_waits_for_the_end(client: Caller, topic: str) -> None:
+    job_id = await client.push(topic, retain=HOUR)
+    began = time.monotonic()
+    assert (await client.get(job_id, wait="0.3s")).state == "ready"
+    assert time.monotonic() - began >= 0.3
+    await client.finish(await client.pop(topic, wait=5), message="42")
+    ended = await client.get(job_id, wait=30)
+    assert (ended.state, ended.message) == ("finished", "42")
+
+
 async def test_all_options_of_a_job_arrive(client: Caller, topic: str) -> None:
     due = datetime.now(UTC) + HOUR
     job_id = await client.push(

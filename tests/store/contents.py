@@ -58,6 +58,7 @@ SINGLE: Final = (
     "taken",
     "priorities",
     "numbers",
+    "awaited",
 )
 REGISTERED: Final = (
     "subscribers",
@@ -133,6 +134,7 @@ class Contents:
     ranked: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     priorities: dict[bytes, bytes] = field(default_factory=dict)
     numbers: str = ""
+    awaited: Scores = field(default_factory=dict)
     buried: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     expire: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     done: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))

@@ -1,4 +1,7 @@
-"""Messages between server processes: topics with jobs that became ready (sent by `end_call` in _call.lua)."""
+"""Messages between server processes: topics with jobs that became ready, and awaited jobs that have ended.
+
+The scripts send them: `end_call` in _call.lua, and `tell_end` in _job.lua.
+"""
 
 import asyncio
 import logging
@@ -37,18 +40,23 @@ class Announcements:
         self._sender = sender.encode()
 
     async def listen(
-        self, heard: Callable[[int, str, int], None], subscribed: Callable[[int], None]
+        self,
+        heard: Callable[[int, str, int], None],
+        ended: Callable[[str], None],
+        subscribed: Callable[[int], None],
     ) -> None:
         """Call `heard` with bucket, topic and count of what others made ready, endlessly.
 
-        `subscribed` is called with a bucket whenever listening to it begins, also after a reconnection: earlier
-        messages are lost.
+        `ended` is called with the id of each awaited job that has ended, whoever ended it. `subscribed` is called with
+        a bucket whenever listening to it begins, also after a reconnection: earlier messages are lost.
         """
         while True:
             changed = asyncio.create_task(self._shards.changed.wait(), name="news of the store")
             self._bucket_of = {keys.ready_channel: n for n, keys in enumerate(self._buckets.keys)}
             followers = [
-                asyncio.create_task(self._follow(redis, channels, heard, subscribed), name="news")
+                asyncio.create_task(
+                    self._follow(redis, channels, heard, ended, subscribed), name="news"
+                )
                 for redis, channels in self._shards.groups(self._bucket_of).items()
             ]
             tasks = [changed, *followers]
@@ -64,6 +72,7 @@ class Announcements:
         redis: Redis,
         channels: Sequence[str],
         heard: Callable[[int, str, int], None],
+        ended: Callable[[str], None],
         subscribed: Callable[[int], None],
     ) -> None:
         sharded = True
@@ -74,9 +83,11 @@ class Announcements:
                     if kind in SUBSCRIBED:
                         subscribed(bucket)
                         continue
-                    said_by, arrived, topic = data.split(b" ", 2)
-                    if said_by != self._sender:
-                        heard(bucket, text(topic), int(arrived))
+                    said_by, arrived, name = data.split(b" ", 2)
+                    if arrived == b"0":
+                        ended(text(name))
+                    elif said_by != self._sender:
+                        heard(bucket, text(name), int(arrived))
             except RedisError as error:
                 if sharded and isinstance(error, ResponseError) and "unknown command" in str(error):
                     sharded = False  # before Redis 7.0

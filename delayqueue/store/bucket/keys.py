@@ -14,6 +14,7 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:dq_queue_TOPIC     | list | ids that are ready; the name comes from `queue_name`. May hold ghosts: ids whose job  |
 |                      |      | was deleted, replaced or taken since                                                  |
 | T:ghosts             | hash | topic -> number of ghosts in its ready list                                           |
+| T:awaited            | zset | id -> ms until which its end, or burial, is announced (await_end.lua)                 |
 | T:removed            | hash | topic -> how many ids have been taken out of its ready list, for readers (_marks.lua) |
 | T:ranked:TOPIC       | zset | the ready jobs whose priority is not the usual one: due ms, length of the id and id   |
 |                      |      | -> priority (_ready.lua)                                                              |
@@ -51,7 +52,8 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 |                      |      | they took; ends a day after the last one                                              |
 | T:subscriber_failures:NAME | list | the last calls that failed, newest first (JSON: at ms, id, message); for a week |
 | T["TOPIC*", ...]     | no key: how a script is told which topics the client may reach (access.py)                   |
-| T:ready              | pub/sub channel: "sender count topic" when jobs became ready                                 |
+| T:ready              | pub/sub channel: "sender count topic" when jobs became ready; "sender 0 id" when an awaited  |
+|                      | one has ended: to an older version of the server, no job of a topic that nobody asks for     |
 """
 
 from dataclasses import dataclass

@@ -20,6 +20,7 @@ local arrivals                  -- topic -> jobs that became ready
 local sound                     -- keys that check_keys has found to have the right type
 local earliest                  -- of the times that the call has set, ms; nil = none
 local read_bytes                -- of jobs that the answer holds
+local has_awaited               -- whether somebody waits for the end of a job; nil = nobody has looked
 local done_us                   -- of the store's time that its jobs have taken, about
 local events                    -- event, topic, how many jobs, { ms, ... } or false, ...
 
@@ -100,7 +101,7 @@ do
       generation = tonumber(generation)
     end
     scope = keys[3] and cjson.decode(string.sub(keys[3], #tag + 1))
-    freed, arrivals, sound, events, earliest, read_bytes, done_us = {}, {}, {}, {}, nil, 0, 0
+    freed, arrivals, sound, events, earliest, has_awaited, read_bytes, done_us = {}, {}, {}, {}, nil, nil, 0, 0
     local fence = tag .. ':fence'
     if tonumber(call('ZSCORE', fence, 'generation') or 0) > generation then
       return redis.error_reply('STALELAYOUT the jobs are distributed over another number of buckets by now')

@@ -189,6 +189,13 @@ local function forget(id, job)
   call('HDEL', JOBS, id)
 end
 
+-- Announces the end of a job, or its burial, if somebody waits for it (await_end.lua): most calls only ask whether anybody waits at
+-- all. A count of 0 tells it from jobs that became ready. An end must not fail for this, so a waiter may have to look by itself.
+local function tell_end(id)
+  if has_awaited == nil then has_awaited = call('EXISTS', AWAITED) == 1 end
+  if has_awaited and redis.pcall('ZREM', AWAITED, id) == 1 then redis.pcall(PUBLISH, tag .. ':ready', sender .. ' 0 ' .. id) end
+end
+
 -- Ends a job in any state. With retain its record is kept in `ended`:
 -- "state ended message_length run_length\n" message run record
 local function finish_job(id, job, state, message)
@@ -203,6 +210,7 @@ local function finish_job(id, job, state, message)
   end
   leave(id, job)
   forget(id, job)
+  tell_end(id)
 end
 
 -- The job in the kept record of a job that ended; nil if it is unreadable.
@@ -264,7 +272,10 @@ local function set_priority(id, job, priority)
   note_priority(id, job)
 end
 
-local function bury_job(id, job) call('ZADD', buried_key(job.topic), int(now), id) end
+local function bury_job(id, job)
+  call('ZADD', buried_key(job.topic), int(now), id)
+  tell_end(id)
+end
 
 local function make_ready(id, job)
   add_ready(id, job)

@@ -4,7 +4,7 @@
 
 -- The bucket of the call, and the names of its keys. A library of functions serves calls for several buckets.
 local tag, queue_name, queue_prefix, queue_suffix
-local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, SERVERS, PRIORITIES, PAUSED, REMOVED
+local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, SERVERS, PRIORITIES, PAUSED, REMOVED, AWAITED
 
 local function name_keys()
   JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
@@ -12,7 +12,7 @@ local function name_keys()
   GHOSTS, BROKEN, PRIORITIES = tag .. ':ghosts', tag .. ':broken', tag .. ':priorities'
   SENT, TAKEN = tag .. ':sent', tag .. ':taken'
   SCHEDULE_TIMES, REVISIONS, SERVERS = tag .. ':schedule_times', tag .. ':revisions', tag .. ':servers'
-  PAUSED, REMOVED = tag .. ':subscribers_paused', tag .. ':removed'
+  PAUSED, REMOVED, AWAITED = tag .. ':subscribers_paused', tag .. ':removed', tag .. ':awaited'
   local split = string.find(queue_name, '%s', 1, true)
   queue_prefix, queue_suffix = string.sub(queue_name, 1, split - 1), string.sub(queue_name, split + 2)
 end

@@ -115,7 +115,7 @@ local SINGLE = {
   schedules = { 'hash', look_at_nothing }, schedule_times = { 'zset', each('ZSCAN', check_schedule_time) },
   revisions = { 'hash', look_at_nothing }, fence = { 'zset', look_at_nothing }, sent = { 'hash', look_at_nothing },
   taken = { 'hash', look_at_nothing }, priorities = { 'hash', each_field(check_priority) },
-  removed = { 'hash', look_at_nothing }, numbers = { 'string', look_at_nothing }, subscribers_paused = { 'hash', look_at_nothing },
+  removed = { 'hash', look_at_nothing }, awaited = { 'zset', look_at_nothing }, numbers = { 'string', look_at_nothing }, subscribers_paused = { 'hash', look_at_nothing },
   ['history:marks'] = { 'list', look_at_nothing },
 }
 local OF_TOPIC = {

@@ -25,7 +25,15 @@ from delayqueue.net.later import Later
 from delayqueue.store.types import Plan
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, HOLDERS, OF_JOB, PRODUCERS, Large, endpoint
+from delayqueue.web.endpoint import (
+    ADMINS,
+    HOLDERS,
+    OF_JOB,
+    PRODUCERS,
+    Large,
+    Returnable,
+    endpoint,
+)
 from delayqueue.web.fields import (
     Body,
     Delay,
@@ -34,10 +42,12 @@ from delayqueue.web.fields import (
     JobCount,
     Priority,
     Tag,
+    Timeout,
     check_body,
     exclusive,
     ms_or_none,
     one_of,
+    wait_s,
     when_ms,
 )
 from delayqueue.web.requests import AnyTopicRequest, IdRequest, TagRequest
@@ -82,6 +92,18 @@ class GetRequest(IdRequest):
     options: bool | None = Field(
         None, description="Whether to include `retry`, `retain` and `expires`."
     )
+    timeout: Timeout | None = Field(
+        None,
+        description="Seconds to wait until the job `id` has ended or is buried, at most `queue_block_timeout`.",
+    )
+
+    def end_wait_s(self, most_s: float) -> float:
+        """How long to wait for the job's end, 0 = not at all. Raises Invalid for several jobs."""
+        if not self.timeout:
+            return 0
+        if self.many:
+            raise Invalid.of("timeout 只能和 id 一起用", "timeout: goes with id, not with ids")
+        return wait_s(self.timeout, most_s)
 
 
 class RescheduleRequest(TagRequest):
@@ -166,23 +188,35 @@ class CancelRequest(AnyTopicRequest):
     tag: Tag
 
 
+Found = FullJob | Large[list[FullJob | Result | None]] | None
+
+
 @endpoint("/get", HOLDERS, asks={"id": "1001"}, answers=FULL)
-def get(
-    api: Api, asked: GetRequest
-) -> Later[FullJob | Large[list[FullJob | Result | None]] | None]:
-    """Return all about jobs."""
-    ids = asked.each()
-    return Later(api.jobs.get(ids), partial(_found, asked, ids))
+def get(api: Api, asked: GetRequest) -> Later[Found | Returnable[FullJob | None]]:
+    """Return all about jobs, or about one job once it has ended."""
+    ids, jobs = asked.each(), api.jobs
+    longest_s = asked.end_wait_s(api.longest_wait_s)
+    if not longest_s:
+        return Later(jobs.get(ids), partial(_found, asked, ids))
+    wait = jobs.wait_for_end(ids[0], longest_s)
+    # the token may have lost its rights meanwhile: that is checked again
+    return Later(
+        wait.future,
+        lambda found: Returnable(_each_full(asked, found)[0], None),
+        lambda: jobs.stop_waiting(wait),
+    )
 
 
-def _found(
-    asked: GetRequest, ids: Sequence[str], jobs: Sequence[JobView | None]
-) -> FullJob | Large[list[FullJob | Result | None]] | None:
-    """One id: its job. `ids`: those of the first jobs, and an error for each that was left out."""
-    found = [
+def _each_full(asked: GetRequest, jobs: Sequence[JobView | None]) -> list[FullJob | None]:
+    return [
         None if job is None else serializers.full(job, options=asked.options or False)
         for job in jobs
     ]
+
+
+def _found(asked: GetRequest, ids: Sequence[str], jobs: Sequence[JobView | None]) -> Found:
+    """One id: its job. `ids`: those of the first jobs, and an error for each that was left out."""
+    found = _each_full(asked, jobs)
     if not asked.many:
         return found[0]
     left_out = ids[len(found) :]

@@ -29,13 +29,13 @@ from delayqueue.web.fields import (
     Delay,
     JobCount,
     Message,
-    Number,
     PopTopics,
     Receipt,
-    SchemaExtra,
     Seconds,
+    Timeout,
     Ttr,
     ms_or_none,
+    wait_s,
 )
 from delayqueue.web.requests import IdRequest, OneRequest, Request, RetryRequest
 
@@ -58,7 +58,7 @@ class PopRequest(Request):
     """A poll: its topics, and how long it waits."""
 
     topic: PopTopics
-    timeout: Annotated[Number, SchemaExtra(minimum=0)] | None = Field(
+    timeout: Timeout | None = Field(
         None,
         description="Seconds to wait for the first job, at most `queue_block_timeout`; 0 = do not wait.",
     )
@@ -71,19 +71,6 @@ class PopRequest(Request):
     def named_topics(self) -> Iterable[str]:
         """Its topics."""
         return self.topic
-
-    def wait_s(self, most_s: float) -> float:
-        """How long to wait for the first job."""
-        if self.timeout is None:
-            return most_s
-        if not 0 <= self.timeout <= most_s:
-            raise Invalid(
-                Text(
-                    f"timeout 取值范围0 - {most_s:g}",
-                    f"timeout {self.timeout:g}: must be 0 to {most_s:g} seconds",
-                )
-            )
-        return self.timeout
 
 
 class EndRequest(IdRequest):
@@ -156,7 +143,7 @@ def pop(api: Api, asked: PopRequest) -> Later[PopAnswer]:
     If the client is gone before it has the answer, they are put back at once.
     """
     many, jobs = asked.count is not None, api.jobs
-    poll = jobs.poll(asked.topic, asked.count or 1, asked.wait_s(api.longest_wait_s))
+    poll = jobs.poll(asked.topic, asked.count or 1, wait_s(asked.timeout, api.longest_wait_s))
     return Later(
         poll.future, lambda _: _popped(jobs, poll.take(), many=many), lambda: jobs.leave(poll)
     )

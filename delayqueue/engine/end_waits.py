@@ -1,0 +1,168 @@
+"""The clients that wait for the end of a job.
+
+The store is told that somebody waits (await_end.lua), and the script that ends or buries the job, of whatever process,
+announces it. An announcement can get lost, or come from an older version of the server, which makes none: so the store
+is asked again every few seconds. Nothing else is asked meanwhile.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import chain, count
+from typing import Final
+
+from delayqueue.domain.access import Scope
+from delayqueue.domain.job import JobView
+from delayqueue.engine.deadlines import Deadlines
+from delayqueue.errors import Unavailable
+from delayqueue.store.census import pieces
+from delayqueue.store.store import Store
+from delayqueue.store.verbs import AWAIT_END, GET
+
+LOOK_S: Final = 5.0  # until the store is asked again; it remembers for three times as long
+TOGETHER: Final = 500  # ids in one question: about 3 ms of the store's time
+
+Views = Sequence[JobView | None]  # of one job; None = it does not exist
+
+
+class EndWait:
+    """A client that waits for the end of a job. Its future becomes all about the job, as it is then."""
+
+    __slots__ = ("deadline", "future", "id", "number", "scope")
+
+    def __init__(self, number: int, job_id: str, scope: Scope, wait_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self.number = number
+        self.id = job_id
+        self.scope = scope
+        self.deadline = loop.time() + wait_s  # loop time
+        self.future: asyncio.Future[Views] = loop.create_future()  # done = answered or gone
+
+
+class EndWaits:
+    """All clients of this process that wait for the end of a job."""
+
+    def __init__(self, store: Store, check_room: Callable[[], None]) -> None:
+        """`check_room` raises TooMany if one more is too many."""
+        self._store = store
+        self._check_room = check_room
+        self._by_id: dict[str, set[EndWait]] = {}
+        self._deadlines = Deadlines(self._expire)
+        self._numbers = count(1)
+        self._reading = set[asyncio.Future[list[JobView | None]]]()
+        self._look = asyncio.Event()  # an announcement may have been lost
+        self._closing = False
+        self.waiting = 0  # how many wait
+
+    def wait(self, job_id: str, wait_s: float, scope: Scope) -> EndWait:
+        """Begin to wait, up to `wait_s`, for a job's end or burial. Whoever calls it takes the answer, or leaves.
+
+        The future raises Unavailable if the store does not answer at the beginning or at the end; failures in between
+        are waited out. Raises TooMany if as many are waiting as may.
+        """
+        wait = EndWait(next(self._numbers), job_id, scope, wait_s)
+        if self._closing:
+            self._read(wait)
+            return wait
+        self._check_room()
+        self._by_id.setdefault(job_id, set()).add(wait)
+        self.waiting += 1
+        self._deadlines.add(wait, self.waiting)
+        look = self._store.run(AWAIT_END, (job_id,), scope)
+        look.add_done_callback(partial(self._looked, wait))
+        return wait
+
+    def leave(self, wait: EndWait) -> None:
+        """The client no longer waits."""
+        self._remove(wait)
+        wait.future.cancel()
+
+    def ended(self, job_id: str) -> None:
+        """A script says that it has ended this job."""
+        self._answer(list(self._by_id.get(job_id, ())))
+
+    def resync(self) -> None:
+        """Announcements may have been lost."""
+        if self.waiting:
+            self._look.set()
+
+    async def run(self) -> None:
+        """Ask the store again, now and then, endlessly."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._look.wait()
+            self._look.clear()
+            for scope, ids in self._ids().items():
+                for piece in pieces(list(ids), TOGETHER):
+                    await self._look_again(piece, scope)
+
+    async def close(self) -> None:
+        """Answer all, from now on without a wait, with what their jobs are."""
+        self._closing = True
+        self._deadlines.close()
+        self._answer(list(chain.from_iterable(self._by_id.values())))
+        if self._reading:
+            await asyncio.wait(self._reading)
+
+    def _ids(self) -> dict[Scope, dict[str, None]]:
+        """What is waited for."""
+        ids: dict[Scope, dict[str, None]] = {}
+        for wait in chain.from_iterable(self._by_id.values()):
+            ids.setdefault(wait.scope, {})[wait.id] = None
+        return ids
+
+    async def _look_again(self, ids: Sequence[str], scope: Scope) -> None:
+        try:
+            goes_on = await self._store.run(AWAIT_END, ids, scope)
+        except Unavailable:
+            return  # the next time
+        for job_id, goes in zip(ids, goes_on, strict=True):
+            if not goes:
+                self._answer([each for each in self._by_id.get(job_id, ()) if each.scope == scope])
+
+    def _looked(self, wait: EndWait, look: asyncio.Future[list[bool]]) -> None:
+        """The store has been told, and says whether the job has still to end."""
+        if look.cancelled():  # the loop ends
+            return
+        if (error := look.exception()) is not None:
+            if self._remove(wait):
+                wait.future.set_exception(error)
+        elif not look.result()[0]:
+            self._answer([wait])
+
+    def _expire(self, wait: EndWait) -> None:
+        self._answer([wait])
+
+    def _answer(self, waits: Iterable[EndWait]) -> None:
+        """Answer them with what their job is."""
+        for wait in waits:
+            if self._remove(wait):
+                self._read(wait)
+
+    def _read(self, wait: EndWait) -> None:
+        reading = self._store.run(GET, (wait.id,), wait.scope)
+        self._reading.add(reading)
+        reading.add_done_callback(partial(self._has_read, wait))
+
+    def _has_read(self, wait: EndWait, reading: asyncio.Future[list[JobView | None]]) -> None:
+        self._reading.discard(reading)
+        error = None if reading.cancelled() else reading.exception()
+        if wait.future.done() or reading.cancelled():  # the client is gone, or the loop ends
+            return
+        if error is not None:
+            wait.future.set_exception(error)
+        else:
+            wait.future.set_result(reading.result())
+
+    def _remove(self, wait: EndWait) -> bool:
+        """It waits no longer; returns whether it did."""
+        waits = self._by_id.get(wait.id, set())
+        if wait not in waits:
+            return False
+        waits.remove(wait)
+        self.waiting -= 1
+        if not waits:
+            del self._by_id[wait.id]
+        return True

@@ -1,0 +1,287 @@
+"""/get with `timeout` answers when the job has ended: whoever ends it, in whatever way, at whatever moment."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from redis.asyncio import Redis
+
+from tests.api_client import INVALID, OK, TOO_MANY, UNAUTHORIZED, Api, open_api
+from tests.figures import scrape
+from tests.hangups import close, half_close, reset
+from tests.processes import LOOPBACK
+from tests.waiting import until, until_async
+
+from .test_disconnects import poll
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.api_client import Envelope
+    from tests.processes import Processes, StoreServer
+
+    from .conftest import Pair
+
+WAIT_S: Final = 25.0
+LOOKS_S: Final = 5.0  # a lost announcement makes an answer late by up to this
+PROMPT_S: Final = 2.0  # for most, on a busy machine, too
+RACES: Final = 100
+OLD, NEW = "admin-token-12345678", "other-token-12345678"
+
+
+def waiting_get(api: Api, job_id: str, **fields: object) -> asyncio.Task[Envelope]:
+    asked = {"id": job_id, "timeout": WAIT_S} | fields
+    return asyncio.create_task(api.call("/get", asked))
+
+
+async def waiting(api: Api, number: int) -> None:
+    """Wait until so many are waiting at the server."""
+
+    async def do_wait() -> bool:
+        return (await scrape(api)).sum("delayqueue_waiting_polls") == number
+
+    await until_async(do_wait)
+
+
+async def reserved(api: Api, topic: str, **job: Any) -> None:
+    (await api.push(topic=topic, id=topic, **job)).ok()
+    (await api.pop(topic)).ok()
+
+
+async def expires(api: Api, topic: str) -> None:
+    (await api.push(topic=topic, id=topic, expire=0.3, retain=60)).ok()
+
+
+async def times_out(api: Api, topic: str) -> None:
+    await reserved(api, topic, ttr=1, retry={"delays": []})
+
+
+WAYS: Final[dict[str, tuple[Callable[[Api, str], Awaitable[object]] | None, str, str]]] = {
+    "finish": (None, "/finish", "finished"),
+    "delete": (None, "/delete", "cancelled"),
+    "bury": (None, "/bury", "buried"),
+    "cancel": (None, "/cancel", "cancelled"),
+    "expire": (expires, "", "expired"),
+    "time out": (times_out, "", "buried"),
+}
+
+
+@pytest.mark.parametrize(("begin", "path", "state"), WAYS.values(), ids=WAYS)
+async def test_it_answers_with_the_job_when_it_has_ended(
+    api: Api,
+    topic: str,
+    begin: Callable[[Api, str], Awaitable[object]] | None,
+    path: str,
+    state: str,
+) -> None:
+    if begin is None:
+        await reserved(api, topic, retain=60, tags=[topic])
+    else:
+        await begin(api, topic)
+    answer = waiting_get(api, topic)
+    if path:
+        (await api.call(path, {"tag": topic} if path == "/cancel" else {"id": topic})).ok()
+    assert (await answer).ok()["state"] == state
+
+
+async def test_a_result_comes_with_it(api: Api, topic: str) -> None:
+    await reserved(api, topic, retain=60)
+    answer = waiting_get(api, topic, options=True)
+    (await api.finish(topic, message="done: 42")).ok()
+    job = (await answer).ok()
+    assert (job["message"], job["retain"]) == ("done: 42", 60)
+
+
+async def test_a_job_without_a_record_is_null(api: Api, topic: str) -> None:
+    await reserved(api, topic)
+    answer = waiting_get(api, topic)
+    (await api.finish(topic)).ok()
+    assert (await answer).ok() is None
+
+
+async def test_what_has_ended_already_is_answered_at_once(api: Api, topic: str) -> None:
+    assert (await waiting_get(api, topic)).ok() is None
+    await reserved(api, topic, retain=60)
+    (await api.finish(topic)).ok()
+    assert (await waiting_get(api, topic)).ok()["state"] == "finished"
+
+
+async def test_after_the_timeout_the_job_is_told_as_it_is(api: Api, topic: str) -> None:
+    (await api.push(topic=topic, id=topic, delay=60)).ok()
+    began_s = time.monotonic()
+    job = (await waiting_get(api, topic, timeout=0.5)).ok()
+    assert job["state"] == "delayed"
+    assert time.monotonic() - began_s >= 0.5
+    assert (await waiting_get(api, topic, timeout=0)).ok()["state"] == "delayed"
+
+
+async def test_all_who_wait_for_a_job_hear_of_its_end(api: Api, topic: str) -> None:
+    await reserved(api, topic, retain=60)
+    answers = [waiting_get(api, topic) for _ in range(20)]
+    (await api.finish(topic)).ok()
+    assert {(await answer).ok()["state"] for answer in answers} == {"finished"}
+
+
+@pytest.mark.parametrize("fields", [{"timeout": -1}, {"timeout": 181}, {"timeout": "5"}])
+async def test_a_timeout_is_a_number_of_seconds_up_to_the_servers(
+    api: Api, fields: dict[str, object]
+) -> None:
+    assert "timeout" in (await waiting_get(api, "x", **fields)).refused(INVALID)
+
+
+async def test_many_jobs_are_not_waited_for(api: Api) -> None:
+    asked = {"ids": ["x", "y"], "timeout": 1}
+    assert "timeout" in (await api.call("/get", asked)).refused(INVALID)
+    assert (await api.call("/get", asked | {"timeout": 0})).ok() == [None, None]
+
+
+async def test_ends_at_any_moment_of_either_server_are_heard_of(pair: Pair, topic: str) -> None:
+    """The job ends before, while, or after the server looks for it and begins to wait."""
+    late_s = []
+
+    async def race(number: int) -> None:
+        job_id = f"{topic}/{number}"
+        waiter, ender = pair[number % 2], pair[number // 2 % 2]
+        answer = waiting_get(waiter, job_id)
+        await asyncio.sleep(number % 10 * 0.001)
+        (await ender.finish(job_id)).ok()
+        ended_s = time.monotonic()
+        assert (await answer).ok()["state"] == "finished"
+        late_s.append(time.monotonic() - ended_s)
+
+    jobs = [{"topic": topic, "id": f"{topic}/{n}", "retain": 60} for n in range(RACES)]
+    (await pair[0].push_all(jobs)).ok()
+    for first in range(0, RACES, 10):
+        await asyncio.gather(*(race(number) for number in range(first, first + 10)))
+    assert median(late_s) < PROMPT_S
+
+
+async def test_an_end_is_heard_of_though_its_server_is_killed(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    database = redis_server.new_database()
+    one, other = (processes.server(redis_server, redis__db=database) for _ in range(2))
+    async with open_api(one.url) as waiter, open_api(other.url) as ender:
+        await reserved(ender, topic, retain=60)
+        answer = waiting_get(waiter, topic)
+        await waiting(waiter, 1)
+        (await ender.finish(topic)).ok()
+        other.kill()
+        assert (await answer).ok()["state"] == "finished"
+    one.close()
+
+
+async def forget_who_waits(redis: Redis) -> None:
+    """What an older version of the server does: it announces no end."""
+
+    async def forgets() -> bool:
+        return bool(await redis.delete("{dq_bucket_1}:awaited"))
+
+    await until_async(forgets)
+
+
+async def break_listeners(redis: Redis) -> None:
+    await redis.client_kill_filter(_type="pubsub")
+
+
+@pytest.mark.parametrize("lose", [forget_who_waits, break_listeners])
+async def test_an_end_that_is_not_announced_is_found_all_the_same(
+    processes: Processes,
+    redis_server: StoreServer,
+    topic: str,
+    lose: Callable[[Redis], Awaitable[None]],
+) -> None:
+    database = redis_server.new_database()
+    server = processes.server(redis_server, redis__db=database)
+    async with (
+        open_api(server.url) as api,
+        Redis(host=LOOPBACK, port=redis_server.port, db=database) as redis,
+    ):
+        await reserved(api, topic, retain=60)
+        answer = waiting_get(api, topic)
+        await waiting(api, 1)
+        await lose(redis)
+        (await api.finish(topic)).ok()
+        assert (await answer).ok()["state"] == "finished"
+    server.close()
+
+
+async def test_a_server_that_ends_answers_with_what_the_jobs_are(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    server = processes.server(redis_server)
+    async with open_api(server.url) as api:
+        await reserved(api, topic)
+        answers = [waiting_get(api, topic) for _ in range(100)]
+        await waiting(api, 100)
+        server.send(signal.SIGTERM)
+        assert [(await answer).ok()["state"] for answer in answers] == ["reserved"] * 100
+        await until(lambda: server.exit_status() is not None)
+    assert server.exit_status() == 0
+
+
+async def test_they_count_as_waiting_polls(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    server = processes.server(redis_server, max_polls=2)
+    async with open_api(server.url) as api:
+        await reserved(api, topic)
+        answers = [waiting_get(api, topic), asyncio.create_task(api.pop("other", timeout=20))]
+        await waiting(api, 2)
+        (await waiting_get(api, topic)).refused(TOO_MANY, status=429)
+        (await api.pop("other", timeout=1)).refused(TOO_MANY, status=429)
+        (await api.finish(topic)).ok()
+        assert (await answers[0]).code == OK
+        answers[1].cancel()
+    server.close()
+
+
+@pytest.mark.parametrize("go", [close, reset, half_close])
+async def test_clients_that_are_gone_wait_no_longer(
+    processes: Processes,
+    redis_server: StoreServer,
+    topic: str,
+    go: Callable[[socket.socket], None],
+) -> None:
+    server = processes.server(redis_server)
+    async with open_api(server.url) as api:
+        await reserved(api, topic)
+        request = poll({"id": topic, "timeout": 60}, {}).replace(b"POST /pop", b"POST /get")
+        clients = [socket.create_connection((LOOPBACK, server.port)) for _ in range(20)]
+        for client in clients:
+            client.sendall(request)
+        await waiting(api, len(clients))
+        for client in clients:
+            go(client)
+        await waiting(api, 0)
+        for client in clients:
+            client.close()
+    server.close()
+
+
+async def test_a_token_that_is_gone_meanwhile_gets_no_answer(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    server = processes.configured(f"auth_tokens = admin:{OLD}\n", redis_server)
+    server.start()
+    file = server.home / "delay-queue.conf"
+    async with open_api(server.url, OLD) as old, open_api(server.url, NEW) as new:
+        await reserved(old, topic, retain=60)
+        answer = waiting_get(old, topic)
+        await waiting(old, 1)
+        file.write_text(f"auth_tokens = admin:{NEW}\n", encoding="utf-8")
+        server.send(signal.SIGHUP)
+
+        async def is_let_in() -> bool:
+            return (await new.get(topic)).code == OK
+
+        await until_async(is_let_in)
+        (await new.finish(topic)).ok()
+        (await answer).refused(UNAUTHORIZED, status=401)
+    server.close()
