@@ -107,6 +107,7 @@ REMOTE: Final[Families] = {
             option("--retain LENGTH", "keep its record this long after its end"),
             option("--expire LENGTH", "it expires this long after its due time"),
             option("--priority N", "among ready jobs the smallest goes first [1024]"),
+            option("--idempotency-key KEY", "repeating a push with its id and key changes nothing"),
             ask=asking.push,
         ),
         remote(

@@ -45,10 +45,13 @@ class JobVerbs:
         expire: Seconds | None = None,
         priority: int | None = None,
         traceparent: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Call[str]:
         """Add a job, due after `delay` or at `due`. Returns its id; without `id`, one is generated.
 
         A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model.
+
+        A push that repeats another one, with the same `id` and `idempotency_key`, changes nothing.
 
         Retried if the connection breaks; that is safe, because the id stays the same. With `if_exists="fail"`, raises
         JobExists if the id already exists, and is not retried.

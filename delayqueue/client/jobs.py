@@ -111,6 +111,7 @@ class Job:
     expire: Seconds | None = None
     priority: int | None = None
     traceparent: str | None = None
+    idempotency_key: str | None = None
 
     def request(self) -> dict[str, Any]:
         """The job in the form that /push takes."""

@@ -16,6 +16,7 @@ MAX_POP_TOPICS = 64
 MAX_TAGS = 64
 MAX_TAG_BYTES = 256
 MAX_FORECAST_STEPS = 1000
+MAX_KEY_BYTES = 256  # of an idempotency key
 MAX_MESSAGE_CHARS = 1024  # the rest of a longer message is cut off
 # Both as in beanstalkd's protocol, whose clients mostly use this priority unless told otherwise
 USUAL_PRIORITY = 1024
@@ -50,7 +51,8 @@ class IfExists(StrEnum):
 class Job:
     """A job as a client pushes it. `due_ms` counts if it is not None, otherwise `delay_ms`.
 
-    With `is_strict`, its push fails if a job of another topic has the id.
+    With `is_strict`, its push fails if a job of another topic has the id. With an `idempotency_key`, it changes nothing
+    if the job that has the id, live or kept, has this key, too.
     """
 
     topic: str
@@ -68,6 +70,7 @@ class Job:
     # of a topic's ready jobs, the one with the smallest number goes first
     priority: int = USUAL_PRIORITY
     is_strict: bool = False
+    idempotency_key: str = ""  # "" = none
 
 
 @dataclass(slots=True)

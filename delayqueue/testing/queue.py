@@ -163,6 +163,9 @@ class Queue(Client):
         if isinstance(request, list):
             return [self._outcome(one) for one in request]
         existing = self._jobs.get(request["id"])
+        key = request.get("idempotency_key")
+        if existing and key and existing.request.get("idempotency_key") == key:
+            return None
         if existing and request.get("if_exists") == "fail":
             raise JobExists
         if existing and request.get("if_exists") == "keep":

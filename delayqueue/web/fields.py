@@ -25,6 +25,7 @@ from delayqueue.domain.job import (
     MAX_DELAY_S,
     MAX_DUE_S,
     MAX_ID_BYTES,
+    MAX_KEY_BYTES,
     MAX_MESSAGE_CHARS,
     MAX_POP_TOPICS,
     MAX_PRIORITY,
@@ -150,6 +151,7 @@ def _check_name(limit_bytes: int, empty_zh: str = f"{NAME} 不能为空") -> Cal
 check_id: Final = _check_name(MAX_ID_BYTES, f"job {NAME}不能为空")
 check_topic: Final = _check_name(MAX_TOPIC_BYTES)
 check_tag: Final = _check_name(MAX_TAG_BYTES)
+check_key: Final = _check_name(MAX_KEY_BYTES)
 
 
 def check_pushed_topic(text: str) -> str:
@@ -370,4 +372,11 @@ Traceparent = Annotated[
     str,
     Validate(check_traceparent),
     Field(description="W3C trace context, instead of the request's header; /pop returns it."),
+]
+IdempotencyKey = Annotated[
+    str,
+    Validate(check_key),
+    Field(
+        description="A push that repeats another one, with the same id and key, changes nothing."
+    ),
 ]

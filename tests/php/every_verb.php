@@ -66,7 +66,7 @@ $retry = ['max' => 2, 'base' => '2s', 'factor' => 3, 'cap' => '1m', 'jitter' => 
 $parent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 $calls = [
-    fn () => $queue->push('a', ['n' => 1], id: 'a1', delay: 0, tags: ['t'], retry: $retry, ifExists: 'keep', retain: '1h', expire: 600, priority: 7, traceparent: $parent),
+    fn () => $queue->push('a', ['n' => 1], id: 'a1', delay: 0, tags: ['t'], retry: $retry, ifExists: 'keep', retain: '1h', expire: 600, priority: 7, traceparent: $parent, idempotencyKey: 'row 7'),
     fn () => $queue->push('a', 'later', id: 'a2', due: $now + 3600, ttr: '1m', retry: 'wechat'),
     fn () => $queue->pushMany([new NewJob('a', id: 'a3', tags: ['t']), new NewJob('a', id: 'a4', ttr: 0), new NewJob('a', id: 'a5', delay: 60)]),
     fn () => $queue->pop('none,a', wait: 5),

@@ -26,6 +26,7 @@ final class NewJob
      * @param int|float|string|\DateInterval|null $expire how long after it was due anybody needs it
      * @param int|null $priority the smaller goes first; null = 1024
      * @param string|null $traceparent W3C trace context, which pop() returns
+     * @param string|null $idempotencyKey a push that repeats another one, with the same id and key, changes nothing
      */
     public function __construct(
         public readonly string $topic,
@@ -41,6 +42,7 @@ final class NewJob
         public readonly int|float|string|\DateInterval|null $expire = null,
         public readonly ?int $priority = null,
         public readonly ?string $traceparent = null,
+        public readonly ?string $idempotencyKey = null,
     ) {
         $this->id = $id ?? bin2hex(random_bytes(16));
     }
@@ -72,6 +74,7 @@ final class NewJob
             'expire' => Duration::secondsOrNull($this->expire),
             'priority' => $this->priority,
             'traceparent' => $this->traceparent,
+            'idempotency_key' => $this->idempotencyKey,
         ]);
     }
 }

@@ -111,6 +111,8 @@ def dump_options(job: Job) -> str:
         options["retry"] = job.retry_ms
     if job.traceparent:
         options["traceparent"] = job.traceparent
+    if job.idempotency_key:
+        options["key"] = job.idempotency_key
     return _encoder.encode(options) if options else ""
 
 

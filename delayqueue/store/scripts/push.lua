@@ -8,6 +8,8 @@
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),
 --       retain ms, if_exists (replace | keep | fail; "strict" after it: fail if another topic has the id), options (JSON or
 --       ""), body
+--       A push with the `key` (of its options) that the job of its id has, live or kept, is a repetition: nothing changes. With
+--       another key, "keep" keeps live jobs only.
 -- returns for each job, of the first ones, a code, or { code, the other topic that had its id }
 -- keeps: a replaced job is never delivered as it was: it leaves its old place in the same script. A client that
 --        may reach some topics only replaces no job of another. Its id and the time of its push identify a job, so two pushes
@@ -165,10 +167,11 @@ local function push(id, job, if_exists, old_record, ended)
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   local former = old or ended and job_of_ended(ended)
   local other = former and former.topic ~= job.topic and former.topic or nil
+  if former and job.key and former.key == job.key then return OK, other end
   if old or ended then
     local word, strict = string.match(if_exists, '^(%a+) ?(%a*)$')
     if word == 'fail' or other and strict == 'strict' then return EXISTS, other end
-    if word == 'keep' then return OK, other end
+    if word == 'keep' and (old or not job.key) then return OK, other end
   end
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(former and check_keys or check_new, job) or former and not pcall(check_keys, former) then return UNAVAILABLE, other end
@@ -190,7 +193,7 @@ local function job_at(ARGV, at)
   return {
     topic = ARGV[at + 1], due = due, created = now, ttr = tonumber(ARGV[at + 3]), expire = expire > 0 and due + expire or 0,
     retain = tonumber(ARGV[at + 5]), options = ARGV[at + 7], body = ARGV[at + 8],
-    tags = options.tags, priority = options.priority,
+    tags = options.tags, priority = options.priority, key = options.key,
   }
 end
 

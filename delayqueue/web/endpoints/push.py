@@ -19,6 +19,7 @@ from delayqueue.web.fields import (
     Body,
     Delay,
     DueTime,
+    IdempotencyKey,
     IfExistsWord,
     JobId,
     Priority,
@@ -66,6 +67,7 @@ class PushRequest(Request):
     )
     priority: Priority | None = None
     traceparent: Traceparent | None = None
+    idempotency_key: IdempotencyKey | None = None
 
     of_original = True
     report_first = "id"  # as in the original
@@ -99,6 +101,8 @@ class PushRequest(Request):
             job.expire_ms = ms(given["expire"])
         if given["priority"] is not None:
             job.priority = given["priority"]
+        if given["idempotency_key"]:
+            job.idempotency_key = given["idempotency_key"]
         return job
 
 

@@ -49,6 +49,7 @@ trait JobVerbs
      * @param int|float|string|\DateInterval|null $expire how long after it was due anybody needs it
      * @param int|null $priority the smaller goes first; null = 1024
      * @param string|null $traceparent W3C trace context, which pop() returns
+     * @param string|null $idempotencyKey a push that repeats another one, with the same id and key, changes nothing
      */
     public function push(
         string $topic,
@@ -64,6 +65,7 @@ trait JobVerbs
         int|float|string|\DateInterval|null $expire = null,
         ?int $priority = null,
         ?string $traceparent = null,
+        ?string $idempotencyKey = null,
     ): string {
         $job = new NewJob(
             topic: $topic,
@@ -79,6 +81,7 @@ trait JobVerbs
             expire: $expire,
             priority: $priority,
             traceparent: $traceparent,
+            idempotencyKey: $idempotencyKey,
         );
         $read = static fn (): string => $job->id;
 

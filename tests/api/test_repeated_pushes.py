@@ -1,0 +1,28 @@
+"""Pushes that are repeated with an idempotency key, over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.api_client import Api
+
+
+async def test_a_repeated_push_does_not_bring_back_a_job_that_ended(api: Api, topic: str) -> None:
+    job = {"topic": topic, "id": topic, "ttr": 60, "retain": 60, "idempotency_key": "row 7"}
+    (await api.call("/push", job)).ok()
+    (await api.call("/delete", {"id": topic})).ok()
+    (await api.call("/push", job)).ok()
+    assert (await api.call("/push", [job])).ok()[0]["code"] == 0
+    assert (await api.call("/get", {"id": topic})).ok()["state"] == "cancelled"
+    (await api.call("/push", job | {"idempotency_key": "row 8", "if_exists": "keep"})).ok()
+    assert (await api.call("/get", {"id": topic})).ok()["state"] == "ready"
+
+
+@pytest.mark.parametrize("key", ["", "x" * 257, 7, [7]])
+async def test_a_key_that_cannot_be_changes_nothing(api: Api, topic: str, key: object) -> None:
+    answer = await api.push(topic=topic, id=topic, idempotency_key=key)
+    assert "idempotency_key" in answer.refused()
+    assert (await api.call("/get", {"id": topic})).ok() is None
