@@ -26,7 +26,7 @@ from tests.forkserver import Forked, ForkServer
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 REPOSITORY: Final = Path(__file__).parent.parent
 LOOPBACK: Final = "127.0.0.1"
@@ -312,7 +312,7 @@ def _config_file(home: Path, config: str | None) -> list[str]:
     return ["-c", str(path)]
 
 
-def environment(settings: dict[str, object]) -> dict[str, str]:
+def environment(settings: Mapping[str, object]) -> dict[str, str]:
     """The environment that configures a server by `settings`, and by nothing the developer has set."""
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("DELAYQUEUE_")
@@ -325,7 +325,7 @@ def environment(settings: dict[str, object]) -> dict[str, str]:
 
 
 def run_program(
-    *arguments: str, settings: dict[str, object], directory: Path | None = None
+    *arguments: str, settings: Mapping[str, object], directory: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `delay-queue` with these settings to its end, in this directory or in a new one."""
     with TemporaryDirectory() as folder:
