@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
 
 from delayqueue import __version__
 from delayqueue.domain.access import Role
@@ -43,10 +44,19 @@ HEADERS: Final[dict[HTTPStatus, str]] = {
 
 
 class _Generator(GenerateJsonSchema):
-    """Without titles, which only repeat the names of the fields."""
+    """Without titles, which only repeat the names of the fields, and with formats.
+
+    Without these, some generators take 32 bits: unix seconds would be off by a minute, and large priorities overflow.
+    """
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002  # pydantic's
         return False
+
+    def float_schema(self, schema: core_schema.FloatSchema) -> Json:
+        return super().float_schema(schema) | {"format": "double"}
+
+    def int_schema(self, schema: core_schema.IntSchema) -> Json:
+        return super().int_schema(schema) | {"format": "int64"}
 
 
 @cache
