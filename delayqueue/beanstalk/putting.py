@@ -12,6 +12,7 @@ from delayqueue.domain.body import body_of
 from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.types import Pushed
+from delayqueue.store.verbs import DONE
 
 MAX_TTR_S: Final = 60 * 86_400  # a job's record has no room for a longer one
 # Steps over numbers that are somebody's ids: each is twice as far as the one before, the last one half a billion.
@@ -53,10 +54,9 @@ def put(server: BeanstalkServer, jobs: Sequence[Job]) -> Answer:
 
 
 def _were_put(server: BeanstalkServer, jobs: Sequence[Job], pushed: list[Pushed]) -> Answer:
-    codes = [each.code for each in pushed]
-    if any(codes) and Code.JOB_EXISTS in codes:
-        return _put_behind(server, jobs, codes)
-    return _inserted(server, jobs, codes)
+    if pushed.count(DONE) < len(jobs):
+        return _put_behind(server, jobs, [each.code for each in pushed])
+    return _inserted(server, jobs)
 
 
 async def _put_slowly(server: BeanstalkServer, jobs: Sequence[Job]) -> bytes:
@@ -84,7 +84,12 @@ async def _put_behind(server: BeanstalkServer, jobs: Sequence[Job], codes: list[
             break
         for at, code in zip(left, again, strict=True):
             codes[at] = code
-    return _inserted(server, jobs, codes)
+    return b"".join(
+        [
+            OUT_OF_MEMORY if code else _inserted(server, [job])
+            for job, code in zip(jobs, codes, strict=True)
+        ]
+    )
 
 
 async def _push(server: BeanstalkServer, jobs: Sequence[Job]) -> list[int]:
@@ -93,12 +98,8 @@ async def _push(server: BeanstalkServer, jobs: Sequence[Job]) -> list[int]:
     return [pushed.code for pushed in await server.jobs.push_many(jobs)]
 
 
-def _inserted(server: BeanstalkServer, jobs: Sequence[Job], codes: Sequence[int]) -> bytes:
-    lines = [
-        OUT_OF_MEMORY if code else b"INSERTED %b\r\n" % job.id.encode()
-        for job, code in zip(jobs, codes, strict=True)
-    ]
-    done = len(lines) - lines.count(OUT_OF_MEMORY)
-    server.puts += done
-    server.tubes.count(jobs[0].topic).puts += done
-    return b"".join(lines)
+def _inserted(server: BeanstalkServer, jobs: Sequence[Job]) -> bytes:
+    """Count jobs of one tube that are there, and tell their client."""
+    server.puts += len(jobs)
+    server.tubes.count(jobs[0].topic).puts += len(jobs)
+    return "".join([f"INSERTED {job.id}\r\n" for job in jobs]).encode()
