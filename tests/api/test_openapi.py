@@ -52,7 +52,7 @@ def numbers(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_generated_clients_have_room_for_every_number() -> None:
-    """Without a format, oapi-codegen takes unix seconds for a float32, and openapi-generator's Java has ints of 32 bits."""
+    """Without a format, oapi-codegen takes unix seconds for a float32, and openapi-generator has ints of 32 bits."""
     found = {(each["type"], each.get("format")) for each in numbers(DOCUMENT)}
     assert found == {("number", "double"), ("integer", "int64")}
 
