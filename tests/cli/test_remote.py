@@ -110,8 +110,8 @@ def test_a_body_that_is_no_text_is_refused(
 
 
 def test_pop_waits_as_long_as_it_is_told(run: Run, topic: str) -> None:
-    run("push", topic, "--delay", "300ms").ok()
     assert run("pop", topic).failed(1) == "no job is ready"
+    run("push", topic, "--delay", "300ms").ok()
     assert run("pop", topic, "--timeout", "10s").status == 0
 
 

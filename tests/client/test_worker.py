@@ -434,8 +434,9 @@ async def test_jobs_that_end_while_the_server_is_away_are_reported_when_it_is_ba
     ],
 )
 def test_what_is_no_worker_is_refused(name: str, options: list[str], says: str) -> None:
-    settings = {"url": "http://127.0.0.1:1"}
-    ended = run_program("worker", name, *options, settings=settings, directory=REPOSITORY)
+    ended = run_program(
+        "worker", name, *options, settings={"url": "http://127.0.0.1:1"}, directory=REPOSITORY
+    )
     assert ended.returncode == 2
     (line,) = ended.stderr.splitlines()
     assert says in line
