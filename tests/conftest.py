@@ -1,8 +1,9 @@
-"""What all tests share: real store servers, and the logs of real processes beside a failure."""
+"""What all tests share: real store servers, topics, and the logs of real processes beside a failure."""
 
 from __future__ import annotations
 
 import gc
+import secrets
 import signal
 import time
 from typing import TYPE_CHECKING, Final
@@ -83,6 +84,12 @@ def cluster(lasting_processes: Processes) -> StoreCluster:
 def watched_store(lasting_processes: Processes) -> WatchedStore:
     """A master with a replica and Sentinels that belong to this test run."""
     return WatchedStore(lasting_processes)
+
+
+@pytest.fixture
+def topic() -> str:
+    """A topic that no other test uses."""
+    return f"topic-{secrets.token_hex(4)}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

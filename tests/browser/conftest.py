@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import shutil
 from typing import TYPE_CHECKING, Final
 
@@ -186,12 +185,6 @@ def visit(tab: Callable[[Look], Admin], look: Look) -> Iterator[Callable[[QueueS
 @pytest.fixture
 def admin(visit: Callable[[QueueServer], Admin], server: QueueServer) -> Admin:
     return visit(server)
-
-
-@pytest.fixture
-def topic() -> str:
-    """A topic that no other test uses."""
-    return f"topic-{secrets.token_hex(4)}"
 
 
 def bury(queue: Client, topic: str, count: int, message: str = "") -> None:

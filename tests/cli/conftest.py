@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -56,9 +55,3 @@ def run(
         return Ended(status, out.decode(), err.decode())
 
     return run_it
-
-
-@pytest.fixture
-def topic() -> str:
-    """A topic that no other test uses."""
-    return f"topic-{secrets.token_hex(4)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -51,9 +50,3 @@ async def client(kind: type[Client | AsyncClient], server: QueueServer) -> Async
     caller = Caller(kind(server.url))
     yield caller
     await caller.close()
-
-
-@pytest.fixture
-def topic() -> str:
-    """A topic that no other test uses."""
-    return f"topic-{secrets.token_hex(4)}"

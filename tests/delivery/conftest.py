@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +15,7 @@ from .receiver import Receiver, receiving
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.processes import Processes, QueueServer
+    from tests.processes import Processes, QueueServer, StoreServer
 
 STORES: Final = [
     pytest.param(("redis_server", 1, "zset"), id="redis"),
@@ -92,15 +91,26 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield it
 
 
+@pytest.fixture(scope="module")
+def own_server(
+    request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer
+) -> QueueServer:
+    """A server with the module's CONFIG as its config file."""
+    server = processes.configured(request.module.CONFIG, redis_server)
+    server.start()
+    return server
+
+
 @pytest.fixture
-async def api(server: QueueServer) -> AsyncIterator[Api]:
-    async with open_api(server.url) as client:
+async def own_api(own_server: QueueServer) -> AsyncIterator[Api]:
+    async with open_api(own_server.url) as client:
         yield client
 
 
 @pytest.fixture
-def topic() -> str:
-    return f"topic-{secrets.token_hex(4)}"
+async def api(server: QueueServer) -> AsyncIterator[Api]:
+    async with open_api(server.url) as client:
+        yield client
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from tests.waiting import until, until_async
 from .conftest import Shop, results
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from tests.api_client import Api
@@ -73,19 +72,6 @@ retry = 1h
 topic = blocks
 handler = {MODULE}:blocks
 """
-
-
-@pytest.fixture(scope="module")
-def own_server(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    server = processes.configured(CONFIG, redis_server)
-    server.start()
-    return server
-
-
-@pytest.fixture
-async def own_api(own_server: QueueServer) -> AsyncIterator[Api]:
-    async with open_api(own_server.url) as client:
-        yield client
 
 
 @pytest.fixture
