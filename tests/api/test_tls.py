@@ -66,7 +66,7 @@ async def test_a_connection_over_tls_goes_on_and_ends_as_its_client_says(
     own, _ = pairs
     context = own.context()
     server = processes.server(redis_server, context, tls_cert=own.cert, tls_key=own.key)
-    async with asyncio.timeout(20), open_api(server.url, tls=context, headers=headers) as api:
+    async with asyncio.timeout(60), open_api(server.url, tls=context, headers=headers) as api:
         (await api.push(topic="t", id="a", body="x" * 900_000)).ok()
         for n in range(20):
             assert len((await api.call("/get", {"ids": ["a"] * (1 + n % 4)})).ok()) == 1 + n % 4
