@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from argparse import ArgumentParser
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from delayqueue import errors
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+RUN: Final = "run `make generate`"
 EXAMPLES: Final = REPOSITORY / "examples"
 # where the quoted files are, if not in the folder that is named after the page
 FOLDERS: Final = {"php.md": ("php-package", "php-cpm"), "tutorial.md": ("tutorial", "php")}
@@ -53,22 +55,30 @@ def main() -> int:
         "--check", action="store_true", help="write nothing; fail if something differs"
     )
     asked = parser.parse_args()
-    differing = {
-        file: text for file, text in files() if not file.exists() or file.read_text("utf-8") != text
-    }
-    for file, text in differing.items():
-        if not asked.check:
+    failed = False
+    for file, text in outdated():
+        if isinstance(text, str) and not asked.check:
             file.write_text(text, encoding="utf-8")
-        says = "run `make generate`" if asked.check else "written"
+            says = "written"
+        else:
+            says = RUN if isinstance(text, str) else str(text)
+            failed = True
         sys.stdout.write(f"{file.relative_to(REPOSITORY)}: {says}\n")
-    return 1 if asked.check and differing else 0
+    return int(failed)
 
 
-def files() -> Iterator[tuple[Path, str]]:
-    """Every page and picture, and what it should be."""
-    yield from pictures().items()
-    for page in pages():
-        yield page, generated(page)
+def outdated() -> Iterator[tuple[Path, str | ValueError]]:
+    """Every page and picture that is not as it should be: what it should be, or what a person has to do first."""
+    for file, text in chain(pictures().items(), map(_page, pages())):
+        if isinstance(text, ValueError) or not file.exists() or file.read_text("utf-8") != text:
+            yield file, text
+
+
+def _page(page: Path) -> tuple[Path, str | ValueError]:
+    try:
+        return page, generated(page)
+    except ValueError as error:
+        return page, error
 
 
 def pages() -> list[Path]:
@@ -77,7 +87,7 @@ def pages() -> list[Path]:
 
 
 def generated(page: Path) -> str:
-    """The page as it should be."""
+    """The page as it should be. Raises ValueError if a person has to change it first; the message says how."""
     text = MARKED.sub(
         lambda found: f"{found[1]}{found[2]}{table(found[1], page, found[3])}",
         page.read_text("utf-8"),
@@ -111,7 +121,9 @@ def translated(text: str, page: Path) -> str:
         ]
     here = len(FENCED.findall(text))
     if here != len(blocks):
-        raise ValueError(f"{page}: has {here} blocks of code, {english.name} has {len(blocks)}")
+        raise ValueError(
+            f"copy the blocks of code of {english.name}: it has {len(blocks)}, this page has {here}"
+        )
     rest = iter(blocks)
     return FENCED.sub(lambda _: next(rest), text)
 

@@ -32,10 +32,12 @@ def table(name: str, page: Path, before: str) -> str:
 
 
 def settings(_page: Path, before: str) -> Iterator[str]:
-    """The same settings in the same order, as they are declared now."""
+    """The same settings in the same order, as they are declared now. Raises ValueError if one is not."""
     yield "| Key | Default | |"
     yield "| --- | --- | --- |"
     for key in re.findall(r"^\| `([\w.]+)` \|", before, re.MULTILINE):
+        if key not in OPTIONS:
+            raise ValueError(f"remove the row of `{key}`")
         option = OPTIONS[key]
         default = f"`{option.default}` {option.unit}".strip() if option.default else ""
         yield f"| `{key}` | {default} | {option.help} |"
@@ -52,7 +54,7 @@ def endpoints(page: Path, _before: str) -> Iterator[str]:
     known = anchors(page)
     for one in ENDPOINTS:
         if one.path not in known:
-            raise ValueError(f"{page}: lacks a section: ### {one.methods[0]} {one.path}")
+            raise ValueError(f"add a section `### {one.methods[0]} {one.path}`")
         summary = "" if chinese else f"{one.summary} | "
         allowed = roles(one, "人人可用" if chinese else "open to all")
         yield f"| [{one.path}](#{known[one.path]}) | {summary}{allowed} |"

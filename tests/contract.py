@@ -10,18 +10,18 @@ import re
 import sys
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, get_args
 
 from delayqueue.cli.remote import REMOTE
 from delayqueue.client.verbs import Verbs
 from delayqueue.config.config import OPTIONS
 from delayqueue.errors import Code
 from delayqueue.store import verbs
-from delayqueue.store.scripts import Scripts
+from delayqueue.store.scripts import NEVER, NO_WRITES, ScriptHead, Scripts
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.http import HttpResponse
 from delayqueue.web.requests import Request
-from scripts.generate import files
+from scripts.generate import RUN, outdated
 from tests.api.test_tokens import BY_ID, NAMES_NO_TOPIC, OUT_OF_REACH
 from tests.client.every_verb import CALLS
 from tests.docs.markdown import blocks, examples, read
@@ -39,6 +39,8 @@ API_ZH: Final = "docs/api.zh-CN.md"
 CLI: Final = "docs/cli.md"
 CONFIG: Final = "docs/config.md"
 CHANGELOG: Final = "CHANGELOG.md"
+PHP: Final = "clients/php/src/Verbs"
+PHP_CALLS: Final = "tests/php/every_verb.php"
 # of a request, not of an endpoint: the page says once that any request can get these
 OF_ANY: Final = {Code.UNAUTHORIZED, Code.FORBIDDEN, Code.TOO_LARGE, Code.TOO_MANY}
 # endpoints without a method and a command of their own, and why
@@ -58,6 +60,20 @@ WAITING: Final = {
     "settle": "imports",
     "pop": "/pop",
     "reserve": "reserve",
+}
+# scripts that write and wait for no replica, and why
+WITHOUT_WAIT: Final = {
+    "add_history": "figures only",
+    "confirm": "what is imported already is dropped, and dropped again after a failover",
+    "enqueue_due": "the schedule's time is lost with the jobs: they come again, with the same ids",
+    "heartbeat": "repeated all the time",
+    "inspect": "damage is found again",
+    "numbers": "those who use them know that some can come twice",
+    "peek": "it only removes ghosts",
+    "requeue": "nobody is told: the client is gone",
+    "restore": "nobody is told: the client is gone",
+    "sweep": "the server's own work, done again after a failover",
+    "tick": "the server's own work, done again after a failover",
 }
 TESTED_IN: Final = ("api", "cli", "client", "delivery")
 NO_TRIAL: Final = ("test_tokens.py", "test_openapi.py", "every_verb.py", "odd_requests.py")
@@ -81,9 +97,7 @@ class Declared:
     endpoints: Sequence[Endpoint] = ENDPOINTS
     commands: Sequence[Subcommand] = tuple(chain(*REMOTE.values()))
     methods: Collection[str] = frozenset(name for name in dir(Verbs) if not name.startswith("_"))
-    waits: Mapping[str, str] = field(
-        default_factory=lambda: {name: verb.waits for name, verb in Scripts().verbs.items()}
-    )
+    heads: Mapping[str, ScriptHead] = field(default_factory=lambda: Scripts().verbs)
     options: Collection[Option] = tuple(OPTIONS.values())
     rows: Collection[str] = frozenset(
         row.script for row in vars(verbs).values() if type(row) is verbs.Verb
@@ -194,21 +208,27 @@ def trials(declared: Declared) -> Iterator[Lack]:
 
 
 def confinement(declared: Declared) -> Iterator[Lack]:
-    """A token for some topics is tried on each endpoint."""
+    """A token for some topics is tried on each endpoint, and may call those that take ids."""
     tried = {path for path, *_ in (*OUT_OF_REACH, *BY_ID)} | NAMES_NO_TOPIC.keys()
     for endpoint in declared.endpoints:
         if endpoint.roles is not None and endpoint.path not in tried:
-            table = "BY_ID" if takes_ids(endpoint) else "OUT_OF_REACH"
+            table = "BY_ID" if takes_ids(endpoint.takes) else "OUT_OF_REACH"
             yield Lack(
                 "tests/api/test_tokens.py",
                 f"add {endpoint.path} to {table}",
                 "a token for some topics must not reach others",
             )
+        if takes_ids(endpoint.takes) and endpoint.takes.without_topic is None:
+            yield Lack(
+                f"{endpoint.takes.__module__.replace('.', '/')}.py",
+                f"set `without_topic = ()` in {endpoint.takes.__name__}",
+                "the store checks whose the jobs are; else a token for some topics may not call it",
+            )
 
 
-def takes_ids(endpoint: Endpoint) -> bool:
-    """Whether it acts on jobs by their ids only, so that the store checks whose they are."""
-    return endpoint.takes is not None and not {"topic", "name"} & endpoint.takes.model_fields.keys()
+def takes_ids(model: type[Request] | None) -> TypeGuard[type[Request]]:
+    """Whether it names jobs by their ids only, so that the store checks whose they are."""
+    return model is not None and not {"topic", "name"} & model.model_fields.keys()
 
 
 def clients(declared: Declared) -> Iterator[Lack]:
@@ -225,6 +245,25 @@ def clients(declared: Declared) -> Iterator[Lack]:
             row = f'"{method}": lambda c, s: c.{method}(…),'
             yield Lack(
                 "tests/client/every_verb.py", f"add `{row}`", "both clients are tried with it"
+            )
+
+
+def php(declared: Declared) -> Iterator[Lack]:
+    """The PHP client has each method, and each is called with every field."""
+    verbs = "".join(file.read_text("utf-8") for file in (REPOSITORY / PHP).glob("*.php"))
+    for method in sorted(declared.methods):
+        name = re.sub(r"_(\w)", lambda found: found[1].upper(), method)
+        if f"function {name}(" not in verbs:
+            yield Lack(
+                f"{PHP}/JobVerbs.php",
+                f"add a method `{name}`, here or in its neighbours",
+                "both clients have the same methods",
+            )
+        if f"$queue->{name}(" not in read(PHP_CALLS):
+            yield Lack(
+                PHP_CALLS,
+                f"add `fn () => $queue->{name}(…),` with every field",
+                "a test compares the fields that it sends with those that the endpoint has",
             )
 
 
@@ -260,12 +299,30 @@ def scripts(declared: Declared) -> Iterator[Lack]:
                 "no test of the store names it",
             )
     page, table = waiting()
-    for name, word in declared.waits.items():
-        if word in {"pushes", "all"} and WAITING.get(name, name) not in table:
+    for name, head in declared.heads.items():
+        if head.waits in {"pushes", "all"} and WAITING.get(name, name) not in table:
             yield Lack(
                 page,
-                f"name {name} in the row `{word}` of redis.replicate, and in WAITING of tests/contract.py",
+                f"name {name} in the row `{head.waits}` of redis.replicate, and in WAITING of tests/contract.py",
                 f"{name}.lua waits for replicas then",
+            )
+
+
+def heads(declared: Declared) -> Iterator[Lack]:
+    """A script that writes waits for replicas, and one that gets ids learns that they moved to another bucket."""
+    for name, head in declared.heads.items():
+        file = f"delayqueue/store/scripts/{name}.lua"
+        if head.waits == NEVER and NO_WRITES not in head.flags and name not in WITHOUT_WAIT:
+            yield Lack(
+                file,
+                "write `-- waits  changes`, or give the reason in WITHOUT_WAIT of tests/contract.py",
+                "a client was told that it is done: a failover must not undo it",
+            )
+        if name in declared.rows and head.follows_layout:
+            yield Lack(
+                file,
+                "write `-- layout  raises`",
+                "its row has ids: with another number of buckets they are in others",
             )
 
 
@@ -299,11 +356,12 @@ def settings(declared: Declared) -> Iterator[Lack]:
 
 def tables(declared: Declared) -> Iterator[Lack]:  # what is generated knows it
     """What is generated is up to date: the tables of endpoints, methods and commands, the code of the Chinese pages."""
-    for file, text in files():
-        if not file.exists() or file.read_text("utf-8") != text:
-            yield Lack(
-                str(file.relative_to(REPOSITORY)), "run `make generate`", "it repeats what changed"
-            )
+    for file, text in outdated():
+        page = str(file.relative_to(REPOSITORY))
+        if isinstance(text, ValueError):
+            yield Lack(page, str(text), "`make generate` writes the rest")
+        else:
+            yield Lack(page, RUN, "it repeats what changed")
 
 
 def changelog(declared: Declared) -> Iterator[Lack]:
@@ -320,7 +378,7 @@ def changelog(declared: Declared) -> Iterator[Lack]:
 
 DUTIES: Final[tuple[Callable[[Declared], Iterable[Lack]], ...]] = (
     *(sections, fields, errors, trials, confinement),
-    *(clients, commands, scripts, settings, tables, changelog),
+    *(clients, php, commands, scripts, heads, settings, tables, changelog),
 )
 
 

@@ -9,9 +9,12 @@ import pytest
 
 from delayqueue.cli.request import remote
 from delayqueue.config.option import Option
+from delayqueue.store.scripts import ScriptHead
 from delayqueue.web.api import Api  # noqa: TC001  # @endpoint reads the annotations
 from delayqueue.web.endpoint import OF_JOB, PRODUCERS, endpoint
+from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.requests import Request
+from scripts import tables
 from tests.contract import DUTIES, Declared, Lack, heading_of
 
 if TYPE_CHECKING:
@@ -45,20 +48,25 @@ def test_an_endpoint_that_is_nowhere_is_missed_everywhere() -> None:
         endpoints=[*TODAY.endpoints, unheard],
         commands=[*TODAY.commands, remote("unheard", "do it")],
         methods={*TODAY.methods, "unheard_many"},
-        waits={**TODAY.waits, "unheard": "pushes"},
+        heads={
+            **TODAY.heads,
+            "unheard": ScriptHead("unheard", (), follows_layout=True, waits="pushes", needs=()),
+        },
         rows={*TODAY.rows, "unheard"},
         options=[*TODAY.options, Option("unheard", "1", int, "how often", secret=False)],
     )
     lacks = {duty.__name__: {lack.file for lack in duty(tomorrow)} for duty in DUTIES}
     assert lacks.pop("clients") == {"delayqueue/client/job_verbs.py", "tests/client/every_verb.py"}
     assert lacks.pop("scripts") > {"tests/store/test_unheard.py"}
+    assert lacks.pop("php") == {"clients/php/src/Verbs/JobVerbs.php", "tests/php/every_verb.php"}
     assert lacks == {
         "sections": {"docs/api.md"},
         "fields": set(),  # it has no section yet
         "errors": set(),
         "trials": {"tests/api/test_unheard.py"},
-        "confinement": {"tests/api/test_tokens.py"},
+        "confinement": {"tests/api/test_tokens.py", "tests/docs/test_contract.py"},
         "commands": {"docs/cli.md"},
+        "heads": {"delayqueue/store/scripts/unheard.lua"},
         "tables": set(),  # they are made of what the code declares
         "settings": {"docs/config.md", "delay-queue.conf"},
         "changelog": {"CHANGELOG.md"},
@@ -72,3 +80,26 @@ def test_a_wrong_list_of_errors_is_noticed() -> None:
     [lack] = errors(replace(TODAY, endpoints=[replace(get, errors=OF_JOB)]))
     assert lack.add == f"write `Errors: 1, 2, 3, 6.` in `{heading_of(get)}`"
     assert lack.because == "@endpoint declares these, and it says [1, 6]"
+
+
+def test_a_head_with_which_a_failover_or_a_move_would_go_unnoticed_is_named() -> None:
+    """/finish has ids, and a client was told that it is done."""
+    [heads] = [duty for duty in DUTIES if duty.__name__ == "heads"]
+    careless = TODAY.heads["finish"]._replace(follows_layout=True, waits="never")
+    lacks = [*heads(replace(TODAY, heads={**TODAY.heads, "finish": careless}))]
+    assert [lack.add.partition(",")[0] for lack in lacks] == [
+        "write `-- waits  changes`",
+        "write `-- layout  raises`",
+    ]
+
+
+def test_a_page_that_a_person_has_to_change_first_is_listed_with_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A section that is missing does not hide the rest of the list."""
+    monkeypatch.setattr(tables, "ENDPOINTS", [*ENDPOINTS, unheard])
+    [duty] = [duty for duty in DUTIES if duty.__name__ == "tables"]
+    lacks = {lack.file: lack.add for lack in duty(TODAY)}
+    assert lacks == dict.fromkeys(
+        ["docs/api.md", "docs/api.zh-CN.md"], "add a section `### POST /unheard`"
+    )

@@ -52,7 +52,7 @@ def test_a_chinese_page_gets_the_code_of_the_english_one_and_its_servers_languag
 def test_a_chinese_page_with_other_blocks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("```sh\none\n```\n")
     (tmp_path / "page.zh-CN.md").write_text("无代码\n")
-    with pytest.raises(ValueError, match=r"has 0 blocks of code, page\.md has 1"):
+    with pytest.raises(ValueError, match=r"of page\.md: it has 1, this page has 0"):
         generated(tmp_path / "page.zh-CN.md")
 
 
