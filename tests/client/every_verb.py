@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from delayqueue.client import Job
+from delayqueue.client import Client, Job, ReservedJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from delayqueue.client import ReservedJob
+    from delayqueue.client.calls import Call
 
 WEBHOOK: Final = "http://1.1.1.1/"  # never called: its topics have no jobs
 FAR: Final = 4_000_000_000.0
@@ -21,6 +21,18 @@ class Scene(NamedTuple):
     topic: str
     held: ReservedJob
     delayed: str
+    later: str  # another delayed one, due some minutes after that
+
+
+SCENE: Final = Scene("t", ReservedJob("t", "a", "", 1, "r-1", 1.0), "b", "c")  # of no server
+
+
+class Asked(Client):
+    """Its verbs return their calls."""
+
+    def send(self, call: Call[Any]) -> Any:
+        """The call."""
+        return call
 
 
 # of a client, or of what has its methods

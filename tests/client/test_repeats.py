@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from delayqueue.client import Job, JobExists, TransportError, calls
+from delayqueue.client import Client, Job, JobExists, QueueError, TransportError, calls
+from delayqueue.client.calls import Call
 from faults.proxy import Proxy
 from tests.client.conftest import Caller
-from tests.client.every_verb import CALLS, WEBHOOK, Scene
+from tests.client.every_verb import CALLS, SCENE, WEBHOOK, Asked, Scene
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from delayqueue.client import AsyncClient, Client
+    from delayqueue.client import AsyncClient
     from tests.processes import QueueServer
+
+
+REPEATABLE: Final = [verb for verb, make in CALLS.items() if make(Asked(), SCENE).repeatable]
+FIRST_TIME: Final = 1_000_000_000  # larger than any count, and earlier than any time
 
 
 @pytest.fixture
@@ -41,9 +47,10 @@ async def scene(client: Caller, topic: str) -> AsyncIterator[Scene]:
     await client.push(topic)
     held = await client.pop(topic, wait=5)
     delayed = await client.push(topic, delay=600, tags=[topic])
+    later = await client.push(topic, delay=1200, tags=[topic])
     await client.schedule(topic, topic, every=3600)
     await client.subscribe(topic, f"{topic}-calls", WEBHOOK)
-    yield Scene(topic, held, delayed)
+    yield Scene(topic, held, delayed, later)
     for end in (client.unschedule, client.unsubscribe):
         for name in (topic, f"{topic}-2"):
             with suppress(Exception):
@@ -60,6 +67,38 @@ async def test_a_call_whose_answer_was_lost_has_its_own_result_or_none(
         result = await CALLS[verb](client, scene)
         if verb.endswith("_many") and verb not in {"pop_many", "get_many"}:
             assert {one.code for one in result} == {0}
+
+
+async def contents(client: Caller, scene: Scene) -> Any:
+    """The scene as the server has it now, with its times to the minute: some begin anew with a second call."""
+    jobs = await client.get_many([scene.held.id, scene.delayed, scene.later])
+    topics, schedules = await client.topics(scene.topic), await client.schedules()
+    found = [*jobs, *topics, *schedules, *await client.subscribers()]
+    return about([None if one is None else asdict(one) for one in found])
+
+
+def about(value: Any) -> Any:
+    """Equal to the value, and to others whose times differ by less than a minute."""
+    if isinstance(value, dict):
+        return {name: about(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(about, value))
+    is_time = isinstance(value, float) or (isinstance(value, int) and value > FIRST_TIME)
+    return pytest.approx(value, abs=60) if is_time else value
+
+
+@pytest.mark.parametrize("verb", REPEATABLE)
+@pytest.mark.parametrize("kind", [Client])  # both make the same call
+async def test_a_call_that_may_be_repeated_changes_nothing_the_second_time(
+    client: Caller, scene: Scene, verb: str
+) -> None:
+    asked = CALLS[verb](Asked(), scene)
+    call = Call(asked.path, asked.request, read=repr)
+    await client.send(call)
+    once = await contents(client, scene)
+    with suppress(QueueError):  # it says that this is done already
+        await client.send(call)
+    assert await contents(client, scene) == once
 
 
 async def test_a_new_job_is_pushed_once_alone_or_in_a_batch(

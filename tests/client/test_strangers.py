@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from delayqueue import Worker
-from delayqueue.client import Client, ReservedJob, TooMany, TransportError
+from delayqueue.client import Client, TooMany, TransportError
 from delayqueue.client import calls as rules
 from delayqueue.client.calls import Answer, Call, conversation
 from delayqueue.worker import worker_run
 from tests.client.conftest import Caller
-from tests.client.every_verb import CALLS, Scene
+from tests.client.every_verb import CALLS, SCENE, Asked
 from tests.processes import LOOPBACK
 from tests.waiting import until
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from delayqueue.client import AsyncClient
 
-SCENE: Final = Scene("t", ReservedJob("t", "a", "", 1, "r-1", 1.0), "b")
 BODIES: Final = {
     "nothing": b"",
     "a page": b"<html></html>",
@@ -41,14 +40,6 @@ BODIES: Final = {
     "a long number": b'{"code":' + b"9" * 10_000 + b',"message":"ok","data":null}',
 }
 DATA: Final = ["x", {}, [7], [None], [[]], {"jobs": {}, "cursor": 7}, {"count": "1"}, 7, True]
-
-
-class Asked(Client):
-    """Its verbs return their calls."""
-
-    def send(self, call: Call[Any]) -> Any:
-        """The call."""
-        return call
 
 
 def answered(call: Call[Any], body: bytes, status: int = 200, wait: str | None = None) -> Any:
