@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 
+from delayqueue.web.endpoints import ENDPOINTS
+
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -28,6 +30,8 @@ FORBIDDEN: Final = 8
 TOO_LARGE: Final = 9
 TOO_MANY: Final = 10
 
+# the codes that each endpoint declares
+DECLARED: Final = {one.path: {OK, *(error.code for error in one.errors)} for one in ENDPOINTS}
 TIMEOUT_S: Final = 30.0
 LARGE_BYTES: Final = 1 << 20
 
@@ -68,7 +72,7 @@ class Api:
         content: bytes = b"",
         headers: Mapping[str, str] | None = None,
     ) -> Envelope:
-        """Send raw bytes. The answer must be an envelope, whatever its status."""
+        """Send raw bytes. The answer must be an envelope, whatever its status; its code must be declared."""
         # aiohttp warns of large bytes, which it would copy in one piece
         data = io.BytesIO(content) if len(content) > LARGE_BYTES else content
         async with self.session.request(
@@ -76,7 +80,14 @@ class Api:
         ) as response:
             answer = json.loads(await response.read())
             assert list(answer) == ["code", "message", "data"], answer
-            return Envelope(response.status, response.headers, **answer)
+            envelope = Envelope(response.status, response.headers, **answer)
+        if (
+            envelope.status == HTTP_OK and path in DECLARED
+        ):  # other statuses are those of any request
+            assert envelope.code in DECLARED[path], (
+                f"add its error to @endpoint({path!r}): {answer}"
+            )
+        return envelope
 
     async def call(
         self, path: str, payload: object, headers: Mapping[str, str] | None = None

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 from tests.api_client import push_due_in
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
     from tests.api_client import Api, Envelope, Json
+
+BUCKETS: Final = 8  # a multiple of the `bucket_size` of each Setup
+
+
+def neighbour(job_id: str) -> str:
+    """Another id, whose bucket is the same in each setup: for a verb that takes two jobs at once."""
+    ids = (f"{job_id}-{n}" for n in count())
+    return next(i for i in ids if (crc32(i.encode()) - crc32(job_id.encode())) % BUCKETS == 0)
 
 
 async def until_ready(api: Api, *ids: str) -> None:

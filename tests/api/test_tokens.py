@@ -15,7 +15,7 @@ from tests.routes import ROUTES, named
 from tests.waiting import until_async
 
 from .conftest import SETUPS, Setup
-from .jobs import waiting_poll
+from .jobs import neighbour, waiting_poll
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -150,6 +150,7 @@ async def test_a_token_comes_in_an_authorization_header(
 
 
 THEIRS: Final = {"topic": "theirs", "id": "a", "ttr": 60}
+OURS_BESIDE_IT: Final = neighbour("a")  # delayed, for a verb that takes two jobs of a bucket
 TIMES: Final = {"start": 0, "end": 100, "step": 1}
 
 # what a client confined to `ours*` must not be able to do by naming a topic, or none
@@ -222,6 +223,7 @@ async def test_a_token_for_some_topics_finds_no_job_of_another(
     clients: Clients, path: str, payload: dict[str, Any], code: int, state: str
 ) -> None:
     delay = {"delayed": 3600, "reserved": 0}[state]
+    (await clients.ours.push(topic="ours.x", id=OURS_BESIDE_IT, delay=60)).ok()
     (await clients.admin.call("/push", THEIRS | {"topic": "theirs.id", "delay": delay})).ok()
     if state == "reserved":
         assert (await clients.admin.pop("theirs.id")).ok()["id"] == "a"
@@ -232,6 +234,8 @@ async def test_a_token_for_some_topics_finds_no_job_of_another(
     # others can do what this one could not: neither the payload nor the job's state was in the way
     told = (await clients.admin.call(path, payload)).ok()
     assert code != OK or told is not None or (await clients.admin.get("a")).ok() != before
+    for left in ("a", OURS_BESIDE_IT):
+        await clients.admin.delete(left)
 
 
 async def test_a_token_learns_what_it_is_good_for(clients: Clients) -> None:
