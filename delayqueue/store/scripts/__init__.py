@@ -19,7 +19,8 @@ What a script must do:
 
 - A job is in exactly one place: a record in `job` (delayed, ready, reserved, buried) or in `ended`.
 - Check, then write: a command that Redis refuses (a key of another type, memory full) stops a script where it is, and
-  nothing is rolled back. `check_keys` raises before anything has changed.
+  nothing is rolled back. `check_keys` raises before anything has changed; a verb whose items have several jobs checks
+  all jobs of an item before its first write.
 - What adds comes before what removes, and the record goes last when a job goes: from it inspect.lua finds a job again
   whose verb was stopped half-way.
 - Write, then say it: what an answer, a count or an event (`tell`) says is done.
