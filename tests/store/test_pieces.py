@@ -16,10 +16,10 @@ from delayqueue.store.bucket.bucket_store import in_pieces
 from delayqueue.store.bucket.inspection import Inspection
 from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.store import Store
-from delayqueue.store.types import START, Finding, Piece, Plan, Pushed, TagPage, TagPlace
+from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPage, TagPlace
 from delayqueue.store.verbs import Burial, Ending, Kick
 from tests.engine.moving import all_jobs
-from tests.store.bucket import HOUR_MS, a_moment, job, on_one_store
+from tests.store.bucket import ALWAYS, HOUR_MS, a_moment, job, on_one_store
 
 if TYPE_CHECKING:
     from delayqueue.domain.job import Job
@@ -244,6 +244,29 @@ async def test_an_inspection_looks_at_so_many_bytes_of_jobs_at_a_time(
         assert inspected.findings == []
         pieces, steps = inspected.pieces, steps + 1
     assert steps >= JOBS / LOOKED_AT
+
+
+async def test_a_call_lists_so_many_jobs_of_a_tag_and_says_where_to_go_on(bucket: Bucket) -> None:
+    ids = {f"job-{n}" for n in range(1000)}
+    await bucket.push(*(job(job_id, tags=("many",)) for job_id in ids))
+    what = Listing("", "many", "", ALWAYS)
+    page = await bucket.store.list_jobs(0, what, 1000, START, 0, EVERYWHERE)
+    assert 100 < len(page.jobs) < 300
+    assert page.place != START
+    assert {
+        view.id for views in [each async for each in bucket.pages(what, 1000)] for view in views
+    } == ids
+
+
+async def test_an_inspection_of_jobs_with_tags_comes_to_fewer(bucket: Bucket) -> None:
+    tags = tuple(f"tag-{n}" for n in range(3))
+    await bucket.push(*(job(f"plain-{n}") for n in range(600)))
+    pieces = [Piece(b"job", b"0")]
+    plain = await Inspection(bucket.store).inspect(0, pieces, 10_000, repair=False)
+    await bucket.redis.flushall()
+    await bucket.push(*(job(f"tagged-{n}", tags=tags) for n in range(600)))
+    tagged = await Inspection(bucket.store).inspect(0, pieces, 10_000, repair=False)
+    assert 100 < tagged.looked < plain.looked < 600
 
 
 async def test_an_inspection_finds_what_is_wrong_among_large_jobs(bucket: Bucket) -> None:

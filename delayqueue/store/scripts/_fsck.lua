@@ -3,8 +3,9 @@
 -- keeps: without `repairs` nothing is written. Findings hold at this moment, and are repaired in the same call.
 -- requires  _job
 local UNIT_BYTES = 2048    -- a record counts as another entry for each of these
-local MOST_UNITS = 2048    -- of a list or a page: 4 MiB of jobs, about 15 ms
-local LIST_LIMIT = 1000    -- a ready list with more entries, or more units, is not checked as a whole
+local ENTRY_US = 6
+local MOST_US = 3000       -- of the work for a whole ready list: about 250 jobs
+local LIST_LIMIT = 1000    -- a ready list with more entries is not checked as a whole
 local END_OF_LIST = 10000  -- entries read at either end to find one id: about 1 ms
 
 -- The state of a call.
@@ -27,7 +28,10 @@ local function found(kind, name, id, repair)
   end
 end
 
-local function spend(entries) left = left - entries end
+local function spend(entries)
+  left = left - entries
+  count_work(entries * ENTRY_US)
+end
 
 -- A key of the wrong type keeps its topic's jobs from being checked. It is found first, and they are checked after that.
 local function try(look, ...)
@@ -77,6 +81,7 @@ end
 local check_tags, expire_later, check_jobs
 do
   function check_tags(id, job)
+    spend(1)  -- to read them, too
     for _, name in ipairs(job.tags or {}) do
       if call('SISMEMBER', tag_key(name), id) == 0 then
         found('tag', name, id, function() call('SADD', tag_key(name), id) end)

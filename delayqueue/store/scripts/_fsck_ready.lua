@@ -7,7 +7,7 @@ local function is_in_list(topic, id)
   if not lists[topic] then
     local length = call('LLEN', queue_key(topic))
     if length > LIST_LIMIT or length > left then return nil end
-    spend(length / 4)
+    spend(length / 16)
     lists[topic] = {}
     for _, listed in ipairs(call('LRANGE', queue_key(topic), 0, -1)) do lists[topic][listed] = true end
   end
@@ -25,11 +25,11 @@ local function check_list(topic)
   local key = queue_key(topic)
   local length = call('LLEN', key)
   if length > LIST_LIMIT then return end
-  spend(length)
   looked = looked + length
-  local ready, ghosts, before = {}, 0, left
+  local ready, ghosts, before_us = {}, 0, done_us
   for _, id in ipairs(call('LRANGE', key, 0, -1)) do
-    if before - left >= MOST_UNITS then return end
+    spend(2)
+    if done_us - before_us > MOST_US then return end
     local job, has_record = job_of(id)
     if has_record and not job then  -- for pop it is not a ghost
       found_entry(key, id, function() count_removed(topic, call('LREM', key, 0, id)) end)

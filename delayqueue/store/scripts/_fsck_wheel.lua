@@ -2,7 +2,7 @@
 -- requires  _index
 
 -- A topic with more delayed jobs, or slots in use, than this is not counted again: it would take long.
-local RECOUNT_LIMIT = 1000
+local RECOUNT_LIMIT = 300
 
 local function is_out_of_step(topic, slot)
   local score = tonumber(call('ZRANGE', slot_key(topic, slot), 0, 0, 'WITHSCORES')[2])

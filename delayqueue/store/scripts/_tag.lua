@@ -10,7 +10,10 @@ local function each_tagged(name, topic, limit, place, change)
     if is_told and not has then return { '0' }, 0 end
   end
   local cursor, ids, count = place[1], { unpack(place, 2) }, 0
-  if #ids == 0 then cursor, ids = scan_tag(name, cursor, limit) end
+  if #ids == 0 then
+    cursor, ids = scan_tag(name, cursor, limit)
+    count_work(#ids)  -- they are anywhere in memory
+  end
   for i, id in ipairs(ids) do
     if has_done_enough() then return { cursor, unpack(ids, i) }, count end
     count_work(3)  -- beside what read_job counts

@@ -41,10 +41,12 @@ end
 
 local pieces  -- left to check
 
+local function has_enough() return left <= 0 or has_done_enough() end
+
 local function later(name, cursor) pieces[#pieces + 1] = { name, cursor } end
 
 -- Calls look(fields, values) for each page of a hash, a set or a sorted set, from the cursor on; returns the next one. Sets
--- that Redis stores compactly come as one page: the entries whose jobs are too many bytes are left for later.
+-- that Redis stores compactly come as one page: what is too much of it is left for later.
 local function scan(command, key, cursor, look)
   local width, page_size = command == 'SSCAN' and 1 or 2, PAGE
   repeat
@@ -56,16 +58,16 @@ local function scan(command, key, cursor, look)
     looked = looked + #fields
     for first = 1, #fields, page_size do
       local last = math.min(first + page_size - 1, #fields)
-      if command == 'HSCAN' or before - left - #fields < MOST_UNITS then
+      if command == 'HSCAN' or not has_done_enough() then
         try(look, { unpack(fields, first, last) }, { unpack(values, first, last) })
       else
         for i = first, last do later(string.sub(key, #tag + 2), '=' .. fields[i]) end
       end
     end
     local is_heavy = before - left > 2 * #fields
-    page_size = is_heavy and PAGE or math.min(LONGEST_PAGE, page_size * 2)
+    page_size = is_heavy and PAGE or math.max(PAGE, math.floor(math.min(LONGEST_PAGE, page_size * 2, left)))
     cursor = page[1]
-  until cursor == '0' or left <= 0
+  until cursor == '0' or has_enough()
   return cursor
 end
 
@@ -169,7 +171,7 @@ return function(ARGV)
   begin_checks(ARGV[1] == '1', tonumber(ARGV[2]))
   pieces = {}
   for at = 3, #ARGV, 2 do later(ARGV[at], ARGV[at + 1]) end
-  while #pieces > 0 and left > 0 do
+  while #pieces > 0 and not has_enough() do
     local name, cursor = unpack(table.remove(pieces))
     if name == '' then
       look_at_keyspace(cursor)

@@ -9,6 +9,7 @@
 -- returns { where to go on then, "0" alone if that was all; { { id, state, record, run } or { id, "ended", kept record, "" } },
 --           bytes that it holds then, 1 if it has no room for the next job, else 0 }
 -- keeps: a job that stays is on a page, whatever becomes of others: see scan_tag().
+local LOOK_US = 6  -- at an id, beside what read_job counts
 local MOST_LEFT = 50  -- ids that one scan is to return, about: those that find no room on a page go into its cursor
 
 return function(ARGV)
@@ -37,7 +38,7 @@ return function(ARGV)
 
   local place, ids, at, looked = ARGV[8], { unpack(ARGV, 9) }, 1, 0
   local is_over = #ids > 0 and place == '0'
-  while looked < limit do
+  while looked < limit and not has_done_enough() do
     if at <= #ids then
       local id = ids[at]
       if call('SISMEMBER', tag_key(name), id) == 1 then
@@ -45,6 +46,7 @@ return function(ARGV)
         if is_full then break end
         add(id)
       end
+      count_work(LOOK_US)
       at, looked = at + 1, looked + 1
     elseif is_over then
       break
