@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -87,7 +87,7 @@ class BeanstalkServer:
         else:
             session.put_back(number, held)
 
-    async def topics(self) -> list[TopicView]:
+    async def topics(self) -> Sequence[TopicView]:
         """The topics that clients may reach."""
         return await self.jobs.census.all(self.allows)
 

@@ -116,7 +116,9 @@ class HistoryRecorder:
         census, store = self._store.census, self._store.by_bucket
         counts = [await store.topic_count(bucket) for bucket in range(store.buckets.count)]
         if sum(counts) > ALL_TOPICS:
-            return [Row(view.topic, NO_COUNTS, _depth(view)) for view in await census.of(named)]
+            return [
+                Row(view.topic, NO_COUNTS, _depth(view)) for view in await census.of(list(named))
+            ]
         views = [view for view in await census.all() if sum(_depth(view))]
         views.sort(key=lambda view: -sum(_depth(view)))
         return [

@@ -74,7 +74,7 @@ class InvalidItem(NamedTuple):
 
 @dataclass(slots=True)
 class Large(Generic[Data]):
-    """Data that can be megabytes, in a list or in an object with one: others get their turn while it is written."""
+    """Data that can be megabytes, in a list, an iterator or an object with one: written while others get their turn."""
 
     data: Data
 

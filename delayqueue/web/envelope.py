@@ -1,6 +1,6 @@
 """The envelope around every answer, {"code", "message", "data"}, in the client's language."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from http import HTTPStatus
 
@@ -56,9 +56,9 @@ class Responder:
 
     async def ok_by_turns(self, request: HttpRequest, data: object, message: Text) -> HttpResponse:
         """The answer of success with data that can be megabytes: others get their turn while it is written."""
-        written: list[bytes] = []
+        written = bytearray()
         await _write(envelope(0, self.say(request, message), data), written)
-        return HttpResponse(b"".join(written), _headers(request))
+        return HttpResponse(bytes(written), _headers(request))
 
     def error(self, request: HttpRequest, error: QueueError, given_id: str = "") -> HttpResponse:
         """The answer to a request that failed; `given_id` identifies it if its client did not."""
@@ -69,25 +69,25 @@ class Responder:
         return answer(body, error.status, headers)
 
 
-async def _write(value: object, written: list[bytes]) -> None:
-    """Append the JSON: an object member by member, a list by turns."""
+async def _write(value: object, written: bytearray) -> None:
+    """Append the JSON: an object member by member, a list or what an iterator yields by turns."""
     if is_dataclass(value):
         value = members_of(value)
     if isinstance(value, dict):
         before = b"{"
         for name, member in value.items():
-            written += before, as_json(name), b":"
+            written += before + as_json(name) + b":"
             await _write(member, written)
             before = b","
-        written.append(b"}" if value else b"{}")
-    elif isinstance(value, list):
-        before = b"["
+        written += b"}" if value else b"{}"
+    elif isinstance(value, list | Iterator):
+        start = len(written)
         async for element in by_turns(value):
-            written += before, as_json(element)
-            before = b","
-        written.append(b"]" if value else b"[]")
+            written += b"," + as_json(element)
+        written[start : start + 1] = b"["  # for the first comma
+        written += b"]"
     else:
-        written.append(as_json(value))
+        written += as_json(value)
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
 """Topics: their jobs, and pausing, limiting and purging them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -171,7 +171,7 @@ async def purge(api: Api, asked: PurgeRequest) -> Count:
 
 
 @endpoint("/topics", VIEWERS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
-async def topics(api: Api, asked: TopicsRequest) -> Large[list[TopicState]]:
+async def topics(api: Api, asked: TopicsRequest) -> Large[Iterable[TopicState]]:
     """Return topics with their exact counts."""
     part, start = asked.match or "", asked.offset or 0
     end = None if asked.limit is None else start + asked.limit
@@ -180,11 +180,13 @@ async def topics(api: Api, asked: TopicsRequest) -> Large[list[TopicState]]:
     def is_wanted(topic: str) -> bool:
         return part in topic and api.scope.allows(topic)
 
+    found: Sequence[TopicView]
     if asked.topics is not None:
         found = await api.jobs.census.known(list(filter(is_wanted, asked.topics)))
     else:  # unless they come by name, the counts of all decide
         found = await api.jobs.census.all(is_wanted, end if by_name else None)
     if asked.only:
         found = [view async for view in by_turns(found) if FILTERS[asked.only](view)]
-    found.sort(key=SORTS[asked.sort or "topic"], reverse=asked.reverse or False)
-    return Large([serializers.topic(view) async for view in by_turns(found[start:end])])
+    if asked.sort or asked.reverse:  # else they come by name
+        found = sorted(found, key=SORTS[asked.sort or "topic"], reverse=asked.reverse or False)
+    return Large(map(serializers.topic, found[start:end]))
