@@ -11,7 +11,13 @@ from typing import Final
 
 from bench.measure import Figure, Measure, Outcome, Scale
 from bench.probe import Probe, percentile
-from bench.processes import BenchError, wait_until
+from bench.processes import (
+    BenchError,
+    interruptions,
+    run_before_others,
+    stolen_s,
+    wait_until,
+)
 from bench.target import Server
 from delayqueue.client import Client, Job, ReservedJob
 from delayqueue.client.calls import Call
@@ -43,6 +49,8 @@ def cliffs(server: Server, scale: Scale) -> Outcome:
     """Each scene in turn, on an empty store; `scale.cliff` is the share of the jobs that it takes."""
     figures: Figures = {}
     server.seen().hold_rewrites()
+    if not run_before_others(server.seen().info("process_id")):
+        print("  the store's longest calls include what others took away", file=sys.stderr)
     with Client(server.url, timeout=ENDS_S) as queue:
         for scene in SCENES:
             found = scene(server, queue, scale.cliff)
@@ -63,13 +71,20 @@ def _beside(
     if due:
         time.sleep(max(0.0, due - 2 * SETTLES_S - time.time()))
     probe, store = Probe(server.url), server.seen()
+    pid = store.info("process_id")
     with probe.beside():
         time.sleep(SETTLES_S)
         store.forget(SLOW_US)
+        interrupted, stolen = interruptions(pid), stolen_s()
         began_at = due or time.time()
         act()
         took_s = time.time() - began_at
         _, longest_ms = store.busy_ms()
+        print(
+            f"  {name}: longest call of the store: {store.slowest_verb()}; it was interrupted"
+            f" {interruptions(pid) - interrupted} times, the machine for {stolen_s() - stolen:.2f} s",
+            file=sys.stderr,
+        )
         time.sleep(SETTLES_S)
     return {
         f"{name}: took": Figure(took_s, "s"),

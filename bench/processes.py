@@ -129,6 +129,26 @@ def cpu_seconds(pids: list[int]) -> float:
     return ticks / TICKS_PER_S
 
 
+def interruptions(pid: int) -> int:
+    """How often the process had to let others run."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("nonvoluntary_ctxt_switches:")[2].split()[0])
+
+
+def stolen_s() -> float:
+    """How long the processors were taken away from this machine, if it is a virtual one, seconds."""
+    return int(Path("/proc/stat").read_text().split()[8]) / TICKS_PER_S
+
+
+def run_before_others(pid: int) -> bool:
+    """Give the process's main thread real-time priority; returns whether we may."""
+    try:
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        return False
+    return True
+
+
 def _tcp_rows(port: int) -> Iterator[list[str]]:
     for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
         for line in table.read_text().splitlines()[1:]:

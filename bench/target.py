@@ -73,6 +73,15 @@ class StoreView:
         longest_us = max((entry["duration"] for entry in entries), default=0)
         return sum(each["usec"] for each in outer.values()) / 1000, longest_us / 1000
 
+    def slowest_verb(self) -> str:
+        """The verb of the longest call since `forget`, or another command; "" if none was slow."""
+        entries: Any = self._redis.slowlog_get(SLOW_ENTRIES)
+        if not entries:
+            return ""
+        command: bytes = max(entries, key=lambda entry: entry["duration"])["command"]
+        name, *words = command.decode(errors="replace").split()
+        return words[0].split("_", 2)[-1] if name == "FCALL" else name
+
     def script_calls(self) -> int:
         """How many scripts were called so far."""
         found: Any = self._redis.info("commandstats")
