@@ -52,9 +52,23 @@ class SubscriberResult:
     message: str
 
 
+@answer()
+class JobCall:
+    """The call that the server makes when the job is due. `headers` has names; the values stay in the server."""
+
+    url: str
+    method: str
+    headers: dict[str, str]
+    timeout: float
+    expect: str
+    give_up: bool
+
+
 @answer("JobDetails", kw_only=True)
 class FullJob:
     """All about a job; `delay` is its due time in whole unix seconds, as in the original.
+
+    `call` is there only if the job has one.
 
     `retry`, `retain` and `expires` are there only if asked for: its own retry schedule, how long it is kept after its
     end, and when it expires; null = it has none.
@@ -76,6 +90,7 @@ class FullJob:
     ended: float | None
     attempts: tuple[FailedAttempt, ...]
     results: tuple[SubscriberResult, ...]
+    call: JobCall = field(default=LEFT_OUT, metadata=OPTIONAL)
     retry: tuple[float, ...] | None = field(default=None, metadata=OPTIONAL)
     retain: float | None = field(default=None, metadata=OPTIONAL)
     expires: float | None = field(default=None, metadata=OPTIONAL)

@@ -11,6 +11,7 @@ from delayqueue.config.option import Option, option
 from delayqueue.config.sections import Sections
 from delayqueue.config.values import EMBEDDED, Address
 from delayqueue.domain.access import Grant
+from delayqueue.domain.subscriber import MAX_CONCURRENCY
 from delayqueue.log import LEVELS
 
 # the default of `redis.host` in a config file: the original's
@@ -192,6 +193,28 @@ class Config:
     )
     webhook_allow: tuple[IPv4Network | IPv6Network, ...] = option(
         "", values.networks, "private networks that webhooks may reach, as CIDR, CIDR"
+    )
+    calls: bool = option(
+        "no",
+        values.yes_no,
+        "make the calls of jobs that have one; yes only once all servers of the store are new enough",
+    )
+    call_allow: tuple[str | IPv4Network | IPv6Network, ...] = option(
+        "",
+        values.hosts,
+        "hosts and networks that such jobs may have called, as api.example.com, *.example.com, "
+        "10.1.0.0/16; empty = every public address",
+    )
+    call_concurrency: int = option(
+        "10",
+        values.whole(1, MAX_CONCURRENCY),
+        "most calls at once to one host from each server process",
+    )
+    call_secret: str = option(
+        "",
+        values.secret,
+        "key that signs the calls of jobs: whsec_ and base64; empty = they are not signed",
+        secret=True,
     )
     strict: bool = option(
         "yes",

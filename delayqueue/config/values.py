@@ -6,12 +6,14 @@ They raise ValueError("must be ..."), which says what a good value looks like.
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from delayqueue.domain.access import TOPICS, Grant, parse_grant
+from delayqueue.domain.subscriber import check_secret
 
 EMBEDDED: Final = "embedded"
 REDIS_PORT: Final = 6379
@@ -88,7 +90,14 @@ OWN_KEYS = (
         "schedule_times",
         "revisions",
     ),
-    *("priorities", "numbers", "subscribers_paused", "subscriber_calls:", "subscriber_failures:"),
+    *(
+        "priorities",
+        "called_topics",
+        "numbers",
+        "subscribers_paused",
+        "subscriber_calls:",
+        "subscriber_failures:",
+    ),
     *(
         "delay:",
         "slot:",
@@ -96,6 +105,7 @@ OWN_KEYS = (
         "rounds:",
         "reserved:",
         "ranked:",
+        "called:",
         "buried:",
         "expire:",
         "done:",
@@ -234,6 +244,29 @@ def topics(text: str) -> tuple[str, ...]:
     if not all(map(TOPICS.fullmatch, parts)):
         raise ValueError("must be topics, or prefixes of topics and *, with commas between")
     return parts
+
+
+def hosts(text: str) -> tuple[str | IPv4Network | IPv6Network, ...]:
+    """Names, "*.example.com", addresses and networks."""
+    return tuple(map(_host, _parts(text)))
+
+
+def _host(text: str) -> str | IPv4Network | IPv6Network:
+    with suppress(ValueError):
+        return ip_network(text)
+    name = text.lower().rstrip(".")
+    if (
+        not re.fullmatch(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*", name)
+        or name.rpartition(".")[2].isdigit()
+    ):
+        raise ValueError(
+            "must be hosts such as api.example.com, *.example.com, or networks such as 10.0.0.0/8"
+        )
+    return name
+
+
+def secret(text: str) -> str:
+    return check_secret(text) if text else ""
 
 
 def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:

@@ -83,10 +83,11 @@ def unwrapped(address: Address) -> Address:
 
 
 class AddressGuard:
-    """Knows the addresses that webhooks may reach."""
+    """Knows the addresses that webhooks may reach: public ones, and those that the setting lists."""
 
-    def __init__(self, allowed: Iterable[Network]) -> None:
+    def __init__(self, allowed: Iterable[Network], setting: str = "webhook_allow") -> None:
         self._allowed = tuple(allowed)
+        self._setting = setting
 
     def permits(self, address: Address) -> bool:
         """Whether webhooks may reach the address."""
@@ -124,8 +125,8 @@ class AddressGuard:
     def _check(self, address: Address, shown: str) -> None:
         if not self.permits(address):
             raise BadValue(
-                f"{shown} 不是公网地址，webhook_allow 也未列出",
-                f"{shown} is not a public address and webhook_allow does not list it",
+                f"{shown} 不是公网地址，{self._setting} 也未列出",
+                f"{shown} is not a public address and {self._setting} does not list it",
             )
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import groupby
 
 from delayqueue.delivery.caller import SubscriberCaller
-from delayqueue.delivery.consumer import TopicConsumer
+from delayqueue.delivery.topic_consumer import TopicConsumer
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.lease import RETRY_S, Lease
 from delayqueue.delivery.outcome import CallOutcome, Earlier, Event
 from delayqueue.domain.job import CallResult, Reserved
@@ -23,6 +22,15 @@ log = logging.getLogger(__name__)
 
 UNCALLED_S = 1.0  # before a job goes back whose subscriber could not be called
 LOG_CHARS = 200  # of a message
+HOPELESS = {
+    400,
+    401,
+    403,
+    404,
+    405,
+    410,
+    422,
+}  # statuses that another attempt is not going to change
 
 T = TypeVar("T")
 
@@ -31,15 +39,15 @@ class Delivery:
     """Calls the subscribers that have not succeeded so far, one after the other, and records each result at once.
 
     The last one is recorded in the call that ends the job. So a crash repeats at most the call that was in flight.
-    `subscribers` returns the topic's present ones, in order; `refresh` makes sure that they are at least of a revision,
-    "" = up to date, and raises Unavailable if the store does not answer.
+    `call` calls one, `subscribers` returns the topic's present ones, in order; `refresh` makes sure that they are at
+    least of a revision, "" = up to date, and raises Unavailable if the store does not answer.
     """
 
     def __init__(  # noqa: PLR0913  # what delivery shares, and the job
         self,
         queue: DelayQueue,
         jobs: Jobs,
-        caller: SubscriberCaller,
+        call: Callable[[Subscriber, Event], Awaitable[CallOutcome]],
         job: Reserved,
         *,
         subscribers: Callable[[], Sequence[Subscriber]],
@@ -48,7 +56,7 @@ class Delivery:
     ) -> None:
         self._queue = queue
         self._jobs = jobs
-        self._caller = caller
+        self._call_one = call
         self._job = job
         self._nonce = nonce_of(job.receipt, job.id)
         self._subscribers = subscribers
@@ -111,7 +119,7 @@ class Delivery:
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         event = Event.of(self._job, dict(self._results))
-        outcome = self._kept(subscriber, await self._caller.call(subscriber, event))
+        outcome = self._kept(subscriber, await self._call_one(subscriber, event))
         if not outcome.called:
             return None, False
         word = "succeeded" if outcome.succeeded else "failed"
@@ -178,6 +186,8 @@ class Delivery:
         self, subscriber: Subscriber, attempts_before: int, outcome: CallOutcome
     ) -> int | None:
         """How long the subscriber waits for its next call; None = there is none."""
+        if subscriber.give_up and outcome.status in HOPELESS:
+            return None
         own = self._job.retry_ms
         schedule = subscriber.retry_ms if own is None else own
         if outcome.succeeded or attempts_before >= len(schedule):

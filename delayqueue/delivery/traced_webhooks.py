@@ -44,7 +44,7 @@ class TracedWebhooks(Webhooks):
                 "messaging.consumer.group.name": subscriber.name,
                 "messaging.message.id": job.id,
                 "messaging.delay_queue.message.attempt": job.attempt,
-                "http.request.method": "POST",
+                "http.request.method": subscriber.method.value,
                 "server.address": url.hostname or "",
                 "server.port": url.port or DEFAULT_PORTS[url.scheme],
             },

@@ -5,7 +5,7 @@ import hmac
 import json
 import time
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -14,15 +14,16 @@ from urllib.parse import quote
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
+from multidict import CIMultiDict
 
 from delayqueue import __version__
-from delayqueue.delivery.addresses import AddressGuard, Network, Resolver
+from delayqueue.delivery.addresses import AddressGuard, Resolver
 from delayqueue.delivery.connector import MeteredConnector
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.domain.body import raw_body, readable
 from delayqueue.domain.message import message_of
-from delayqueue.domain.subscriber import Payload, Subscriber, signing_key
+from delayqueue.domain.subscriber import Method, Payload, Subscriber, signing_key
 
 CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
 LATE_S: Final = 2.0  # after the timeout of a call, which its own loop keeps to within a second
@@ -43,18 +44,18 @@ class Webhooks:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, allowed: Iterable[Network], resolver: AbstractResolver | None = None, **parts: Any
+        cls, guard: AddressGuard, resolver: AbstractResolver | None = None, **parts: Any
     ) -> AsyncIterator[Self]:
-        """Webhooks that may reach public addresses and the `allowed` ones; `parts` are for a subclass."""
+        """Webhooks that may reach what the guard permits; `parts` are for a subclass."""
         async with aclosing(SideLoop("loop of webhooks")) as side_loop:
-            session = await side_loop.run(_session(AddressGuard(allowed), resolver or Resolver()))
+            session = await side_loop.run(_session(guard, resolver or Resolver()))
             try:
                 yield cls(side_loop, session, **parts)
             finally:
                 await side_loop.run(_close(session))
 
     async def call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
-        """POST the job's body, or the event: a 2xx is a success if the answer is as expected."""
+        """Send the job's body, or the event: a 2xx is a success if the answer is as expected."""
         timeout_s = subscriber.timeout_ms / 1000
         try:
             async with asyncio.timeout(timeout_s + LATE_S):
@@ -66,9 +67,10 @@ class Webhooks:
         text = event_text(job) if subscriber.payload is Payload.EVENT else job.body
         body = raw_body(text)
         try:
-            async with self._session.post(
+            async with self._session.request(
+                subscriber.method.value,
                 subscriber.url,
-                data=body,
+                data=body if _has_body(subscriber, body) else None,
                 headers=_headers(subscriber, job, text, body),
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(
@@ -112,15 +114,16 @@ def header_text(text: str) -> str:
     return quote(text, safe=VISIBLE).replace(".", "%2E")
 
 
-def _headers(subscriber: Subscriber, job: Event, text: str, body: bytes) -> dict[str, str]:
+def _headers(subscriber: Subscriber, job: Event, text: str, body: bytes) -> CIMultiDict[str]:
     message_id, timestamp = header_text(job.id), str(int(time.time()))
-    headers = {
-        "Content-Type": _content_type(text),
-        "webhook-id": message_id,
-        "webhook-timestamp": timestamp,
-        "delay-queue-topic": header_text(job.topic),
-        "delay-queue-attempt": str(job.attempt),
-    }
+    headers = CIMultiDict[str]()
+    if _has_body(subscriber, body):
+        headers["Content-Type"] = _content_type(text)
+    headers.update(subscriber.headers)
+    headers["webhook-id"] = message_id
+    headers["webhook-timestamp"] = timestamp
+    headers["delay-queue-topic"] = header_text(job.topic)
+    headers["delay-queue-attempt"] = str(job.attempt)
     if job.traceparent:
         headers["traceparent"] = job.traceparent
     if job.trial:
@@ -128,6 +131,11 @@ def _headers(subscriber: Subscriber, job: Event, text: str, body: bytes) -> dict
     if subscriber.secret:
         headers["webhook-signature"] = sign(subscriber.secret, message_id, timestamp, body)
     return headers
+
+
+def _has_body(subscriber: Subscriber, body: bytes) -> bool:
+    """Whether a body is sent, though it may be empty: a GET usually has none."""
+    return bool(body) or subscriber.method is not Method.GET
 
 
 def event_text(job: Event) -> str:

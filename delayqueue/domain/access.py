@@ -10,7 +10,7 @@ from delayqueue.errors import Forbidden
 MIN_TOKEN_CHARS: Final = 16
 TOPICS: Final = re.compile(r"[^\s*][^*]*\*?|\*")  # a topic, or a prefix and *
 GRANT: Final = re.compile(
-    rf"(produce|consume|view|admin):([A-Za-z0-9._~+/=-]{{{MIN_TOKEN_CHARS},}})(?::({TOPICS.pattern}))?"
+    rf"(produce|consume|call|view|admin):([A-Za-z0-9._~+/=-]{{{MIN_TOKEN_CHARS},}})(?::({TOPICS.pattern}))?"
 )
 
 
@@ -19,6 +19,7 @@ class Role(StrEnum):
 
     PRODUCE = "produce"
     CONSUME = "consume"
+    CALL = "call"  # beside produce: pushes jobs with a call
     VIEW = "view"  # reads, and changes nothing
     ADMIN = "admin"  # may do everything
 
@@ -39,7 +40,7 @@ def parse_grant(text: str) -> Grant:
     parts = GRANT.fullmatch(text.strip())
     if not parts:
         raise ValueError(
-            "must be ROLE:TOKEN or ROLE:TOKEN:TOPICS with the ROLE produce, consume, view or admin, "
+            "must be ROLE:TOKEN or ROLE:TOKEN:TOPICS with the ROLE produce, consume, call, view or admin, "
             f"a TOKEN of at least {MIN_TOKEN_CHARS} letters, digits and . _ ~ + / = -, "
             "and a topic, or its beginning and *, as TOPICS"
         )

@@ -12,6 +12,7 @@ KINDS: Final = {
     "run": "the recorded attempts of job {id} ({name}) are inconsistent",
     "expiry": "job {id} of topic {name} would not expire on time",
     "priority": "job {id} ({name}) is not indexed by its priority",
+    "called": "the jobs of topic {name} that have a call would not be called",
     "tag": "job {id} is not indexed by its tag {name}",
     "kept": "the kept result of job {id} ({name}) is inconsistent",
     "timer": "the timer would check topic {name} too late, or never",

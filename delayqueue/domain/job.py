@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from delayqueue.domain.call import Call
+
 MAX_ID_BYTES = 1024  # the original has no limit, and its clients' pushes must keep working
 MAX_TOPIC_BYTES = 256
 MAX_DELAY_S = 2**31
@@ -21,6 +23,7 @@ MAX_MESSAGE_CHARS = 1024  # the rest of a longer message is cut off
 # Both as in beanstalkd's protocol, whose clients mostly use this priority unless told otherwise
 USUAL_PRIORITY = 1024
 MAX_PRIORITY = 2**32 - 1
+CALLS: Final = ""  # instead of a topic: the jobs with a call, of all topics. No topic is empty
 
 
 class State(StrEnum):
@@ -71,6 +74,7 @@ class Job:
     priority: int = USUAL_PRIORITY
     is_strict: bool = False
     idempotency_key: str = ""  # "" = none
+    call: Call | None = None  # the server makes it when the job is due: no consumer gets the job
 
 
 @dataclass(slots=True)
@@ -79,7 +83,7 @@ class Reserved:
 
     `receipt` identifies this reservation, the id with `created_ms` the job: a push of the same id makes another one.
     `retry_ms` is its own schedule, if it has one; `was_buried`: it was, until this reservation. `revision`: of the
-    subscribers at that time, "" = unknown.
+    subscribers at that time, "" = unknown. `call`: None = it has none that can be read.
     """
 
     topic: str
@@ -94,6 +98,7 @@ class Reserved:
     created_ms: int = 0
     was_buried: bool = False
     revision: str = ""
+    call: Call | None = None
 
 
 @dataclass(slots=True)
@@ -145,3 +150,4 @@ class JobView:
     retry_ms: tuple[int, ...] | None
     retain_ms: int
     expire_ms: int
+    call: Call | None

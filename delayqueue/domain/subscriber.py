@@ -40,9 +40,23 @@ class Payload(StrEnum):
     EVENT = "event"  # a JSON object: the job, and the results of the subscribers before
 
 
+class Method(StrEnum):
+    """How a URL is called."""
+
+    POST = "POST"
+    PUT = "PUT"
+    PATCH = "PATCH"
+    DELETE = "DELETE"
+    GET = "GET"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscriber:
-    """Either a `url` that gets a POST, or a `handler`, a Python callable as "package.module:callable"."""
+    """Either a `url` that is called, or a `handler`, a Python callable as "package.module:callable".
+
+    `headers` are names and values; `give_up`: an answer that another attempt is not going to change is a failure for
+    good.
+    """
 
     name: str
     topic: str
@@ -58,6 +72,9 @@ class Subscriber:
     expect: str = ""  # what the answer must be, or contain if written as "*success*"; "" = any
     on_failure: OnFailure = OnFailure.BURY
     payload: Payload = Payload.BODY
+    method: Method = Method.POST
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    give_up: bool = False
 
     @classmethod
     def read(cls, definition: str) -> Self:
@@ -68,6 +85,8 @@ class Subscriber:
             known["retry_ms"] = tuple(found["retry_ms"])
             known["on_failure"] = OnFailure(known.get("on_failure", OnFailure.BURY))
             known["payload"] = Payload(known.get("payload", Payload.BODY))
+            known["method"] = Method(known.get("method", Method.POST))
+            known["headers"] = tuple((name, value) for name, value in known.get("headers", ()))
             return cls(**known)
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a definition of a subscriber: {error}") from None
@@ -101,7 +120,14 @@ class TrialOutcome(NamedTuple):
     took_ms: int
 
 
-NEWER_FIELDS: Final = {"expect": "", "on_failure": OnFailure.BURY, "payload": Payload.BODY}
+NEWER_FIELDS: Final = {
+    "expect": "",
+    "on_failure": OnFailure.BURY,
+    "payload": Payload.BODY,
+    "method": Method.POST,
+    "headers": (),
+    "give_up": False,
+}
 
 
 def check_expect(text: str) -> str:

@@ -106,13 +106,17 @@ class Jobs:
         """End a poll whose client is gone: what was reserved for it is put back."""
         self._waiters.leave(poll)
 
-    def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
+    def requeue(
+        self, jobs: Iterable[Reserved], message: str = "", *, delay_ms: int | None = None
+    ) -> None:
         """Undo reservations whose client is gone: the jobs are ready again at once, and the attempt does not count.
+
+        With `delay_ms` they are delayed for that long.
 
         A job that was reserved by its id before it was due goes back to its time, a buried one is buried again. A
         message is kept with the jobs, among the remarks that belong to no attempt.
         """
-        self._waiters.requeue(jobs, message)
+        self._waiters.requeue(jobs, message, delay_ms=delay_ms)
 
     def finish(
         self, ids: Sequence[str], receipts: Sequence[str], message: str = ""

@@ -127,10 +127,13 @@ class Waiters:
         poll.future.cancel()
         self.requeue(poll.take())
 
-    def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
+    def requeue(
+        self, jobs: Iterable[Reserved], message: str = "", *, delay_ms: int | None = None
+    ) -> None:
         """Undo reservations whose client is gone, in the background; a message is kept with the jobs."""
         returns = [
-            Requeue(job.id, nonce_of(job.receipt, job.id), message, job.was_buried) for job in jobs
+            Requeue(job.id, nonce_of(job.receipt, job.id), message, job.was_buried, delay_ms)
+            for job in jobs
         ]
         returns.reverse()  # each goes before the last one
         if returns:

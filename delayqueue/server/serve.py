@@ -22,9 +22,12 @@ from delayqueue.beanstalk.listening import listening as beanstalk_listening
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
+from delayqueue.delivery.addresses import AddressGuard
+from delayqueue.delivery.call_guard import CallGuard
 from delayqueue.delivery.callables import PythonHandlers
 from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.consumers import TopicConsumers
+from delayqueue.delivery.job_calls import JobCalls
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.log import set_up
 from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics
@@ -42,7 +45,7 @@ from delayqueue.server.reload_workers import Coordinator, Participant
 from delayqueue.server.settings import Settings
 from delayqueue.server.store import FIRST_S, StoreOpening, build_store, open_shards, prepare_store
 from delayqueue.server.systemd import START_S, Service
-from delayqueue.server.tracing import tracing
+from delayqueue.server.tracing import Traced, tracing
 from delayqueue.store.bucket.buckets import Layout
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.shards import Shards
@@ -137,7 +140,9 @@ async def _serve_here(
     limits = _limits(config, queue.metrics)
     async with AsyncExitStack() as stack:
         traced = await stack.enter_async_context(tracing(config, _name(config, number)))
-        webhooks = await stack.enter_async_context(traced.webhooks(config.webhook_allow))
+        webhooks = await stack.enter_async_context(
+            traced.webhooks(AddressGuard(config.webhook_allow))
+        )
         settings = Settings(config, queue, peers, webhooks, traced.front)
         # a replacement for a dead worker does not declare again: other servers have moved on since
         if not pulses[number - 1]:
@@ -147,6 +152,7 @@ async def _serve_here(
         consumers = TopicConsumers(
             queue, SubscriberCaller(webhooks, PythonHandlers(settings.handlers))
         )
+        calls = await stack.enter_async_context(_calls(config, queue, traced))
         loops = queue.background() | {
             "shards": shards.watch,
             "store": opening.run,
@@ -157,6 +163,8 @@ async def _serve_here(
             "sections": settings.keep_declared,
             "delivery": consumers.run,
         }
+        if calls:
+            loops["calls"] = calls.run
         if replicas := store.replicas:
             loops["replicas"] = partial(replicas.watch, shards)
         for lifetime in (
@@ -165,6 +173,7 @@ async def _serve_here(
             aclosing(queue),  # last, so that what delivery has put back arrives
             running(loops, signals.stop),
             aclosing(consumers),
+            *([aclosing(calls)] if calls else ()),
             # before HTTP, whose /readyz says that all is open
             _beanstalk(config, settings, limits, reuse_port=shared),
             listening(
@@ -184,6 +193,23 @@ async def _serve_here(
         await signals.stop.wait()
         log.info("stopping")
         consumers.stop()
+        if calls:
+            calls.stop()
+
+
+@asynccontextmanager
+async def _calls(
+    config: Config, queue: DelayQueue, traced: Traced
+) -> AsyncIterator[JobCalls | None]:
+    """What makes the calls of jobs; None if the config forbids them."""
+    if not config.calls:
+        yield None
+        return
+    guard = CallGuard(config.call_allow)
+    async with traced.webhooks(guard.addresses) as webhooks:
+        yield JobCalls(
+            queue, webhooks, guard, secret=config.call_secret, per_host=config.call_concurrency
+        )
 
 
 @asynccontextmanager

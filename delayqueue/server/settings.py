@@ -12,6 +12,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.sections import Sections
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.addresses import AddressGuard
+from delayqueue.delivery.call_guard import CallGuard
 from delayqueue.delivery.callables import Handler, load_all
 from delayqueue.delivery.trial import try_webhook
 from delayqueue.delivery.webhook import Webhooks
@@ -67,6 +68,7 @@ class Settings:
         self._make_front = make_front
         self._guard = Authenticator(files.grants, config.token_rate)
         self._addresses = AddressGuard(config.webhook_allow)
+        self._calls = CallGuard(config.call_allow) if config.calls else None
         declared = config.declared.subscribers
         self._addresses.check_declared(declared)
         self.handlers: dict[str, Handler] = load_all(declared)
@@ -208,6 +210,7 @@ class Settings:
             config.set_in(),
             self._guard,
             self._addresses.check_url,
+            self._calls.check_url if self._calls else None,
             partial(try_webhook, self._webhooks),
             ENDPOINTS,
         )

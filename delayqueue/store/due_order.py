@@ -12,7 +12,8 @@ from delayqueue.store.types import Found, Position, Range
 # take time that grows with their number.
 SECTION: Final = 1000
 DELAYED: Final = "delayed"
-READY: Final = ("ready", "ranked")  # its two indexes: jobs of the usual priority, and others
+# its indexes: jobs of the usual priority, those of others, and those with a call
+READY: Final = ("ready", "ranked", "called")
 
 
 class Window(NamedTuple):

@@ -242,19 +242,25 @@ KICK: Final = Verb[Kick, int](
 
 
 class Requeue(NamedTuple):
-    """A reservation to undo. The message is kept with the job, "" = none; a job that was buried is buried again."""
+    """A reservation to undo. The message is kept with the job, "" = none; a job that was buried is buried again.
+
+    With `delay_ms` the job is delayed for that long.
+    """
 
     id: str
     nonce: str
     message: str = ""
     was_buried: bool = False
+    delay_ms: int | None = None
 
 
 # Undo reservations: back to the head of the list, the last one in front of all, or where RESERVE found them; the
 # attempt is not counted. The result is whether it is lost.
 REQUEUE: Final = Verb[Requeue, bool](
     "requeue",
-    lambda items: _flat([(one.nonce, one.id, one.message, int(one.was_buried)) for one in items]),
+    lambda items: _flat(
+        [(one.nonce, one.id, one.message, int(one.was_buried), one.delay_ms) for one in items]
+    ),
     lambda _, reply: [False] * reply.looked,
     lost=True,
 )

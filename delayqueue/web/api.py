@@ -33,6 +33,9 @@ class Api:
     ]  # where those were set that do not have their defaults: "FILE:LINE", or a variable
     guard: Authenticator
     check_url: Callable[[str], str]  # raises BadValue for a URL that webhooks may not call
+    check_call: (
+        Callable[[str], str] | None
+    )  # the same for a job's call; None = the server makes none
     try_webhook: Callable[[Subscriber, str], Awaitable[TrialOutcome]]  # with this body
     endpoints: tuple[Endpoint, ...]  # all endpoints
     new_id: IdMaker = field(default_factory=IdMaker)

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 # The roles that may call an endpoint; None = everybody. The admin role may call all.
 Roles = frozenset[Role] | None
 
+CALLERS: Final = frozenset({Role.CALL})
 UNKNOWN: Final = Text("token无效", "unknown token")
 WRONG_ROLE: Final = Text(
     "此token的角色不能使用该接口", "this token's role may not call this endpoint"
@@ -127,6 +128,18 @@ class Authenticator:
         """Raises Unauthorized or Forbidden if a client that was admitted may no longer reach these topics."""
         if roles is not None and self._principals:
             self._find(token_of(request)).scope(roles).check(topics)
+
+    def check_caller(self, request: HttpRequest, topic: str) -> None:
+        """Raises Forbidden if a client that was admitted may not push a job of the topic with a call."""
+        if not self._principals:
+            return
+        try:
+            self._find(token_of(request)).scope(CALLERS).check((topic,))
+        except Forbidden:
+            raise Forbidden.of(
+                f"call：此token没有topic {topic} 的call角色",
+                f"call: this token has no role call for topic {topic}",
+            ) from None
 
     def roles(self, request: HttpRequest) -> frozenset[Role]:
         """The roles of this client; all if no tokens are set. Raises Unauthorized if it has none."""

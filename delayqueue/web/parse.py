@@ -251,7 +251,10 @@ def _is_absent(model: type[Request], found: Found) -> bool:
 def _of_value(model: type[Request], found: list[Any]) -> Text:
     """The message for the first invalid value."""
     first = min(found, key=lambda each: each["loc"][0] != model.report_first)
-    return _of_absent(model, first["loc"][0]) if _is_absent(model, first) else _of_rule(first)
+    if not _is_absent(model, first):
+        return _of_rule(first)
+    place = first["loc"]
+    return _of_absent(model, place[0]) if len(place) == 1 else _needed(".".join(map(str, place)))
 
 
 def _of_absent(model: type[Request], field: str) -> Text:
@@ -265,6 +268,10 @@ def _of_absent(model: type[Request], field: str) -> Text:
             [found] = error.errors(include_url=False)
             if found["type"] not in KINDS:
                 return _of_rule(found)
+    return _needed(field)
+
+
+def _needed(field: str) -> Text:
     return Text(f"需要 {field}", f"{field}: must be given")
 
 

@@ -6,6 +6,7 @@ from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import (
     FailedAttempt,
     FullJob,
+    JobCall,
     ReservedJob,
     SubscriberResult,
     TakenJob,
@@ -16,6 +17,7 @@ from delayqueue.answers.subscribers import CallCounts, FailedCall, SubscriberSta
 from delayqueue.answers.topics import LimitState, TopicState
 from delayqueue.domain import subscriber as domain
 from delayqueue.domain.body import readable
+from delayqueue.domain.call import Call
 from delayqueue.domain.job import CallResult, JobView, Reserved
 from delayqueue.domain.limit import Limit
 from delayqueue.engine.heartbeat import ServerView
@@ -68,9 +70,22 @@ def full(job: JobView, *, options: bool = False) -> FullJob:
             for each in job.attempts
         ),
         results=tuple(_result(result) for result in job.results),
+        call=_call(job.call) if job.call else LEFT_OUT,
         retry=retry if options else LEFT_OUT,
         retain=seconds(job.retain_ms or None) if options else LEFT_OUT,
         expires=seconds(job.expire_ms or None) if options else LEFT_OUT,
+    )
+
+
+def _call(call: Call) -> JobCall:
+    """A call in an answer; the values of its headers stay here."""
+    return JobCall(
+        url=call.url,
+        method=call.method.value,
+        headers=dict.fromkeys(call.headers, "***"),
+        timeout=call.timeout_ms / 1000,
+        expect=call.expect,
+        give_up=call.give_up,
     )
 
 

@@ -40,6 +40,12 @@ class Spec:
     retry_ms: tuple[int, ...] | None = None
     retain_ms: int = 0
     priority: int = USUAL_PRIORITY
+    has_call: bool = False
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it queues in the order in which jobs became ready; else by priority and due time."""
+        return self.priority == USUAL_PRIORITY and not self.has_call
 
 
 @dataclass(frozen=True)
@@ -289,7 +295,7 @@ def failed(
     due = max(due[0], least[0]), max(due[1], least[1])
     if due[0] > at[0]:
         yield replace(job, state="delayed", due=due)
-    elif job.spec.priority == USUAL_PRIORITY and job.due[0] <= at[0]:
+    elif job.spec.is_listed and job.due[0] <= at[0]:
         yield replace(job, state="ready")
     else:
         yield replace(job, state="ready", due=at)  # behind its equals

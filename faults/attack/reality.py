@@ -172,4 +172,5 @@ def _spec(record: Record) -> Spec:
         retry_ms=record.retry_ms,
         retain_ms=record.retain_ms,
         priority=USUAL_PRIORITY if record.priority is None else record.priority,
+        has_call=record.has_call,
     )

@@ -10,7 +10,7 @@ import pytest
 from tests.api_client import Api, Json, open_api
 from tests.waiting import PATIENCE_S, until_async
 
-from .receiver import Receiver, receiving
+from .receiver import SECRET, Receiver, receiving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -81,6 +81,10 @@ def server(request: pytest.FixtureRequest, lasting_processes: Processes) -> Queu
         bucket_size=bucket_size,
         scheduler=scheduler,
         webhook_allow="127.0.0.1/32",
+        calls="yes",
+        call_allow="127.0.0.0/8, localhost",
+        call_concurrency=2,
+        call_secret=SECRET,
         language="en",
     )
 

@@ -31,6 +31,7 @@ class Call:
     headers: Mapping[str, str]
     body: bytes
     at_s: float  # unix time
+    method: str = "POST"
 
     @property
     def id(self) -> str:
@@ -85,7 +86,7 @@ class Receiver:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path[1:]
-        call = Call(path, dict(request.headers), await request.read(), time.time())
+        call = Call(path, dict(request.headers), await request.read(), time.time(), request.method)
         self.calls.append(call)
         queue = self.answers[path]
         answer = queue.pop(0) if len(queue) > 1 else queue[0]

@@ -14,7 +14,7 @@ from aiohttp import connector
 
 from delayqueue.delivery import connector as ours
 from delayqueue.delivery import webhook
-from delayqueue.delivery.addresses import Resolver
+from delayqueue.delivery.addresses import AddressGuard, Resolver
 from delayqueue.delivery.connector import CALL_BYTES
 from delayqueue.delivery.outcome import CallOutcome, Event
 from delayqueue.delivery.webhook import Webhooks
@@ -63,7 +63,7 @@ def tls(pair: certificates.Pair, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLCont
 
 async def call(scheme: str, port: int, body: str = "{}", *, timeout_s: float = 60) -> CallOutcome:
     """The outcome of one call."""
-    async with Webhooks.open([HERE]) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
         return await webhooks.call(target(scheme, port, timeout_s), job(body))
 
 
@@ -101,7 +101,7 @@ async def test_tickets_without_end_are_cut_off(tls: ssl.SSLContext) -> None:
 async def test_what_follows_an_answer_is_limited() -> None:
     """The connection waits for the next call, so nobody reads what comes."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-    async with Webhooks.open([HERE]) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
         with sending(Endless(answer, answer)) as stranger:
             assert (await webhooks.call(target("http", stranger.port), job())).succeeded
             await until(stranger.is_cut_off.is_set)
@@ -136,7 +136,7 @@ async def test_a_call_does_not_run_in_the_loop_of_the_server() -> None:
             assert goes_on.wait(LASTS_S)  # blocks the loop of the call
             return await super().resolve(*args, **more)
 
-    async with Webhooks.open([HERE], Slow()) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE]), Slow()) as webhooks:
         calling = asyncio.create_task(webhooks.call(target("http", 9, host=NAME), job()))
         await until(has_begun.is_set)
         goes_on.set()
@@ -154,7 +154,7 @@ async def test_a_call_whose_loop_is_blocked_ends_at_its_timeout(
             goes_on.wait(LASTS_S)
             return []
 
-    async with Webhooks.open([HERE], Hanging()) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE]), Hanging()) as webhooks:
         outcome = await webhooks.call(target("http", 9, 0.1, host=NAME), job())
         assert not goes_on.is_set()
         goes_on.set()
@@ -173,7 +173,7 @@ async def test_a_host_that_moves_is_followed_though_calls_are_steady(
             return await super().resolve(*args, **more)
 
     one = target("http", receiver.port, host=NAME)
-    async with Webhooks.open([HERE, ip_network("::1/128")], Counting()) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE, ip_network("::1/128")]), Counting()) as webhooks:
         for _ in range(3):
             assert (await webhooks.call(one, job())).succeeded
         assert lookups == 1, "a young connection is used again"

@@ -50,7 +50,7 @@ async def call(
 ) -> CallOutcome:
     """The outcome of one call."""
     networks = [ip_network(allowed)] if allowed else []
-    async with Webhooks.open(networks, resolver) as webhooks:
+    async with Webhooks.open(AddressGuard(networks), resolver) as webhooks:
         subscriber = Subscriber(name="s", topic="t", url=url, timeout_ms=5000)
         return await webhooks.call(subscriber, job())
 
@@ -74,7 +74,7 @@ async def test_an_id_is_sent_so_that_it_cannot_be_mistaken(
     receiver: Receiver, job_id: str, sent: str
 ) -> None:
     assert header_text(job_id) == sent
-    async with Webhooks.open([HERE]) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
         one = Subscriber(name="s", topic="t", url=receiver.url("x"), secret=SECRET)
         assert (await webhooks.call(one, job(job_id))).succeeded
     (came,) = receiver.calls
@@ -95,7 +95,7 @@ async def test_an_id_is_sent_so_that_it_cannot_be_mistaken(
 async def test_the_content_type_says_whether_it_is_json(
     receiver: Receiver, body: str, kind: str
 ) -> None:
-    async with Webhooks.open([HERE]) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
         one = Subscriber(name="s", topic="t", url=receiver.url("x"))
         assert (await webhooks.call(one, job(body=body))).succeeded
     (came,) = receiver.calls
@@ -162,14 +162,14 @@ async def test_an_answer_must_be_what_is_expected(
     receiver: Receiver, expect: str, text: str, *, succeeded: bool, message: str
 ) -> None:
     one = Subscriber(name="s", topic="t", url=receiver.says("x", Answer(200, text)), expect=expect)
-    async with Webhooks.open([HERE]) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
         outcome = await webhooks.call(one, job())
     assert (outcome.succeeded, outcome.message) == (succeeded, message)
 
 
 async def test_what_is_expected_is_no_success_without_a_2xx(receiver: Receiver) -> None:
     url = receiver.says("x", Answer(500, "success"))
-    async with Webhooks.open([HERE]) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
         outcome = await webhooks.call(
             Subscriber(name="s", topic="t", url=url, expect="success"), job()
         )
@@ -178,7 +178,7 @@ async def test_what_is_expected_is_no_success_without_a_2xx(receiver: Receiver) 
 
 async def test_who_does_not_answer_in_time_has_failed(receiver: Receiver) -> None:
     url = receiver.says("x", Answer(hold=asyncio.Event()))
-    async with Webhooks.open([HERE]) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
         one = Subscriber(name="s", topic="t", url=url, timeout_ms=200)
         outcome = await webhooks.call(one, job())
     assert outcome == CallOutcome(succeeded=False, message="timeout: 0.2 s")
@@ -283,7 +283,7 @@ class Fickle(AbstractResolver):
 async def test_a_name_that_changes_its_answer_gains_nothing(receiver: Receiver) -> None:
     receiver.says("x", Answer(headers={"Connection": "close"}))
     names = Fickle(LOOPBACK, "127.0.0.2", "::ffff:127.0.0.1", "169.254.169.254", LOOPBACK)
-    async with Webhooks.open([HERE], names) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE]), names) as webhooks:
         one = Subscriber(name="s", topic="t", url=f"http://fickle.example:{receiver.port}/x")
         outcomes = [await webhooks.call(one, job()) for _ in range(5)]
     assert [outcome.succeeded for outcome in outcomes] == [True, False, True, False, True]
@@ -331,7 +331,7 @@ async def test_calls_share_a_lookup_that_hangs_and_others_go_on(
             begun.append(host)
             return await super().resolve(host, *args, **more)
 
-    async with Webhooks.open([HERE], Watched()) as webhooks:
+    async with Webhooks.open(AddressGuard([HERE]), Watched()) as webhooks:
         for _ in range(2):
             hanging = [webhooks.call(to("hangs.example", 100), job()) for _ in range(20)]
             assert not any(outcome.succeeded for outcome in await asyncio.gather(*hanging))

@@ -34,6 +34,7 @@ FAMILIES: Final = (
     "rounds",
     "reserved",
     "ranked",
+    "called",
     "buried",
     "expire",
     "done",
@@ -57,6 +58,7 @@ SINGLE: Final = (
     "sent",
     "taken",
     "priorities",
+    "called_topics",
     "numbers",
     "awaited",
 )
@@ -99,6 +101,7 @@ class Record:
     tags: tuple[bytes, ...]
     retry_ms: tuple[int, ...] | None
     priority: int | None
+    has_call: bool
     body: bytes
 
 
@@ -132,6 +135,8 @@ class Contents:
     rounds: dict[bytes, dict[bytes, bytes]] = field(default_factory=dict)
     reserved: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     ranked: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    called: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    called_topics: Scores = field(default_factory=dict)
     priorities: dict[bytes, bytes] = field(default_factory=dict)
     numbers: str = ""
     awaited: Scores = field(default_factory=dict)
@@ -242,7 +247,18 @@ def parse(raw: bytes) -> Record | None:
         return None
     topic = raw[head.end() : options_at]
     body = raw[body_at:]
-    return Record(due_ms, ttr_ms, expire_ms, retain_ms, topic, tags, retry_ms, priority, body)
+    return Record(
+        due_ms,
+        ttr_ms,
+        expire_ms,
+        retain_ms,
+        topic,
+        tags,
+        retry_ms,
+        priority,
+        "call" in options,
+        body,
+    )
 
 
 def parse_ended(raw: bytes) -> Ended | None:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from delayqueue.domain.job import USUAL_PRIORITY
 from tests.store.contents import RANK, RUN, parse, parse_ended, read
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _places(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
             yield f"{job_id!r} stands in {family} of {topic!r} without a job of that topic"
         places[job_id].append(family)
     ready = [_ready_ids(contents, live, topic) for topic in [*contents.queue]]
-    ready += [{_id_of(rank)} for _, _, rank, _ in contents.entries("ranked")]
+    ready += [{_id_of(rank)} for _, _, rank, _ in contents.entries("ranked", "called")]
     for job_id in chain(*ready):
         places[job_id].append("ready")
     for job_id in live:
@@ -117,11 +118,11 @@ def _due_times(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str
 
 
 def _ready_ids(contents: Contents, live: Mapping[bytes, Record], topic: bytes) -> set[bytes]:
-    """The ids in a ready list that are not ghosts. Jobs with a priority are elsewhere."""
+    """The ids in a ready list that are not ghosts. Jobs with a priority or a call are elsewhere."""
     listed = {
         i
         for i in contents.queue[topic]
-        if i in live and live[i].topic == topic and live[i].priority is None
+        if i in live and live[i].topic == topic and not _is_for_set(live[i])
     }
     return listed - {i for _, _, i, _ in contents.entries("delay", "reserved", "buried")}
 
@@ -136,6 +137,15 @@ def _ghosts(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
             yield f"{topic!r} has a ghost count of {counted}"
 
 
+def _is_for_set(record: Record) -> bool:
+    """Whether the job goes into a sorted set when it is ready."""
+    return record.has_call or record.priority is not None
+
+
+def _priority_of(record: Record) -> int:
+    return USUAL_PRIORITY if record.priority is None else record.priority
+
+
 def _id_of(rank: bytes) -> bytes:
     parts = RANK.fullmatch(rank)
     assert parts, rank
@@ -143,15 +153,23 @@ def _id_of(rank: bytes) -> bytes:
 
 
 def _priorities(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
-    """A ready job with a priority is among those of its topic, ordered by it and its due time; all are known by id."""
-    for _, topic, rank, priority in contents.entries("ranked"):
+    """A ready job with a priority is among those of its topic, ordered by it and its due time; all are known by id.
+
+    So is a job with a call, and pop finds the topics that have some.
+    """
+    for family, topic, rank, priority in contents.entries("ranked", "called"):
         record = live.get(_id_of(rank))
-        if record is None or record.topic != topic or record.priority != priority:
+        if record is None or record.topic != topic or _priority_of(record) != priority:
             yield f"{rank!r} of {topic!r} stands at the priority {priority}"
+        elif record.has_call != (family == "called") or not _is_for_set(record):
+            yield f"{rank!r} of {topic!r} stands in {family}"
         elif rank != b"%014d%04d" % (record.due_ms, len(_id_of(rank))) + _id_of(rank):
             yield f"{rank!r} of {topic!r} is not at its place"
-    known = {i: record.priority for i, record in live.items()}
-    wanted = {i: str(n).encode() for i, n in known.items() if n is not None}
+    for topic in contents.called.keys() - contents.called_topics.keys():
+        yield f"the jobs of {topic!r} with a call are never called"
+    wanted = {
+        i: str(_priority_of(record)).encode() for i, record in live.items() if _is_for_set(record)
+    }
     if contents.priorities != wanted:
         yield f"the priorities are {contents.priorities}, not {wanted}"
 

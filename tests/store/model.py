@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from delayqueue.domain.job import USUAL_PRIORITY
+from delayqueue.domain.job import CALLS, USUAL_PRIORITY
 from delayqueue.errors import Code
 from faults.attack.life import VERBS, Kept, Live, Spec, due_at, ended, failed, ranked, reserved
 
@@ -46,7 +46,14 @@ class Model:
 
     def push(self, job: Job) -> int:
         spec = Spec(
-            job.topic, job.body, job.ttr_ms, job.tags, job.retry_ms, job.retain_ms, job.priority
+            job.topic,
+            job.body,
+            job.ttr_ms,
+            job.tags,
+            job.retry_ms,
+            job.retain_ms,
+            job.priority,
+            has_call=job.call is not None,
         )
         code = self._do(
             "push",
@@ -63,11 +70,11 @@ class Model:
         return code
 
     def pop(self, topics: tuple[str, ...], wanted: int, got: list[str]) -> list[str]:
-        """What a pop must return; if the order is free, that of `got`."""
+        """What a pop must return; if the order is free, that of `got`. No topic: jobs with a call, of all topics."""
         found: list[str] = []
         for topic in topics:
             if topic not in self.paused:
-                mine = [job_id for job_id in self.ready if self.jobs[job_id].spec.topic == topic]
+                mine = [job_id for job_id in self.ready if self._is_asked(topic, job_id)]
                 found += self._in_order(topic, mine, got)[: wanted - len(found)]
         disturbed = {*self.disturbed}
         for job_id in found:
@@ -76,16 +83,25 @@ class Model:
         self.disturbed = disturbed  # whoever takes the first ones leaves the others in their order
         return found
 
+    def _is_asked(self, topic: str, job_id: str) -> bool:
+        spec = self.jobs[job_id].spec
+        if topic == CALLS:
+            return spec.has_call and spec.topic not in self.paused
+        return spec.topic == topic and not spec.has_call
+
     def _in_order(self, topic: str, ready: list[str], got: list[str]) -> list[str]:
         """By priority. Jobs of the default priority stay as they became ready, others go by their due times.
 
         A job of the default priority that left its ready list other than by a pop may find its old place there.
+        Topics take turns in giving jobs with a call, each in its order.
         """
 
         def place(job_id: str) -> tuple[int, ...]:
             job = self.jobs[job_id]
             as_got = got.index(job_id) if job_id in got else len(got)
             if not self.is_one_bucket:
+                return (as_got,)
+            if job.spec.has_call:
                 return (as_got,)
             if job.spec.priority != USUAL_PRIORITY:
                 return job.spec.priority, job.due[0], len(job_id), ord(job_id)
@@ -108,6 +124,8 @@ class Model:
 
     def reserve(self, job_id: str) -> int:
         code = self._not_reserved(job_id)
+        if job_id in self.jobs and self.jobs[job_id].spec.has_call:
+            return Code.NO_SUCH_JOB
         if code == Code.OK:
             job = self.jobs[job_id]
             if job.state == "buried":
@@ -249,7 +267,7 @@ class Model:
         self.kept.pop(job_id, None)
         if before is not None and before.state == "ready":
             self.ready.remove(job_id)
-            if before.spec.priority == USUAL_PRIORITY:
+            if before.spec.is_listed:
                 self.disturbed.add(before.spec.topic)
         if isinstance(after, Kept):
             self.kept[job_id] = after

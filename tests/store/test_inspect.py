@@ -13,6 +13,7 @@ import pytest
 
 from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.job import CALLS
 from delayqueue.domain.slots import Mark, Row
 from delayqueue.domain.tally import Counts
 from delayqueue.engine.fsck import Pass, Report, examine
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 Command = list[str]
 
 URGENT: Final = "000000000000010006urgent"
+CALLED: Final = "000000000000010006called"
 UNREADABLE: Final = "1" + RECORD[1:22] + "!" * 14 + '!!!!"' + "t{body"
 
 # commands on a filled bucket, the kinds of damage that must be found, and the reason
@@ -72,6 +74,18 @@ DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
         [["ZADD", "ranked:t", "1", URGENT.replace("urgent", "unsaid")]],
         {"entry"},
         "an entry without a job",
+    ),
+    ([["ZREM", "called_topics", "t"]], {"called"}, "calls that pop does not look at"),
+    ([["DEL", "called:t"]], {"lost"}, "a ready job with a call in no place"),
+    (
+        [["ZREM", "called:t", CALLED], ["RPUSH", "dq_queue_t", "called"]],
+        {"entry"},
+        "a ready job with a call that workers would get",
+    ),
+    (
+        [["ZREM", "called:t", CALLED], ["ZADD", "ranked:t", "1024", CALLED]],
+        {"entry", "lost"},
+        "one among those with a priority",
     ),
     ([["DEL", "priorities"]], {"priority"}, "a priority that is not known by its job's id"),
     ([["HSET", "priorities", "ready", "1"]], {"priority"}, "one of a job that has none"),
@@ -148,7 +162,7 @@ async def all_delivered(bucket: Bucket) -> set[str]:
         await bucket.release(job_id, delay_ms=0)
         await bucket.kick(job_id)
     await bucket.tick()
-    return set(await bucket.pop_ids("t", "u"))
+    return set(await bucket.pop_ids("t", "u", CALLS))
 
 
 async def cared_for(bucket: Bucket, steps: int = 8) -> None:

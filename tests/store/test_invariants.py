@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.call import Call
 from tests.store.bucket import HOUR_MS, WHEEL_SLOTS, job, on_zset
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ async def fill(bucket: Bucket) -> None:
     await bucket.put_in("ready", "ready")
     await bucket.put_in("ready", "urgent", priority=1, due_ms=1)
     await bucket.put_in("delayed", "delayed", tags=("y",), expire_ms=HOUR_MS)
+    await bucket.put_in("ready", "called", call=Call(url="http://example.com/"), due_ms=1)
 
 
 async def test_a_bucket_with_a_job_in_each_place_is_whole(bucket: Bucket) -> None:

@@ -26,7 +26,8 @@ from hypothesis.stateful import (
 )
 
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.job import USUAL_PRIORITY, IfExists, Job
+from delayqueue.domain.call import Call
+from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of, receipt_for
 from delayqueue.engine.take_service import TakeService
 from delayqueue.store.scripts import Scripts, read
@@ -89,6 +90,7 @@ JOBS: Final = st.builds(
     retain_ms=MAYBE_MS,
     expire_ms=st.sampled_from([0, 0, 0, 20]),
     priority=PRIORITIES,
+    call=st.sampled_from([None, None, Call(url="http://example.com/")]),
 )
 DELAYS: Final = DELAYS_MS.map(lambda ms: Plan(delay_ms=ms))
 DISTANCES: Final = st.sampled_from([None, -1000, -5, 0, 5]).map(lambda ms: Plan(by_ms=ms))
@@ -160,6 +162,12 @@ class Comparison(RuleBasedStateMachine):
         assert ids == self.model.pop(tuple(topics), wanted, ids)
         for job in jobs:
             self._was_given(job)
+
+    @rule(wanted=st.integers(1, 4))
+    def pop_called(self, wanted: int) -> None:
+        """A topic that was paused at the last one is looked at again after a second, or when it is resumed."""
+        self.time_passes(1000)
+        self.pop([CALLS], wanted)
 
     @rule(topics=st.permutations(TOPIC_NAMES))
     def an_attempt_fails(self, topics: list[str]) -> None:

@@ -47,6 +47,7 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
         {},
         Authenticator.of(config),
         str,
+        None,
         nothing_tried,
         endpoints,
     )

@@ -263,7 +263,7 @@ def test_a_bad_file_is_named_with_line_key_and_fix(conf: Path, text: str, messag
             "admin:secret",
             (
                 "DELAYQUEUE_AUTH_TOKENS: must be ROLE:TOKEN or ROLE:TOKEN:TOPICS with the ROLE "
-                "produce, consume, view or admin, a TOKEN of at least 16 letters, digits and . _ ~ + / = -, "
+                "produce, consume, call, view or admin, a TOKEN of at least 16 letters, digits and . _ ~ + / = -, "
                 "and a topic, or its beginning and *, as TOPICS"
             ),
         ),

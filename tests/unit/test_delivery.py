@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from delayqueue.delivery.consumer import TopicConsumer
 from delayqueue.delivery.consumers import TopicConsumers
+from delayqueue.delivery.topic_consumer import TopicConsumer
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.domain.subscriber import Subscriber
@@ -114,7 +114,7 @@ async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
             return batch
 
     queue: Any = Once()
-    caller: Any = None
+    caller: Any = SimpleNamespace(call=None)
     consumer = TopicConsumer(
         queue,
         queue,

@@ -18,7 +18,10 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:removed            | hash | topic -> how many ids have been taken out of its ready list, for readers (_marks.lua) |
 | T:ranked:TOPIC       | zset | the ready jobs whose priority is not the usual one: due ms, length of the id and id   |
 |                      |      | -> priority (_ready.lua)                                                              |
-| T:priorities         | hash | id -> priority; of all jobs whose priority is not the usual one, ready or not         |
+| T:called:TOPIC       | zset | the ready jobs with a call, in the same way                                           |
+| T:called_topics      | zset | topic that has some -> ms from which on pop looks at it                               |
+| T:priorities         | hash | id -> priority; of all jobs with a call or another priority than the usual one, ready |
+|                      |      | or not                                                                                |
 | T:reserved:TOPIC     | zset | id -> deadline ms                                                                     |
 | T:buried:TOPIC       | zset | id -> ms when it was buried                                                           |
 | T:expire:TOPIC       | zset | id -> ms when an undelivered job expires; only of jobs with `expire`                  |
@@ -52,8 +55,9 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 |                      |      | they took; ends a day after the last one                                              |
 | T:subscriber_failures:NAME | list | the last calls that failed, newest first (JSON: at ms, id, message); for a week |
 | T["TOPIC*", ...]     | no key: how a script is told which topics the client may reach (access.py)                   |
-| T:ready              | pub/sub channel: "sender count topic" when jobs became ready; "sender 0 id" when an awaited  |
-|                      | one has ended: to an older version of the server, no job of a topic that nobody asks for     |
+| T:ready              | pub/sub channel: "sender count topic" when jobs became ready, without a topic those with a   |
+|                      | call; "sender 0 id" when an awaited one has ended: to an older version of the server, no job |
+|                      | of a topic that nobody asks for                                                              |
 """
 
 from dataclasses import dataclass

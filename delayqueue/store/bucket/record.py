@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from delayqueue.domain.body import body_of
+from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
     Attempt,
@@ -113,6 +114,8 @@ def dump_options(job: Job) -> str:
         options["traceparent"] = job.traceparent
     if job.idempotency_key:
         options["key"] = job.idempotency_key
+    if job.call is not None:
+        options["call"] = job.call.written
     return _encoder.encode(options) if options else ""
 
 
@@ -187,6 +190,7 @@ def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserve
         retry_ms=_retry_ms(options["retry"]) if "retry" in options else None,
         traceparent=options.get("traceparent", ""),
         created_ms=record.created_ms,
+        call=_call(options),
     )
 
 
@@ -214,6 +218,7 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
         retry_ms=_retry_ms(options["retry"]) if "retry" in options else None,
         retain_ms=record.retain_ms,
         expire_ms=record.expire_ms,
+        call=_call(options),
     )
 
 
@@ -233,6 +238,13 @@ def _retry_ms(written: Any) -> tuple[int, ...] | None:
     """The schedule; None if there is none that can be read."""
     with suppress(*_UNREADABLE):
         return tuple(map(int, written))
+    return None
+
+
+def _call(options: dict[str, Any]) -> Call | None:
+    """The call; None if there is none that can be read."""
+    with suppress(*_UNREADABLE):
+        return Call.read(options["call"]) if "call" in options else None
     return None
 
 

@@ -70,7 +70,7 @@ end
 -- For an entry in `priorities`; false: for a job that should have one.
 local function check_priority(id, entry)
   local job = job_of(id)
-  local priority = job and job.priority and int(job.priority)
+  local priority = job and is_for_set(job) and int(priority_of(job)) or nil
   if priority == (entry or nil) then return end
   found('priority', job and job.topic or 'priorities', id, function()
     if job then note_priority(id, job) else call('HDEL', PRIORITIES, id) end
@@ -138,7 +138,7 @@ do
       check_place(id, job, { reserved = reserved[i], delayed = delayed[i], buried = buried[i] }, is_listed)
       if job.expire > 0 then check_expiry(id, job) end
       if job.options ~= '' then check_tags(id, job) end
-      if job.priority then check_priority(id, call('HGET', PRIORITIES, id)) end
+      if is_for_set(job) then check_priority(id, call('HGET', PRIORITIES, id)) end
     end
   end
 

@@ -35,6 +35,11 @@ local function check_list(topic)
       found_entry(key, id, function() count_removed(topic, call('LREM', key, 0, id)) end)
     elseif ready[id] or not job or job.topic ~= topic or state_of(id, job) ~= 'ready' or is_ranked(id, job) then
       ghosts = ghosts + 1
+    elseif job.call then  -- an older version of the server has made it ready
+      found_entry(key, id, function()
+        make_ready(id, job)
+        count_removed(topic, call('LREM', key, 0, id))
+      end)
     end
     ready[id] = true
   end
@@ -48,7 +53,12 @@ end
 local function check_ranked(key, topic, rank, priority)
   local id = id_of_rank(rank)
   local job = job_of(id)
-  local is_its_place = job and job.topic == topic and job.priority and rank == rank_of(id, job) and state_of(id, job) == 'ready'
-  if is_its_place and job.priority == tonumber(priority) then return end
+  local is_its_place = job and job.topic == topic and set_of(job) == key and rank == rank_of(id, job) and state_of(id, job) == 'ready'
+  if is_its_place and priority_of(job) == tonumber(priority) then return end
   found_entry(key, id, function() if is_its_place then add_ready(id, job) else call('ZREM', key, rank) end end)
+end
+
+-- For a topic that has ready jobs with a call: pop looks at those in CALLED_TOPICS.
+local function check_called_topic(topic)
+  if not call('ZSCORE', CALLED_TOPICS, topic) then found('called', topic, '', function() arrive_all(topic) end) end
 end

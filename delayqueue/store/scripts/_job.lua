@@ -14,9 +14,10 @@ local function save_settings(topic, settings)
   call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')
 end
 
--- Raises if the keys of a job's tags and priority have the wrong type.
+-- Raises if the keys of a job's tags, priority and call have the wrong type.
 local function check_labels(job)
-  if job.priority then call('HLEN', PRIORITIES) end
+  if is_for_set(job) then call('HLEN', PRIORITIES) end
+  if job.call then call('ZCARD', CALLED_TOPICS) end
   for _, name in ipairs(job.tags or {}) do call('SCARD', tag_key(name)) end
 end
 
@@ -29,7 +30,7 @@ local function check_keys(job)
     call('HLEN', GHOSTS)
     call('LLEN', queue_key(topic))
     delay_check(topic)
-    local keys = { reserved, buried_key(topic), expire_key(topic), done_key(topic), ranked_key(topic) }
+    local keys = { reserved, buried_key(topic), expire_key(topic), done_key(topic), ranked_key(topic), called_key(topic) }
     if call('EXISTS', unpack(keys)) > 0 then  -- many topics have none of them
       for _, key in ipairs(keys) do call('ZCARD', key) end
     end
@@ -78,7 +79,8 @@ end
 
 -- Whether the topic has jobs that have not ended, or ghosts of some.
 local function has_jobs(topic)
-  return delay_count(topic) > 0 or call('EXISTS', queue_key(topic), ranked_key(topic), reserved_key(topic), buried_key(topic)) > 0
+  if delay_count(topic) > 0 then return true end
+  return call('EXISTS', queue_key(topic), ranked_key(topic), called_key(topic), reserved_key(topic), buried_key(topic)) > 0
 end
 
 -- The earliest time at which the timer has to check the topic, or nil. The end of a pause is one too: settings_of.
@@ -123,8 +125,12 @@ local function arrive(topic, count) arrivals[topic] = (arrivals[topic] or 0) + (
 
 -- Lets all ready jobs of a paused topic go.
 local function arrive_all(topic)
-  local ready = count_ready(topic)
+  local ready, called = count_for_workers(topic), count_called(topic)
   if ready > (arrivals[topic] or 0) then arrivals[topic] = ready end
+  if called > 0 then
+    call('ZADD', CALLED_TOPICS, int(now), topic)
+    arrive(CALLS, called)
+  end
 end
 
 -- If a topic limits how many jobs are reserved at once, the end of a reservation lets others go.
@@ -185,7 +191,7 @@ end
 local function forget(id, job)
   call('HDEL', RUNS, id)
   if job.expire > 0 then call('ZREM', expire_key(job.topic), id) end
-  if job.priority then redis.pcall('HDEL', PRIORITIES, id) end
+  if is_for_set(job) then redis.pcall('HDEL', PRIORITIES, id) end
   call('HDEL', JOBS, id)
 end
 
@@ -279,7 +285,7 @@ end
 
 local function make_ready(id, job)
   add_ready(id, job)
-  arrive(job.topic)
+  arrive(asked_as(job))
 end
 
 -- An unreadable one counts as none: one job must not stop a call for many.
@@ -339,7 +345,7 @@ local function fail_job(id, job, run, message, delay, fallback, retry)
     delay_job(id, job, due)
     state = 'delayed'
   else
-    if job.priority or job.due > now then  -- after its equals; or it is due now because the client says so
+    if is_for_set(job) or job.due > now then  -- after its equals; or it is due now because the client says so
       job.due = now
       call('HSET', JOBS, id, pack_record(job))
     end

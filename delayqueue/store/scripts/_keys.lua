@@ -4,7 +4,8 @@
 
 -- The bucket of the call, and the names of its keys. A library of functions serves calls for several buckets.
 local tag, queue_name, queue_prefix, queue_suffix
-local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, SERVERS, PRIORITIES, PAUSED, REMOVED, AWAITED
+local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, SERVERS, PRIORITIES, PAUSED, REMOVED
+local AWAITED, CALLED_TOPICS
 
 local function name_keys()
   JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
@@ -12,7 +13,8 @@ local function name_keys()
   GHOSTS, BROKEN, PRIORITIES = tag .. ':ghosts', tag .. ':broken', tag .. ':priorities'
   SENT, TAKEN = tag .. ':sent', tag .. ':taken'
   SCHEDULE_TIMES, REVISIONS, SERVERS = tag .. ':schedule_times', tag .. ':revisions', tag .. ':servers'
-  PAUSED, REMOVED, AWAITED = tag .. ':subscribers_paused', tag .. ':removed', tag .. ':awaited'
+  PAUSED, REMOVED = tag .. ':subscribers_paused', tag .. ':removed'
+  AWAITED, CALLED_TOPICS = tag .. ':awaited', tag .. ':called_topics'
   local split = string.find(queue_name, '%s', 1, true)
   queue_prefix, queue_suffix = string.sub(queue_name, 1, split - 1), string.sub(queue_name, split + 2)
 end

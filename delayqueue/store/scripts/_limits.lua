@@ -39,7 +39,7 @@ end
 -- When the rate allows the next ready jobs; `now` or earlier = it does; nil = it holds none back.
 local function next_through(topic, limit)
   local share = limit.share
-  if not share.rate or count_ready(topic) == 0 then return nil end
+  if not share.rate or count_for_workers(topic) + count_called(topic) == 0 then return nil end
   if left_of_burst(topic, share) >= 1 then return now end
   local together = math.max(1, math.floor(math.min(share.burst, share.rate * TOGETHER_MS / 1000)))
   return math.ceil(whole_at(topic, share) + (together - share.burst) * 1000 / share.rate)

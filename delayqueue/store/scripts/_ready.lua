@@ -1,9 +1,26 @@
 -- The ready jobs of a topic. Jobs of the usual priority are in a list, in the order in which they became ready. Jobs of any
--- other priority are in a sorted set, by priority. `priorities` has every such job of the bucket, ready or not: if the key
--- does not exist, only the lists are read.
+-- other priority are in a sorted set, by priority; jobs with a call, which no worker gets, are in another one. `priorities` has
+-- every job of the bucket that goes into a sorted set, ready or not: if the key does not exist, only the lists are read.
 -- requires  _call
 
+-- What polls and announcements say instead of a topic: the jobs with a call, of all topics. No topic is empty.
+local CALLS = ''
+
 local function ranked_key(topic) return tag .. ':ranked:' .. topic end
+local function called_key(topic) return tag .. ':called:' .. topic end
+
+-- The sorted set that the job is in while it is ready; nil: it is in the list.
+local function set_of(job)
+  if job.call then return called_key(job.topic) end
+  return job.priority and ranked_key(job.topic)
+end
+
+local function is_for_set(job) return job.call ~= nil or job.priority ~= nil end
+
+local function priority_of(job) return job.priority or USUAL_PRIORITY end
+
+-- The name by which polls ask for the job.
+local function asked_as(job) return job.call and CALLS or job.topic end
 
 -- The member of the sorted set for a job: among equals the one that was due first comes first, and of those the shorter id, so
 -- that numeric ids sort by number.
@@ -16,43 +33,58 @@ local function has_priorities() return call('EXISTS', PRIORITIES) == 1 end
 
 -- Also if it has none, but had one.
 local function note_priority(id, job)
-  if job.priority then call('HSET', PRIORITIES, id, int(job.priority)) else call('HDEL', PRIORITIES, id) end
+  if is_for_set(job) then call('HSET', PRIORITIES, id, int(priority_of(job))) else call('HDEL', PRIORITIES, id) end
 end
+
+-- The topic has ready jobs with a call, or is about to have some: pop finds it, unless it has just found that it may not take them.
+local function enter_called(topic) call('ZADD', CALLED_TOPICS, 'NX', int(now), topic) end
 
 -- Puts a job that is in no place among the ready ones; is_first: at the head of its list. An older version of the server can
 -- have moved it here without an entry in `priorities`.
 local function add_ready(id, job, is_first)
-  if job.priority then
-    note_priority(id, job)
-    call('ZADD', ranked_key(job.topic), int(job.priority), rank_of(id, job))
-  else
+  local key = set_of(job)
+  if not key then
     call(is_first and 'LPUSH' or 'RPUSH', queue_key(job.topic), id)
+    return
   end
+  note_priority(id, job)
+  if job.call then enter_called(job.topic) end
+  call('ZADD', key, int(priority_of(job)), rank_of(id, job))
 end
 
--- Whether a ready job is in the sorted set. An entry that the list still has for it is then a ghost.
+-- Whether a ready job is in its sorted set. An entry that the list still has for it is then a ghost.
 local function is_ranked(id, job)
-  return job.priority ~= nil and call('ZSCORE', ranked_key(job.topic), rank_of(id, job)) ~= false
+  local key = set_of(job)
+  return key ~= nil and call('ZSCORE', key, rank_of(id, job)) ~= false
 end
 
--- Removes a ready job from the sorted set; returns whether it was there. Only a job with a priority can be
--- there; one that an older version of the server made ready is in the list.
+-- Removes a ready job from its sorted set; returns whether it was there. One that an older version of the server made
+-- ready is in the list.
 local function leave_ranked(id, job)
-  return job.priority ~= nil and call('ZREM', ranked_key(job.topic), rank_of(id, job)) == 1
+  local key = set_of(job)
+  return key ~= nil and call('ZREM', key, rank_of(id, job)) == 1
 end
 
 -- Counts ids that were taken out of a ready list, for those that read it by places (_marks.lua). A broken key has no readers.
 local function count_removed(topic, count) redis.pcall('HINCRBY', REMOVED, topic, count) end
 
--- Including the list's ghosts.
-local function count_ready(topic) return call('LLEN', queue_key(topic)) + call('ZCARD', ranked_key(topic)) end
+local function count_called(topic) return call('ZCARD', called_key(topic)) end
 
--- The ids from one place to another, inclusive: first those of the list, ghosts too, then the others; and the members of the
--- sorted set for these.
+-- Those that workers get, including the list's ghosts.
+local function count_for_workers(topic) return call('LLEN', queue_key(topic)) + call('ZCARD', ranked_key(topic)) end
+
+-- The ids from one place to another, inclusive: first those of the list, ghosts too, then those of the sorted sets; and for
+-- the latter, by the same index, { key, member }.
 local function ready_ids_at(topic, from, to)
-  local ids, length = call('LRANGE', queue_key(topic), from, to), call('LLEN', queue_key(topic))
-  if to < length then return ids, {} end
-  local ranks = call('ZRANGE', ranked_key(topic), math.max(0, from - length), to - length)
-  for _, rank in ipairs(ranks) do ids[#ids + 1] = id_of_rank(rank) end
-  return ids, ranks
+  local ids, places = call('LRANGE', queue_key(topic), from, to), {}
+  local before = call('LLEN', queue_key(topic))
+  for _, key in ipairs({ ranked_key(topic), called_key(topic) }) do
+    if to < before then break end
+    for _, rank in ipairs(call('ZRANGE', key, math.max(0, from - before), to - before)) do
+      ids[#ids + 1] = id_of_rank(rank)
+      places[#ids] = { key, rank }
+    end
+    before = before + call('ZCARD', key)
+  end
+  return ids, places
 end

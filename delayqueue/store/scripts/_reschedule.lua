@@ -24,7 +24,7 @@ do  -- limits the scope of the rest
 
   -- Gives a job another priority where it is.
   local function reprioritize(id, job, state, priority)
-    if priority == (job.priority or USUAL_PRIORITY) then return end
+    if priority == priority_of(job) then return end
     if state == 'ready' then leave_waiting(id, job) end
     set_priority(id, job, priority)
     if state == 'ready' then add_ready(id, job) end

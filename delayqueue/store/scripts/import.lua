@@ -43,7 +43,7 @@ return function(ARGV)
     if run ~= '' then call('HSET', RUNS, id, run) end
     if place == 'broken' then return call('ZADD', BROKEN, time, id) end
     local job = unpack_record(record)
-    if job.priority then note_priority(id, job) end
+    if is_for_set(job) then note_priority(id, job) end
     put_in[place](id, job, time)
     for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
     if job.expire > 0 then

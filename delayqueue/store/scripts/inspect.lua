@@ -117,12 +117,20 @@ local SINGLE = {
   schedules = { 'hash', look_at_nothing }, schedule_times = { 'zset', each('ZSCAN', check_schedule_time) },
   revisions = { 'hash', look_at_nothing }, fence = { 'zset', look_at_nothing }, sent = { 'hash', look_at_nothing },
   taken = { 'hash', look_at_nothing }, priorities = { 'hash', each_field(check_priority) },
-  removed = { 'hash', look_at_nothing }, awaited = { 'zset', look_at_nothing }, numbers = { 'string', look_at_nothing }, subscribers_paused = { 'hash', look_at_nothing },
-  ['history:marks'] = { 'list', look_at_nothing },
+  removed = { 'hash', look_at_nothing }, awaited = { 'zset', look_at_nothing }, numbers = { 'string', look_at_nothing },
+  subscribers_paused = { 'hash', look_at_nothing }, ['history:marks'] = { 'list', look_at_nothing },
+  called_topics = { 'zset', look_at_nothing },
 }
+local look_at_ranked = each('ZSCAN', check_ranked)
+
+local function look_at_called(key, cursor, topic)
+  check_called_topic(topic)
+  return look_at_ranked(key, cursor, topic)
+end
+
 local OF_TOPIC = {
   reserved = { 'zset', each('ZSCAN', check_reserved) }, buried = { 'zset', each('ZSCAN', check_entry) },
-  ranked = { 'zset', each('ZSCAN', check_ranked) },
+  ranked = { 'zset', look_at_ranked }, called = { 'zset', look_at_called },
   expire = { 'zset', each('ZSCAN', check_expire) }, done = { 'zset', each('ZSCAN', check_done) },
 }
 local OF_TAG = { 'set', each('SSCAN', check_tagged) }

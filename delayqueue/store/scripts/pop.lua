@@ -6,7 +6,7 @@
 -- needs  replicas
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then for each request: count, 1 = the most urgent jobs of all topics or 0 = the
---       first topics' jobs, number of topics, topics in the order to search
+--       first topics' jobs, number of topics, topics in the order to search; "" instead of one = jobs with a call, of all topics
 -- returns for each request { id, record, attempt, ... }, and at last the revision of the subscribers, "" if another bucket holds
 --         them; the answer says how many of the requests, from the first on, were done before the call reached its limits. The
 --         event of a first attempt has ms from due to now
@@ -15,6 +15,8 @@
 local CHUNK = 32          -- records that are read together
 local LIMIT_LOOKS = 2000  -- in a call: about 5 ms
 local LOOKS_A_JOB = 4     -- a topic takes one
+local CALLED_LOOKED = 64  -- topics with called jobs that one request looks at
+local HELD_MS = 1000      -- a topic that is paused or at its limit is looked at again after this, unless that ends before
 
 -- The priority of the first ready job of a topic; nil if there is none.
 local function first_priority(topic)
@@ -29,8 +31,9 @@ local looks             -- at ids and topics
 local is_full           -- it has reached its limits
 local knows_priorities
 
--- Reads the records of the ids and reserves those that are truly ready. Returns the ghosts met.
-local function reserve(topic, ids, found, is_list)
+-- Reads the records of the ids and reserves those that are truly ready. They are from the sorted set `key`, nil = from the list.
+-- Returns the ghosts met.
+local function reserve(topic, ids, found, key)
   local records, runs = call('HMGET', JOBS, unpack(ids)), call('HMGET', RUNS, unpack(ids))
   local reserved = call('ZMSCORE', reserved_key(topic), unpack(ids))
   local buried = call('ZMSCORE', buried_key(topic), unpack(ids))
@@ -47,8 +50,10 @@ local function reserve(topic, ids, found, is_list)
     if records[i] and not job then
       call('ZADD', BROKEN, int(now), id)
     elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id]
-      or is_list and is_ranked(id, job) then
+      or (key and set_of(job) ~= key) or (not key and is_ranked(id, job)) then
       ghosts = ghosts + 1
+    elseif job.call and not key then  -- an older version of the server has made it ready
+      make_ready(id, job)
     elseif job.expire > 0 and job.expire <= now then
       -- the timer has not processed it yet; if a key of the wrong type prevents its end, it is left to the timer
       if pcall(finish_job, id, job, 'expired', '') then
@@ -100,7 +105,7 @@ local function fill_from_list(topic, count, found)
     local listed = call('LRANGE', queue, 0, wanted - 1)
     local ids = allowed(listed)
     if #ids == 0 then return end
-    local ghosts = reserve(topic, ids, found, true)
+    local ghosts = reserve(topic, ids, found, nil)
     call('LTRIM', queue, #ids, -1)
     count_removed(topic, #ids)
     if ghosts > 0 then count_ghosts(topic, -ghosts) end
@@ -111,9 +116,8 @@ local function fill_from_list(topic, count, found)
   end
 end
 
--- For the priorities from the first to the last.
-local function fill_from_ranked(topic, first, last, count, found)
-  local key = ranked_key(topic)
+-- From a sorted set, for the priorities from the first to the last.
+local function fill_from_set(key, topic, first, last, count, found)
   while #found / 3 < count and not is_full do
     local wanted = math.min(CHUNK, count - #found / 3)
     local ranks = call('ZRANGEBYSCORE', key, first, last, 'LIMIT', 0, wanted)
@@ -121,7 +125,7 @@ local function fill_from_ranked(topic, first, last, count, found)
     for i, rank in ipairs(ranks) do listed[i] = id_of_rank(rank) end
     local ids = allowed(listed)
     if #ids == 0 then return end
-    reserve(topic, ids, found, false)
+    reserve(topic, ids, found, key)
     call('ZREM', key, unpack(ranks, 1, #ids))
     if #ids == #ranks and #ranks < wanted then return end
   end
@@ -129,12 +133,15 @@ end
 
 local function fill(topic, count, found)
   if not knows_priorities then return fill_from_list(topic, count, found) end
-  fill_from_ranked(topic, '-inf', USUAL_PRIORITY, count, found)
+  fill_from_set(ranked_key(topic), topic, '-inf', USUAL_PRIORITY, count, found)
   fill_from_list(topic, count, found)
-  fill_from_ranked(topic, '(' .. USUAL_PRIORITY, '+inf', count, found)
+  fill_from_set(ranked_key(topic), topic, '(' .. USUAL_PRIORITY, '+inf', count, found)
 end
 
-local function pop_topic(topic, count, found)
+local function fill_called(topic, count, found) fill_from_set(called_key(topic), topic, '-inf', '+inf', count, found) end
+
+-- fill: one of the two above
+local function pop_topic(topic, count, found, fill)
   local settings = settings_of(topic)
   if is_paused(settings) then return end
   local limit = settings.limit
@@ -154,10 +161,55 @@ local function try(work, ...)
   return is_well and result or nil
 end
 
+-- The topics whose jobs with a call may be taken, those first that were served longest ago; and whether all were looked at.
+local function called_topics()
+  local entries, topics = call('ZRANGE', CALLED_TOPICS, 0, CALLED_LOOKED - 1, 'WITHSCORES'), {}
+  for i = 1, #entries, 2 do
+    local since = tonumber(entries[i + 1])
+    if since <= now or since > now + HELD_MS then topics[#topics + 1] = entries[i] end  -- the latter: the clock was put back
+  end
+  return topics, #topics == 0 or #entries < 2 * CALLED_LOOKED
+end
+
+-- Where a topic stands among CALLED_TOPICS after its turn.
+local function pass_turn(topic, is_held)
+  if call('EXISTS', called_key(topic)) == 0 then return call('ZREM', CALLED_TOPICS, topic) end
+  call('ZADD', CALLED_TOPICS, int(is_held and now + HELD_MS or now), topic)
+end
+
+-- Takes jobs with a call: a share from each topic, then what is left.
+local function pop_called(count, found)
+  local topics, are_all = called_topics()
+
+  -- Returns whether it may have more.
+  local function take(topic, share)
+    local wanted = math.min(count, #found / 3 + share)
+    try(pop_topic, topic, wanted, found, fill_called)
+    local has_more = is_full or #found / 3 >= wanted
+    pass_turn(topic, not has_more)
+    return has_more
+  end
+
+  local rest = {}
+  for i, topic in ipairs(topics) do
+    if is_full or #found / 3 >= count then return end
+    if take(topic, math.ceil((count - #found / 3) / (#topics - i + 1))) then rest[#rest + 1] = topic end
+  end
+  for _, topic in ipairs(rest) do
+    if is_full or #found / 3 >= count then return end
+    take(topic, count)
+  end
+  is_full = is_full or not are_all
+end
+
 local function pop_in_order(topics, count, found)
   for _, topic in ipairs(topics) do
     if is_full then return end
-    try(pop_topic, topic, count, found)
+    if topic == CALLS then
+      try(pop_called, count, found)
+    else
+      try(pop_topic, topic, count, found, fill)
+    end
   end
 end
 
@@ -175,7 +227,7 @@ local function pop_by_priority(topics, count, found)
     end
     if not best then return end
     local before = #found
-    try(pop_topic, topics[best], before / 3 + 1, found)
+    try(pop_topic, topics[best], before / 3 + 1, found, fill)
     firsts[best] = #found > before and try(first_priority, topics[best]) or nil
   end
 end

@@ -14,7 +14,7 @@ return function(ARGV)
   local states = ARGV[2] ~= '' and { ARGV[2] } or { 'delayed', 'ready', 'reserved', 'buried', 'ended' }
   local limit = math.max(1, math.floor(tonumber(ARGV[3]) / #states))
 
-  -- Also their last members in the sorted set of ready jobs.
+  -- Also the places of some of them in a sorted set of ready jobs.
   local function ids_of(state)
     if state == 'delayed' then return delay_first(topic, limit), {} end
     if state == 'ready' then return ready_ids_at(topic, 0, limit - 1) end
@@ -38,7 +38,7 @@ return function(ARGV)
 
   -- Returns how many were dropped, and whether there are more.
   local function drop_first(state)
-    local ids, ranks = ids_of(state)
+    local ids, places = ids_of(state)
     local dropped, stuck, looked = 0, 0, 0
     for i, id in ipairs(ids) do
       if has_done_enough() then break end
@@ -49,8 +49,8 @@ return function(ARGV)
       elseif is_dropped then
         dropped = dropped + 1
         tell('purged', topic, 1)
-      elseif i > #ids - #ranks then  -- an older version of the server has ended the job
-        call('ZREM', ranked_key(topic), ranks[i - (#ids - #ranks)])
+      elseif places[i] then  -- an older version of the server has ended the job
+        call('ZREM', unpack(places[i]))
       end
     end
     if state == 'ready' then drop_ghosts(topic, 0, looked) end

@@ -33,7 +33,7 @@ local function replace(id, old, record)
   untag(id, old)
   call('HDEL', RUNS, id)
   if old.expire > 0 then call('ZREM', expire_key(old.topic), id) end
-  if old.priority then call('HDEL', PRIORITIES, id) end
+  if is_for_set(old) then call('HDEL', PRIORITIES, id) end
 end
 
 -- Enters the topic among those of the bucket; a topic with a timer is there. Returns its timer, false = it has none.
@@ -88,11 +88,11 @@ local function push_alone(id, job)
 end
 
 -- The additions of a call are written together: one command per key instead of one per job.
-local records, delayed, ready, wake, tagged, ranked, priorities
+local records, delayed, ready, wake, tagged, ranked, called, priorities
 local timers  -- topic -> its entry in TIMERS, false = it has none
 
 local function clear()
-  records, delayed, ready, wake, tagged, ranked, priorities = {}, {}, {}, {}, {}, {}, {}
+  records, delayed, ready, wake, tagged, ranked, called, priorities = {}, {}, {}, {}, {}, {}, {}, {}
 end
 
 local function soonest(topic, time)
@@ -113,6 +113,11 @@ local function write()
     call('ZADD', ranked_key(topic), unpack(ranks))
     arrive(topic, #ranks / 2)
   end
+  for topic, ranks in pairs(called) do
+    enter_called(topic)
+    call('ZADD', called_key(topic), unpack(ranks))
+    arrive(CALLS, #ranks / 2)
+  end
   for topic, time in pairs(wake) do wake_by(topic, timers[topic], time) end
   for name, ids in pairs(tagged) do call('SADD', tag_key(name), unpack(ids)) end
 end
@@ -128,7 +133,7 @@ local function check_new(job)
   if check_unknown(job) then return end
   local topic = job.topic
   local waits, queue = must_wait(job), queue_key(topic)
-  local place = waits and delay_key(topic, job.due) or job.priority and ranked_key(topic) or queue
+  local place = waits and delay_key(topic, job.due) or set_of(job) or queue
   if not sound[place] then
     if waits then delay_check(topic) end
     call(place == queue and 'LLEN' or 'ZCARD', place)
@@ -142,14 +147,14 @@ local function place(id, job)
   if must_wait(job) then
     append(delayed, job.topic, job.due, id)
     soonest(job.topic, job.due)
-  elseif job.priority then
-    append(ranked, job.topic, int(job.priority), rank_of(id, job))
+  elseif is_for_set(job) then
+    append(job.call and called or ranked, job.topic, int(priority_of(job)), rank_of(id, job))
   else
     append(ready, job.topic, id)
   end
-  if job.priority then
+  if is_for_set(job) then
     priorities[#priorities + 1] = id
-    priorities[#priorities + 1] = int(job.priority)
+    priorities[#priorities + 1] = int(priority_of(job))
   end
   if job.expire > 0 then
     call('ZADD', expire_key(job.topic), int(job.expire), id)
@@ -193,7 +198,7 @@ local function job_at(ARGV, at)
   return {
     topic = ARGV[at + 1], due = due, created = now, ttr = tonumber(ARGV[at + 3]), expire = expire > 0 and due + expire or 0,
     retain = tonumber(ARGV[at + 5]), options = ARGV[at + 7], body = ARGV[at + 8],
-    tags = options.tags, priority = options.priority, key = options.key,
+    tags = options.tags, priority = options.priority, key = options.key, call = options.call,
   }
 end
 

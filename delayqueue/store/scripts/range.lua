@@ -3,15 +3,16 @@
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  topic, state ("ended" = finished, cancelled or expired; "ready" and "ranked" = ready, with the usual priority and with
---       another one), first and last due ms (inclusive), due ms and id of the last job that is known already ("" = none),
+-- ARGV  topic, state ("ended" = finished, cancelled or expired; "ready", "ranked" and "called" = ready, with the usual priority,
+--       with another one, and with a call), first and last due ms (inclusive), due ms and id of the last job that is known already ("" = none),
 --       entries read, at most, mark to start from ("" at first), mark to stop at ("" = at the end)
 -- returns { mark to go on from, 1 if there is no more before the end, else 0; { id, due ms, bytes, ... } of jobs after the
 --           known one }; the answer says how many entries were read
 -- Delayed jobs come in the order of their due times and need no marks. The other states' indexes are not sorted by it.
 local ENDED_STATES = { ended = true, finished = true, cancelled = true, expired = true }
 local LOOK_US = 8  -- at an entry, beside what read_job counts
-local SETS = { ranked = ranked_key, reserved = reserved_key, buried = buried_key }
+local READY_SETS = { ranked = ranked_key, called = called_key }
+local SETS = { ranked = ranked_key, called = called_key, reserved = reserved_key, buried = buried_key }
 
 return function(ARGV)
   local topic, state, first, last = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -57,7 +58,7 @@ return function(ARGV)
 
   local function set_at(key, start, stop)
     local entries, ids = call('ZRANGE', key, start, stop, 'WITHSCORES'), {}
-    for i = 1, #entries, 2 do ids[#ids + 1] = state == 'ranked' and id_of_rank(entries[i]) or entries[i] end
+    for i = 1, #entries, 2 do ids[#ids + 1] = READY_SETS[state] and id_of_rank(entries[i]) or entries[i] end
     return ids, function(i) return marks.of(entries[2 * i - 1], entries[2 * i]) end
   end
 
@@ -65,9 +66,11 @@ return function(ARGV)
   local function job_of(id)
     if not ENDED_STATES[state] then
       local job = read_job(id)
-      local wanted = state == 'ranked' and 'ready' or state
+      local wanted = READY_SETS[state] and 'ready' or state
       if not job or job.topic ~= topic or state_of(id, job) ~= wanted then return nil end
-      return wanted ~= 'ready' and job or is_ranked(id, job) == (state == 'ranked') and job
+      if wanted ~= 'ready' then return job end
+      local key = is_ranked(id, job) and set_of(job) or nil
+      return key == (READY_SETS[state] and READY_SETS[state](topic)) and job
     end
     local ended = call('HGET', ENDED, id)
     local job = ended and job_of_ended(ended)

@@ -6,27 +6,27 @@
 -- layout  raises
 -- waits  never
 -- KEYS  tag, queue name
--- ARGV  for each job its receipt, its id, a message ("" = none) and "1" if it was buried, else "0"; the last one that
---       was reserved comes first
+-- ARGV  for each job its receipt, its id, a message ("" = none), "1" if it was buried, else "0", and ms that it is delayed for
+--       ("" = it is not); the last one that was reserved comes first
 -- returns {}; the answer says how many were processed
 -- keeps: only the reservation that the receipt names is undone.
-local STRIDE = 4
+local STRIDE = 5
 
-local function put_back(id, job, run, was_buried)
+local function put_back(id, job, run, was_buried, delay)
   if was_buried then return bury_job(id, job) end
-  if is_early(job, run) then
+  if delay or is_early(job, run) then
     check_keys(job)
-    return delay_job(id, job, job.due)
+    return delay_job(id, job, delay and now + delay or job.due)
   end
   add_ready(id, job, true)
-  arrive(job.topic)
+  arrive(asked_as(job))
 end
 
-local function requeue(receipt, id, message, was_buried)
+local function requeue(receipt, id, message, was_buried, delay)
   local job, run = held_job(id, receipt)
   if not job then return end
   local counts = run.results ~= ''
-  put_back(id, job, run, was_buried == '1')
+  put_back(id, job, run, was_buried == '1', tonumber(delay))
   if not counts then run.attempt = run.attempt - 1 end
   run.receipt = '-'
   if message ~= '' then remark(run, message) end

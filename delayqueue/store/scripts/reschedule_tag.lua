@@ -18,7 +18,7 @@ return function(ARGV)
 
   local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 6) }, function(id, job)
     local state = state_of(id, job)
-    local has_priority = priority == '' or tonumber(priority) == (job.priority or USUAL_PRIORITY)
+    local has_priority = priority == '' or tonumber(priority) == priority_of(job)
     local is_there = when == '' or new_due(job, when) == job.due and state == 'delayed'
     if has_priority and is_there then return WRONG_STATE end
     local code = reschedule(id, job, state, when, priority)

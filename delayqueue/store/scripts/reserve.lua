@@ -1,5 +1,5 @@
 -- Reserves ready, delayed or buried jobs by their ids, even of a topic that is paused or has reached its
--- limits.
+-- limits. Jobs with a call are not for workers.
 -- requires  _limits
 -- flags  allow-oom
 -- layout  raises
@@ -12,7 +12,7 @@
 
 local function reserve(id, receipt)
   local job = read_job(id)
-  if not job then return NOT_FOUND end
+  if not job or job.call then return NOT_FOUND end
   local state = state_of(id, job)
   if state == 'reserved' then return WRONG_STATE end
   if state == 'buried' and job.expire > 0 then  -- as if it were kicked: it may have outlived its time

@@ -14,7 +14,7 @@ local function restore(id, job, run)
   local kept = ended and job_of_ended(ended)
   if kept and kept.created ~= job.created then return end
   if run ~= '' then call('HSET', RUNS, id, run) end
-  if job.priority then note_priority(id, job) end
+  if is_for_set(job) then note_priority(id, job) end
   for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
   if job.expire > 0 then
     call('ZADD', expire_key(job.topic), int(job.expire), id)

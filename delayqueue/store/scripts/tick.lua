@@ -12,21 +12,28 @@
 --        together: each call serves those that are due longest and those that have just become due.
 local TOPICS_PER_CALL = 80  -- about 2 ms of the store's time
 local SET_ASIDE_MS = 60000  -- a job or topic that a broken key blocks is tried again after this
-local RANKED_US = 6  -- what a job with a priority takes more
+local RANKED_US = 6  -- what a job for a sorted set takes more
 local NAMED = 20  -- buried jobs that are named, for the log
 
+-- Returns how many of them have a call.
 local function enqueue(topic, ids, ranked)
-  local listed, ranks = {}, {}
+  local listed, ranks, called = {}, {}, {}
   for _, id in ipairs(ids) do
     local job = ranked[id]
     if job then
-      ranks[#ranks + 1], ranks[#ranks + 2] = int(job.priority), rank_of(id, job)
+      local set = job.call and called or ranks
+      set[#set + 1], set[#set + 2] = int(priority_of(job)), rank_of(id, job)
     else
       listed[#listed + 1] = id
     end
   end
   if #ranks > 0 then call('ZADD', ranked_key(topic), unpack(ranks)) end
+  if #called > 0 then
+    enter_called(topic)
+    call('ZADD', called_key(topic), unpack(called))
+  end
   if #listed > 0 then call('RPUSH', queue_key(topic), unpack(listed)) end
+  return #called / 2
 end
 
 -- The end of a pause is a due time too. This and the one below return the time at which there is something to do.
@@ -90,7 +97,7 @@ local function move_expired_reservations(topic, share)
   end)
 end
 
--- The ids whose jobs have a priority, with these; a job without one needs no look at its record. And for how many ids, from
+-- The ids whose jobs go into a sorted set, with these; another job needs no look at its record. And for how many ids, from
 -- the first on, that is known.
 local function ranked_of(topic, ids)
   local jobs = {}
@@ -98,7 +105,7 @@ local function ranked_of(topic, ids)
   for i, priority in ipairs(redis.pcall('HMGET', PRIORITIES, unpack(ids))) do  -- a key of the wrong type holds none
     if priority and has_done_enough() then return jobs, i - 1 end
     local job = priority and read_job(ids[i])
-    if job and job.topic == topic and job.priority then
+    if job and job.topic == topic and is_for_set(job) then
       count_work(RANKED_US)
       jobs[ids[i]] = job
     end
@@ -113,9 +120,10 @@ local function move_due(topic, share)
   if #ids > 0 then
     local first = delay_next(topic)
     delay_check(topic)
-    enqueue(topic, ids, ranked)
+    local called = enqueue(topic, ids, ranked)
     delay_drop_due(topic, ids)
-    arrive(topic, #ids)
+    if called < #ids then arrive(topic, #ids - called) end
+    if called > 0 then arrive(CALLS, called) end
     tell('due', topic, #ids, now - first)
   end
   return #ids

@@ -25,9 +25,9 @@ local function oldest_in_list(topic)
   return -1
 end
 
--- The oldest of the least urgent jobs, which wait for all others, and of the most urgent ones.
-local function oldest_of_ranked(topic)
-  local key, oldest = ranked_key(topic), -1
+-- The oldest of the least urgent jobs in a sorted set, which wait for all others, and of the most urgent ones.
+local function oldest_in_set(key, topic)
+  local oldest = -1
   for _, place in ipairs({ 0, -1 }) do
     local priority = call('ZRANGE', key, place, place, 'WITHSCORES')[2]
     local first = priority and call('ZRANGEBYSCORE', key, priority, priority, 'LIMIT', 0, 1)[1]
@@ -43,7 +43,8 @@ local function count_urgent(topic) return call('ZCOUNT', ranked_key(topic), '-in
 local function count_without_ghosts(topic, has)
   local listed = has.listed and call('LLEN', queue_key(topic)) or 0
   local ghosts = listed > 0 and call('HGET', GHOSTS, topic) or 0
-  return listed - ghosts + (has.ranked and call('ZCARD', ranked_key(topic)) or 0)
+  local ranked, called = has.ranked and call('ZCARD', ranked_key(topic)) or 0, has.called and count_called(topic) or 0
+  return listed - ghosts + ranked + called
 end
 
 -- Whether any of the topics has that key.
@@ -56,7 +57,11 @@ end
 return function(ARGV)
   local knows_priorities = has_priorities()
 
-  local function oldest_age(topic) return math.max(oldest_in_list(topic), knows_priorities and oldest_of_ranked(topic) or -1) end
+  local function oldest_age(topic)
+    local oldest = oldest_in_list(topic)
+    if not knows_priorities then return oldest end
+    return math.max(oldest, oldest_in_set(ranked_key(topic), topic), oldest_in_set(called_key(topic), topic))
+  end
 
   local function count(topic, written, has)
     if not has.other and (not written or written == '') then return delay_count(topic) end
@@ -74,10 +79,10 @@ return function(ARGV)
     local topics = { unpack(ARGV, first, math.min(first + TOGETHER - 1, #ARGV)) }
     local settings = call('HMGET', TOPICS, unpack(topics))
     local has = {
-      listed = any(topics, queue_key), ranked = knows_priorities and any(topics, ranked_key), reserved = any(topics, reserved_key),
-      buried = any(topics, buried_key),
+      listed = any(topics, queue_key), ranked = knows_priorities and any(topics, ranked_key),
+      called = knows_priorities and any(topics, called_key), reserved = any(topics, reserved_key), buried = any(topics, buried_key),
     }
-    has.other = has.listed or has.ranked or has.reserved or has.buried
+    has.other = has.listed or has.ranked or has.called or has.reserved or has.buried
     for i, topic in ipairs(topics) do
       if has_done_enough() then return answer end
       answer[#answer + 1] = count(topic, settings[i], has)

@@ -7,9 +7,21 @@ from typing import Any
 from pydantic import Field
 
 from delayqueue.answers.jobs import NewId, PushResult
+from delayqueue.domain.call import Call
 from delayqueue.domain.job import MAX_ID_BYTES, Job
 from delayqueue.engine.jobs import raise_for
-from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError, Text, shown
+from delayqueue.errors import (
+    ADDED,
+    OF_CODE,
+    BadValue,
+    Code,
+    Forbidden,
+    Invalid,
+    JobExists,
+    QueueError,
+    Text,
+    shown,
+)
 from delayqueue.metrics import REQUEST_WARNINGS
 from delayqueue.net.later import Later
 from delayqueue.store.types import Pushed
@@ -36,6 +48,7 @@ from delayqueue.web.fields import (
 )
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
+from delayqueue.web.targets import CallRequest
 from delayqueue.web.warnings import OTHER_TOPICS, note
 
 
@@ -66,6 +79,9 @@ class PushRequest(Request):
         None, description="How many seconds after its due time it expires if it was not delivered."
     )
     priority: Priority | None = None
+    call: CallRequest | None = Field(
+        None, description="The server makes this call when the job is due; no worker gets the job."
+    )
     traceparent: Traceparent | None = None
     idempotency_key: IdempotencyKey | None = None
 
@@ -103,6 +119,8 @@ class PushRequest(Request):
             job.priority = given["priority"]
         if given["idempotency_key"]:
             job.idempotency_key = given["idempotency_key"]
+        if given["call"]:
+            job.call = given["call"].call()
         return job
 
 
@@ -129,6 +147,8 @@ def push(
     trace = _trace(request) if "traceparent" in request.headers else ""
     job = asked.job(api.max_body_bytes, api.new_id, trace)
     job.is_strict = api.strict
+    if job.call is not None:
+        _check_call(api, job.topic, job.call, request)
     return Later(api.jobs.push(job), partial(_pushed, api, asked, job, request))
 
 
@@ -150,7 +170,7 @@ async def _push_many(
 ) -> list[PushResult]:
     """Push an array; an invalid job does not affect the others."""
     trace = _trace(request)
-    jobs = [_job_or_invalid(api, each, trace) for each in asked]
+    jobs = [_job_or_invalid(api, each, trace, request) for each in asked]
     pushed = iter(await api.jobs.push_many([job for job in jobs if isinstance(job, Job)]))
     added = api.responder.say(request, ADDED)
     results: list[PushResult] = []
@@ -171,15 +191,32 @@ async def _push_many(
     return results
 
 
-def _job_or_invalid(api: Api, asked: PushRequest | InvalidItem, trace: str) -> Job | InvalidItem:
+def _job_or_invalid(
+    api: Api, asked: PushRequest | InvalidItem, trace: str, request: HttpRequest
+) -> Job | InvalidItem:
     if isinstance(asked, InvalidItem):
         return asked
     try:
         job = asked.job(api.max_body_bytes, api.new_id, trace)
+        if job.call is not None:
+            _check_call(api, job.topic, job.call, request)
     except QueueError as error:
         return InvalidItem(asked, error)
     job.is_strict = api.strict
     return job
+
+
+def _check_call(api: Api, topic: str, call: Call, request: HttpRequest) -> None:
+    """Raises Forbidden if the server makes no calls, or not for this client, Invalid if not to this URL."""
+    if api.check_call is None:
+        raise Forbidden.of(
+            "服务器不代为调用url（calls = no）", "call: this server makes no calls (calls = no)"
+        )
+    api.guard.check_caller(request, topic)
+    try:
+        api.check_call(call.url)
+    except BadValue as error:
+        raise Invalid.of(f"call.url {error.text.zh}", f"call.url: {error.text.en}") from None
 
 
 def _exists(pushed: Pushed) -> Text:

@@ -18,13 +18,13 @@ from delayqueue.web.fields import (
     Body,
     Bounds,
     IfExistsWord,
-    Number,
     PushedTopic,
     Validate,
     check_body,
     choice,
 )
 from delayqueue.web.requests import AnyTopicRequest, NameRequest, RetryRequest
+from delayqueue.web.targets import Expect, Timeout, Url
 
 # the fields that are a Subscriber's as they are
 PLAIN: Final = {
@@ -49,26 +49,10 @@ SUBSCRIBER: Final = SubscriberState(
 )
 
 
-def check_timeout(value_s: float) -> float:
-    """Check how many seconds a call may take."""
-    rules.check_timeout(duration_ms(value_s))
-    return value_s
-
-
 Order = Annotated[
     int,
     Bounds(-rules.MAX_ORDER, rules.MAX_ORDER),
     Field(description="A topic's subscribers are called in this order."),
-]
-Url = Annotated[
-    str,
-    Validate(rules.check_url, maxLength=rules.MAX_URL_CHARS),
-    Field(description="The http or https URL that jobs are POSTed to."),
-]
-Timeout = Annotated[
-    Number,
-    Validate(check_timeout, exclusiveMinimum=0, maximum=rules.MAX_TIMEOUT_S),
-    Field(description="Seconds that a call may take."),
 ]
 Calls = Annotated[
     int,
@@ -79,11 +63,6 @@ Secret = Annotated[
     str,
     Validate(rules.check_secret),
     Field(description="The key that signs webhooks: `whsec_` and base64."),
-]
-Expect = Annotated[
-    str,
-    Validate(rules.check_expect),
-    Field(description="What the answer must be, or contain if written as *TEXT*."),
 ]
 OnFailureWord = Annotated[
     OnFailure,

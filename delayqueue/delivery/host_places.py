@@ -1,0 +1,59 @@
+"""How many jobs may call one host at once, and how long those without a place are delayed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import uniform
+from typing import Final
+
+LONGEST_S: Final = 30.0  # about: a host that works again is called again soon
+FIRST_S: Final = 0.1  # what a call takes, before one has ended
+WEIGHT: Final = 1 / 8  # of the last call in what a call takes
+
+
+class HostPlaces:
+    """The places of one host: `limit` jobs call it, as many wait here for their turn, and the others in the store.
+
+    So a host that is slow, or dead, takes no more than that of the server, and other hosts' jobs pass by.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._places = asyncio.Semaphore(limit)
+        self._users = 0
+        self._took_s = FIRST_S
+        self._next_at = 0.0  # loop time at which a job that was sent away last should find a place
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a job finds a place at once."""
+        return not self._places.locked()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a job may not even wait."""
+        return self._users >= 2 * self._limit
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no job calls or waits."""
+        return not self._users
+
+    def again_ms(self) -> int:
+        """How long a job that is sent away is delayed: it comes behind those that were sent away before."""
+        now = asyncio.get_running_loop().time()
+        self._next_at = min(max(self._next_at, now) + self._took_s / self._limit, now + LONGEST_S)
+        return max(1, round(1000 * (self._next_at - now) * uniform(0.5, 1.5)))  # noqa: S311  # no secret
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """A place, for the block; possibly after others."""
+        loop = asyncio.get_running_loop()
+        self._users += 1
+        try:
+            async with self._places:
+                began_at = loop.time()
+                yield
+                self._took_s += (loop.time() - began_at - self._took_s) * WEIGHT
+        finally:
+            self._users -= 1

@@ -1,0 +1,130 @@
+"""Makes the calls of jobs: each job goes to a URL of its own."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+from urllib.parse import urlsplit
+
+from delayqueue.delivery.call_guard import CallGuard
+from delayqueue.delivery.consumer import Consumer
+from delayqueue.delivery.delivery import Delivery
+from delayqueue.delivery.host_places import HostPlaces
+from delayqueue.delivery.lease import Lease
+from delayqueue.delivery.outcome import CallOutcome, Event
+from delayqueue.delivery.webhook import Webhooks
+from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.call import Call
+from delayqueue.domain.job import CALLS, Reserved
+from delayqueue.domain.subscriber import Subscriber
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
+from delayqueue.tasks import TaskGroup
+
+log = logging.getLogger(__name__)
+
+ROOM: Final = 1000  # jobs in hand
+ROOM_BYTES: Final = 64 * 1024 * 1024  # of their bodies, about
+GRACE_S: Final = 3.0  # for calls in flight when the server stops
+
+
+class JobCalls:
+    """Takes the jobs with a call, of all topics, as they become ready. `run` is a background loop of the server.
+
+    A job has one subscriber, which is made of its call. `secret` signs the requests, "" = they are not signed.
+    """
+
+    def __init__(
+        self, queue: DelayQueue, webhooks: Webhooks, guard: CallGuard, *, secret: str, per_host: int
+    ) -> None:
+        self._queue = queue
+        self._jobs = queue.within(EVERYWHERE)
+        self._webhooks = webhooks
+        self._guard = guard
+        self._secret = secret
+        self._per_host = per_host
+        self._hosts: dict[str, HostPlaces] = {}  # that jobs in hand are for
+        self._bytes = 0  # of the bodies in hand
+        self._stopping = asyncio.Event()
+        self._tasks = TaskGroup()
+        self._consumer = Consumer(
+            self._jobs,
+            (CALLS,),
+            name="calls of jobs",
+            work=self._work,
+            spawn=self._tasks.create_task,
+        )
+
+    async def run(self) -> None:
+        """Make calls until cancelled; then jobs in hand are given back. If a task of it dies, all end."""
+        async with self._tasks:
+            self._consumer.reserve(ROOM)
+            await self._tasks.failed()
+
+    def stop(self) -> None:
+        """Reserve nothing more."""
+        self._stopping.set()
+        self._consumer.reserve(0)
+
+    async def aclose(self) -> None:
+        """Wait for calls in flight, but not for long."""
+        if self._consumer.in_hand:
+            await asyncio.wait(self._consumer.in_hand, timeout=GRACE_S)
+
+    async def _work(self, job: Reserved) -> None:
+        if job.call is None:
+            with suppress(StaleReceipt, NoSuchJob, Unavailable):  # Unavailable: again after its TTR
+                await self._jobs.bury(job.id, job.receipt, "its call cannot be read")
+            return
+        name = (urlsplit(job.call.url).hostname or "").rstrip(".")
+        host = self._hosts.setdefault(name, HostPlaces(self._per_host))
+        if host.is_full or self._bytes > ROOM_BYTES:
+            self._jobs.requeue([job], delay_ms=host.again_ms())
+            return
+        self._bytes += len(job.body)
+        try:
+            await self._in_place(host, job, job.call)
+        finally:
+            self._bytes -= len(job.body)
+            if host.is_unused:
+                self._hosts.pop(name, None)
+
+    async def _in_place(self, host: HostPlaces, job: Reserved, call: Call) -> None:
+        must_wait = not host.is_free
+        try:
+            async with Lease(self._jobs, job), host.place():
+                if must_wait:  # somebody may have ended the job meanwhile
+                    await self._jobs.touch(job.id, job.receipt, None)
+                await self._delivery(job, call).run()
+        except (StaleReceipt, NoSuchJob):
+            log.info("job %r was taken away before its call", job.id)
+        except Unavailable:
+            self._jobs.requeue([job])
+        except asyncio.CancelledError:
+            self._jobs.requeue([job])  # in case it was still waiting; else it is no longer held
+            raise
+
+    def _delivery(self, job: Reserved, call: Call) -> Delivery:
+        subscriber = call.subscriber(job.topic, self._secret)
+        return Delivery(
+            self._queue,
+            self._jobs,
+            self._call,
+            job,
+            subscribers=lambda: (subscriber,),
+            refresh=_nothing,
+            stopping=self._stopping,
+        )
+
+    async def _call(self, subscriber: Subscriber, event: Event) -> CallOutcome:
+        """What the settings allow may have changed since the push."""
+        try:
+            self._guard.check_url(subscriber.url)
+        except ValueError as error:
+            return CallOutcome(False, str(error))
+        outcome = await self._webhooks.call(subscriber, event)
+        return outcome._replace(gone=False)  # nobody is unsubscribed
+
+
+async def _nothing(_: str) -> None:
+    """Nothing has to be read: the job itself says whom to call."""

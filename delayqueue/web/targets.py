@@ -1,0 +1,62 @@
+"""What the server calls: fields that a subscriber and a job's call have in common, and the call."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from delayqueue.domain import call as call_rules
+from delayqueue.domain import subscriber as rules
+from delayqueue.domain.call import Call
+from delayqueue.domain.retry import duration_ms
+from delayqueue.domain.subscriber import Method
+from delayqueue.web.fields import Number, Validate, choice
+from delayqueue.web.requests import Request
+
+
+def check_timeout(value_s: float) -> float:
+    """Check how many seconds a call may take."""
+    rules.check_timeout(duration_ms(value_s))
+    return value_s
+
+
+Url = Annotated[
+    str,
+    Validate(rules.check_url, maxLength=rules.MAX_URL_CHARS),
+    Field(description="The http or https URL that is called."),
+]
+Timeout = Annotated[
+    Number,
+    Validate(check_timeout, exclusiveMinimum=0, maximum=rules.MAX_TIMEOUT_S),
+    Field(description="Seconds that a call may take."),
+]
+Expect = Annotated[
+    str,
+    Validate(rules.check_expect),
+    Field(description="What the answer must be, or contain if written as *TEXT*."),
+]
+MethodWord = Annotated[Method, choice(Method), Field(description="POST by default.")]
+Headers = Annotated[
+    dict[str, str],
+    Validate(call_rules.check_headers, maxProperties=call_rules.MAX_HEADERS),
+    Field(description="Headers of the request; no answer repeats their values."),
+]
+
+
+class CallRequest(Request):
+    """The request that the server makes when the job is due."""
+
+    url: Url
+    method: MethodWord | None = None
+    headers: Headers | None = None
+    timeout: Timeout | None = None
+    expect: Expect | None = None
+    give_up: bool | None = Field(
+        None, description="Whether to bury the job at once after a status that will not change."
+    )
+
+    def call(self) -> Call:
+        """The call; Call has the defaults."""
+        given: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"timeout"})
+        if self.timeout is not None:
+            given["timeout_ms"] = duration_ms(self.timeout)
+        return Call(**{name: given[name] for name in given if name in Call.__slots__})

@@ -1,0 +1,406 @@
+"""Jobs with a call: the server makes it when the job is due, by the job's own schedule, and no worker gets the job."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.errors import Code
+from tests.api_client import open_api
+from tests.processes import LOOPBACK
+from tests.waiting import until, until_async
+
+from .conftest import Shop, results
+from .receiver import SECRET, Answer
+from .strangers import BEFORE_A_HEAD, sending, serving
+
+if TYPE_CHECKING:
+    from tests.api_client import Json
+    from tests.processes import Processes, StoreServer
+
+    from .receiver import Receiver
+
+FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+async def push(shop: Shop, path: str, job_id: str = "", **options: Any) -> str:
+    """Push a job that calls a path of the receiver; returns its id."""
+    call = {"url": shop.receiver.url(path)} | options.pop("call", {})
+    return await shop.push(job_id, call=call, **options)
+
+
+async def test_a_due_job_calls_its_url(shop: Shop) -> None:
+    shop.receiver.says(shop.topic, Answer(text="thanks"))
+    await push(shop, shop.topic, body='{"a": 1}', delay=0.05)
+    job = await shop.becomes("finished")
+    assert results(job) == {"call": ("succeeded", 1, "200 thanks")}
+    [call] = shop.receiver.to(shop.topic)
+    assert (call.method, call.body) == ("POST", b'{"a": 1}')
+    assert call.headers["Content-Type"] == "application/json"
+    assert call.headers["delay-queue-topic"] == shop.topic
+    assert (call.is_signed(), call.headers["delay-queue-attempt"]) == (True, "1")
+
+
+async def test_method_and_headers_are_its_own(shop: Shop) -> None:
+    headers = FORM | {"Authorization": "Bearer abc", "user-agent": "shop"}
+    await push(shop, shop.topic, body="a=1&b=2", call={"method": "PUT", "headers": headers})
+    await shop.becomes("finished")
+    [call] = shop.receiver.to(shop.topic)
+    assert (call.method, call.body) == ("PUT", b"a=1&b=2")
+    assert call.headers["Authorization"] == "Bearer abc"
+    assert [value for name, value in call.headers.items() if name.lower() == "content-type"] == [
+        FORM["Content-Type"]
+    ]
+    assert call.headers["User-Agent"] == "shop"
+
+
+async def test_a_get_without_a_body_has_none(shop: Shop) -> None:
+    await push(shop, shop.topic, body="", call={"method": "GET"})
+    await shop.becomes("finished")
+    [call] = shop.receiver.to(shop.topic)
+    assert (call.method, call.body, "Content-Type" in call.headers) == ("GET", b"", False)
+
+
+async def test_no_answer_repeats_the_values_of_headers(shop: Shop) -> None:
+    await push(shop, shop.topic, call={"headers": {"X-Key": "hush"}}, delay=3600, tags=[shop.topic])
+    job = await shop.job()
+    assert job["call"] == {
+        "url": shop.receiver.url(shop.topic),
+        "method": "POST",
+        "headers": {"X-Key": "***"},
+        "timeout": 30,
+        "expect": "",
+        "give_up": False,
+    }
+    [listed] = (await shop.api.call("/list", {"tag": shop.topic})).ok()["jobs"]
+    assert listed["call"] == job["call"]
+
+
+async def test_no_worker_gets_it(shop: Shop) -> None:
+    hold = asyncio.Event()
+    shop.receiver.says(shop.topic, Answer(hold=hold))
+    for number in range(4):
+        await push(shop, shop.topic, f"{shop.topic}-{number}")
+    await until(lambda: shop.receiver.at_once[shop.topic] == 2)
+    popped = await shop.api.call("/pop", {"topic": shop.topic, "timeout": 0.1})
+    assert popped.data in (None, [])
+    hold.set()
+    await until(lambda: len(shop.receiver.to(shop.topic)) == 4)
+
+
+async def test_no_subscriber_gets_it(shop: Shop) -> None:
+    await shop.subscribe("subscriber")
+    await push(shop, shop.topic)
+    await shop.becomes("finished")
+    await shop.push("other")
+    await shop.becomes("finished", "other")
+    assert (shop.receiver.paths.count(shop.topic), len(shop.receiver.to("subscriber"))) == (1, 1)
+
+
+# what follows a failure
+
+
+async def test_a_failure_follows_the_jobs_schedule(shop: Shop) -> None:
+    shop.receiver.says(shop.topic, Answer(500), Answer(503), Answer(404), Answer())
+    await push(shop, shop.topic, retry={"delays": [0.1, 0.1, 0.1]})
+    job = await shop.becomes("finished")
+    assert results(job)["call"][:2] == ("succeeded", 4)
+    assert [call.headers["delay-queue-attempt"] for call in shop.receiver.to(shop.topic)] == [
+        "1",
+        "2",
+        "3",
+        "4",
+    ]
+
+
+async def test_the_end_of_the_schedule_buries_and_a_kick_calls_again(shop: Shop) -> None:
+    shop.receiver.says(shop.topic, Answer(500, "no"), Answer(500, "no"), Answer())
+    job_id = await push(shop, shop.topic, retry={"delays": [0.05]})
+    job = await shop.becomes("buried")
+    assert (results(job)["call"], job["message"]) == (("failed", 2, "500 no"), "call: 500 no")
+    (await shop.api.call("/kick", {"ids": [job_id]})).ok()
+    await shop.becomes("finished")
+
+
+@pytest.mark.parametrize(("status", "calls"), [(404, 1), (422, 1), (500, 2), (429, 2), (302, 2)])
+async def test_it_can_give_up_at_once(shop: Shop, status: int, calls: int) -> None:
+    shop.receiver.says(shop.topic, Answer(status, headers={"Location": shop.receiver.url("else")}))
+    await push(shop, shop.topic, retry={"delays": [0.05]}, call={"give_up": True})
+    await shop.becomes("buried")
+    assert shop.receiver.paths == [shop.topic] * calls  # no redirect is followed
+
+
+async def test_an_answer_of_410_unsubscribes_nobody(shop: Shop) -> None:
+    shop.receiver.says(shop.topic, Answer(410), Answer())
+    await push(shop, shop.topic, retry={"delays": [0.05]})
+    await shop.becomes("finished")
+
+
+async def test_the_answer_must_be_the_expected_one(shop: Shop) -> None:
+    shop.receiver.says(shop.topic, Answer(text="fail"), Answer(text=" success\n"))
+    await push(shop, shop.topic, retry={"delays": [0.05]}, call={"expect": "success"})
+    assert results(await shop.becomes("finished"))["call"][1] == 2
+
+
+async def test_retry_after_is_heard(shop: Shop) -> None:
+    shop.receiver.says(shop.topic, Answer(429, headers={"Retry-After": "1"}), Answer())
+    await push(shop, shop.topic, retry={"delays": [0.01]})
+    await shop.becomes("finished")
+    first, second = shop.receiver.to(shop.topic)
+    assert second.at_s - first.at_s >= 0.9
+
+
+async def test_a_result_holds_the_first_kib(shop: Shop) -> None:
+    shop.receiver.says(shop.topic, Answer(text="x" * 5000))
+    await push(shop, shop.topic)
+    [result] = (await shop.becomes("finished"))["results"]
+    assert (len(result["message"]), result["message"][:6]) == (1024, "200 xx")
+    assert result["started"] <= result["ended"]
+
+
+# targets that do what none should
+
+
+def hang(connection: socket.socket) -> None:
+    with connection:
+        connection.recv(65536)
+        with suppress(OSError):
+            connection.recv(1)  # until the caller gives up
+
+
+def reset(connection: socket.socket) -> None:
+    connection.recv(65536)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    connection.close()
+
+
+async def test_a_target_that_hangs_resets_or_sends_without_end_is_a_failure(shop: Shop) -> None:
+    with (
+        serving(hang) as hanging,
+        serving(reset) as resetting,
+        sending(BEFORE_A_HEAD["103 Early Hints"]) as hints,
+        sending(BEFORE_A_HEAD["100 Continue"]) as continues,
+    ):
+        ports = (hanging, resetting, hints.port, continues.port)
+        for number, port in enumerate(ports):
+            call = {"url": f"http://{LOOPBACK}:{port}/", "timeout": 0.5}
+            await shop.push(f"{shop.topic}-{number}", call=call, retry={"delays": []})
+        for number in range(len(ports)):
+            job = await shop.becomes("buried", f"{shop.topic}-{number}")
+            assert results(job)["call"][:2] == ("failed", 1)
+
+
+async def test_a_host_that_hangs_holds_up_no_other(shop: Shop) -> None:
+    """It has more jobs than may wait for one host, and they were due first."""
+    with serving(hang) as hanging:
+        call = {"url": f"http://localhost:{hanging}/", "timeout": 60}
+        dead = [{"topic": shop.topic, "id": f"dead-{n}", "call": call} for n in range(100)]
+        (await shop.api.push_all(dead)).ok()
+        for number in range(20):
+            await push(shop, shop.topic, f"{shop.topic}-{number}")
+        await until(lambda: len(shop.receiver.to(shop.topic)) == 20)
+        [counts] = [
+            each
+            for each in (await shop.api.call("/topics", {})).ok()
+            if each["topic"] == shop.topic
+        ]
+        assert 1 <= counts["reserved"] < 50  # most are back in the store
+        (await shop.api.call("/purge", {"topic": shop.topic})).ok()
+
+
+async def test_a_host_gets_no_more_calls_at_once_than_it_may(shop: Shop) -> None:
+    shop.receiver.says(shop.topic, Answer(text="ok"))
+    for number in range(30):
+        await push(shop, shop.topic, f"{shop.topic}-{number}")
+    await until(lambda: len(shop.receiver.to(shop.topic)) == 30)
+    assert shop.receiver.most_at_once[shop.topic] <= 2
+    assert len({call.id for call in shop.receiver.to(shop.topic)}) == 30
+
+
+# who ends the job
+
+
+@pytest.mark.parametrize("verb", ["/cancel", "/delete"])
+async def test_a_job_that_was_ended_is_not_called(shop: Shop, verb: str) -> None:
+    job_id = await push(shop, shop.topic, delay=0.4, tags=[shop.topic])
+    named: Json = {"tag": shop.topic} if verb == "/cancel" else {"id": job_id}
+    (await shop.api.call(verb, named)).ok()
+    await push(shop, "other", "other", delay=0.5)
+    await shop.becomes("finished", "other")
+    assert shop.receiver.to(shop.topic) == []
+
+
+async def test_one_that_waits_for_its_host_is_not_called_after_its_end(shop: Shop) -> None:
+    hold = asyncio.Event()
+    shop.receiver.says(shop.topic, Answer(hold=hold), Answer(hold=hold), Answer())
+    ids = [await push(shop, shop.topic, f"{shop.topic}-{number}") for number in range(4)]
+    await until(lambda: shop.receiver.at_once[shop.topic] == 2)
+
+    async def are_in_hand() -> bool:
+        return all([(await shop.job(job_id))["state"] == "reserved" for job_id in ids])
+
+    await until_async(are_in_hand)
+    called = {call.id for call in shop.receiver.to(shop.topic)}
+    [gone, stays] = [job_id for job_id in ids if job_id not in called]
+    (await shop.api.call("/delete", {"id": gone})).ok()
+    hold.set()
+    await shop.becomes("finished", stays)
+    assert gone not in {call.id for call in shop.receiver.to(shop.topic)}
+
+
+async def test_a_paused_topic_is_not_called_until_it_is_resumed(shop: Shop) -> None:
+    (await shop.api.call("/pause", {"topic": shop.topic})).ok()
+    await push(shop, shop.topic)
+    await push(shop, "other", "another", topic=f"{shop.topic}-2")
+    await shop.becomes("finished", "another")
+    assert shop.receiver.to(shop.topic) == []
+    (await shop.api.call("/resume", {"topic": shop.topic})).ok()
+    await shop.becomes("finished")
+
+
+async def test_a_topics_rate_holds(shop: Shop) -> None:
+    (await shop.api.call("/limit", {"topic": shop.topic, "rate": 5, "burst": 1})).ok()
+    for number in range(4):
+        await push(shop, shop.topic, f"{shop.topic}-{number}")
+    await until(lambda: len(shop.receiver.to(shop.topic)) == 4)
+    times = [call.at_s for call in shop.receiver.to(shop.topic)]
+    assert times[-1] - times[0] >= 0.5
+
+
+async def test_a_job_that_is_pushed_again_calls_the_new_url_only(shop: Shop) -> None:
+    await push(shop, "old", delay=0.3)
+    await push(shop, "new", delay=0.3)
+    await shop.becomes("finished")
+    assert shop.receiver.paths == ["new"]
+
+
+# several servers, and their deaths
+
+
+def calling(processes: Processes, store: StoreServer, database: object, **settings: object) -> Any:
+    return processes.server(
+        store,
+        None,
+        redis__db=database,
+        calls="yes",
+        call_allow="127.0.0.1",
+        call_secret=SECRET,
+        **settings,
+    )
+
+
+async def test_two_servers_share_the_calls(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    database = redis_server.new_database()
+    one, two = (calling(processes, redis_server, database, call_concurrency=1) for _ in range(2))
+    hold = asyncio.Event()
+    receiver.says(topic, Answer(hold=hold), Answer(hold=hold), Answer())
+    async with open_api(one.url) as api, open_api(two.url) as _:
+        shop = Shop(api, receiver, topic)
+        for number in range(20):
+            await push(shop, topic, f"{topic}-{number}")
+        await until(lambda: receiver.at_once[topic] == 2)  # one from each
+        hold.set()
+        await until(lambda: len(receiver.to(topic)) == 20)
+    assert len({call.id for call in receiver.to(topic)}) == 20
+
+
+async def test_a_kill_in_the_middle_of_a_call_repeats_it(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    server = calling(processes, redis_server, redis_server.new_database())
+    hold = asyncio.Event()
+    receiver.says(topic, Answer(hold=hold), Answer())
+    async with open_api(server.url) as api:
+        await push(Shop(api, receiver, topic), topic, ttr=1)
+        await until(lambda: len(receiver.to(topic)) == 1)
+    server.kill()
+    server.start()
+    async with open_api(server.url) as api:
+        job = await Shop(api, receiver, topic).becomes("finished")
+    assert (job["attempt"], len(receiver.to(topic))) == (2, 2)
+
+
+async def test_a_server_that_stops_gives_back_what_it_has_not_called(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    database = redis_server.new_database()
+    one = calling(processes, redis_server, database, call_concurrency=1)
+    hold = asyncio.Event()
+    receiver.says(topic, Answer(hold=hold), Answer())
+    async with open_api(one.url) as api:
+        shop = Shop(api, receiver, topic)
+        ids = [await push(shop, topic, f"{topic}-{n}", ttr=600) for n in range(2)]
+        await until(lambda: receiver.at_once[topic] == 1)
+    one.stop()
+    two = calling(processes, redis_server, database)
+    async with open_api(two.url) as api:
+        for job_id in ids:
+            assert (await Shop(api, receiver, topic).becomes("finished", job_id))["attempt"] <= 2
+
+
+# who may
+
+
+async def test_a_server_makes_no_calls_unless_it_is_told_to(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(
+        redis_server, None, redis__db=redis_server.new_database(), language="en"
+    )
+    async with open_api(server.url) as api:
+        call = {"url": "http://example.com/"}
+        refused = await api.push(topic="t", id="1", ttr=10, call=call)
+        assert (refused.code, "calls = no" in refused.message) == (Code.FORBIDDEN, True)
+        [first, second] = (
+            await api.call(
+                "/push",
+                [
+                    {"topic": "t", "id": "1", "ttr": 10, "call": call},
+                    {"topic": "t", "id": "2", "ttr": 10},
+                ],
+            )
+        ).ok()
+        assert (first["code"], second["code"]) == (Code.FORBIDDEN, Code.OK)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://10.0.0.1/",
+        "http://8.8.8.8/",
+        "http://unlisted.invalid/",
+        "http://[::1]/",
+        "ftp://a/",
+    ],
+)
+async def test_a_url_that_is_not_listed_is_refused(shop: Shop, url: str) -> None:
+    refused = await shop.api.push(topic=shop.topic, id="1", ttr=10, call={"url": url})
+    assert (refused.code, "call.url" in refused.message) == (Code.INVALID, True)
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        ({}, "call.url"),
+        ({"url": "http://127.0.0.1/", "method": "TRACE"}, "call.method"),
+        ({"url": "http://127.0.0.1/", "headers": {"Host": "x"}}, "call.headers"),
+        ({"url": "http://127.0.0.1/", "headers": {"X": "a\r\nY: b"}}, "call.headers"),
+        ({"url": "http://127.0.0.1/", "headers": {"X": "é"}}, "call.headers"),
+        ({"url": "http://127.0.0.1/", "headers": {"a b": "x"}}, "call.headers"),
+        ({"url": "http://127.0.0.1/", "headers": {"X": "y" * 5000}}, "call.headers"),
+        ({"url": "http://127.0.0.1/", "headers": {"webhook-id": "1"}}, "call.headers"),
+        ({"url": "http://127.0.0.1/", "timeout": 0}, "call.timeout"),
+        ({"url": "http://127.0.0.1/", "timeout": 301}, "call.timeout"),
+        ({"url": "http://127.0.0.1/", "expect": ""}, "call.expect"),
+        ({"url": "http://127.0.0.1/", "give_up": "yes"}, "call.give_up"),
+    ],
+)
+async def test_an_invalid_call_is_refused(shop: Shop, call: Json, word: str) -> None:
+    refused = await shop.api.push(topic=shop.topic, id="1", ttr=10, call=call)
+    assert (refused.code, word in refused.message) == (Code.INVALID, True)
