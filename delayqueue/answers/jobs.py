@@ -2,7 +2,7 @@
 
 from dataclasses import field
 
-from delayqueue.answers.answer import LEFT_OUT, OPTIONAL, answer
+from delayqueue.answers.answer import LEFT_OUT, NEVER_NULL, OPTIONAL, answer
 from delayqueue.domain.job import USUAL_PRIORITY, State
 
 
@@ -90,7 +90,7 @@ class FullJob:
     ended: float | None
     attempts: tuple[FailedAttempt, ...]
     results: tuple[SubscriberResult, ...]
-    call: JobCall = field(default=LEFT_OUT, metadata=OPTIONAL)
+    call: JobCall | None = field(default=None, metadata=NEVER_NULL)
     retry: tuple[float, ...] | None = field(default=None, metadata=OPTIONAL)
     retain: float | None = field(default=None, metadata=OPTIONAL)
     expires: float | None = field(default=None, metadata=OPTIONAL)

@@ -15,6 +15,7 @@ Ask = Callable[[RemoteServer, Fields], Any]
 DEFAULT_COUNT: Final = 100
 PEEK_COUNT: Final = 10
 FORECAST_S: Final = 86_400
+CALL: Final = ("url", "method", "headers", "timeout", "expect", "give_up")  # fields of a job's call
 SUMS: Final = ("topics", "paused", *map(str, LIVE_STATES), "oldest_ready_age")
 
 
@@ -43,6 +44,11 @@ def limit(server: RemoteServer, fields: Fields) -> Any:
 
 def push(server: RemoteServer, fields: Fields) -> Any:
     """The id, whether given or generated."""
+    of_call = {name: fields.pop(f"call_{name}", None) for name in CALL}
+    if given := {name: value for name, value in of_call.items() if value is not None}:
+        if "headers" in given:
+            given["headers"] = dict(given["headers"])
+        fields["call"] = given
     return server.call("/push", fields) or {"id": fields["id"]}
 
 

@@ -7,7 +7,16 @@ from delayqueue.cli.asking import DEFAULT_COUNT, at
 from delayqueue.cli.request import remote
 from delayqueue.cli.subcommand import Families, argument, choice, flag, option
 from delayqueue.cli.top import Top
-from delayqueue.cli.words import at_once, body, distance, kept, per_second, schedule, secret
+from delayqueue.cli.words import (
+    at_once,
+    body,
+    distance,
+    header,
+    kept,
+    per_second,
+    schedule,
+    secret,
+)
 from delayqueue.client.subscribers import LONGEST_TRIAL_S
 from delayqueue.domain.job import IfExists, State
 from delayqueue.domain.schedule import CatchUp
@@ -108,6 +117,18 @@ REMOTE: Final[Families] = {
             option("--expire LENGTH", "it expires this long after its due time"),
             option("--priority N", "among ready jobs the smallest goes first [1024]"),
             option("--idempotency-key KEY", "repeating a push with its id and key changes nothing"),
+            option("--call URL", "the server calls it when the job is due", dest="call_url"),
+            option("--call-method", "POST, PUT, PATCH, DELETE or GET [POST]"),
+            option(
+                "--call-header",
+                "a header of the call, as 'NAME: VALUE'; may be repeated",
+                dest="call_headers",
+                action="append",
+                type=header,
+            ),
+            option("--call-timeout LENGTH", "how long the call may take [30s]"),
+            option("--call-expect TEXT", "what the answer must be, or contain as '*TEXT*' [any]"),
+            flag("--call-give-up", "bury the job at once after a 4xx such as 404"),
             ask=asking.push,
         ),
         remote(

@@ -57,6 +57,14 @@ def schedule(text: str) -> dict[str, object]:
         raise ArgumentTypeError(f"{error}; or one of {presets}") from None
 
 
+def header(text: str) -> tuple[str, str]:
+    """Name and value of a header, from "NAME: VALUE"."""
+    name, colon, value = text.partition(":")
+    if not (colon and name.strip() and value.strip()):
+        raise ArgumentTypeError(f"{text!r}: must be like 'Authorization: Bearer abc'")
+    return name.strip(), value.strip()
+
+
 def whole(text: str) -> int:
     """A whole number."""
     if WHOLE.fullmatch(text) is None:

@@ -1,7 +1,7 @@
 """What the server answers, under the names that Python programs know."""
 
 from delayqueue.answers.jobs import FailedAttempt as Attempt
-from delayqueue.answers.jobs import Findings, FoundJob, Page, ReservedJob, TakenJob
+from delayqueue.answers.jobs import Findings, FoundJob, JobCall, Page, ReservedJob, TakenJob
 from delayqueue.answers.jobs import FullJob as JobDetails
 from delayqueue.answers.jobs import PushResult as Outcome
 from delayqueue.answers.jobs import SubscriberResult as Result
@@ -31,6 +31,7 @@ __all__ = [
     "FoundJob",
     "History",
     "HistoryMark",
+    "JobCall",
     "JobDetails",
     "Limits",
     "Occurrence",

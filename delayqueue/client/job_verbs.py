@@ -12,6 +12,7 @@ from delayqueue.client.fields import count_of, each, listed, member, nothing, re
 from delayqueue.client.jobs import (
     DEFAULT_TTR_S,
     AnyState,
+    CallTo,
     Job,
     Moment,
     OnConflict,
@@ -44,12 +45,14 @@ class JobVerbs:
         retain: Seconds | None = None,
         expire: Seconds | None = None,
         priority: int | None = None,
+        call: CallTo | None = None,
         traceparent: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[str]:
         """Add a job, due after `delay` or at `due`. Returns its id; without `id`, one is generated.
 
-        A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model.
+        A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model. With `call`, a URL
+        or a dict of its fields, the server calls that when the job is due, and no worker gets the job.
 
         A push that repeats another one, with the same `id` and `idempotency_key`, changes nothing.
 

@@ -19,6 +19,8 @@ Seconds: TypeAlias = float | str | timedelta  # a str is like "500ms", "15s", "1
 Moment: TypeAlias = float | datetime
 # a preset's name, the delays after each failure, or {"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}
 Retry: TypeAlias = str | Sequence[float | str | timedelta] | Mapping[str, Any]
+# a URL, or {"url": "https://…", "headers": {…}, "timeout": "10s", "expect": "success", "give_up": True}
+CallTo: TypeAlias = str | Mapping[str, Any]
 # what to do if the id or name already exists
 OnConflict: TypeAlias = IfExists | Literal["replace", "keep", "fail"]
 AnyState: TypeAlias = (
@@ -66,6 +68,11 @@ def retry_request(retry: Retry) -> dict[str, Any]:
     }
 
 
+def call_request(call: CallTo) -> dict[str, Any]:
+    """A job's call in the form that the server takes."""
+    return {"url": call} if isinstance(call, str) else given(**call)
+
+
 # how a field is sent, if not as it is given
 SENT: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("delay", "fallback", "timeout", "ttr", "retain", "expire"), seconds),
@@ -73,6 +80,7 @@ SENT: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("due", "start", "end", "after", "before"), unix),
     "by": distance,
     "retry": retry_request,
+    "call": call_request,
     "body": body_of,
 }
 
@@ -110,6 +118,7 @@ class Job:
     retain: Seconds | None = None
     expire: Seconds | None = None
     priority: int | None = None
+    call: CallTo | None = None
     traceparent: str | None = None
     idempotency_key: str | None = None
 

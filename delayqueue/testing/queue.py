@@ -117,6 +117,7 @@ class Queue(Client):
             if held.state is State.DELAYED
             and held.due_s <= until_s
             and held.request["topic"] in worker.handlers.topics
+            and "call" not in held.request
         ]
         return min(waiting, key=lambda one: one[:2])[2:] if waiting else None
 

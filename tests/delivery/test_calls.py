@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from delayqueue.cli import main
+from delayqueue.client import AsyncClient, Job
+from delayqueue.client.answers import JobCall
 from delayqueue.errors import Code
 from tests.api_client import open_api
 from tests.processes import LOOPBACK
@@ -20,7 +23,7 @@ from .strangers import BEFORE_A_HEAD, sending, serving
 
 if TYPE_CHECKING:
     from tests.api_client import Json
-    from tests.processes import Processes, StoreServer
+    from tests.processes import Processes, QueueServer, StoreServer
 
     from .receiver import Receiver
 
@@ -404,3 +407,32 @@ async def test_a_url_that_is_not_listed_is_refused(shop: Shop, url: str) -> None
 async def test_an_invalid_call_is_refused(shop: Shop, call: Json, word: str) -> None:
     refused = await shop.api.push(topic=shop.topic, id="1", ttr=10, call=call)
     assert (refused.code, word in refused.message) == (Code.INVALID, True)
+
+
+# from Python and from the command line
+
+
+async def test_the_client_pushes_a_call(shop: Shop, server: QueueServer) -> None:
+    async with AsyncClient(server.url) as client:
+        url = shop.receiver.url(shop.topic)
+        plain = await client.push(shop.topic, {"a": 1}, call=url, retain=60)
+        call = {"url": url, "timeout": "2s", "headers": {"X-Key": "hush"}, "expect": "*k*"}
+        await client.push_many([Job(topic=shop.topic, id="far", delay=3600, call=call)])
+        await shop.becomes("finished", plain)
+        found = await client.get("far")
+        assert found is not None
+        assert found.call == JobCall(url, "POST", {"X-Key": "***"}, 2, "*k*", give_up=False)
+        [finished] = [await client.get(plain)]
+        assert finished is not None
+        assert finished.results[0].subscriber == "call"
+
+
+async def test_the_command_pushes_a_call(shop: Shop, server: QueueServer) -> None:
+    words = ["push", shop.topic, "a=1", "--id", f"{shop.topic}-job", "--retain", "60"]
+    words += ["--call", shop.receiver.url(shop.topic), "--call-method", "PUT", "--call-give-up"]
+    words += ["--call-header", "Content-Type: text/x-shop", "--call-header", "X-Key:hush"]
+    assert await asyncio.to_thread(main, ("--url", server.url, *words)) == 0
+    await shop.becomes("finished")
+    [call] = shop.receiver.to(shop.topic)
+    assert (call.method, call.headers["Content-Type"]) == ("PUT", "text/x-shop")
+    assert call.headers["X-Key"] == "hush"

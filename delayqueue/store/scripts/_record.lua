@@ -81,7 +81,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     return is_sound and options or nil
   end
 
-  -- The record that begins there in a text, or that is the text. Returns nil if it is not a record. `tags`, `retry`, `priority`
+  -- The record that begins there in a text, or that is the text. Returns nil if it is not a record. `tags`, `retry`, `priority`,
   -- `key` and `call` come from its options, nil if it has none.
   function unpack_record(text, at)
     local before = at and at - 1 or 0
