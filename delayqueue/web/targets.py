@@ -51,7 +51,8 @@ class CallRequest(Request):
     timeout: Timeout | None = None
     expect: Expect | None = None
     give_up: bool | None = Field(
-        None, description="Whether to bury the job at once after a 4xx that another attempt is not going to change."
+        None,
+        description="Whether to bury the job at once after a 4xx that another attempt is not going to change.",
     )
 
     def call(self) -> Call:

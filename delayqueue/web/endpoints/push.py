@@ -117,8 +117,7 @@ class PushRequest(Request):
             job.expire_ms = ms(given["expire"])
         if given["priority"] is not None:
             job.priority = given["priority"]
-        if given["idempotency_key"]:
-            job.idempotency_key = given["idempotency_key"]
+        job.idempotency_key = given["idempotency_key"] or ""
         if given["call"]:
             job.call = given["call"].call()
         return job
