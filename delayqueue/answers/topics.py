@@ -2,20 +2,22 @@
 
 from dataclasses import field
 
-from delayqueue.answers.answer import answer
+from delayqueue.answers.answer import OPTIONAL, answer
 
 
 @answer("Limits")
 class LimitState:
     """How fast and how many at once a topic's jobs are handed out, and for how many seconds its buried ones are kept.
 
-    null = no limit; for `buried_retain`, the server's setting. `declared`: from a config file.
+    null = no limit; for `buried_retain`, the server's setting. `buried_to`: the topic to which they are reported, if
+    they are. `declared`: from a config file.
     """
 
     rate: float | None
     burst: int | None
     concurrency: int | None
     buried_retain: float | None = field(default=None, kw_only=True)
+    buried_to: str | None = field(default=None, kw_only=True, metadata=OPTIONAL)
     declared: bool
 
 

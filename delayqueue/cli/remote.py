@@ -271,7 +271,7 @@ REMOTE: Final[Families] = {
         remote("resume", "resume a topic's deliveries", TOPIC),
         remote(
             "limit",
-            "limit a topic's rate and concurrency, and how long its dead letters are kept",
+            "limit a topic's rate and concurrency, and what happens to its dead letters",
             TOPIC,
             option("--rate N", "deliveries a second, or none", type=per_second),
             option("--burst N", "deliveries at once after a pause"),
@@ -281,6 +281,7 @@ REMOTE: Final[Families] = {
                 "how long buried jobs are kept; none = the server's setting",
                 type=kept,
             ),
+            option("--buried-to TOPIC", "which topic gets a job for each buried one, or none"),
             ask=asking.limit,
         ),
         remote(

@@ -103,7 +103,7 @@ def _schedule(where: str, name: str, values: dict[str, Any]) -> Schedule:
 
 def _limit(where: str, _: str, values: dict[str, Any]) -> Limit:
     if not values:
-        raise Mistake(f"{where}: give rate, concurrency or buried_retain")
+        raise Mistake(f"{where}: give rate, concurrency, buried_retain or buried_to")
     if "burst" in values and "rate" not in values:
         raise Mistake(f"{where}: burst needs a rate")
     return Limit(declared=True, **values)
@@ -200,6 +200,7 @@ LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "burst": ("burst", whole(1, limit.MAX_BURST)),
     "concurrency": ("concurrency", whole(1, limit.MAX_CONCURRENCY)),
     "buried_retain": ("buried_retain_ms", _retain_ms),
+    "buried_to": ("buried_to", _topic),
 }
 SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "topic": ("topic", _topic),

@@ -83,6 +83,7 @@ OWN_KEYS = (
     *(
         "sent",
         "taken",
+        "awaited",
         "removed",
         "servers",
         "subscribers",

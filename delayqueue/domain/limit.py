@@ -1,4 +1,4 @@
-"""Limits of a topic: deliveries a second and at once, and how long its buried jobs are kept. Pure.
+"""Limits of a topic: deliveries a second and at once, how long buried jobs are kept and where they are reported. Pure.
 
 The checks take a value that a user wrote and return what it means; they raise BadValue.
 """
@@ -16,6 +16,7 @@ MAX_BURST = 1_000_000
 MAX_CONCURRENCY = 1_000_000
 
 T = TypeVar("T", int, float)
+Changes = Mapping[str, float | str | None]  # limits by name, None = no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,7 @@ class Limit:
     """`rate`: deliveries a second, `burst` of them at once after a pause; `concurrency`: jobs reserved at once.
 
     `buried_retain_ms`: how long a buried job is kept. None = no limit, or for buried jobs the server's setting.
+    `buried_to`: the topic that gets a job for each that is buried, None = none does.
     `declared`: it comes from a config file.
     """
 
@@ -30,6 +32,7 @@ class Limit:
     burst: int | None = None
     concurrency: int | None = None
     buried_retain_ms: int | None = None
+    buried_to: str | None = None
     declared: bool = False
 
     @classmethod
@@ -39,10 +42,12 @@ class Limit:
 
     def is_said_by(self, other: "Limit") -> bool:
         """Whether the limit in force equals this one; if this one names no burst, any burst matches."""
-        wanted = self.changes() | ({} if self.burst else {"burst": other.burst})
+        wanted = self.changes()
+        if not self.burst:
+            wanted["burst"] = other.burst
         return other.declared == self.declared and other.changes() == wanted
 
-    def changes(self) -> dict[str, float | None]:
+    def changes(self) -> dict[str, float | str | None]:
         """Every value that can be limited, by name."""
         return {name: value for name, value in asdict(self).items() if name != "declared"}
 
@@ -61,3 +66,15 @@ def _within(least: T, most: T, zh: str = "", en: str = "") -> Callable[[T], T]:
 check_rate: Final = _within(MIN_RATE, MAX_RATE, "每秒", " a second")
 check_burst: Final = _within(1, MAX_BURST)
 check_concurrency: Final = _within(1, MAX_CONCURRENCY)
+
+
+def loop_in(limits: Mapping[str, Limit]) -> str | None:
+    """A topic whose `buried_to` leads back to it by these limits; None if there is none."""
+    for topic in limits:
+        to, seen = limits[topic].buried_to, set[str]()
+        while to is not None and to not in seen:
+            if to == topic:
+                return topic
+            seen.add(to)
+            to = limits[to].buried_to if to in limits else None
+    return None

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import State
-from delayqueue.domain.limit import Limit
+from delayqueue.domain.limit import Changes, Limit, loop_in
 from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
 from delayqueue.store.bucket.limits import FIRST, Limits
 from delayqueue.store.bucket.recovery import LayoutChanged
@@ -33,6 +33,9 @@ DECLARED = Text(
     "the topic's limits come from a config file; change them there and restart the servers",
 )
 
+LOOP = Text(
+    "buried_to：这样死信会回到该topic", "buried_to: dead letters would come back to the topic"
+)
 DONE_IN_PART = Text(
     "存储暂不可用，已处理{}个job，请重试以完成其余",
     "the store is unavailable; {} jobs were processed, try again for the rest",
@@ -226,11 +229,11 @@ class Topics:
                 self._notify(bucket, change)
             written = settings
 
-    async def limit(self, topic: str, changes: Mapping[str, float | None]) -> Limit:
-        """Set the limits in `changes` (`rate`, `burst`, `concurrency`, `buried_retain_ms`); None = remove the limit.
+    async def limit(self, topic: str, changes: Changes) -> Limit:
+        """Set the limits in `changes`; None = remove the limit.
 
-        Returns the limits in force. Raises Invalid if there is too little for each bucket, or a burst without a rate;
-        raises WrongState if a config file says otherwise.
+        Returns the limits in force. Raises Invalid if there is too little for each bucket, a burst without a rate, or
+        if `buried_to` leads back to the topic; raises WrongState if a config file says otherwise.
         """
         return await self._anew(partial(self._limit, topic, changes))
 
@@ -257,14 +260,14 @@ class Topics:
     async def _declare(self, topic: str, limit: Limit) -> None:
         await self._anew(partial(self._limit, topic, limit.changes(), declared=True))
 
-    async def _limit(
-        self, topic: str, changes: Mapping[str, float | None], *, declared: bool = False
-    ) -> Limit:
+    async def _limit(self, topic: str, changes: Changes, *, declared: bool = False) -> Limit:
         check_concurrency(changes.get("concurrency"), len(self._buckets))
         limited = await self._limits.limit(FIRST, topic, changes, declared=declared)
         self._notify(FIRST, limited.change)
         if limited.code == Code.WRONG_STATE:
             raise WrongState(DECLARED)
+        if limited.code == Code.JOB_EXISTS:
+            raise Invalid(LOOP)
         if limited.code != Code.OK:
             raise Invalid.of("burst 需要 rate", "burst: needs a rate")
         if changes:
@@ -313,11 +316,13 @@ def check_limits(limits: Mapping[str, Limit], buckets: int) -> None:
             check_concurrency(limit.concurrency, buckets)
         except Invalid as error:
             raise StartupError(f"[limit {topic}]: {error}") from None
+    if (topic_in_loop := loop_in(limits)) is not None:
+        raise StartupError(f"[limit {topic_in_loop}]: {LOOP.en}")
 
 
-def check_concurrency(concurrency: float | None, buckets: int) -> None:
+def check_concurrency(concurrency: float | str | None, buckets: int) -> None:
     """Raises Invalid if it is less than one for each bucket."""
-    if concurrency is not None and concurrency < buckets:
+    if concurrency is not None and float(concurrency) < buckets:
         raise Invalid.of(
             f"concurrency 至少{buckets}（bucket_size）",
             f"concurrency: must be at least {buckets}, one for each bucket (bucket_size)",

@@ -176,6 +176,7 @@ def limit(one: Limit) -> LimitState:
         burst=one.burst,
         concurrency=one.concurrency,
         buried_retain=seconds(one.buried_retain_ms),
+        buried_to=one.buried_to or LEFT_OUT,
         declared=one.declared,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from contextlib import closing
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.api_client import Api, open_api
+from tests.api_client import FORBIDDEN, Api, open_api
+from tests.processes import ProcessError
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
@@ -191,3 +193,74 @@ async def test_dead_letters_end_by_themselves_after_the_topics_time_or_the_serve
 
 async def is_gone(api: Api, job_id: str) -> bool:
     return (await api.get(job_id)).ok() is None
+
+
+async def test_each_dead_letter_is_a_job_of_another_topic(api: Api, topic: str) -> None:
+    """In each setup: with several buckets the report is in that of the dead letter, and can be finished by its id."""
+    dead = f"{topic}-dead"
+    answer = await api.call("/limit", {"topic": topic, "buried_to": dead})
+    assert answer.ok() == NO_LIMITS | {"buried_to": dead}
+    await fill(api, topic, 20)
+    for number in range(20):
+        (await api.call("/bury", {"id": f"{topic}/{number}", "message": "no"})).ok()
+    jobs: list[Json] = []
+    while len(jobs) < 20:
+        jobs += (await api.pop(dead, count=20, timeout=5)).ok()
+    assert {json.loads(job["body"])["id"] for job in jobs} == {f"{topic}/{n}" for n in range(20)}
+    for job in jobs:
+        (await api.finish(job["id"], receipt=job["receipt"])).ok()
+        assert (await api.get(job["id"])).ok() is None
+    assert (await api.pop(dead, timeout=0)).ok() is None
+    assert (await api.call("/limit", {"topic": topic, "buried_to": None})).ok() == NO_LIMITS
+
+
+async def test_a_report_that_would_come_back_is_refused(api: Api, topic: str) -> None:
+    (await api.call("/limit", {"topic": topic, "buried_to": f"{topic}-b"})).ok()
+    for other, to in ((topic, topic), (f"{topic}-b", topic)):
+        refused = await api.call(
+            "/limit", {"topic": other, "buried_to": to}, {"Accept-Language": "en"}
+        )
+        assert refused.refused() == "buried_to: dead letters would come back to the topic"
+    (await api.call("/limit", {"topic": topic, "buried_to": "a,b"})).refused()
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+async def test_a_config_file_says_where_dead_letters_are_reported(
+    processes: Processes, redis_server: StoreServer, buckets: int
+) -> None:
+    server = processes.configured(
+        "[limit a]\nburied_to = b\n[limit b]\nburied_to = c\n",
+        redis_server,
+        bucket_size=buckets,
+    )
+    server.start()
+    with closing(server):
+        async with open_api(server.url) as api:
+            assert (await api.call("/limit", {"topic": "a"})).ok()["buried_to"] == "b"
+            refused = await api.call("/limit", {"topic": "a", "buried_to": "c"})
+            assert refused.refused(WRONG_STATE)
+            (await api.push(topic="a", id="1", retry={"delays": []}, ttr=1)).ok()
+            (await api.pop("a")).ok()
+            report = (await api.pop("b")).ok()
+            assert json.loads(report["body"])["reason"] == "ttr expired"
+
+
+def test_a_server_does_not_start_if_dead_letters_would_come_back(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    text = "[limit a]\nburied_to = b\n[limit b]\nburied_to = a\n"
+    with pytest.raises(ProcessError) as caught:
+        processes.configured(text, redis_server).start()
+    assert "[limit a]: buried_to: dead letters would come back" in str(caught.value)
+
+
+async def test_a_token_reports_only_to_its_own_topics(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    token = "admin-token-12345678"
+    server = processes.server(redis_server, auth_tokens=f"admin:{token}:shop.*")
+    with closing(server):
+        async with open_api(server.url, token) as api:
+            asked = {"topic": "shop.a", "buried_to": "other"}
+            (await api.call("/limit", asked)).refused(FORBIDDEN, status=403)
+            (await api.call("/limit", asked | {"buried_to": "shop.dead"})).ok()

@@ -201,6 +201,8 @@ async def test_a_topic_is_limited_and_let_go(client: Caller, topic: str) -> None
     assert await client.limit(topic, concurrency=None) == Limits(None, None, None, declared=False)
     assert (await client.limit(topic, buried_retain=90)).buried_retain == 90
     assert (await client.limit(topic, buried_retain=None)).buried_retain is None
+    assert (await client.limit(topic, buried_to=f"{topic}-dead")).buried_to == f"{topic}-dead"
+    assert (await client.limit(topic, buried_to=None)).buried_to is None
 
 
 async def test_a_topic_is_paused_counted_and_purged(client: Caller, topic: str) -> None:

@@ -1,10 +1,9 @@
 """The limits of topics: how fast their jobs are handed out, and how many at once."""
 
 import json
-from collections.abc import Mapping
 from typing import Final
 
-from delayqueue.domain.limit import Limit
+from delayqueue.domain.limit import Changes, Limit
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.types import Change, Limited
 
@@ -21,11 +20,11 @@ class Limits:
         self,
         bucket: int,
         topic: str,
-        changes: Mapping[str, float | None],
+        changes: Changes,
         *,
         declared: bool = False,
     ) -> Limited:
-        """Set the limits in `changes` (`rate`, `burst`, `concurrency`, `buried_retain_ms`); None = remove the limit.
+        """Set the limits in `changes` by name (domain/limit.py); None = remove the limit.
 
         `declared`: they come from a config file, and limits that it does not name are removed.
         """

@@ -6,11 +6,6 @@ local OK, INVALID, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE = 
 
 local call = redis.call
 
-local function clock_ms()
-  local time = call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-
 -- The state of one call: begin() resets all of it.
 local now                       -- the store's time at its beginning, in ms
 local scope                     -- the topics that the client may reach, nil = all
@@ -25,8 +20,11 @@ local done_us                   -- of the store's time that its jobs have taken,
 local events                    -- event, topic, how many jobs, { ms, ... } or false, ...
 
 -- Lua prints 1.7950e+12, but Redis wants all digits. '%d' takes a third of the time of '%.0f', which a store of 32 bits needs.
-local ALL_DIGITS = string.format('%d', 2 ^ 40) == '1099511627776' and '%d' or '%.0f'
-local function int(number) return string.format(ALL_DIGITS, number) end
+local int
+do
+  local ALL_DIGITS = string.format('%d', 2 ^ 40) == '1099511627776' and '%d' or '%.0f'
+  function int(number) return string.format(ALL_DIGITS, number) end
+end
 
 -- "+1500" is 1.5 s from now, "=1700000000000" that time itself.
 local function time_of(when)
@@ -83,6 +81,11 @@ end
 local begin
 do
   local control, generation, waits  -- the last argument of the last call, and what it says
+
+  local function clock_ms()
+    local time = call('TIME')
+    return time[1] * 1000 + math.floor(time[2] / 1000)
+  end
 
   function begin(keys, args)
     now = clock_ms()

@@ -1,5 +1,5 @@
 -- The steps of a job's life that several verbs share.
--- requires  _call, _record, _run, _index, _ready
+-- requires  _call, _record, _run, _index, _ready, _beside
 
 -- A topic's settings: paused_until (ms; 0 = until resumed), limit (limit.lua). Unreadable settings count as none.
 local function read_settings(written)
@@ -288,6 +288,52 @@ local function make_ready(id, job)
   arrive(asked_as(job))
 end
 
+local leads_back, report_burial
+do  -- limits the scope of the rest
+  local function buried_to(topic)
+    local limit = settings_of(topic).limit
+    return limit and limit.buried_to
+  end
+
+  -- Whether dead letters of one topic, reported to `to`, could come back to it, in however many steps.
+  local MOST_STEPS = 100
+  function leads_back(topic, to)
+    local passed = {}
+    for _ = 1, MOST_STEPS do
+      if not to or passed[to] then return false end
+      if to == topic then return true end
+      passed[to] = true
+      to = buried_to(to)
+    end
+    return true
+  end
+
+  local REPORT_TTR_MS = 60000
+
+  -- Reports a job that has just been buried, if its topic has `buried_to`: pushes a job to that topic. A failure must not prevent the burial.
+  -- keeps: the new job is in this bucket, also when the number of buckets changes.
+  function report_burial(id, job, run, reason)
+    pcall(function()
+      local topic = buried_to(job.topic)
+      if not topic or leads_back(job.topic, topic) then return end  -- whoever set it so, no job goes in circles
+      call('LLEN', queue_key(topic))  -- raises if it has the wrong type: nothing has changed then
+      local body = string.format(
+        '{"id":%s,"topic":%s,"reason":%s,"attempts":%d,"body":%s}',
+        cjson.encode(id), cjson.encode(job.topic), cjson.encode(reason), run.attempt, cjson.encode(body_of(job))
+      )
+      local report = { topic = topic, due = now, created = now, ttr = REPORT_TTR_MS, expire = 0, retain = 0, options = '', body = body }
+      count_job(#body)
+      local made, name = now, nil
+      repeat
+        name, made = id_beside('dead-letter:' .. int(made) .. ':', id), made + 1
+      until call('HEXISTS', ENDED, name) == 0 and call('HSETNX', JOBS, name, pack_record(report)) == 1
+      call('HSETNX', TOPICS, topic, '')
+      make_ready(name, report)
+      tell('pushed', topic, 1)
+    end)
+  end
+end
+
 -- An unreadable one counts as none: one job must not stop a call for many.
 local function results_of(run)
   if run.results == '' then return {} end
@@ -355,6 +401,9 @@ local function fail_job(id, job, run, message, delay, fallback, retry)
   call('HSET', RUNS, id, pack_run(run))
   unreserve(id, job.topic)
   tell('failed', job.topic, 1)
-  if state == 'buried' then tell('buried', job.topic, 1) end
+  if state == 'buried' then
+    tell('buried', job.topic, 1)
+    report_burial(id, job, run, message)
+  end
   return state
 end

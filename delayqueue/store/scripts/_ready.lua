@@ -24,10 +24,9 @@ local function asked_as(job) return job.call and CALLS or job.topic end
 
 -- The member of the sorted set for a job: among equals the one that was due first comes first, and of those the shorter id, so
 -- that numeric ids sort by number.
-local RANK_HEAD = 18
 local function rank_of(id, job) return string.format('%014.0f%04d', job.due, #id) .. id end
 
-local function id_of_rank(rank) return string.sub(rank, RANK_HEAD + 1) end
+local function id_of_rank(rank) return string.sub(rank, 14 + 4 + 1) end
 
 local function has_priorities() return call('EXISTS', PRIORITIES) == 1 end
 

@@ -1,27 +1,30 @@
 -- How a topic's limits are divided among the buckets.
 -- requires  _limits
 
--- The share of the whole that bucket `number` (from 0) allows.
-local function share_of(limit, number, buckets)
-  local share = {}
-  if limit.concurrency then
-    local rest = limit.concurrency % buckets
-    share.concurrency = math.max(1, (limit.concurrency - rest) / buckets + (number < rest and 1 or 0))
+local set_limit
+do  -- limits the scope of the rest
+  -- The share of the whole that bucket `number` (from 0) allows.
+  local function share_of(limit, number, buckets)
+    local share = {}
+    if limit.concurrency then
+      local rest = limit.concurrency % buckets
+      share.concurrency = math.max(1, (limit.concurrency - rest) / buckets + (number < rest and 1 or 0))
+    end
+    if limit.rate then share.rate, share.burst = limit.rate / buckets, math.max(1, limit.burst / buckets) end
+    return share
   end
-  if limit.rate then share.rate, share.burst = limit.rate / buckets, math.max(1, limit.burst / buckets) end
-  return share
-end
 
--- At most a whole burst can have been delivered too early, whatever the rate was before.
-local function adjust_rate(topic, share)
-  if not share.rate then return call('HDEL', RATES, topic) end
-  set_whole_at(topic, whole_at(topic, share))
-end
+  -- At most a whole burst can have been delivered too early, whatever the rate was before.
+  local function adjust_rate(topic, share)
+    if not share.rate then return call('HDEL', RATES, topic) end
+    set_whole_at(topic, whole_at(topic, share))
+  end
 
-local function set_limit(topic, settings, limit, number, buckets)
-  limit.share = share_of(limit, number, buckets)
-  settings.limit = (limit.rate or limit.concurrency or limit.buried_retain_ms) and limit or nil
-  save_settings(topic, settings)
-  adjust_rate(topic, limit.share)
-  arrive_all(topic)
+  function set_limit(topic, settings, limit, number, buckets)
+    limit.share = share_of(limit, number, buckets)
+    settings.limit = (limit.rate or limit.concurrency or limit.buried_retain_ms or limit.buried_to) and limit or nil
+    save_settings(topic, settings)
+    adjust_rate(topic, limit.share)
+    arrive_all(topic)
+  end
 end

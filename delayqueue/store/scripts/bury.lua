@@ -15,8 +15,8 @@ local function bury(id, receipt, message, priority)
   if state == 'buried' then return WRONG_STATE end
   check_keys(job)
   if priority ~= '' then call('HLEN', PRIORITIES) end
+  local run = run_of(id)
   if state == 'reserved' or message ~= '' then
-    local run = run_of(id)
     if state == 'reserved' then note(run, message) else remark(run, message) end
     run.receipt = '-'
     call('HSET', RUNS, id, pack_run(run))
@@ -26,6 +26,7 @@ local function bury(id, receipt, message, priority)
   bury_job(id, job)
   if state == 'reserved' then tell('failed', job.topic, 1) end
   tell('buried', job.topic, 1)
+  report_burial(id, job, run, message)
   return OK
 end
 

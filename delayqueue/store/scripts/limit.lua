@@ -1,14 +1,15 @@
--- Sets or reads a topic's limits: how fast and how many at once its jobs are handed out, how long buried ones are kept.
+-- Sets or reads a topic's limits: how fast and how many at once its jobs are handed out, how long buried ones are kept, and where
+-- they are reported.
 -- requires  _shares
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  topic, this bucket's number (from 0), number of buckets, "1" if a config file says it, else "0",
---       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms; value "" = remove it. What is not named
---       stays, unless a config file says it; a rate without a burst gets one of a tenth of a second.
--- returns { 0, WRONG_STATE if a config file says otherwise, or 1 for a burst without a rate;
---           the limits in force (JSON) }
+--       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms, buried_to (a topic); value "" = remove it.
+--       What is not named stays, unless a config file says it; a rate without a burst gets one of a tenth of a second.
+-- returns { 0, WRONG_STATE if a config file says otherwise, INVALID for a burst without a rate, or EXISTS if buried_to leads
+--           back to the topic; the limits in force (JSON) }
 -- keeps: `share` is the part of the whole that this bucket allows.
 
 return function(ARGV)
@@ -22,6 +23,7 @@ return function(ARGV)
     for _, name in ipairs({ 'rate', 'burst', 'concurrency', 'buried_retain_ms' }) do
       if named[name] then limit[name] = tonumber(named[name]) end
     end
+    if named.buried_to then limit.buried_to = named.buried_to ~= '' and named.buried_to or nil end
     if not limit.rate then
       if tonumber(named.burst) then return nil end
       limit.burst = nil
@@ -36,6 +38,8 @@ return function(ARGV)
   local code = OK
   if next(named) and limit.declared and not declared then
     code = WRONG_STATE
+  elseif not declared and leads_back(topic, named.buried_to) then  -- the order of what a file says does not matter
+    code = EXISTS
   elseif next(named) then
     local wanted = merged(limit)
     if wanted then

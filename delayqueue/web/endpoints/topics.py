@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import Count
 from delayqueue.answers.topics import LimitState, TopicState
 from delayqueue.domain import limit as rules
@@ -20,6 +21,7 @@ from delayqueue.web.fields import (
     Bounds,
     JobCount,
     Number,
+    PushedTopic,
     SomeSeconds,
     Topic,
     Validate,
@@ -61,7 +63,7 @@ PurgeState = Annotated[
 ]
 
 
-LIMITS: Final = {"rate", "burst", "concurrency", "buried_retain"}
+LIMITS: Final = {"rate", "burst", "concurrency", "buried_retain", "buried_to"}
 LATE_MS: Final = 60_000  # a job that has been ready for this long is late
 MAX_OFFSET: Final = 10**9
 FILTERS: Final[Mapping[str, Callable[[TopicView], bool]]] = {
@@ -98,8 +100,15 @@ class LimitRequest(TopicRequest):
         None,
         description="How many seconds a buried job is kept; null = as the server's settings say.",
     )
+    buried_to: PushedTopic | None = Field(
+        None, description="The topic to which each buried job is reported; null = to none."
+    )
 
-    def changes(self) -> dict[str, float | None]:
+    def named_topics(self) -> Iterable[str]:
+        """Also the one that gets the reports."""
+        return (self.topic,) if self.buried_to is None else (self.topic, self.buried_to)
+
+    def changes(self) -> rules.Changes:
         """The wanted limits, by name; None = no limit."""
         wanted = self.model_dump(include=LIMITS, exclude_unset=True)
         if "buried_retain" in wanted:
@@ -145,7 +154,9 @@ class TopicsRequest(Request):
     ADMINS,
     errors=(*BAD, WrongState),
     asks={"topic": "order", "rate": 50, "concurrency": 10},
-    answers=LimitState(rate=50, burst=5, concurrency=10, buried_retain=None, declared=False),
+    answers=LimitState(
+        rate=50, burst=5, concurrency=10, buried_retain=None, buried_to=LEFT_OUT, declared=False
+    ),
 )
 async def limit(api: Api, asked: LimitRequest) -> LimitState:
     """Limit a topic's deliveries."""
