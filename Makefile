@@ -8,6 +8,8 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile 
 LANGUAGES := nodejs golang-go php-cli php-curl php-sqlite3 php-illuminate-queue php-illuminate-bus php-illuminate-events php-illuminate-database
 # what the packages in clients/ are installed and tried with
 PACKAGES := composer phpunit php-guzzlehttp-guzzle php-psr-log php-laravel-framework php-symfony-framework-bundle php-symfony-messenger
+# the databases that `delay-queue relay` reads
+DATABASES := mariadb-server postgresql
 # beanstalkd, and its clients: ours has to be to them what it is
 BEANSTALK := beanstalkd php-pda-pheanstalk php-illuminate-cache php-illuminate-console \
 	php-symfony-beanstalkd-messenger php-symfony-console php-symfony-event-dispatcher ruby ruby-beaneater
@@ -90,7 +92,7 @@ chart-tools: $(VENV)/.installed-test ## build helm and kubeconform, for the test
 	cd $(CHART_TOOLS) && go mod download k8s.io/kubernetes@$(KUBERNETES)
 
 lock: $(VENV)/.installed-release ## choose all versions anew, those of the image and those of the tests
-	$(COMPILE) --extra embedded --extra otel --output-file $(IMAGE_LOCK)
+	$(COMPILE) --extra embedded --extra otel --extra relay --output-file $(IMAGE_LOCK)
 	$(COMPILE) --extra test --constraint $(IMAGE_LOCK) --output-file $(TEST_LOCK)
 	$(COMPILE) --extra lint --constraint $(TEST_LOCK) --output-file $(LINT_LOCK)
 	$(COMPILE) --extra docs --constraint $(TEST_LOCK) --output-file $(DOCS_LOCK)
@@ -106,7 +108,7 @@ clean: ## remove what the other targets made, but no data
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.installed: $(IMAGE_LOCK) pyproject.toml scripts/setup
-	@scripts/setup $(PYTHON) $(VENV) $(IMAGE_LOCK) '15 MB'
+	@scripts/setup $(PYTHON) $(VENV) $(IMAGE_LOCK) '20 MB'
 	@touch $@
 
 $(VENV)/.installed-lint: $(LINT_LOCK) pyproject.toml scripts/setup
@@ -118,7 +120,7 @@ $(VENV)/.installed-docs: $(DOCS_LOCK) pyproject.toml scripts/setup
 	@touch $@
 
 $(VENV)/.installed-test: $(TEST_LOCK) pyproject.toml scripts/setup
-	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '220 MB' redis-server wrk curl chromium $(LANGUAGES) $(PACKAGES) $(BEANSTALK)
+	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '220 MB' redis-server wrk curl chromium $(LANGUAGES) $(PACKAGES) $(BEANSTALK) $(DATABASES)
 	cd $(GO_CLIENT) && go mod download
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-lint $(VENV)/.installed-docs
 

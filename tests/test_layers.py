@@ -36,6 +36,7 @@ ROOMS: Final = {
     "server": ("server",),  # puts the layers together
     "client": ("client",),
     "worker": ("worker", "testing"),
+    "relay": ("relay", "outbox"),
     "cli": ("cli", "__main__"),
     "package": ("",),
 }
@@ -61,8 +62,10 @@ KNOWS: Final[dict[str, set[str]]] = {
     "server": BELOW_STORE | {"store", "engine", "net", "web", "beanstalk", "delivery"},
     "client": {"ground", "domain", "answers"},
     "worker": {"ground", "domain", "answers", "client"},
+    "relay": {"ground", "domain", "answers", "client"},
     "cli": BELOW_STORE
-    | {"store", "original", "engine", "web", "beanstalk", "delivery", "server", "client", "worker"},
+    | {"store", "original", "engine", "web", "beanstalk", "delivery", "server", "client", "worker"}
+    | {"relay"},
     "package": {"client", "worker"},
 }
 # a package of others, and who may import it
@@ -70,6 +73,8 @@ OTHERS: Final = {
     "redis": {"servers", "scripts", "bucket", "store", "original"},
     "aiohttp": {"web", "delivery"},
     "opentelemetry": {"client", "server", "web", "delivery"},
+    "psycopg": {"relay"},
+    "pymysql": {"relay"},
 }
 
 

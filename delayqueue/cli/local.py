@@ -85,6 +85,31 @@ WORKER: Final = (
     flag("--prune", "remove the schedules of tasks that the worker does not have"),
     argument("--log-level", default="info", choices=log.LEVELS),
 )
+RELAY: Final = (
+    option("--dsn URL", "the database: mysql://… or postgresql://… [DELAYQUEUE_RELAY_DSN]"),
+    option("--table NAME", "the table [delay_queue_outbox]", default="delay_queue_outbox"),
+    option("--url", "URL of the server [DELAYQUEUE_URL]"),
+    option(
+        "--remember LENGTH",
+        "how long the server remembers a job after its end, in case its row is pushed again [10m]",
+        default=600,
+    ),
+    option(
+        "--lease N",
+        "seconds after which others may take the rows of a relay that hangs [30]",
+        type=_number,
+        default=30,
+    ),
+    option(
+        "--poll LENGTH",
+        "how often to look for rows; less often while none come [100ms; 5s, where NOTIFY tells]",
+    ),
+    option("--metrics HOST:PORT", "answer GET /metrics there [nowhere]"),
+    flag("--once", "move what is there and end: for cron"),
+    flag("--init", "make the table, unless it is there"),
+    flag("--init-sql", "print the SQL that makes the table"),
+    argument("--log-level", default="info", choices=log.LEVELS),
+)
 
 LOCAL: Final = (
     local("serve", "run the server; the default without a verb", "delayqueue.cli.serve:serve"),
@@ -100,6 +125,12 @@ LOCAL: Final = (
         "delayqueue.cli.healthy:healthy",
     ),
     Subcommand("worker", "run a Worker", late("delayqueue.cli.working:work"), WORKER),
+    Subcommand(
+        "relay",
+        "move the rows of an outbox, a table in your database, to the server",
+        late("delayqueue.cli.relaying:relay"),
+        RELAY,
+    ),
     local(
         "import",
         "import the jobs of ouqiang/delay-queue or php-cpm/delay-queue",

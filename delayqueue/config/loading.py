@@ -23,8 +23,8 @@ from delayqueue.config.startup import ConfigError
 SERVICE_LINK: Final = re.compile(
     rf"{PREFIX}(SERVICE_(HOST|PORT\w*)=.*|PORT_\d+_(TCP|UDP)\w*=.*|PORT=\w+://.*)"
 )
-# variables for the verbs that ask a server, and one that is not meant for --help
-NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", failpoint.VARIABLE}
+# variables for the verbs that ask a server, for the relay, and one that is not meant for --help
+NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", f"{PREFIX}RELAY_DSN", failpoint.VARIABLE}
 MOST_KEY_CHARS: Final = 64  # a longer one was meant to be another kind of line
 SEE_HELP: Final = "see delay-queue --help-settings"
 

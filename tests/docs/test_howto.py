@@ -51,7 +51,7 @@ FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
 FRONT: Final = {"python": [sys.executable], "php": ["php"], "js": ["node", "--input-type=module"]}
 # their commands need an engine, a cluster or root: the tests read them, and try what they name
 READ: Final = (
-    *(f"docs/howto/{name}.md" for name in ("docker", "kubernetes", "systemd")),
+    *(f"docs/howto/{name}.md" for name in ("docker", "kubernetes", "outbox", "systemd")),
     "docs/upgrading.md",
 )
 
@@ -117,12 +117,12 @@ def test_the_commands_of_a_page_are_sound_and_name_files_that_there_are(page: st
 
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
     needs("systemd-analyze", [])
-    shipped = REPOSITORY / "deploy" / "systemd" / "delay-queue.service"
-    units = {shipped.name: shipped.read_text("utf-8")}
+    shipped = (REPOSITORY / "deploy" / "systemd").glob("*.service")
+    units = {unit.name: unit.read_text("utf-8") for unit in shipped}
     for block in blocks(read("docs/howto/systemd.md")):
         if block.title:
             units[block.title] = block.text
-    assert len(units) == 2
+    assert len(units) == 3
     for name, unit in units.items():
         # it checks whether the programs are there
         text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit, flags=re.M)

@@ -1,0 +1,102 @@
+"""The verb `relay`: moves the rows of an outbox to the server."""
+
+import logging
+import os
+import re
+from argparse import Namespace
+from typing import Final
+from urllib.parse import urlsplit
+
+from delayqueue import log
+from delayqueue.cli.subcommand import DONE, REFUSED, UNREACHABLE, USAGE, complain, say
+from delayqueue.client import Client
+from delayqueue.relay.database import Database
+from delayqueue.relay.relay import AWAY, CALLS, Relay
+from delayqueue.relay.signals import Signals
+
+logger = logging.getLogger(__name__)
+
+DSN_VARIABLE: Final = "DELAYQUEUE_RELAY_DSN"
+TABLE: Final = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?")
+
+
+class Refused(Exception):
+    """The command line is wrong; the message says how to mend it."""
+
+
+def relay(asked: Namespace) -> int:
+    """Run the relay until it is told to stop, or with `once` until no row is left. Returns the exit status."""
+    log.set_up(asked.log_level, "text")
+    try:
+        database, client = _database(asked), _client(asked)
+    except Refused as error:
+        return complain([str(error)], USAGE)
+    try:
+        return _run(asked, database, client)
+    except Refused as error:
+        return complain([str(error)], USAGE)
+    except (*AWAY, database.errors) as error:
+        return complain([str(error)], UNREACHABLE)
+    finally:
+        database.close()
+        client.close()
+
+
+def _database(asked: Namespace) -> Database:
+    if not TABLE.fullmatch(asked.table):
+        raise Refused(f"--table {asked.table}: small letters, digits and _ only")
+    dsn = asked.dsn or os.environ.get(DSN_VARIABLE, "")
+    try:
+        match urlsplit(dsn).scheme:
+            case "postgresql" | "postgres":
+                from delayqueue.relay.postgres import Postgres  # noqa: PLC0415  # an extra
+
+                return Postgres(dsn, asked.table, asked.lease)
+            case "mysql" | "mariadb":
+                from delayqueue.relay.mysql import MySQL  # noqa: PLC0415
+
+                return MySQL(dsn, asked.table, asked.lease)
+    except ImportError as error:
+        raise Refused(f"{error}: pip install 'delay-queue-server[relay]'") from error
+    raise Refused(
+        f"--dsn, or {DSN_VARIABLE}: must be mysql://USER:PASSWORD@HOST/NAME or postgresql://…"
+    )
+
+
+def _client(asked: Namespace) -> Client:
+    try:
+        return Client(asked.url, timeout=asked.lease / CALLS, retries=0)
+    except ValueError as error:
+        raise Refused(f"--url {error}") from error
+
+
+def _run(asked: Namespace, database: Database, client: Client) -> int:
+    if asked.init_sql:
+        say(";\n\n".join(database.statements(asked.table)) + ";")
+        return DONE
+    if asked.init:
+        database.create()
+        return DONE
+    relay = Relay(database, client, asked.remember)
+    if asked.metrics:
+        _serve_metrics(relay, asked.metrics)
+    with Signals() as signals:
+        if asked.once:
+            while relay.move() and not signals.stop:
+                pass
+        else:
+            logger.info("moving the rows of %s", asked.table)
+            relay.run(signals, asked.poll)
+    moved = ", ".join(f"{count} {result}" for result, count in relay.moved.items() if count)
+    logger.info("rows: %s", moved or "none")
+    return REFUSED if asked.once and relay.moved["failed"] else DONE
+
+
+def _serve_metrics(relay: Relay, address: str) -> None:
+    from delayqueue.relay.metrics import serve  # noqa: PLC0415  # an extra
+
+    host, _, port = address.rpartition(":")
+    try:
+        serve(relay, host, int(port))
+    except (OSError, ValueError) as error:
+        raise Refused(f"--metrics {address}: {error}") from error

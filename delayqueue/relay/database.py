@@ -1,0 +1,148 @@
+"""The outbox in a database: takes rows, deletes them, notes why one cannot be pushed."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from delayqueue.relay.row import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from delayqueue.relay.signals import Signals
+
+MOST_ROWS: Final = 1000  # in a batch, as in a push
+MOST_BYTES: Final = 4 * 1024 * 1024  # of bodies in a batch; a larger one comes alone
+
+# Of an id its first row; no row behind one that cancels by tag (those have no id)
+JOB: Final = """
+    o.failed IS NULL AND o.id IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM {table} e {by_id} WHERE e.id = o.id AND e.seq < o.seq AND e.failed IS NULL
+    ) AND NOT EXISTS (
+        SELECT 1 FROM {table} e {by_id} WHERE e.id IS NULL AND e.seq < o.seq AND e.failed IS NULL
+    )"""
+TAG: Final = """
+    o.failed IS NULL AND o.id IS NULL AND NOT EXISTS (
+        SELECT 1 FROM {table} e {by_seq} WHERE e.seq < o.seq AND e.failed IS NULL
+    )"""
+LOCK: Final = """
+    SELECT o.seq, COALESCE(OCTET_LENGTH(o.body), 0) FROM {table} o {by_seq}
+    WHERE {which} ORDER BY o.seq LIMIT {most} FOR UPDATE SKIP LOCKED"""
+# Asks again whether they are the first: MySQL locks row by row, and of a transaction that commits meanwhile it could
+# lock the second row, and not the first. A new statement sees both.
+READ: Final = """
+    SELECT o.seq, {created_ms}, {age_s}, o.id, o.topic, o.body, o.delay, o.due, o.options, o.cancel, o.cancel_tag
+    FROM {table} o {by_seq} WHERE o.seq IN ({seqs}) AND {which} ORDER BY o.seq"""
+
+DELETE: Final = "DELETE FROM {table} WHERE seq IN ({marks})"
+FAIL: Final = "UPDATE {table} SET failed = %s WHERE seq = %s"
+
+
+class Database(ABC):
+    """The outbox: `take` begins a transaction, in which the rows are locked, and `commit` ends it.
+
+    After `lease_s` the database ends it too, and the session, so that others can take the rows of a relay that hangs.
+    Every method can raise one of `errors`; then `close` it, and the next `take` connects again.
+    """
+
+    errors: ClassVar[type[Exception]]
+    created_ms: ClassVar[str]
+    age_s: ClassVar[str]
+    # which index to take: a table that fills and empties outruns the statistics by which the database would choose
+    by_seq: ClassVar[str] = ""
+    by_id: ClassVar[str] = ""
+    poll_s: ClassVar[float]  # how long to wait for rows, at first
+    schema: ClassVar[
+        str
+    ]  # statements with {table} and {name}, the table's name as a part of others
+
+    def __init__(self, dsn: str, table: str, lease_s: int) -> None:
+        self._dsn = dsn
+        self._table = table
+        self.lease_s = lease_s
+        self._connection: Any = None
+        self._sql = {
+            "table": table,
+            "created_ms": self.created_ms,
+            "age_s": self.age_s,
+            "by_seq": self.by_seq,
+            "by_id": self.by_id,
+        }
+        self.lease_until_s = 0.0  # by time.monotonic()
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """A connection whose transactions end after `lease_s`, if it is silent or a statement takes as long."""
+
+    @abstractmethod
+    def wait(self, signals: Signals, limit_s: float) -> None:
+        """Wait for rows, for a signal, or for so long."""
+
+    @classmethod
+    def statements(cls, table: str) -> list[str]:
+        """What makes the table, with all that belongs to it."""
+        name = table.replace(".", "_")
+        sql = cls.schema.format(table=table, name=name)
+        return [each.strip("\n;") for each in sql.split(";\n\n")]
+
+    def create(self) -> None:
+        """Make the table, unless it is there."""
+        for statement in self.statements(self._table):
+            self._execute(statement)
+        self.commit()
+
+    def take(self) -> list[Row]:
+        """Lock and return the next rows; none if there are none, or all are being moved by other relays."""
+        self.lease_until_s = time.monotonic() + self.lease_s
+        return self._take(JOB, MOST_ROWS) or self._take(TAG, 1)
+
+    def delete(self, rows: Sequence[Row]) -> None:
+        """Delete rows: what they asked for is done."""
+        if rows:
+            marks = ", ".join(["%s"] * len(rows))
+            seqs = [row.seq for row in rows]
+            self._execute(DELETE.format(table=self._table, marks=marks), seqs)
+
+    def fail(self, row: Row, reason: str) -> None:
+        """Note why a row cannot be carried out: it is not taken again."""
+        self._execute(FAIL.format(table=self._table), [reason, row.seq])
+
+    def commit(self) -> None:
+        """End the transaction, with what was done in it."""
+        self._connection.commit()
+
+    def close(self) -> None:
+        """Close the connection, without what was done since the last commit; its rows are free."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(self.errors):
+                connection.close()
+
+    def _take(self, which: str, most: int) -> list[Row]:
+        which = which.format(**self._sql)
+        locked = self._execute(LOCK.format(**self._sql, which=which, most=most))
+        seqs = list(_fitting(locked))
+        if not seqs:
+            return []
+        sql = READ.format(**self._sql, which=which, seqs=", ".join(map(str, seqs)))
+        return [Row(*values) for values in self._execute(sql)]
+
+    def _execute(self, sql: str, values: Iterable[object] = ()) -> Sequence[Any]:
+        if self._connection is None:
+            self._connection = self.connect()
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql, tuple(values) or None)
+            return cursor.fetchall() if cursor.description else ()
+
+
+def _fitting(sizes: Iterable[tuple[int, int]]) -> Iterable[int]:
+    """The first rows whose bodies are not too many bytes together; at least one."""
+    total = 0
+    for seq, size in sizes:
+        total += size
+        if total > MOST_BYTES and total > size:
+            return
+        yield seq

@@ -1,0 +1,74 @@
+"""MySQL and MariaDB, by PyMySQL: the table is polled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pymysql
+
+from delayqueue.relay.database import Database
+
+if TYPE_CHECKING:
+    from delayqueue.relay.signals import Signals
+
+# a session that is idle, in a transaction or not, ends after wait_timeout; polls are more frequent
+SESSION: Final = (
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    "SET SESSION wait_timeout = {lease_s}, innodb_lock_wait_timeout = {lease_s}, time_zone = '+00:00'",
+)
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS {table} (
+    seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    id VARCHAR(255),
+    topic VARCHAR(255),
+    body MEDIUMTEXT,
+    delay DOUBLE,
+    due DOUBLE,
+    options JSON CHECK (JSON_TYPE(options) = 'OBJECT'),
+    cancel BOOLEAN NOT NULL DEFAULT FALSE,
+    cancel_tag VARCHAR(255),
+    created_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+    failed TEXT,
+    CHECK ((id IS NULL) = (cancel_tag IS NOT NULL)),
+    CHECK (id IS NULL OR topic IS NOT NULL OR cancel),
+    KEY by_id (id, seq)
+) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+"""
+
+
+class MySQL(Database):
+    """An outbox in MySQL 8.0.16, MariaDB 10.6 or newer."""
+
+    errors = pymysql.MySQLError
+    created_ms = "CAST(UNIX_TIMESTAMP(o.created_at) * 1000 AS SIGNED)"
+    age_s = "TIMESTAMPDIFF(MICROSECOND, o.created_at, CURRENT_TIMESTAMP(6)) / 1e6"
+    by_seq = "FORCE INDEX (PRIMARY)"
+    by_id = "FORCE INDEX (by_id)"
+    poll_s = 0.1
+    schema = SCHEMA
+
+    def connect(self) -> Any:
+        """A connection whose statements each see what is committed."""
+        dsn = urlsplit(self._dsn)
+        socket = parse_qs(dsn.query).get("unix_socket")
+        connection = pymysql.connect(
+            host=dsn.hostname or "127.0.0.1",
+            port=dsn.port or 3306,
+            user=unquote(dsn.username or ""),
+            password=unquote(dsn.password or ""),
+            database=unquote(dsn.path[1:]),
+            unix_socket=socket[0] if socket else None,
+            charset="utf8mb4",
+            connect_timeout=10,
+            read_timeout=self.lease_s,
+            write_timeout=self.lease_s,
+        )
+        with connection.cursor() as cursor:
+            for statement in SESSION:
+                cursor.execute(statement.format(lease_s=self.lease_s))
+        return connection
+
+    def wait(self, signals: Signals, limit_s: float) -> None:
+        """Wait until the next poll, so that the session does not end meanwhile."""
+        signals.wait(min(limit_s, self.lease_s / 2))

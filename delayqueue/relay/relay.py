@@ -1,0 +1,151 @@
+"""Moves the rows of an outbox to the server, batch by batch."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from delayqueue.client.answers import Outcome
+from delayqueue.client.calls import TransportError
+from delayqueue.errors import Code, Forbidden, QueueError, Text, TooMany, Unauthorized, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from delayqueue.client import Client
+    from delayqueue.client.jobs import Job
+    from delayqueue.relay.database import Database
+    from delayqueue.relay.row import Row
+    from delayqueue.relay.signals import Signals
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+CALLS: Final = 3  # a call lasts at most this part of the lease; none begins that could outlast it
+FIRST_BACKOFF_S: Final = 0.1
+LONGEST_BACKOFF_S: Final = 10.0
+LONGEST_POLL: Final = 10  # times the first one, while no rows come
+
+# what says nothing about the rows: they stay
+NOT_NOW: Final = (Unavailable, TooMany, Unauthorized)
+
+
+class LeaseOver(Exception):
+    """The batch took longer than its lease: other relays may have its rows."""
+
+
+# the server, or the way to it, is not there
+AWAY: Final = (TransportError, QueueError, LeaseOver)
+
+
+class Relay:
+    """Moves rows from the database to the server. `client` waits a third of the lease for an answer, and never retries.
+
+    The server remembers a job for `remember_s` after its end: until then, its row can be pushed again without effect.
+    """
+
+    def __init__(self, database: Database, client: Client, remember_s: float) -> None:
+        self._database = database
+        self._client = client
+        self._remember_s = remember_s
+        self.moved: Counter[str] = Counter()  # rows `pushed`, `cancelled` and `failed`
+        self.oldest_s = 0.0  # the age of the first row of the last batch, 0 = there was none
+
+    def run(self, signals: Signals, poll_s: float | None = None) -> None:
+        """Move rows as they come until a signal comes, whatever is away meanwhile.
+
+        Looks for rows every `poll_s`, by default as the database wants it, and less often while there are none.
+        """
+        first_s = poll_s or self._database.poll_s
+        pause_s, backoff_s = first_s, FIRST_BACKOFF_S
+        while not signals.stop:
+            try:
+                if self.move():
+                    pause_s = first_s
+                else:
+                    self._database.wait(signals, pause_s)
+                    pause_s = min(pause_s * 1.1, first_s * LONGEST_POLL)
+                backoff_s = FIRST_BACKOFF_S
+            except (*AWAY, self._database.errors) as error:
+                logger.warning("%s; the rows wait", error)
+                self._database.close()
+                signals.wait(backoff_s)
+                backoff_s = min(backoff_s * 2, LONGEST_BACKOFF_S)
+
+    def move(self) -> int:
+        """Move a batch. Returns how many rows it had, 0 = there are none.
+
+        Raises one of AWAY or of the database's errors if rows stay that are not to blame; then close the database.
+        """
+        database = self._database
+        rows = database.take()
+        self.oldest_s = rows[0].age_s if rows else 0.0
+        outcomes = self._carry_out(rows)
+        done = [row for row in rows if outcomes[row.seq].code == Code.OK]
+        failed = [row for row in rows if outcomes[row.seq].code not in {Code.OK, Code.UNAVAILABLE}]
+        database.delete(done)
+        for row in failed:
+            database.fail(row, outcomes[row.seq].message)
+        database.commit()
+        self._count(done, failed, outcomes)
+        if len(done) + len(failed) < len(rows):
+            raise Unavailable
+        return len(rows)
+
+    def _carry_out(self, rows: Sequence[Row]) -> dict[int, Outcome]:
+        """Do what the rows ask for. Returns the outcome of each."""
+        jobs: dict[Row, Job] = {}
+        outcomes: dict[int, Outcome] = {}
+        for row in rows:
+            if not row.is_cancel:
+                try:
+                    jobs[row] = row.job(self._remember_s)
+                except (ValueError, TypeError) as error:
+                    outcomes[row.seq] = Outcome(row.id or "", Code.INVALID, str(error))
+        deleted = [row for row in rows if row.is_cancel and row.id is not None]
+        tagged = [row for row in rows if row.id is None]
+        for some, send in (
+            (list(jobs), lambda some: self._client.push_many(jobs[row] for row in some)),
+            (deleted, lambda some: self._client.delete_many(row.id for row in some)),
+            (tagged, self._cancel_tags),
+        ):
+            outcomes |= zip((row.seq for row in some), self._each(some, send), strict=True)
+        refused = [one for one in outcomes.values() if one.code == Code.FORBIDDEN]
+        if refused and len(refused) == len(
+            rows
+        ):  # not their topics: the relay itself may do nothing
+            raise Forbidden(Text(refused[0].message, refused[0].message))
+        return outcomes
+
+    def _each(
+        self, rows: Sequence[Row], send: Callable[[Sequence[Row]], Iterable[Outcome]]
+    ) -> list[Outcome]:
+        """The outcome of each row. A call that is refused as a whole is halved until the row to blame is alone."""
+        if not rows:
+            return []
+        database = self._database
+        if time.monotonic() > database.lease_until_s - database.lease_s / CALLS:
+            raise LeaseOver("the batch took too long")
+        try:
+            return list(send(rows))
+        except NOT_NOW:
+            raise
+        except QueueError as error:
+            if len(rows) == 1:
+                return [Outcome(rows[0].id or "", error.code, str(error))]
+        half = len(rows) // 2
+        return self._each(rows[:half], send) + self._each(rows[half:], send)
+
+    def _cancel_tags(self, rows: Sequence[Row]) -> list[Outcome]:
+        for row in rows:
+            self._client.cancel(row.cancel_tag or "", topic=row.topic)
+        return [Outcome("", Code.OK, "")] * len(rows)
+
+    def _count(self, done: list[Row], failed: list[Row], outcomes: dict[int, Outcome]) -> None:
+        for row in failed:
+            logger.warning("row %d (%s) has failed: %s", row.seq, row.id, outcomes[row.seq].message)
+        cancelled = sum(row.is_cancel for row in done)
+        self.moved.update(pushed=len(done) - cancelled, cancelled=cancelled, failed=len(failed))

@@ -1,0 +1,150 @@
+"""Real MariaDB and PostgreSQL servers, each in a directory of its own, run by a user without rights."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+import pymysql
+import pytest
+
+from tests.processes import HERE, LOOPBACK, Host, Process, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+USER: Final = "nobody"  # if the tests run as root: PostgreSQL refuses that
+
+
+def _unprivileged() -> tuple[str, ...]:
+    """What runs a program as a user without rights, and has the kernel end it with the tests."""
+    if os.geteuid():
+        return ()
+    user = pwd.getpwnam(USER)
+    drop = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
+    return (*drop, "setpriv", "--pdeathsig", "KILL")  # changing the user forgets the first one
+
+
+def _found(name: str, package: str, *folders: str) -> str:
+    """Where the program is; skips the test if it is not installed."""
+    path = os.pathsep.join([os.environ["PATH"], *folders])
+    found = shutil.which(name, path=path)
+    if found is None:
+        pytest.skip(f"{name} is not here: apt-get install {package}")
+    return found
+
+
+class Database(Process):
+    """A database server. `dsn` leads to it, with all rights."""
+
+    kind: str
+    dsn: str
+
+    def __init__(self, home: Path, command: list[str], port: int) -> None:
+        host = Host(HERE.address, _unprivileged())
+        super().__init__(self.kind, home, command, port=port, host=host)
+
+    def connect(self, **options: Any) -> Any:
+        """A connection of the driver that programs use."""
+        raise NotImplementedError
+
+    def execute(self, sql: str, *values: object) -> Any:
+        """Execute a statement in a transaction of its own. Returns the rows that it gives."""
+        connection = self.connect()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(sql, values or None)
+                rows = cursor.fetchall() if cursor.description else ()
+            connection.commit()
+        finally:
+            connection.close()
+        return rows
+
+    def is_ready(self) -> bool:
+        with suppress(psycopg.Error, pymysql.MySQLError):
+            self.connect().close()
+            return True
+        return False
+
+
+class MariaDB(Database):
+    kind = "mariadb"
+
+    def __init__(self, home: Path) -> None:
+        program = _found("mariadbd", "mariadb-server", "/usr/sbin", "/usr/libexec")
+        port = free_port()
+        data = home / "data"
+        install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}"]
+        _run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"], home)
+        command = [program, "--no-defaults", f"--datadir={data}", f"--bind-address={LOOPBACK}"]
+        command += [f"--port={port}", f"--socket={home / 'socket'}", "--skip-name-resolve"]
+        # the operating system outlives it in these tests
+        command += ["--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M"]
+        super().__init__(home, command, port)
+        self.dsn = f"mysql://root@{LOOPBACK}:{port}/test"
+
+    def start(self) -> None:
+        super().start()
+        self.connect(database=None).cursor().execute("CREATE DATABASE IF NOT EXISTS test")
+
+    def connect(self, database: str | None = "test", **options: Any) -> Any:
+        return pymysql.connect(
+            host=LOOPBACK, port=self.port, user="root", database=database, **options
+        )
+
+    def is_ready(self) -> bool:
+        with suppress(pymysql.MySQLError):
+            self.connect(database=None).close()
+            return True
+        return False
+
+
+class PostgreSQL(Database):
+    kind = "postgresql"
+
+    def __init__(self, home: Path) -> None:
+        folders = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
+        program = _found("postgres", "postgresql", *folders)
+        port = free_port()
+        data = home / "data"
+        initdb = [_found("initdb", "postgresql", *folders), "-D", str(data), "-U", "root"]
+        _run([*initdb, "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"], home)
+        command = [program, "-D", str(data), "-p", str(port), "-k", str(home), "-F"]
+        super().__init__(home, [*command, "-c", f"listen_addresses={LOOPBACK}"], port)
+        self.dsn = f"postgresql://root@{LOOPBACK}:{port}/postgres"
+
+    def connect(self, **options: Any) -> Any:
+        return psycopg.connect(self.dsn, **options)
+
+
+def _run(command: list[str], home: Path) -> None:
+    done = subprocess.run(
+        [*_unprivileged(), *command], cwd=home, capture_output=True, text=True, check=False
+    )
+    assert not done.returncode, f"{done.stdout}\n{done.stderr}"
+
+
+KINDS: Final[dict[str, type[MariaDB | PostgreSQL]]] = {
+    each.kind: each for each in (MariaDB, PostgreSQL)
+}
+
+
+def running(kind: str) -> Iterator[Database]:
+    """A database server that runs as long as the block."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        if not os.geteuid():
+            shutil.chown(home, USER)
+        database = KINDS[kind](home)
+        try:
+            database.start()
+            yield database
+        finally:
+            database.close()

@@ -1,0 +1,54 @@
+"""A way to a server that can hold back what it answers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Any, Self
+
+from tests.processes import LOOPBACK, POLL_S
+
+
+class Gateway:
+    """Hands requests on to a server, and answers back while `is_open`. `held` is set when an answer is held back."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listener = socket.create_server((LOOPBACK, 0))
+        self.url = f"http://{LOOPBACK}:{self._listener.getsockname()[1]}"
+        self._open = threading.Event()
+        self._open.set()
+        self.held = threading.Event()
+
+    def hold(self) -> None:
+        """Let no answer through from now on."""
+        self._open.clear()
+
+    def release(self) -> None:
+        """Let all answers through."""
+        self._open.set()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.set()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection((LOOPBACK, self._to))
+                for of, to, is_answer in ((client, server, False), (server, client, True)):
+                    arguments: Any = (of, to, is_answer)
+                    threading.Thread(target=self._pass, args=arguments, daemon=True).start()
+
+    def _pass(self, of: socket.socket, to: socket.socket, is_answer: bool) -> None:
+        with suppress(OSError), of, to:
+            while data := of.recv(65_536):
+                while is_answer and not self._open.wait(POLL_S):
+                    self.held.set()
+                to.sendall(data)

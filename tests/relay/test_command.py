@@ -1,0 +1,98 @@
+"""`delay-queue relay`: its options, and how it ends."""
+
+from __future__ import annotations
+
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.processes import free_port, run_program
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from tests.processes import Processes, StoreServer
+    from tests.relay.conftest import Outbox
+
+
+def test_init_leaves_a_table_that_is_there(outbox: Outbox) -> None:
+    outbox.insert(id=outbox.topic)
+    assert outbox.run("--init").returncode == 0
+    assert outbox.rows() == [outbox.topic]
+
+
+def test_the_sql_that_it_prints_makes_the_table(outbox: Outbox) -> None:
+    outbox.database.execute(f"DROP TABLE {outbox.table}")
+    printed = outbox.run("--init-sql").stdout
+    for statement in printed.split(";\n\n"):
+        outbox.database.execute(statement)
+    outbox.insert(id=outbox.topic)
+    assert outbox.once().returncode == 0
+    assert outbox.state(outbox.topic) == "ready"
+
+
+async def test_it_outlives_the_database_and_waits_for_the_table(outbox: Outbox) -> None:
+    outbox.database.execute(f"DROP TABLE {outbox.table}")
+    relay = outbox.relay()
+    await until(lambda: outbox.table in relay.log_tail().partition("WARNING")[2])
+    outbox.run("--init")
+    outbox.insert(id=f"{outbox.topic}-1")
+    await until(lambda: not outbox.rows())
+    outbox.database.kill()
+    outbox.database.start()
+    outbox.insert(id=f"{outbox.topic}-2")
+    await until(lambda: not outbox.rows())
+    assert relay.stop() == 0
+
+
+async def test_its_numbers_can_be_read_by_prometheus(outbox: Outbox) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    outbox.relay("--metrics", address)
+    outbox.insert(id=f"{outbox.topic}-1")
+    outbox.insert(id=f"{outbox.topic}-2", cancel=True)
+    outbox.insert(id=f"{outbox.topic}-3", options={"ttr": 0})
+    await until(lambda: outbox.rows() == [f"{outbox.topic}-3"])
+
+    def numbers() -> str:
+        with urllib.request.urlopen(f"http://{address}/metrics") as answer:
+            text: str = answer.read().decode()
+            return text
+
+    await until(lambda: " 1.0" in numbers())
+    for result in ("pushed", "cancelled", "failed"):
+        assert f'delayqueue_relay_rows_total{{result="{result}"}} 1.0' in numbers()
+    await until(lambda: "delayqueue_relay_oldest_seconds 0.0" in numbers())
+
+
+def test_rows_wait_for_a_token_that_may_push_them(
+    outbox: Outbox, processes: Processes, redis_server: StoreServer
+) -> None:
+    tokens = f"produce:a-token-that-may-push-it:{outbox.topic},view:a-token-that-only-sees"
+    server = processes.server(redis_server, auth_tokens=tokens)
+    outbox.insert(id=f"{outbox.topic}-1")
+    for token in ("a-token-that-only-sees", "nobody's-token"):
+        done = outbox.once(url=server.url, token=token)
+        assert (done.returncode, outbox.rows("failed")) == (3, [None]), done.stderr
+    outbox.insert(id=f"{outbox.topic}-2", topic="another")
+    done = outbox.once(url=server.url, token="a-token-that-may-push-it")
+    assert (done.returncode, outbox.rows()) == (1, [f"{outbox.topic}-2"]), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "--dsn, or DELAYQUEUE_RELAY_DSN: must be mysql://"),
+        (("--dsn", "oracle://here"), "must be mysql://"),
+        (("--dsn", "mysql://here", "--table", "a;b"), "--table a;b: small letters"),
+        (("--dsn", "mysql://here", "--url", "here"), "--url here: must be http://"),
+        (("--dsn", "mysql://here", "--metrics", "here"), "--metrics here"),
+    ],
+)
+def test_a_wrong_command_line_is_told(options: tuple[str, ...], message: str) -> None:
+    done = run_program("relay", *options, settings={})
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_a_database_that_is_away_is_told_by_once() -> None:
+    done = run_program("relay", "--once", "--dsn", "mysql://root@127.0.0.1:9/a", settings={})
+    assert (done.returncode, "127.0.0.1" in done.stderr) == (3, True), done.stderr
