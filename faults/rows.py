@@ -13,6 +13,7 @@ from faults.scenarios import (
     inputs,
     long_run,
     outages,
+    outbox,
     partitions,
     random_operations,
     rebalances,
@@ -400,5 +401,15 @@ ROWS: Final = (
         "12 s 内结束；没有 worker 仍在等待；没有丢失",
         beanstalk.stopped_with_reserves,
         {"workers": 1000},
+    ),
+    Row(
+        40,
+        "program, relays, server, store and database of an outbox killed in turn; transactions roll back at random",
+        "依次杀死 outbox 的程序、relay、服务、存储和数据库；事务随机回滚",
+        "no committed row lost, none from a rollback, none after its job's end; the last change of an id counts",
+        "提交的行没有丢失，没有回滚的行，没有任务在结束之后再来；每个 id 以最后一次改动为准",
+        outbox.everything_killed,
+        {"kills": 96},
+        {"kills": 12},
     ),
 )

@@ -51,7 +51,7 @@ class Database(Process):
         host = Host(HERE.address, _unprivileged())
         super().__init__(self.kind, home, command, port=port, host=host)
 
-    def connect(self, **options: Any) -> Any:
+    def connect(self) -> Any:
         """A connection of the driver that programs use."""
         raise NotImplementedError
 
@@ -94,10 +94,12 @@ class MariaDB(Database):
         super().start()
         self.connect(database=None).cursor().execute("CREATE DATABASE IF NOT EXISTS test")
 
-    def connect(self, database: str | None = "test", **options: Any) -> Any:
-        return pymysql.connect(
-            host=LOOPBACK, port=self.port, user="root", database=database, **options
-        )
+    @staticmethod
+    def connected(port: int, database: str | None = "test") -> Any:
+        return pymysql.connect(host=LOOPBACK, port=port, user="root", database=database)
+
+    def connect(self, database: str | None = "test") -> Any:
+        return self.connected(self.port, database)
 
     def is_ready(self) -> bool:
         with suppress(pymysql.MySQLError):
@@ -120,8 +122,12 @@ class PostgreSQL(Database):
         super().__init__(home, [*command, "-c", f"listen_addresses={LOOPBACK}"], port)
         self.dsn = f"postgresql://root@{LOOPBACK}:{port}/postgres"
 
-    def connect(self, **options: Any) -> Any:
-        return psycopg.connect(self.dsn, **options)
+    @staticmethod
+    def connected(port: int) -> Any:
+        return psycopg.connect(host=LOOPBACK, port=port, user="root", dbname="postgres")
+
+    def connect(self) -> Any:
+        return self.connected(self.port)
 
 
 def _run(command: list[str], home: Path) -> None:

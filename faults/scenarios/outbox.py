@@ -1,0 +1,142 @@
+"""Row 40: a shop commits jobs with its data, and everything on their way is killed in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.client import AsyncClient, QueueError, TransportError
+from faults import shop
+from faults.bed import CannotRun
+from tests.processes import POLL_S, Process, environment
+from tests.relay.databases import KINDS, running
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from faults.bed import Bed
+    from tests.relay.databases import Database
+
+Figures = dict[str, Any]
+
+DRAINED_S: Final = 120.0
+RELAYS: Final = 2
+LEASE_S: Final = 3
+
+
+class Program(Process):
+    """A program that has nothing to get ready for."""
+
+    def is_ready(self) -> bool:
+        return True
+
+
+class Worker:
+    """Works on all jobs that are due, and notes what it got."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self.bodies: dict[str, str] = {}  # of the jobs that it got
+        self.ended: set[str] = set()  # those whose end was acknowledged
+        self.after_their_end: list[str] = []
+
+    def has_ended_more_than(self, count: int) -> bool:
+        """Whether jobs flow."""
+        return len(self.ended) > count
+
+    async def run(self) -> None:
+        """Work until it is cancelled."""
+        while True:
+            try:
+                for job in await self._client.pop_many(shop.NOW, count=100, wait=1):
+                    if job.id in self.ended:
+                        self.after_their_end.append(job.id)
+                    self.bodies[job.id] = job.body
+                    await self._client.finish(job)
+                    self.ended.add(job.id)
+            except (TransportError, QueueError):
+                await asyncio.sleep(0.05)
+
+
+async def everything_killed(bed: Bed, *, kills: int) -> Figures:
+    """With each database in turn."""
+    figures: Figures = {}
+    for kind in KINDS:
+        try:
+            with contextmanager(running)(kind) as database:
+                found = await _killed(bed, database, kills)
+        except pytest.skip.Exception as missing:
+            raise CannotRun(str(missing)) from None
+        figures |= {f"{kind}: {name}": value for name, value in found.items()}
+    return figures
+
+
+async def _killed(bed: Bed, database: Database, kills: int) -> Figures:
+    store = bed.store()
+    server = await bed.server(store)
+    database.execute(shop.LEDGER.format(serial=shop.SERIAL[database.kind]))
+    settings: dict[str, object] = {"relay_dsn": database.dsn, "url": server.url}
+    init = _program(bed, "init", settings, "delayqueue", "relay", "--init")
+    await _start(init)
+    assert await asyncio.to_thread(init.wait) == 0, init.log_tail()
+    program = _program(bed, "shop", {}, "faults.shop", database.kind, str(database.port))
+    relay = ("delayqueue", "relay", "--lease", str(LEASE_S))
+    relays = [_program(bed, "relay", settings, *relay) for _ in range(RELAYS)]
+    for process in (program, *relays):
+        await _start(process)
+    victims: Sequence[Process] = (program, *relays, server, store, database)
+    async with AsyncClient(server.url, token="", retries=0) as client:
+        worker = Worker(client)
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(worker.run())
+            for number in range(kills):
+                before = len(worker.ended)
+                await until(partial(worker.has_ended_more_than, before), within_s=DRAINED_S)
+                await bed.pause(0.05, 0.3)
+                victim = victims[number % len(victims)]
+                victim.kill()
+                await _start(victim)
+            program.kill()
+            await until(lambda: _left(database) == 0, within_s=DRAINED_S)
+            committed = database.execute("SELECT job, body FROM ledger ORDER BY n")
+            last = dict(committed)
+            due = last.keys() - {*shop.TURNING}
+            await until(lambda: worker.ended >= due, within_s=DRAINED_S)
+            working.cancel()
+        jobs = await client.get_many(shop.TURNING)
+    assert worker.bodies == {job: last[job] for job in due}, "not what was committed"
+    assert worker.after_their_end == [], "delivered after their end"
+    left = {job.id: job.body for job in jobs if job and job.ended is None}
+    turned = {job: last[job] for job in last.keys() - due}
+    assert left == {job: body for job, body in turned.items() if body}, "not the last push"
+    return {"kills": kills, "jobs": len(due), "changes of 20 ids": len(committed) - len(due)}
+
+
+def _program(bed: Bed, name: str, settings: dict[str, object], *command: str) -> Program:
+    home = bed.processes.home(name)
+    python = [sys.executable, "-m", *command]
+    program = Program(name, home, python, port=0, environment=environment(settings))
+    return bed.processes.adopt(program)
+
+
+async def _start(process: Process) -> None:
+    """Start it, again if it ends: PostgreSQL does while the children of the one that was killed still end."""
+    while True:
+        process.launch()
+        await until(lambda: process.exit_status() is not None or process.is_ready())
+        if process.exit_status() in {None, 0}:
+            return
+        await asyncio.sleep(POLL_S)
+
+
+def _left(database: Database) -> int:
+    """How many rows wait. Raises AssertionError if one has failed."""
+    reasons = [reason for (reason,) in database.execute(f"SELECT failed FROM {shop.OUTBOX}")]
+    assert not any(reasons), reasons
+    return len(reasons)
