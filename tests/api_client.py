@@ -81,12 +81,9 @@ class Api:
             answer = json.loads(await response.read())
             assert list(answer) == ["code", "message", "data"], answer
             envelope = Envelope(response.status, response.headers, **answer)
-        if (
-            envelope.status == HTTP_OK and path in DECLARED
-        ):  # other statuses are those of any request
-            assert envelope.code in DECLARED[path], (
-                f"add its error to @endpoint({path!r}): {answer}"
-            )
+        # a code with another status is one of any request
+        if envelope.status == HTTP_OK and path in DECLARED:
+            assert envelope.code in DECLARED[path], f"@endpoint({path!r}) lacks its error: {answer}"
         return envelope
 
     async def call(

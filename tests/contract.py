@@ -250,10 +250,10 @@ def clients(declared: Declared) -> Iterator[Lack]:
 
 def php(declared: Declared) -> Iterator[Lack]:
     """The PHP client has each method, and each is called with every field."""
-    verbs = "".join(file.read_text("utf-8") for file in (REPOSITORY / PHP).glob("*.php"))
+    client = "".join(file.read_text("utf-8") for file in (REPOSITORY / PHP).glob("*.php"))
     for method in sorted(declared.methods):
         name = re.sub(r"_(\w)", lambda found: found[1].upper(), method)
-        if f"function {name}(" not in verbs:
+        if f"function {name}(" not in client:
             yield Lack(
                 f"{PHP}/JobVerbs.php",
                 f"add a method `{name}`, here or in its neighbours",
@@ -359,7 +359,7 @@ def tables(declared: Declared) -> Iterator[Lack]:  # what is generated knows it
     for file, text in outdated():
         page = str(file.relative_to(REPOSITORY))
         if isinstance(text, ValueError):
-            yield Lack(page, str(text), "`make generate` writes the rest")
+            yield Lack(page, str(text), "`make generate` stops there")
         else:
             yield Lack(page, RUN, "it repeats what changed")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 REPEATABLE: Final = [verb for verb, make in CALLS.items() if make(Asked(), SCENE).repeatable]
-FIRST_TIME: Final = 1_000_000_000  # larger than any count, and earlier than any time
+FIRST_TIME_S: Final = 1_000_000_000  # earlier than any time, and larger than any count
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def about(value: Any) -> Any:
         return {name: about(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(about, value))
-    is_time = isinstance(value, float) or (isinstance(value, int) and value > FIRST_TIME)
+    is_time = isinstance(value, float) or (isinstance(value, int) and value > FIRST_TIME_S)
     return pytest.approx(value, abs=60) if is_time else value
 
 
