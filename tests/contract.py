@@ -64,6 +64,7 @@ WAITING: Final = {
 # scripts that write and wait for no replica, and why
 WITHOUT_WAIT: Final = {
     "add_history": "figures only",
+    "await_end": "the server that waits asks again, now and then",
     "confirm": "what is imported already is dropped, and dropped again after a failover",
     "enqueue_due": "the schedule's time is lost with the jobs: they come again, with the same ids",
     "heartbeat": "repeated all the time",
