@@ -50,10 +50,12 @@ class Times(NamedTuple):
 async def declare(client: AsyncClient, declared: Sequence[Times], *, prune: bool) -> None:
     """Make the server's schedules those that are declared, as soon as it answers; with `prune` remove other tasks'.
 
+    Without either, nothing is asked: such a worker needs no leave to see schedules.
+
     One that is as declared goes on as it is, so that restarts of workers do not put off what is due every so often; one
     that an operator has paused stays paused. If the server refuses, that is logged.
     """
-    while True:
+    while declared or prune:
         try:
             await _declare(client, declared, prune=prune)
         except (TransportError, Unavailable, TooMany) as error:

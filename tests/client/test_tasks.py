@@ -320,6 +320,11 @@ async def test_only_prune_removes_what_the_code_no_longer_declares(
         await queue.unschedule(topic)
 
 
+async def test_a_worker_without_such_tasks_asks_for_no_schedules() -> None:
+    async with AsyncClient("http://127.0.0.1:1", retries=0) as nobody:
+        await asyncio.wait_for(declare(nobody, [], prune=False), timeout=10)
+
+
 def test_a_task_with_times_needs_no_arguments() -> None:
     with pytest.raises(ValueError, match="without arguments"):
 
