@@ -7,6 +7,7 @@ from typing import Final
 from faults.row import Row
 from faults.scenarios import (
     beanstalk,
+    calls,
     clients,
     crashes,
     failovers,
@@ -404,6 +405,16 @@ ROWS: Final = (
     ),
     Row(
         40,
+        "servers, their store and the target are killed while jobs call their URLs",
+        "任务调用各自的 URL 期间，杀死服务、存储和目标",
+        "each is called at least once, none early, after its end or after it was cancelled",
+        "每个至少被调用一次，没有提前，没有在结束或取消之后",
+        calls.killed_while_calling,
+        {"jobs": 5000, "kills": 24},
+        {"jobs": 100, "kills": 4},
+    ),
+    Row(
+        41,
         "program, relays, server, store and database of an outbox killed in turn; transactions roll back at random",
         "依次杀死 outbox 的程序、relay、服务、存储和数据库；事务随机回滚",
         "no committed row lost, none from a rollback, none after its job's end; the last change of an id counts",

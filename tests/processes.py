@@ -226,7 +226,7 @@ class StoreServer(Process):
         command = [binary, "--port", str(port), "--bind", host.address, "--dir", str(home)]
         command += ["--databases", str(self.DATABASES), "--save", "", *options]
         super().__init__(name, home, command, port=port, host=host)
-        self._next_database = 0
+        self._next_database = 1  # the default one, of which /stats says nothing, is nobody's
 
     def new_database(self) -> int:
         """The number of an unused database."""

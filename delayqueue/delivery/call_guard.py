@@ -1,7 +1,9 @@
 """Which URLs a job may have called: those on public addresses, or only what `call_allow` lists."""
 
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from contextlib import suppress
+
+from yarl import URL
 
 from delayqueue.delivery.addresses import AddressGuard, Network, literal, unwrapped
 from delayqueue.errors import BadValue
@@ -24,7 +26,7 @@ class CallGuard:
 
     def check_url(self, url: str) -> str:
         """Check a URL. Raises BadValue if a job may not have it called. Looks nothing up."""
-        host = (urlsplit(url).hostname or "").rstrip(".")
+        host = host_of(url)
         self.addresses.check_url(url)
         if (self._names or self._networks) and not self._lists(host):
             raise BadValue(f"{SETTING} 未列出 {host}", f"{SETTING} does not list {host}")
@@ -39,3 +41,13 @@ class CallGuard:
             host.endswith(name[1:]) if name.startswith("*.") else host == name
             for name in self._names
         )
+
+
+def host_of(url: str) -> str:
+    """The host that is called, as the HTTP client understands the URL. Raises BadValue if it understands none."""
+    host = None
+    with suppress(ValueError):
+        host = URL(url).raw_host
+    if not host:
+        raise BadValue("没有主机", "has no host")
+    return host.lower().rstrip(".")

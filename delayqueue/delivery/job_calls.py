@@ -4,9 +4,8 @@ import asyncio
 import logging
 from contextlib import suppress
 from typing import Final
-from urllib.parse import urlsplit
 
-from delayqueue.delivery.call_guard import CallGuard
+from delayqueue.delivery.call_guard import CallGuard, host_of
 from delayqueue.delivery.consumer import Consumer
 from delayqueue.delivery.delivery import Delivery
 from delayqueue.delivery.host_places import HostPlaces
@@ -76,7 +75,7 @@ class JobCalls:
             with suppress(StaleReceipt, NoSuchJob, Unavailable):  # Unavailable: again after its TTR
                 await self._jobs.bury(job.id, job.receipt, "its call cannot be read")
             return
-        name = (urlsplit(job.call.url).hostname or "").rstrip(".")
+        name = _host(job.call.url)
         host = self._hosts.setdefault(name, HostPlaces(self._per_host))
         if host.is_full or self._bytes > ROOM_BYTES:
             self._jobs.requeue([job], delay_ms=host.again_ms())
@@ -124,6 +123,13 @@ class JobCalls:
             return CallOutcome(False, str(error))
         outcome = await self._webhooks.call(subscriber, event)
         return outcome._replace(gone=False)  # nobody is unsubscribed
+
+
+def _host(url: str) -> str:
+    """The host of a URL; "" for one that cannot be called, which the guard says then."""
+    with suppress(ValueError):
+        return host_of(url)
+    return ""
 
 
 async def _nothing(_: str) -> None:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
-from delayqueue.domain.choice import check_choice
+from delayqueue.domain import subscriber
 from delayqueue.domain.subscriber import Method, Subscriber
 from delayqueue.errors import BadValue
 
@@ -93,9 +94,14 @@ class Call:
         )
 
 
-def check_method(text: str) -> Method:
-    """Check a call's method."""
-    return check_choice(Method, text)
+def check_url(text: str) -> str:
+    """Check a call's URL, which answers show: a password belongs into a header."""
+    if "@" in urlsplit(subscriber.check_url(text)).netloc:
+        raise BadValue(
+            "不能包含用户名和密码，请用请求头Authorization",
+            "must not have a user and a password: send the header Authorization",
+        )
+    return text
 
 
 def check_headers(headers: Mapping[str, str]) -> dict[str, str]:

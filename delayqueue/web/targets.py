@@ -42,10 +42,17 @@ Headers = Annotated[
 ]
 
 
+CalledUrl = Annotated[
+    str,
+    Validate(call_rules.check_url, maxLength=rules.MAX_URL_CHARS),
+    Field(description="The http or https URL that is called."),
+]
+
+
 class CallRequest(Request):
     """The request that the server makes when the job is due."""
 
-    url: Url
+    url: CalledUrl
     method: MethodWord | None = None
     headers: Headers | None = None
     timeout: Timeout | None = None

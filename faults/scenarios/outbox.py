@@ -1,4 +1,4 @@
-"""Row 40: a shop commits jobs with its data, and everything on their way is killed in turn."""
+"""Row 41: a shop commits jobs with its data, and everything on their way is killed in turn."""
 
 from __future__ import annotations
 

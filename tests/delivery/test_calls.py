@@ -380,6 +380,9 @@ async def test_a_server_makes_no_calls_unless_it_is_told_to(
         "http://unlisted.invalid/",
         "http://[::1]/",
         "ftp://a/",
+        "http://u:p@127.0.0.1/",
+        "http://127.0.0.1@unlisted.invalid/",
+        "http://unlisted.invalid\\@127.0.0.1/",
     ],
 )
 async def test_a_url_that_is_not_listed_is_refused(shop: Shop, url: str) -> None:

@@ -26,6 +26,7 @@ function view(found, refresh) {
     [t("ttr"), length(found.ttr)],
     [t("attempts"), String(found.attempt)],
     found.tags.length && [t("tags"), found.tags.map(tagLink)],
+    found.call && [t("call"), breaking(`${found.call.method} ${found.call.url}`)],
     found.message && !isTold(found) && [t("message"), words(found.message)],
   ].filter(Boolean);
   return [

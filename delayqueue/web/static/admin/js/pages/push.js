@@ -7,7 +7,7 @@ import { exactly, seconds } from "../format.js";
 import { t } from "../i18n.js";
 import { jobLink } from "./jobs.js";
 
-const NEW = { topic: "", ttr: 60, tags: [], priority: 1024, body: "", retry: null, retain: null, expires: null };
+const NEW = { topic: "", ttr: 60, tags: [], priority: 1024, body: "", retry: null, retain: null, expires: null, call: null };
 const asLength = (value) => (value > 0 ? exactly(value) : "");
 
 /** A retry schedule as users type it: "15s,2m", a preset's name, "none" for no retries; "" = null. */
@@ -37,7 +37,7 @@ export class Push extends Component {
   }
 
   push = async (form) => {
-    const request = job(form);
+    const request = job(form, this.state.model.call);
     const data = await call("push", request);
     this.setState({ pushed: data ? data.id : request.id });
     say(t("didIt"));
@@ -59,12 +59,24 @@ export class Push extends Component {
     field("retry", t("retryHelp"), { defaultValue: retryText(model.retry) }),
     field("retain", t("retainHelp"), { defaultValue: asLength(model.retain) }),
     field("expire", t("expireHelp"), { defaultValue: model.expires ? asLength(Math.round(1000 * (model.expires - model.due)) / 1000) : "" }),
+    field("call", t("callHelp"), { type: "url", defaultValue: model.call?.url || "" }),
+    h("label", {}, t("headersHelp"), h("textarea", { name: "headers", rows: 2, class: "mono", spellcheck: false, defaultValue: headersText(model.call) })),
     h("label", { class: "whole" }, t("body"), h("textarea", { name: "body", rows: 8, class: "mono", spellcheck: false, defaultValue: model.body })))];
   }
 }
 
-/** The form as a job for /push. */
-function job(form) {
+const SECRET = "***";  // instead of a header's value: the server does not tell it
+
+/** The headers of a call, a line each; one whose value is not known has to be typed again. */
+const headersText = (known) => Object.entries(known?.headers || {}).map(([name, value]) => `${name}: ${value === SECRET ? "" : value}`).join("\n");
+
+function headersOf(text) {
+  const lines = text.split("\n").filter((line) => line.trim());
+  return Object.fromEntries(lines.map((line) => [line.split(":")[0].trim(), line.slice(line.indexOf(":") + 1).trim()]));
+}
+
+/** The form as a job for /push. What the form does not ask of a call is that of the job that is copied. */
+function job(form, known) {
   const text = (name) => form.get(name).trim();
   const length = (name) => (text(name) ? seconds(text(name)) : null);
   return {
@@ -72,5 +84,6 @@ function job(form) {
     tags: text("tags") ? text("tags").split(",").map((tag) => tag.trim()) : null,
     retry: retryOf(text("retry")),
     retain: length("retain"), expire: length("expire"), priority: Number(text("priority") || NEW.priority),
+    call: text("call") ? { ...known, expect: known?.expect || null, url: text("call"), headers: headersOf(text("headers")) } : null,
   };
 }
