@@ -1,4 +1,4 @@
-"""A program that commits and rolls back at random, for row 40: python -m faults.shop KIND PORT.
+"""A program that commits and rolls back at random, for row 41: python -m faults.shop KIND PORT.
 
 In each transaction it writes to an outbox, and the same to a ledger: what is committed there must happen. Half of the
 jobs are due at once, each with an id of its own. The others are due tomorrow, and pushed and cancelled in turn.
