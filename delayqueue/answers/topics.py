@@ -23,7 +23,10 @@ class LimitState:
 
 @answer("TopicCounts")
 class TopicState:
-    """A topic and its exact counts. `paused`: false, true = until resumed, or the unix time at which it ends."""
+    """A topic and its exact counts. `paused`: false, true = until resumed, or the unix time at which it ends.
+
+    `due_soon`, if asked for: how many jobs fall due within 60, 300 and 3600 seconds, by these numbers.
+    """
 
     topic: str
     delayed: int
@@ -33,6 +36,7 @@ class TopicState:
     oldest_ready_age: float | None
     paused: bool | float
     limit: LimitState | None
+    due_soon: dict[str, int] | None = field(default=None, metadata=OPTIONAL)
 
 
 @answer()

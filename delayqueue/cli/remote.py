@@ -77,6 +77,7 @@ REMOTE: Final[Families] = {
             option("--sort", "topic, delayed, ready, reserved, buried or oldest [topic]"),
             flag("--reverse", "in reverse order"),
             option("--limit N", "most topics to return"),
+            flag("--due-soon", "count the jobs that fall due within 60, 300 and 3600 seconds"),
             WATCH,
             show=tables.topics,
         ),

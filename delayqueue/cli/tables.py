@@ -144,7 +144,9 @@ def topics(found: Sequence[Row]) -> str:
     """Topics with their counts."""
     if not found:
         return "no topics"
-    return table(TOPIC_COLUMNS, [topic_cells(topic) for topic in found])
+    within = [f"{seconds}s" for seconds in found[0].get("due_soon", ())]
+    rows = [[*topic_cells(topic), *map(str, topic.get("due_soon", {}).values())] for topic in found]
+    return table([*TOPIC_COLUMNS, *within], rows)
 
 
 def topic_cells(topic: Row) -> list[str]:

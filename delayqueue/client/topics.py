@@ -147,7 +147,7 @@ class TopicVerbs:
         return Call("/purge", given(**locals()), count_of)
 
     @verb
-    def topics(  # one argument per field of a listing
+    def topics(  # noqa: PLR0913  # one argument per field of a listing
         self,
         *names: str,
         match: str | None = None,
@@ -156,11 +156,12 @@ class TopicVerbs:
         reverse: bool | None = None,
         offset: int | None = None,
         limit: int | None = None,
+        due_soon: bool | None = None,
     ) -> Call[list[TopicCounts]]:
         """Return topics with exact counts: all, those with these names, or those with `match` in their name.
 
         `sort` by name, or by a count with the largest first; `reverse` turns the order round. At most `limit` are
-        returned.
+        returned. With `due_soon` also how many jobs fall due within 60, 300 and 3600 seconds.
         """
         request = given(**locals() | {"names": None, "topics": names or None})
         return Call("/topics", request, partial(each, TopicCounts), repeatable=True)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from heapq import merge
 from itertools import starmap
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from delayqueue.domain.limit import Limit
@@ -21,6 +21,7 @@ Found = TypeVar("Found", bound=Sequence[object])
 MANY: Final = 5_000  # topics: to count them takes the store about 0.1 s
 KEPT_S: Final = 5.0  # the names and counts of that many topics are answered again, as they were
 TOPICS_PER_CALL: Final = 100  # about 3 ms of the store's time
+SOON_S: Final = (60, 300, 3600)  # for what becomes due
 
 
 @dataclass(slots=True)
@@ -115,14 +116,6 @@ class Census:
         """The wanted names of all topics, sorted."""
         return [name async for name in by_turns(await self._once(self._names)) if wanted(name)]
 
-    async def known(self, names: Sequence[str]) -> TopicViews:
-        """Those of these topics that exist."""
-        found = set[str]()
-        for bucket in self._buckets:
-            for piece in pieces(names, TOPICS_PER_CALL):
-                found.update(await self._store.known_topics(bucket, piece))
-        return await self.of(sorted(found))
-
     async def of(self, names: Sequence[str]) -> TopicViews:
         """These topics; all 0 for a topic that does not exist."""
         rows: list[tuple[Any, ...]] = []
@@ -135,6 +128,18 @@ class Census:
                     view.add(counts)
             rows += map(_row, views)
         return TopicViews(rows)
+
+    async def due_soon(self, views: Sequence[TopicView]) -> dict[str, tuple[int, ...]]:
+        """By topic how many of its delayed jobs fall due within each of SOON_S; one without any is not asked for."""
+        within_ms = [within_s * 1000 for within_s in SOON_S]
+        found = {view.topic: (0,) * len(SOON_S) async for view in by_turns(views)}
+        names = [view.topic for view in views if view.delayed]
+        for bucket in self._buckets:
+            for piece in pieces(names, TOPICS_PER_CALL):
+                counted = await self._store.due_soon(bucket, piece, within_ms)
+                for name, counts in zip(piece, counted, strict=True):
+                    found[name] = tuple(map(add, found[name], counts))
+        return found
 
     @property
     def _buckets(self) -> range:

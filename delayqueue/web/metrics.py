@@ -1,8 +1,9 @@
 """The answer of /metrics: the figures of all workers and of the store, for Prometheus."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
 from prometheus_client.core import (
@@ -20,12 +21,13 @@ from prometheus_client.registry import Collector
 from delayqueue import __version__
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, JOB_EVENTS, OTHER, Metric, Snapshot
-from delayqueue.store.census import TopicView
+from delayqueue.store.census import SOON_S, TopicView
 from delayqueue.store.types import Health
 from delayqueue.tasks import by_turns
 
 # shown as 0 for each named topic, so that the first one is an increase: alerts count those
 FROM_THE_START: Final = ("buried", "delivered", "timed_out")
+NOT_COUNTED: Final[Mapping[str, Sequence[int]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +37,22 @@ class TopicFigures:
     named: Sequence[TopicView]
     others: TopicView | None
     count: int
+    due_soon: Mapping[str, Sequence[int]]  # of the named ones, within each of SOON_S
 
     @classmethod
-    async def of(cls, topics: Sequence[TopicView], most: int) -> Self:
+    async def of(
+        cls,
+        topics: Sequence[TopicView],
+        most: int,
+        due_soon: Mapping[str, Sequence[int]] = NOT_COUNTED,
+    ) -> Self:
         """Of these topics; `most` are named. A paused one of the others is not late."""
         others = TopicView(OTHER)
         async for view in by_turns(topics[most:]):
             is_paused = view.paused_until_ms is not None
             others.add(replace(view, oldest_age_ms=None) if is_paused else view)
-        return cls(topics[:most], others if len(topics) > most else None, len(topics))
+        all_others = others if len(topics) > most else None
+        return cls(topics[:most], all_others, len(topics), due_soon)
 
 
 class StoreFigures(NamedTuple):
@@ -172,6 +181,18 @@ def _of_topics(topics: TopicFigures) -> Iterator[Family]:
         "How long the oldest ready job of a topic has been due.",
         ages,
         "topic",
+    )
+    due_soon: dict[tuple[str, ...], float] = {
+        (topic, str(within_s)): count
+        for topic, counts in topics.due_soon.items()
+        for within_s, count in zip(SOON_S, counts, strict=True)
+    }
+    yield _gauge(
+        "delayqueue_due_soon",
+        "Delayed jobs of a topic that fall due within that many seconds.",
+        due_soon,
+        "topic",
+        "within",
     )
     yield _gauge("delayqueue_topic_paused", "Whether the topic is paused.", paused, "topic")
 

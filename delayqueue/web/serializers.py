@@ -1,5 +1,6 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from delayqueue.answers.answer import LEFT_OUT
@@ -23,7 +24,7 @@ from delayqueue.domain.limit import Limit
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
 from delayqueue.engine.subscribers import Subscribed
-from delayqueue.store.census import TopicView
+from delayqueue.store.census import SOON_S, TopicView
 from delayqueue.store.subscriber_calls import SubscriberCalls
 from delayqueue.store.types import Taken
 
@@ -181,8 +182,8 @@ def limit(one: Limit) -> LimitState:
     )
 
 
-def topic(view: TopicView) -> TopicState:
-    """A topic in /topics' answer. `paused` is false, true, or the unix time at which the pause ends."""
+def topic(view: TopicView, due_soon: Sequence[int] | None = None) -> TopicState:
+    """A topic in /topics' answer. `due_soon`: its jobs that fall due within each of SOON_S, None = not counted."""
     return TopicState(
         topic=view.topic,
         delayed=view.delayed,
@@ -192,6 +193,7 @@ def topic(view: TopicView) -> TopicState:
         oldest_ready_age=seconds(view.oldest_age_ms),
         paused=_paused(view.paused_until_ms),
         limit=limit(view.limit) if view.limit else None,
+        due_soon=dict(zip(map(str, SOON_S), due_soon, strict=True)) if due_soon else LEFT_OUT,
     )
 
 

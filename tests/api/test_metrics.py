@@ -165,6 +165,15 @@ async def test_waiting_polls_are_shown_while_they_wait(fresh: Api) -> None:
     assert await shows(fresh, "delayqueue_waiting_polls", 0)
 
 
+async def test_what_becomes_due_soon_is_shown(fresh: Api) -> None:
+    for number, delay in enumerate((30, 200, 2000, 20_000)):
+        (await fresh.push(topic="soon", id=f"soon/{number}", delay=delay)).ok()
+    scraped = await scrape(fresh)
+    for within, count in (("60", 1), ("300", 2), ("3600", 3)):
+        assert scraped.sum("delayqueue_due_soon", topic="soon", within=within) == count
+    (await fresh.call("/purge", {"topic": "soon"})).ok()
+
+
 async def shows(api: Api, name: str, value: float, **labels: str) -> bool:
     return (await scrape(api)).sum(name, **labels) == value
 

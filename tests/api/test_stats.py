@@ -10,6 +10,7 @@ from tests.api_client import INVALID, open_api
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
+    from tests.api_client import Api
     from tests.processes import Processes, StoreServer
 
 
@@ -94,7 +95,7 @@ async def test_secrets_are_not_shown(processes: Processes) -> None:
         ({}, ["mail", "order-close", "order-pay"]),
         ({"match": "order"}, ["order-close", "order-pay"]),
         ({"match": "order", "limit": 1}, ["order-close"]),
-        ({"topics": ["mail", "unknown"]}, ["mail"]),
+        ({"topics": ["mail", "unknown"]}, ["mail", "unknown"]),
         ({"match": "no such"}, []),
     ],
 )
@@ -107,7 +108,7 @@ async def test_topics_can_be_chosen(
             (await api.push(topic=topic, id=topic, delay=60)).ok()
         found = (await api.call("/topics", request_)).ok()
     assert [topic["topic"] for topic in found] == names
-    assert all(topic["delayed"] == 1 for topic in found)
+    assert all(topic["delayed"] == (topic["topic"] != "unknown") for topic in found)
     server.close()
 
 
@@ -146,3 +147,14 @@ async def test_topics_are_filtered_sorted_and_paged(
         attention = (await api.call("/stats", {})).ok()["attention"]
     assert [(one["topic"]["topic"], one["why"]) for one in attention] == [("c", ["buried"])]
     server.close()
+
+
+async def test_what_becomes_due_is_counted_if_asked_for(api: Api, topic: str) -> None:
+    for number, delay in enumerate((30, 200, 2000, 20_000)):
+        (await api.push(topic=topic, id=f"{topic}/{number}", delay=delay)).ok()
+    asked = {"topics": [topic, f"{topic}-unknown"], "due_soon": True}
+    known, unknown = (await api.call("/topics", asked)).ok()
+    assert known["due_soon"] == {"60": 1, "300": 2, "3600": 3}
+    assert (unknown["due_soon"], unknown["delayed"]) == ({"60": 0, "300": 0, "3600": 0}, 0)
+    [plain] = (await api.call("/topics", {"topics": [topic]})).ok()
+    assert "due_soon" not in plain

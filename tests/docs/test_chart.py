@@ -22,6 +22,7 @@ from delayqueue.config.loading import load
 from tests.processes import REPOSITORY
 
 from .markdown import read
+from .test_autoscaling_page import HPA
 from .test_deploy import MANIFESTS, OBJECTS
 
 CHART: Final = REPOSITORY / "deploy" / "helm" / "delay-queue"
@@ -180,6 +181,7 @@ def test_kubernetes_takes_all_of_it(tmp_path: Path) -> None:
     if program is None or shutil.which("go") is None:
         pytest.skip("kubeconform is not installed: make chart-tools")
     made = [rendered(REDIS), rendered(*ALL), *(path.read_text("utf-8") for path in MANIFESTS)]
+    made.append(yaml.safe_dump(HPA))
     text = "\n---\n".join(made)
     write_schemas(tmp_path, {each["kind"] for each in yaml.safe_load_all(text) if each})
     where = f"{tmp_path}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"

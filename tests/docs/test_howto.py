@@ -133,6 +133,7 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
 
 def test_every_page_of_this_kind_is_followed_or_read() -> None:
     elsewhere = {
+        "docs/howto/autoscaling.md",  # test_autoscaling_page.py
         "docs/howto/backup.md",  # test_backup_page.py
         "docs/howto/laravel.md",  # test_orders.py, test_beanstalkd_pages.py
         "docs/howto/symfony.md",  # test_beanstalkd_pages.py

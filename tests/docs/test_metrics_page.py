@@ -35,7 +35,10 @@ def shown() -> dict[str, set[str]]:
     for gauge in GAUGES:
         metrics.show(gauge, lambda: 1)
     store = StoreFigures(
-        TopicFigures([TopicView("t", oldest_age_ms=1)], None, 1), Health(1, 1, durable=True), 1, 1
+        TopicFigures([TopicView("t", oldest_age_ms=1)], None, 1, {"t": (1, 2, 3)}),
+        Health(1, 1, durable=True),
+        1,
+        1,
     )
     families = Figures({"1": metrics.snapshot() | process_figures()}, store).collect()
     suffixes = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}

@@ -172,12 +172,6 @@ class BucketStore:
             if not cursor:
                 return
 
-    async def known_topics(self, bucket: int, names: Sequence[str]) -> list[str]:
-        """Those of these topics that the bucket knows."""
-        key = self.buckets.keys[bucket].topics
-        found: Any = await self.caller.ask("topics", bucket, lambda redis: redis.hmget(key, names))
-        return [name for name, settings in zip(names, found, strict=True) if settings is not None]
-
     async def topic_count(self, bucket: int) -> int:
         """The number of topics that the bucket knows."""
         key = self.buckets.keys[bucket].topics
@@ -204,6 +198,17 @@ class BucketStore:
             return (await self.run("topics", bucket, piece)).results
 
         return [topic_counts(answer) for answer in await in_pieces(count, topics)]
+
+    async def due_soon(
+        self, bucket: int, topics: Sequence[str], within_ms: Sequence[int]
+    ) -> list[Sequence[int]]:
+        """For each topic how many delayed jobs fall due within each of these times, from the shortest on."""
+
+        async def count(piece: Sequence[str]) -> Sequence[Sequence[int]]:
+            args = [len(within_ms), *within_ms, *piece]
+            return (await self.run("due_soon", bucket, args)).results
+
+        return await in_pieces(count, topics)
 
     async def heartbeat(self, name: str, figures: str, silence_ms: int) -> None:
         """Record that the process `name` is alive; processes that were silent for longer are dropped."""

@@ -148,9 +148,11 @@ async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
 
 
 async def _of_store(api: Api) -> StoreFigures | None:
+    census, most = api.jobs.census, api.metrics_topics
     try:
+        topics = await census.all()
         return StoreFigures(
-            topics=await TopicFigures.of(await api.jobs.census.all(), api.metrics_topics),
+            topics=await TopicFigures.of(topics, most, await census.due_soon(topics[:most])),
             health=await api.queue.store.health(),
             subscribers=await api.queue.subscribers.count(),
             schedules=await api.queue.schedules.count(),

@@ -40,6 +40,7 @@ TOPIC: Final = TopicState(
     oldest_ready_age=0.25,
     paused=False,
     limit=None,
+    due_soon=LEFT_OUT,
 )
 
 
@@ -145,6 +146,9 @@ class TopicsRequest(Request):
         None, description="How many to skip."
     )
     limit: JobCount | None = Field(None, description="The most to return.")
+    due_soon: bool | None = Field(
+        None, description="Whether to count the jobs that fall due within 60, 300 and 3600 seconds."
+    )
 
     without_topic = ()  # only those that the client may reach are returned
 
@@ -193,11 +197,13 @@ async def topics(api: Api, asked: TopicsRequest) -> Large[Iterable[TopicState]]:
 
     found: Sequence[TopicView]
     if asked.topics is not None:
-        found = await api.jobs.census.known(list(filter(is_wanted, asked.topics)))
+        found = await api.jobs.census.of(sorted(set(filter(is_wanted, asked.topics))))
     else:  # unless they come by name, the counts of all decide
         found = await api.jobs.census.all(is_wanted, end if by_name else None)
     if asked.only:
         found = [view async for view in by_turns(found) if FILTERS[asked.only](view)]
     if asked.sort or asked.reverse:  # else they come by name
         found = sorted(found, key=SORTS[asked.sort or "topic"], reverse=asked.reverse or False)
-    return Large(map(serializers.topic, found[start:end]))
+    page = found[start:end]
+    due_soon = await api.jobs.census.due_soon(page) if asked.due_soon else {}
+    return Large(serializers.topic(view, due_soon.get(view.topic)) for view in page)
