@@ -23,6 +23,14 @@ class ScheduleState:
 
 
 @answer()
+class SchedulePage:
+    """Some of the schedules; `cursor` leads to the next page, "" on the last one."""
+
+    schedules: list[ScheduleState]
+    cursor: str
+
+
+@answer()
 class Occurrence:
     """One time of a schedule, also written in the schedule's time zone."""
 

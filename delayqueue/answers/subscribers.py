@@ -56,3 +56,11 @@ class SubscriberState:
     payload: str = "body"
     paused: float | None = None
     calls: CallCounts | None = field(default=None, metadata=NEVER_NULL)  # only if asked for
+
+
+@answer()
+class SubscriberPage:
+    """Some of the subscribers; `cursor` leads to the next page, "" on the last one."""
+
+    subscribers: list[SubscriberState]
+    cursor: str

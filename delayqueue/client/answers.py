@@ -5,13 +5,13 @@ from delayqueue.answers.jobs import Findings, FoundJob, JobCall, Page, ReservedJ
 from delayqueue.answers.jobs import FullJob as JobDetails
 from delayqueue.answers.jobs import PushResult as Outcome
 from delayqueue.answers.jobs import SubscriberResult as Result
-from delayqueue.answers.schedules import Occurrence
+from delayqueue.answers.schedules import Occurrence, SchedulePage
 from delayqueue.answers.schedules import ScheduleState as Schedule
 from delayqueue.answers.servers import Access, Attention, History, HistoryMark, Stats
 from delayqueue.answers.servers import ServerState as ServerStats
 from delayqueue.answers.servers import StoreState as StoreStats
 from delayqueue.answers.subscribers import CallCounts as Calls
-from delayqueue.answers.subscribers import FailedCall, Trial
+from delayqueue.answers.subscribers import FailedCall, SubscriberPage, Trial
 from delayqueue.answers.subscribers import SubscriberState as Subscriber
 from delayqueue.answers.topics import Buried as DeadLetters
 from delayqueue.answers.topics import DeadLetterGroup, Forecast
@@ -40,10 +40,12 @@ __all__ = [
     "ReservedJob",
     "Result",
     "Schedule",
+    "SchedulePage",
     "ServerStats",
     "Stats",
     "StoreStats",
     "Subscriber",
+    "SubscriberPage",
     "TakenJob",
     "TopicCounts",
     "Trial",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-from delayqueue.client.answers import Occurrence, Schedule
+from delayqueue.client.answers import Occurrence, Schedule, SchedulePage
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import each, member, nothing
+from delayqueue.client.fields import each, member, nothing, read
 from delayqueue.client.jobs import OnConflict, Seconds, given
 from delayqueue.client.payload import Payload
 
@@ -49,6 +49,13 @@ class ScheduleVerbs:
     def schedules(self, topic: str | None = None) -> Call[list[Schedule]]:
         """List the schedules of a topic, or of all topics, by name."""
         return Call("/schedules", given(**locals()), partial(each, Schedule), repeatable=True)
+
+    @verb
+    def schedules_page(
+        self, topic: str | None = None, *, limit: int = 1000, cursor: str | None = None
+    ) -> Call[SchedulePage]:
+        """Return at most `limit` schedules of a topic, or of all topics, by name; `cursor` is that of the last page."""
+        return Call("/schedules", given(**locals()), partial(read, SchedulePage), repeatable=True)
 
     @verb
     def preview_schedule(

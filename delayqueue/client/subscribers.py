@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, Literal
 
-from delayqueue.client.answers import Subscriber, Trial
+from delayqueue.client.answers import Subscriber, SubscriberPage, Trial
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import each, nothing, read
 from delayqueue.client.jobs import OnConflict, Retry, Seconds, given
@@ -50,6 +50,20 @@ class SubscriberVerbs:
     ) -> Call[list[Subscriber]]:
         """List the subscribers of a topic, or of all topics, in calling order; with `calls` also their recent calls."""
         return Call("/subscribers", given(**locals()), partial(each, Subscriber), repeatable=True)
+
+    @verb
+    def subscribers_page(
+        self,
+        topic: str | None = None,
+        *,
+        calls: bool | None = None,
+        limit: int = 1000,
+        cursor: str | None = None,
+    ) -> Call[SubscriberPage]:
+        """Return at most `limit` subscribers in calling order; `cursor` is that of the last page."""
+        return Call(
+            "/subscribers", given(**locals()), partial(read, SubscriberPage), repeatable=True
+        )
 
     @verb
     def pause_subscriber(self, name: str) -> Call[None]:

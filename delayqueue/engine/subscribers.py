@@ -60,10 +60,13 @@ class Subscribers(Registrations[Subscriber]):
         return revision, None if entries is None else await _read(entries)
 
 
+def calling_order(one: Subscribed) -> tuple[str, int, str]:
+    """By topic, and of a topic in the order in which they are called."""
+    return one.subscriber.topic, one.subscriber.order, one.subscriber.name
+
+
 async def _read(entries: Iterable[Entry]) -> list[Subscribed]:
     found = [
         Subscribed(one, entry.time_ms) async for entry, one in read_all(Subscriber.read, entries)
     ]
-    return sorted(
-        found, key=lambda one: (one.subscriber.topic, one.subscriber.order, one.subscriber.name)
-    )
+    return sorted(found, key=calling_order)

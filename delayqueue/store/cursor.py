@@ -5,6 +5,8 @@ A made-up cursor gives access to nothing that the listing does not show anyway: 
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import Annotated, Final, TypeVar
 from zlib import crc32
 
@@ -21,6 +23,7 @@ Raw = Annotated[str, StringConstraints(pattern=r"^[\x00-\xff]+$")]
 Mark = Annotated[str, StringConstraints(pattern=r"^(?:[0-9]{1,15} [\x00-\xff]+)?$")]
 
 Place = TypeVar("Place")
+Item = TypeVar("Item")
 
 
 def write_cursor(listing: tuple[object, ...], number: int, place: str) -> str:
@@ -48,6 +51,28 @@ def read_place(kind: TypeAdapter[Place], place: str) -> Place:
         return kind.validate_json(place, strict=True)
     except ValueError:
         raise Invalid(BAD) from None
+
+
+def page_of(
+    items: list[Item],
+    key: Callable[[Item], tuple[str | int, ...]],
+    listing: tuple[object, ...],
+    limit: int,
+    cursor: str,
+) -> tuple[list[Item], str]:
+    """At most `limit` of the items, which are sorted by `key`; and the cursor of the next page, "" at the end.
+
+    What comes and goes between two pages moves none of the others. Raises Invalid if the cursor was made up.
+    """
+    start = 0
+    if cursor:
+        _, place = read_cursor(cursor, listing)
+        try:
+            start = bisect_right(items, tuple(json.loads(place)), key=key)
+        except (ValueError, TypeError):
+            raise Invalid(BAD) from None
+    page, has_more = items[start : start + limit], start + limit < len(items)
+    return page, write_cursor(listing, 0, json.dumps(key(page[-1]))) if has_more else ""
 
 
 def _check(listing: tuple[object, ...]) -> int:

@@ -16,6 +16,7 @@ from delayqueue.errors import BadValue, Invalid, Text
 from delayqueue.web.fields import (
     FIRST,
     STRIPPED,
+    JobCount,
     JobId,
     JobIds,
     Number,
@@ -120,6 +121,21 @@ class AnyTopicRequest(Request):
     """One topic, or all."""
 
     topic: Topic | None = Field(None, description="Only of this topic.")
+
+
+class PagedRequest(AnyTopicRequest):
+    """What is registered for one topic, or for all; with `limit` a page of it."""
+
+    limit: JobCount | None = Field(
+        None, description="The most to return; with it, the answer is a page."
+    )
+    cursor: str | None = Field(None, description="The cursor that the previous page returned.")
+
+    def most(self) -> int | None:
+        """How many at most are on a page, None = there are no pages. Raises Invalid for a cursor without a limit."""
+        if self.cursor and self.limit is None:
+            raise Invalid.of("cursor 只能和 limit 一起用", "cursor: goes with limit")
+        return self.limit
 
 
 class TagRequest(IdRequest):

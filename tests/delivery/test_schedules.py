@@ -236,3 +236,63 @@ async def test_a_schedule_is_run_now_and_its_own_times_stay(api: Api, topic: str
     assert "no such schedule" in (await api.call("/run-schedule", {"name": f"{topic}/s"})).refused(
         2
     )
+
+
+async def pages(api: Api, path: str, kind: str, **asked: object) -> list[list[str]]:
+    """The names on each page."""
+    found, cursor = list[list[str]](), ""
+    while True:
+        page = (await api.call(path, asked | {"cursor": cursor})).ok()
+        found.append([one["name"] for one in page[kind]])
+        cursor = page["cursor"]
+        if not cursor:
+            return found
+
+
+async def test_schedules_are_listed_by_pages(api: Api, topic: str) -> None:
+    names = [f"{topic}/{n}" for n in range(5)]
+    for each in names:
+        (await api.call("/schedule", {"name": each, "topic": topic, "every": 3600})).ok()
+    listed = await pages(api, "/schedules", "schedules", topic=topic, limit=2)
+    assert listed == [names[:2], names[2:4], names[4:]]
+    first = (await api.call("/schedules", {"topic": topic, "limit": 2})).ok()
+    (await api.call("/unschedule", {"name": names[1]})).ok()
+    (await api.call("/schedule", {"name": f"{topic}/0+", "topic": topic, "every": 3600})).ok()
+    rest = {"topic": topic, "limit": 9, "cursor": first["cursor"]}
+    assert [one["name"] for one in (await api.call("/schedules", rest)).ok()["schedules"]] == (
+        names[2:]
+    )
+    for wrong in ({"cursor": first["cursor"]}, {"limit": 2, "cursor": first["cursor"]}):
+        assert "cursor" in (await api.call("/schedules", wrong)).refused()
+    assert (await api.call("/schedules", {"limit": 1, "cursor": "x"})).refused()
+    for each in (f"{topic}/0+", names[0], *names[2:]):
+        (await api.call("/unschedule", {"name": each})).ok()
+
+
+async def test_thousands_of_schedules_are_listed_by_pages(api: Api, topic: str) -> None:
+    names = sorted(f"{topic}/{n}" for n in range(2000))
+    for first in range(0, len(names), 100):
+        await asyncio.gather(
+            *(
+                api.call("/schedule", {"name": each, "topic": topic, "every": 86_400})
+                for each in names[first : first + 100]
+            )
+        )
+    listed = await pages(api, "/schedules", "schedules", topic=topic, limit=1000)
+    assert [len(page) for page in listed] == [1000, 1000]
+    assert [name for page in listed for name in page] == names
+    for first in range(0, len(names), 100):
+        await asyncio.gather(
+            *(api.call("/unschedule", {"name": each}) for each in names[first : first + 100])
+        )
+
+
+async def test_subscribers_are_listed_by_pages_in_calling_order(api: Api, topic: str) -> None:
+    names = [f"{topic}/{n}" for n in (3, 1, 2)]
+    for order, each in enumerate(names):
+        asked = {"name": each, "topic": topic, "order": order, "url": "https://example.com/"}
+        (await api.call("/subscribe", asked)).ok()
+    asked = {"topic": topic, "limit": 2, "calls": True}
+    assert await pages(api, "/subscribers", "subscribers", **asked) == [names[:2], names[2:]]
+    for each in names:
+        (await api.call("/unsubscribe", {"name": each})).ok()

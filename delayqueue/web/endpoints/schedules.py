@@ -7,13 +7,14 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from delayqueue.answers.jobs import NewId
-from delayqueue.answers.schedules import Next, Occurrence, ScheduleState
+from delayqueue.answers.schedules import Next, Occurrence, SchedulePage, ScheduleState
 from delayqueue.domain import schedule as rules
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Invalid, JobExists, NoSuchJob, TooLarge
+from delayqueue.store.cursor import page_of
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
@@ -28,7 +29,7 @@ from delayqueue.web.fields import (
     choice,
     ms,
 )
-from delayqueue.web.requests import AnyTopicRequest, NameRequest, Request
+from delayqueue.web.requests import NameRequest, PagedRequest, Request
 
 DEFAULT_TTR_S: Final = 60
 SCHEDULE: Final = ScheduleState(
@@ -126,7 +127,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
         )
 
 
-class SchedulesRequest(AnyTopicRequest):
+class SchedulesRequest(PagedRequest):
     """The schedules of one topic, or all."""
 
 
@@ -180,13 +181,20 @@ async def unschedule(api: Api, asked: NameRequest) -> None:
 
 
 @endpoint("/schedules", VIEWERS, asks={"topic": "report"}, answers=[SCHEDULE])
-async def schedules(api: Api, asked: SchedulesRequest) -> Large[list[ScheduleState]]:
+async def schedules(
+    api: Api, asked: SchedulesRequest
+) -> Large[list[ScheduleState]] | Large[SchedulePage]:
     """List schedules and their next occurrences."""
-    found = await api.queue.schedules.all()
-    return Large(
-        [
-            serializers.schedule(planned)
-            for planned in found
-            if asked.topic in {None, planned.schedule.topic}
-        ]
+    found = [
+        planned
+        for planned in await api.queue.schedules.all()
+        if asked.topic in {None, planned.schedule.topic}
+    ]
+    most = asked.most()
+    if most is None:
+        return Large(list(map(serializers.schedule, found)))
+    listing = ("schedules", asked.topic)
+    found, cursor = page_of(
+        found, lambda one: (one.schedule.name,), listing, most, asked.cursor or ""
     )
+    return Large(SchedulePage(list(map(serializers.schedule, found)), cursor))

@@ -5,12 +5,14 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from delayqueue.answers.answer import LEFT_OUT
-from delayqueue.answers.subscribers import SubscriberState, Trial
+from delayqueue.answers.subscribers import SubscriberPage, SubscriberState, Trial
 from delayqueue.domain import subscriber as rules
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
+from delayqueue.engine.subscribers import calling_order
 from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, TooLarge, WrongState
+from delayqueue.store.cursor import page_of
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
@@ -23,7 +25,7 @@ from delayqueue.web.fields import (
     check_body,
     choice,
 )
-from delayqueue.web.requests import AnyTopicRequest, NameRequest, RetryRequest
+from delayqueue.web.requests import NameRequest, PagedRequest, RetryRequest
 from delayqueue.web.targets import Expect, Timeout, Url
 
 # the fields that are a Subscriber's as they are
@@ -109,7 +111,7 @@ class SubscribeRequest(NameRequest):
         return Subscriber(**given)
 
 
-class SubscribersRequest(AnyTopicRequest):
+class SubscribersRequest(PagedRequest):
     """The subscribers of one topic, or all."""
 
     calls: bool | None = Field(None, description="Whether to include their recent calls.")
@@ -144,16 +146,23 @@ async def unsubscribe(api: Api, asked: NameRequest) -> None:
 
 
 @endpoint("/subscribers", VIEWERS, asks={"topic": "paid"}, answers=[SUBSCRIBER])
-async def subscribers(api: Api, asked: SubscribersRequest) -> Large[list[SubscriberState]]:
+async def subscribers(
+    api: Api, asked: SubscribersRequest
+) -> Large[list[SubscriberState]] | Large[SubscriberPage]:
     """List subscribers in calling order."""
     found = [
         one
         for one in await api.queue.subscribers.all()
         if asked.topic in {None, one.subscriber.topic}
     ]
+    most, cursor = asked.most(), ""
+    if most is not None:
+        listing = ("subscribers", asked.topic)
+        found, cursor = page_of(found, calling_order, listing, most, asked.cursor or "")
     names = [one.subscriber.name for one in found]
     calls = await api.queue.subscribers.calls(names) if asked.calls else {}
-    return Large([serializers.subscriber(one, calls.get(one.subscriber.name)) for one in found])
+    states = [serializers.subscriber(one, calls.get(one.subscriber.name)) for one in found]
+    return Large(states) if most is None else Large(SubscriberPage(states, cursor))
 
 
 @endpoint("/pause-subscriber", ADMINS, errors=(*BAD, NoSuchJob), asks={"name": "send-invoice"})
