@@ -7,5 +7,5 @@ server, and blocks: one transaction follows the other, and more relays are more 
   between leaves it to be taken again, and the key makes the second push do nothing.
 - Of one id only the first row is taken, and the next one when that is deleted, by whatever relay: rows of one id are
   carried out one after the other. A row that cancels by tag waits for all earlier rows, and later ones wait for it.
-- Rows are locked while they are moved (SKIP LOCKED: other relays take others), for LEASE_S at most.
+- Rows are locked while they are moved (SKIP LOCKED: other relays take others), for the time of a lease at most.
 """

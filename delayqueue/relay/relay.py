@@ -5,22 +5,21 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Final, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from delayqueue.client.answers import Outcome
 from delayqueue.client.calls import TransportError
 from delayqueue.errors import Code, Forbidden, QueueError, Text, TooMany, Unauthorized, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from delayqueue.client import Client
     from delayqueue.client.jobs import Job
     from delayqueue.relay.database import Database
     from delayqueue.relay.row import Row
     from delayqueue.relay.signals import Signals
-
-T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -105,39 +104,39 @@ class Relay:
                     jobs[row] = row.job(self._remember_s)
                 except (ValueError, TypeError) as error:
                     outcomes[row.seq] = Outcome(row.id or "", Code.INVALID, str(error))
-        deleted = [row for row in rows if row.is_cancel and row.id is not None]
-        tagged = [row for row in rows if row.id is None]
-        for some, send in (
-            (list(jobs), lambda some: self._client.push_many(jobs[row] for row in some)),
-            (deleted, lambda some: self._client.delete_many(row.id for row in some)),
-            (tagged, self._cancel_tags),
-        ):
-            outcomes |= zip((row.seq for row in some), self._each(some, send), strict=True)
-        refused = [one for one in outcomes.values() if one.code == Code.FORBIDDEN]
-        if refused and len(refused) == len(
-            rows
-        ):  # not their topics: the relay itself may do nothing
-            raise Forbidden(Text(refused[0].message, refused[0].message))
+        outcomes |= self._each(list(jobs), partial(self._push, jobs))
+        outcomes |= self._each([row for row in rows if row.is_cancel and row.id], self._delete)
+        outcomes |= self._each([row for row in rows if row.id is None], self._cancel_tags)
+        # it is not that some topics are not for the relay's token: no row is
+        if rows and {one.code for one in outcomes.values()} == {Code.FORBIDDEN}:
+            message = outcomes[rows[0].seq].message
+            raise Forbidden(Text(message, message))
         return outcomes
 
     def _each(
         self, rows: Sequence[Row], send: Callable[[Sequence[Row]], Iterable[Outcome]]
-    ) -> list[Outcome]:
+    ) -> dict[int, Outcome]:
         """The outcome of each row. A call that is refused as a whole is halved until the row to blame is alone."""
         if not rows:
-            return []
+            return {}
         database = self._database
         if time.monotonic() > database.lease_until_s - database.lease_s / CALLS:
             raise LeaseOver("the batch took too long")
         try:
-            return list(send(rows))
+            return dict(zip((row.seq for row in rows), send(rows), strict=True))
         except NOT_NOW:
             raise
         except QueueError as error:
             if len(rows) == 1:
-                return [Outcome(rows[0].id or "", error.code, str(error))]
+                return {rows[0].seq: Outcome(rows[0].id or "", error.code, str(error))}
         half = len(rows) // 2
-        return self._each(rows[:half], send) + self._each(rows[half:], send)
+        return self._each(rows[:half], send) | self._each(rows[half:], send)
+
+    def _push(self, jobs: Mapping[Row, Job], rows: Sequence[Row]) -> list[Outcome]:
+        return self._client.push_many(jobs[row] for row in rows)
+
+    def _delete(self, rows: Sequence[Row]) -> list[Outcome]:
+        return self._client.delete_many(row.id or "" for row in rows)
 
     def _cancel_tags(self, rows: Sequence[Row]) -> list[Outcome]:
         for row in rows:

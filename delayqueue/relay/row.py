@@ -39,7 +39,7 @@ class Row:
 
         Raises ValueError or TypeError if it has a field that no job has, or a value that no field can have.
         """
-        options: dict[str, Any] = json.loads(self.options or "{}")
+        options: Any = json.loads(self.options or "{}")
         if not isinstance(options, dict):
             raise TypeError("options: must be a JSON object")
         if unknown := sorted(options.keys() - OPTIONS):
