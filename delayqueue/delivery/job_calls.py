@@ -13,11 +13,12 @@ from delayqueue.delivery.lease import Lease
 from delayqueue.delivery.outcome import CallOutcome, Event
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.call import Call
+from delayqueue.domain.call import NAME, Call
 from delayqueue.domain.job import CALLS, Reserved
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
+from delayqueue.metrics import SUBSCRIBER_CALLS
 from delayqueue.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ class JobCalls:
         name = _host(job.call.url)
         host = self._hosts.setdefault(name, HostPlaces(self._per_host))
         if host.is_full or self._bytes > ROOM_BYTES:
+            self._queue.metrics.count(SUBSCRIBER_CALLS, NAME, "put_off")
             self._jobs.requeue([job], delay_ms=host.again_ms())
             return
         self._bytes += len(job.body)

@@ -328,7 +328,7 @@ async def test_the_servers_and_ones_own_rights_are_told(client: Caller, topic: s
     assert [server.version for server in stats.servers] == [__version__]
     assert stats.store.memory > 0
     access = await client.whoami()
-    assert (access.roles, access.topics) == (["admin", "consume", "produce", "view"], ["*"])
+    assert (access.roles, access.topics) == (["admin", "call", "consume", "produce", "view"], ["*"])
     assert {"/push", "/whoami"} <= {*access.endpoints}
 
 

@@ -135,6 +135,7 @@ def test_every_page_of_this_kind_is_followed_or_read() -> None:
     elsewhere = {
         "docs/howto/autoscaling.md",  # test_autoscaling_page.py
         "docs/howto/backup.md",  # test_backup_page.py
+        "docs/howto/calls.md",  # test_calls_page.py
         "docs/howto/laravel.md",  # test_orders.py, test_beanstalkd_pages.py
         "docs/howto/symfony.md",  # test_beanstalkd_pages.py
         "docs/howto/yii.md",

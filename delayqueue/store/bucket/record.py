@@ -190,7 +190,7 @@ def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserve
         retry_ms=_retry_ms(options["retry"]) if "retry" in options else None,
         traceparent=options.get("traceparent", ""),
         created_ms=record.created_ms,
-        call=_call(options),
+        call=_call(options["call"]) if "call" in options else None,
     )
 
 
@@ -218,7 +218,7 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
         retry_ms=_retry_ms(options["retry"]) if "retry" in options else None,
         retain_ms=record.retain_ms,
         expire_ms=record.expire_ms,
-        call=_call(options),
+        call=_call(options["call"]) if "call" in options else None,
     )
 
 
@@ -241,10 +241,10 @@ def _retry_ms(written: Any) -> tuple[int, ...] | None:
     return None
 
 
-def _call(options: dict[str, Any]) -> Call | None:
-    """The call; None if there is none that can be read."""
+def _call(written: Any) -> Call | None:
+    """The call; None if it cannot be read."""
     with suppress(*_UNREADABLE):
-        return Call.read(options["call"]) if "call" in options else None
+        return Call.read(written)
     return None
 
 

@@ -246,7 +246,7 @@ const TEXTS = {
   expireHelp: ["Expires this long after its due time (such as 1h)", "到期后多久不再需要（如 1h）"],
   call: ["Call", "调用"],
   callHelp: ["URL that the server calls when it is due (no worker gets it)", "到期时由服务调用的 URL（worker 得不到它）"],
-  headersHelp: ["Headers of that call, a line each (Name: value)", "该调用的请求头，每行一个（名称: 值）"],
+  headersHelp: ["Headers of that call, a line each (Name: value)", "该调用的请求头，每行一个，写作 Name: value"],
   pushNow: ["Push", "推送"],
   pushedId: ["Pushed: ", "已推送："],
   badLength: ["“{0}” is not a duration; write 90s, 10m, 2h or 1d", "“{0}”不是时长；请写 90s、10m、2h 或 1d"],
