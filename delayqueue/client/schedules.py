@@ -19,8 +19,8 @@ class ScheduleVerbs:
     def schedule(  # noqa: PLR0913  # one argument per field of a schedule
         self,
         name: str,
-        topic: str,
-        body: Payload = "",
+        topic: str | None = None,
+        body: Payload | None = None,
         *,
         cron: str | None = None,
         every: Seconds | None = None,
@@ -28,12 +28,12 @@ class ScheduleVerbs:
         ttr: Seconds | None = None,
         catch_up: Literal["skip", "once", "all"] | None = None,
         paused: bool | None = None,
-        if_exists: OnConflict | None = None,
+        if_exists: OnConflict | Literal["change"] | None = None,
     ) -> Call[float | None]:
         """Push jobs at the times of `cron`, or once every `every`; while it is `paused`, none.
 
         Returns the next occurrence, None = never. Raises JobExists if the name is taken, unless `if_exists` is
-        "replace" or "keep".
+        "replace", "keep" or "change": that changes only what is given, and raises NoSuchJob if there is none.
         """
         request = given(**locals())
         return Call(

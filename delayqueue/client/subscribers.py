@@ -20,8 +20,8 @@ class SubscriberVerbs:
     def subscribe(  # noqa: PLR0913  # one argument per field of a subscriber
         self,
         name: str,
-        topic: str,
-        url: str,
+        topic: str | None = None,
+        url: str | None = None,
         *,
         order: int | None = None,
         timeout: Seconds | None = None,
@@ -31,11 +31,12 @@ class SubscriberVerbs:
         expect: str | None = None,
         on_failure: Literal["bury", "continue"] | None = None,
         payload: Literal["body", "event"] | None = None,
-        if_exists: OnConflict | None = None,
+        if_exists: OnConflict | Literal["change"] | None = None,
     ) -> Call[None]:
         """Register `url` as a webhook for a topic's due jobs.
 
-        Raises JobExists if the name is taken, unless `if_exists` is "replace" or "keep".
+        Raises JobExists if the name is taken, unless `if_exists` is "replace", "keep" or "change": that changes only
+        what is given, and raises NoSuchJob if there is no such subscriber.
         """
         return Call("/subscribe", given(**locals()), nothing, repeatable=True)
 

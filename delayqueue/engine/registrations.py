@@ -3,7 +3,8 @@
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Generic, TypeVar
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
 
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.schedule import Schedule
@@ -22,9 +23,11 @@ OTHER_FILE = "all servers of a store should have the same sections"
 class Registrations(Generic[Kept]):
     """The verbs on one kind. All raise Unavailable if the store does not answer."""
 
-    def __init__(self, registry: Registry, kind: Kind) -> None:
+    def __init__(self, registry: Registry, kind: Kind, read: Callable[[str], Kept]) -> None:
+        """`read` parses a definition."""
         self._registry = registry
         self._kind: Kind = kind
+        self._read_one: Callable[[str], Kept] = read
 
     async def register(self, one: Kept, if_exists: str) -> None:
         """Register one; repeating the same one is no error.
@@ -33,11 +36,23 @@ class Registrations(Generic[Kept]):
         """
         [entry] = await self._entries([one])
         if await self._registry.register(self._kind, entry, if_exists) != Code.OK:
-            raise JobExists.of(
-                f"{one.name} 已存在：使用其他名称，或 if_exists = replace（配置文件里的须在文件中修改）",
-                f"{one.name}: another {self._kind[:-1]} has this name; choose another one, or replace it with "
-                "if_exists (one from a config file can only be changed there)",
-            )
+            raise self._exists(one.name)
+
+    async def change(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Give these fields of one other values; what others change meanwhile stays changed.
+
+        Raises NoSuchJob if it is unknown, JobExists if a config file declares it.
+        """
+        code = Code.WRONG_STATE
+        while code != Code.OK:
+            found = [each async for each in read_all(self._read_one, await self._stored(name))]
+            if not found:
+                raise self._unknown(name)
+            entry, one = found[0]
+            if one.declared:
+                raise self._exists(name)
+            [wanted] = await self._entries([replace(one, **fields)])
+            code = Code(await self._registry.register(self._kind, wanted, f"={entry.definition}"))
 
     async def remove(self, name: str) -> None:
         """Remove one. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
@@ -80,6 +95,13 @@ class Registrations(Generic[Kept]):
                 f"{name} 在配置文件中，请从文件中删除",
                 f"{name}: comes from a config file; remove it there and restart the servers",
             )
+
+    def _exists(self, name: str) -> JobExists:
+        return JobExists.of(
+            f"{name} 已存在：使用其他名称，或 if_exists = replace（配置文件里的须在文件中修改）",
+            f"{name}: another {self._kind[:-1]} has this name; choose another one, or replace it with "
+            "if_exists (one from a config file can only be changed there)",
+        )
 
     def _unknown(self, name: str) -> NoSuchJob:
         """The error for a name that is not registered."""

@@ -33,13 +33,17 @@ class Schedules(Registrations[Schedule]):
     """The verbs on schedules. All raise Unavailable if the store does not answer. `run` is a loop of the server."""
 
     def __init__(self, registry: Registry) -> None:
-        super().__init__(registry, "schedules")
+        super().__init__(registry, "schedules", Schedule.read)
         self._latest_ms: int | None = None  # by the store's clock, since it was put back by much
 
     async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
         """Register a schedule. Returns its next occurrence. Errors as in register()."""
         await self.register(schedule, if_exists)
-        entries = await self._stored(schedule.name)
+        return await self.next_ms(schedule.name)
+
+    async def next_ms(self, name: str) -> int | None:
+        """The next occurrence of a schedule, None = there is none."""
+        entries = await self._stored(name)
         return entries[0].time_ms if entries else None
 
     async def all(self) -> list[Planned]:

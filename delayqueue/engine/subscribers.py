@@ -21,7 +21,7 @@ class Subscribers(Registrations[Subscriber]):
     """The verbs on subscribers. All raise Unavailable if the store does not answer."""
 
     def __init__(self, registry: Registry, store: BucketStore) -> None:
-        super().__init__(registry, "subscribers")
+        super().__init__(registry, "subscribers", Subscriber.read)
         self._store = store
 
     async def drop(self, subscriber: Subscriber) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, get_args
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from delayqueue.domain import retry
+from delayqueue.domain.job import IfExists
 from delayqueue.domain.subscriber import MAX_NAME_BYTES, check_name
 from delayqueue.errors import BadValue, Invalid, Text
 from delayqueue.web.fields import (
@@ -25,6 +26,7 @@ from delayqueue.web.fields import (
     Topic,
     Validate,
     exclusive,
+    one_of,
 )
 
 Name = Annotated[
@@ -158,6 +160,16 @@ class TagRequest(IdRequest):
     @property
     def _has_id(self) -> bool:
         return self.id is not None or self.ids is not None
+
+
+CHANGE: Final = "change"
+IfNamed = Annotated[
+    str,
+    one_of(*IfExists, CHANGE),
+    Field(
+        description="What to do if the name is taken; `fail` by default. `change`: only what is given changes."
+    ),
+]
 
 
 class NameRequest(Request):

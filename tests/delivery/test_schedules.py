@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from delayqueue.tasks import cancel_all
-from tests.api_client import open_api
+from tests.api_client import EXISTS, NO_SUCH_JOB, open_api
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -296,3 +296,66 @@ async def test_subscribers_are_listed_by_pages_in_calling_order(api: Api, topic:
     assert await pages(api, "/subscribers", "subscribers", **asked) == [names[:2], names[2:]]
     for each in names:
         (await api.call("/unsubscribe", {"name": each})).ok()
+
+
+async def test_a_schedule_changes_only_as_asked(api: Api, topic: str) -> None:
+    asked = {"name": topic, "topic": topic, "cron": "30 9 * * *", "tz": "Asia/Shanghai"}
+    (await api.call("/schedule", asked | {"body": "all", "ttr": 90})).ok()
+    change = {"name": topic, "if_exists": "change"}
+    (await api.call("/schedule", change | {"paused": True})).ok()
+    [paused] = (await api.call("/schedules", {"topic": topic})).ok()
+    assert (paused["paused"], paused["next"], paused["body"], paused["ttr"]) == (
+        *(True, None),
+        *("all", 90),
+    )
+    (await api.call("/schedule", change | {"paused": False, "cron": "0 7 * * *"})).ok()
+    [shown] = (await api.call("/schedules", {"topic": topic})).ok()
+    assert (shown["cron"], shown["tz"], shown["body"]) == ("0 7 * * *", "Asia/Shanghai", "all")
+    assert shown["next"] is not None
+    (await api.call("/schedule", change | {"every": "15m"})).ok()
+    [shown] = (await api.call("/schedules", {"topic": topic})).ok()
+    assert (shown["cron"], shown["every"]) == ("", 900)
+    (await api.call("/schedule", change | {"cron": "* * * * *", "every": 5})).refused()
+    (await api.call("/schedule", change | {"name": f"{topic}-unknown"})).refused(NO_SUCH_JOB)
+    assert "topic" in (await api.call("/schedule", {"name": topic, "every": 5})).refused()
+    (await api.call("/unschedule", {"name": topic})).ok()
+
+
+async def test_changes_at_the_same_time_are_all_made(api: Api, topic: str) -> None:
+    (await api.call("/schedule", {"name": topic, "topic": topic, "every": 3600})).ok()
+    changes: list[Json] = [{"ttr": 77}, {"body": "b"}, {"paused": True}, {"catch_up": "all"}]
+    change: Json = {"name": topic, "if_exists": "change"}
+    answers = [api.call("/schedule", change | each) for each in changes]
+    for answer in await asyncio.gather(*answers):
+        answer.ok()
+    [shown] = (await api.call("/schedules", {"topic": topic})).ok()
+    for each in changes:
+        assert each.items() <= shown.items()
+    (await api.call("/unschedule", {"name": topic})).ok()
+
+
+async def test_a_subscriber_changes_only_as_asked_and_keeps_its_secret(
+    api: Api, topic: str
+) -> None:
+    asked = {"name": topic, "topic": topic, "url": "https://example.com/a", "timeout": 7}
+    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    (await api.call("/subscribe", asked | {"secret": secret})).ok()
+    change = {"name": topic, "if_exists": "change"}
+    (await api.call("/subscribe", change | {"url": "https://example.com/b"})).ok()
+    [shown] = (await api.call("/subscribers", {"topic": topic})).ok()
+    assert (shown["url"], shown["timeout"], shown["signed"]) == ("https://example.com/b", 7, True)
+    (await api.call("/subscribe", change | {"name": f"{topic}-unknown"})).refused(NO_SUCH_JOB)
+    (await api.call("/subscribe", change | {"url": "ftp://example.com/"})).refused()
+    assert "url" in (await api.call("/subscribe", {"name": "x", "topic": topic})).refused()
+    (await api.call("/unsubscribe", {"name": topic})).ok()
+
+
+async def test_what_a_config_file_declares_is_not_changed(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.configured("[schedule s]\ntopic = t\nevery = 1h\n", redis_server)
+    server.start()
+    async with open_api(server.url) as api:
+        asked = {"name": "s", "if_exists": "change", "paused": True}
+        (await api.call("/schedule", asked)).refused(EXISTS)
+    server.close()

@@ -5,20 +5,23 @@
 -- waits  pushes
 -- needs  sync, replicas
 -- KEYS  tag, queue name
--- ARGV  kind (subscribers | schedules), what to do with a name that exists (replace | keep | fail | declare),
+-- ARGV  kind (subscribers | schedules), what to do with a name that exists (replace | keep | fail | declare; or "=" and a
+--       definition: replace that one only),
 --       then for each: name, definition (JSON), time ms of the first occurrence ("" = none)
 --       declare: these are all that the config file declares; others that were declared before are removed
--- returns a code for each; declare changes nothing if one of them is refused
+-- returns a code for each, WRONG_STATE if another one is there than the expected one; declare changes nothing if one of them
+--         is refused
 -- keeps: what a config file declares and what was registered at run time never replace each other. An entry that is
 --        already registered as given stays untouched.
 
 return function(ARGV)
   local kind, if_exists = ARGV[1], ARGV[2]
-  local declared = if_exists == 'declare'
+  local declared, expected = if_exists == 'declare', string.match(if_exists, '^=(.*)$')
   local entries = registered_key(kind)
   local codes, changed, kept = {}, false, {}
 
   local function code_of(old, definition)
+    if expected and old ~= expected then return WRONG_STATE end
     if not old or old == definition then return OK end
     if is_declared(old) ~= declared then return EXISTS end
     return if_exists == 'fail' and EXISTS or OK

@@ -20,7 +20,6 @@ from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
 from delayqueue.web.fields import (
     Body,
-    IfExistsWord,
     Number,
     PushedTopic,
     Ttr,
@@ -28,8 +27,9 @@ from delayqueue.web.fields import (
     check_body,
     choice,
     ms,
+    ms_or_none,
 )
-from delayqueue.web.requests import NameRequest, PagedRequest, Request
+from delayqueue.web.requests import CHANGE, IfNamed, NameRequest, PagedRequest, Request
 
 DEFAULT_TTR_S: Final = 60
 SCHEDULE: Final = ScheduleState(
@@ -100,20 +100,22 @@ class PreviewRequest(TimesRequest):
 class ScheduleRequest(NameRequest, TimesRequest):
     """A schedule to register."""
 
-    topic: PushedTopic
+    topic: PushedTopic | None = Field(
+        None, description="What kind of job it is; required unless it is changed."
+    )
     body: Body | None = None
     ttr: Ttr | None = None
     catch_up: CatchUpWord | None = None
     paused: bool | None = Field(None, description="Keep it, and push nothing.")
-    if_exists: IfExistsWord | None = Field(
-        None, description="What to do if the name is taken; `fail` by default."
-    )
+    if_exists: IfNamed | None = None
 
     def schedule(self, max_body_bytes: int) -> Schedule:
         """The schedule.
 
         Raises Invalid unless it has exactly one of cron and every, TooLarge if its body is too large.
         """
+        if self.topic is None:
+            raise Invalid.of("topic不能为空", "topic: must not be empty")
         times = self.times()
         check_body(self.body or "", max_body_bytes)
         return Schedule(
@@ -126,6 +128,21 @@ class ScheduleRequest(NameRequest, TimesRequest):
             **times,
         )
 
+    def changes(self, max_body_bytes: int) -> dict[str, Any]:
+        """The fields of a schedule that are given. Errors as in schedule()."""
+        check_body(self.body or "", max_body_bytes)
+        given = {
+            "topic": self.topic,
+            "body": self.body,
+            "ttr_ms": ms_or_none(self.ttr),
+            "catch_up": self.catch_up,
+            "paused": self.paused,
+            "tz": self.tz,
+        }
+        if self.cron is not None or self.every is not None:
+            given |= self.times() | {"tz": self.tz}
+        return {name: value for name, value in given.items() if value is not None}
+
 
 class SchedulesRequest(PagedRequest):
     """The schedules of one topic, or all."""
@@ -134,14 +151,18 @@ class SchedulesRequest(PagedRequest):
 @endpoint(
     "/schedule",
     ADMINS,
-    errors=(*BAD, JobExists, TooLarge),
+    errors=(*BAD, NoSuchJob, JobExists, TooLarge),
     asks={"name": "report", "topic": "report", "cron": "30 9 * * MON-FRI", "tz": "Asia/Shanghai"},
     answers={"next": 1795224600.0},
 )
 async def schedule(api: Api, asked: ScheduleRequest) -> Next:
     """Push jobs at given times."""
+    schedules = api.queue.schedules
+    if asked.if_exists == CHANGE:
+        await schedules.change(asked.name, asked.changes(api.max_body_bytes))
+        return Next(serializers.seconds(await schedules.next_ms(asked.name)))
     wanted, if_exists = asked.schedule(api.max_body_bytes), asked.if_exists or IfExists.FAIL
-    return Next(serializers.seconds(await api.queue.schedules.schedule(wanted, if_exists)))
+    return Next(serializers.seconds(await schedules.schedule(wanted, if_exists)))
 
 
 @endpoint(

@@ -1,5 +1,6 @@
 """Subscribers: webhooks and Python handlers that the server calls with a topic's due jobs."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -19,13 +20,18 @@ from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoin
 from delayqueue.web.fields import (
     Body,
     Bounds,
-    IfExistsWord,
     PushedTopic,
     Validate,
     check_body,
     choice,
 )
-from delayqueue.web.requests import NameRequest, PagedRequest, RetryRequest
+from delayqueue.web.requests import (
+    CHANGE,
+    IfNamed,
+    NameRequest,
+    PagedRequest,
+    RetryRequest,
+)
 from delayqueue.web.targets import Expect, Timeout, Url
 
 # the fields that are a Subscriber's as they are
@@ -49,6 +55,14 @@ SUBSCRIBER: Final = SubscriberState(
     paused=None,
     calls=LEFT_OUT,
 )
+
+
+def check_url(check: Callable[[str], object], url: str) -> None:
+    """Raises Invalid for a URL that `check` refuses."""
+    try:
+        check(url)
+    except BadValue as error:
+        raise Invalid.of(f"url {error.text.zh}", f"url: {error.text.en}") from None
 
 
 Order = Annotated[
@@ -85,9 +99,14 @@ PayloadWord = Annotated[
 class SubscribeRequest(NameRequest):
     """A subscriber to register."""
 
-    topic: PushedTopic
+    topic: PushedTopic | None = Field(
+        None, description="Whose jobs it gets; required unless it is changed."
+    )
     order: Order | None = None
-    url: Url
+    url: Url | None = Field(
+        None,
+        description="The http or https URL that jobs are POSTed to; required unless it is changed.",
+    )
     timeout: Timeout | None = None
     retry: RetryRequest | None = Field(
         None, description="When a failed call is repeated: one of `delays`, `preset`, `max`."
@@ -97,18 +116,24 @@ class SubscribeRequest(NameRequest):
     expect: Expect | None = None
     on_failure: OnFailureWord | None = None
     payload: PayloadWord | None = None
-    if_exists: IfExistsWord | None = Field(
-        None, description="What to do if the name is taken; `fail` by default."
-    )
+    if_exists: IfNamed | None = None
 
     def subscriber(self) -> Subscriber:
-        """The subscriber; Subscriber has the defaults."""
+        """The subscriber; Subscriber has the defaults. Raises Invalid without a topic or a URL."""
+        if self.topic is None:
+            raise Invalid.of("topic不能为空", "topic: must not be empty")
+        if self.url is None:
+            check_url(rules.check_url, "")
+        return Subscriber(**self.given())
+
+    def given(self) -> dict[str, Any]:
+        """The fields of a Subscriber that are given."""
         given: dict[str, Any] = self.model_dump(include=PLAIN, exclude_none=True)
         if self.timeout is not None:
             given["timeout_ms"] = duration_ms(self.timeout)
         if self.retry is not None:
             given["retry_ms"] = self.retry.delays_ms
-        return Subscriber(**given)
+        return given
 
 
 class SubscribersRequest(PagedRequest):
@@ -126,17 +151,18 @@ class TrialRequest(NameRequest):
 @endpoint(
     "/subscribe",
     ADMINS,
-    errors=(*BAD, JobExists),
+    errors=(*BAD, NoSuchJob, JobExists),
     asks={"name": "send-invoice", "topic": "paid", "url": "https://example.com/invoice"},
 )
 async def subscribe(api: Api, asked: SubscribeRequest) -> None:
     """Register a webhook for a topic's due jobs."""
-    subscriber = asked.subscriber()
-    try:
-        api.check_url(subscriber.url)
-    except BadValue as error:
-        raise Invalid.of(f"url {error.text.zh}", f"url: {error.text.en}") from None
-    await api.queue.subscribers.register(subscriber, asked.if_exists or IfExists.FAIL)
+    subscriber = None if asked.if_exists == CHANGE else asked.subscriber()
+    if asked.url is not None:
+        check_url(api.check_url, asked.url)
+    if subscriber is None:
+        await api.queue.subscribers.change(asked.name, asked.given())
+    else:
+        await api.queue.subscribers.register(subscriber, asked.if_exists or IfExists.FAIL)
 
 
 @endpoint("/unsubscribe", ADMINS, errors=OF_JOB, asks={"name": "send-invoice"})
