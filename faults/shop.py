@@ -23,6 +23,7 @@ SERIAL: Final = {"mariadb": "BIGINT AUTO_INCREMENT", "postgresql": "BIGSERIAL"}
 NOW, LATER = "now", "later"  # its topics
 TURNING: Final = [f"turning-{number}" for number in range(20)]
 DAY_S: Final = 86_400
+OPTIONS: Final = '{"ttr": 5}'
 ROLLED_BACK: Final = 0.3  # of all transactions
 
 
@@ -50,8 +51,10 @@ def transaction(connection: Any) -> None:
         body = "" if last else body
     cursor.execute("INSERT INTO ledger (job, body) VALUES (%s, %s)", (job, body))
     if body:
-        insert = f"INSERT INTO {OUTBOX} (topic, id, body, delay) VALUES (%s, %s, %s, %s)"
-        cursor.execute(insert, (topic, job, body, delay_s))
+        insert = (
+            f"INSERT INTO {OUTBOX} (topic, id, body, delay, options) VALUES (%s, %s, %s, %s, %s)"
+        )
+        cursor.execute(insert, (topic, job, body, delay_s, OPTIONS))
     else:
         cursor.execute(f"INSERT INTO {OUTBOX} (id, cancel) VALUES (%s, TRUE)", (job,))
     if random.random() < ROLLED_BACK:

@@ -20,24 +20,23 @@ MOST_BYTES: Final = 4 * 1024 * 1024  # of bodies in a batch; a larger one comes 
 # Of an id its first row; no row behind one that cancels by tag (those have no id)
 JOB: Final = """
     o.failed IS NULL AND o.id IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM {table} e {by_id} WHERE e.id = o.id AND e.seq < o.seq AND e.failed IS NULL
+        SELECT 1 FROM {table} e {db.by_id} WHERE e.id = o.id AND e.seq < o.seq AND e.failed IS NULL
     ) AND NOT EXISTS (
-        SELECT 1 FROM {table} e {by_id} WHERE e.id IS NULL AND e.seq < o.seq AND e.failed IS NULL
+        SELECT 1 FROM {table} e {db.by_id} WHERE e.id IS NULL AND e.seq < o.seq AND e.failed IS NULL
     )"""
 TAG: Final = """
     o.failed IS NULL AND o.id IS NULL AND NOT EXISTS (
-        SELECT 1 FROM {table} e {by_seq} WHERE e.seq < o.seq AND e.failed IS NULL
+        SELECT 1 FROM {table} e {db.by_seq} WHERE e.seq < o.seq AND e.failed IS NULL
     )"""
 LOCK: Final = """
-    SELECT o.seq, COALESCE(OCTET_LENGTH(o.body), 0) FROM {table} o {by_seq}
+    SELECT o.seq, COALESCE(OCTET_LENGTH(o.body), 0) FROM {table} o {db.by_seq}
     WHERE {which} ORDER BY o.seq LIMIT {most} FOR UPDATE SKIP LOCKED"""
 # Asks again whether they are the first: MySQL locks row by row, and of a transaction that commits meanwhile it could
 # lock the second row, and not the first. A new statement sees both.
 READ: Final = """
-    SELECT o.seq, {created_ms}, {age_s}, o.id, o.topic, o.body, o.delay, o.due, o.options, o.cancel, o.cancel_tag
-    FROM {table} o {by_seq} WHERE o.seq IN ({seqs}) AND {which} ORDER BY o.seq"""
+    SELECT o.seq, {db.created_ms}, {db.age_s}, o.id, o.topic, o.body, o.delay, o.due, o.options, o.cancel, o.cancel_tag
+    FROM {table} o {db.by_seq} WHERE o.seq IN ({seqs}) AND {which} ORDER BY o.seq"""
 
-DELETE: Final = "DELETE FROM {table} WHERE seq IN ({marks})"
 FAIL: Final = "UPDATE {table} SET failed = %s WHERE seq = %s"
 
 
@@ -64,13 +63,7 @@ class Database(ABC):
         self._table = table
         self.lease_s = lease_s
         self._connection: Any = None
-        self._sql = {
-            "table": table,
-            "created_ms": self.created_ms,
-            "age_s": self.age_s,
-            "by_seq": self.by_seq,
-            "by_id": self.by_id,
-        }
+        self._sql = {"table": table, "db": self}
         self.lease_until_s = 0.0  # by time.monotonic()
 
     @abstractmethod
@@ -80,6 +73,10 @@ class Database(ABC):
     @abstractmethod
     def wait(self, signals: Signals, limit_s: float) -> None:
         """Wait for rows, for a signal, or for so long."""
+
+    @abstractmethod
+    def delete(self, seqs: list[int]) -> None:
+        """Delete rows by their numbers: what they asked for is done."""
 
     @classmethod
     def statements(cls, table: str) -> list[str]:
@@ -98,13 +95,6 @@ class Database(ABC):
         """Lock and return the next rows; none if there are none, or all are being moved by other relays."""
         self.lease_until_s = time.monotonic() + self.lease_s
         return self._take(JOB, MOST_ROWS) or self._take(TAG, 1)
-
-    def delete(self, rows: Sequence[Row]) -> None:
-        """Delete rows: what they asked for is done."""
-        if rows:
-            marks = ", ".join(["%s"] * len(rows))
-            seqs = [row.seq for row in rows]
-            self._execute(DELETE.format(table=self._table, marks=marks), seqs)
 
     def fail(self, row: Row, reason: str) -> None:
         """Note why a row cannot be carried out: it is not taken again."""

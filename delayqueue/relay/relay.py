@@ -85,7 +85,7 @@ class Relay:
         outcomes = self._carry_out(rows)
         done = [row for row in rows if outcomes[row.seq].code == Code.OK]
         failed = [row for row in rows if outcomes[row.seq].code not in {Code.OK, Code.UNAVAILABLE}]
-        database.delete(done)
+        database.delete([row.seq for row in done])
         for row in failed:
             database.fail(row, outcomes[row.seq].message)
         database.commit()

@@ -15,7 +15,7 @@ from faults import shop
 from faults.bed import CannotRun
 from tests.processes import POLL_S, Process, environment
 from tests.relay.databases import KINDS, running
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +107,9 @@ async def _killed(bed: Bed, database: Database, kills: int) -> Figures:
             committed = database.execute("SELECT job, body FROM ledger ORDER BY n")
             last = dict(committed)
             due = last.keys() - {*shop.TURNING}
-            await until(lambda: worker.ended >= due, within_s=DRAINED_S)
+            await until(lambda: worker.bodies.keys() >= due, within_s=DRAINED_S)
+            # a finish that had no answer may not have been done
+            await until_async(partial(_is_empty, client, shop.NOW), within_s=DRAINED_S)
             working.cancel()
         jobs = await client.get_many(shop.TURNING)
     assert worker.bodies == {job: last[job] for job in due}, "not what was committed"
@@ -133,6 +135,12 @@ async def _start(process: Process) -> None:
         if process.exit_status() in {None, 0}:
             return
         await asyncio.sleep(POLL_S)
+
+
+async def _is_empty(client: AsyncClient, topic: str) -> bool:
+    """Whether all jobs of the topic have ended."""
+    (counts,) = await client.topics(topic)
+    return not any((counts.delayed, counts.ready, counts.reserved, counts.buried))
 
 
 def _left(database: Database) -> int:
