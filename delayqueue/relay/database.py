@@ -36,7 +36,6 @@ LOCK: Final = """
 READ: Final = """
     SELECT o.seq, {db.created_ms}, {db.age_s}, o.id, o.topic, o.body, o.delay, o.due, o.options, o.cancel, o.cancel_tag
     FROM {table} o {db.by_seq} WHERE o.seq IN ({seqs}) AND {which} ORDER BY o.seq"""
-
 FAIL: Final = "UPDATE {table} SET failed = %s WHERE seq = %s"
 
 
@@ -54,16 +53,14 @@ class Database(ABC):
     by_seq: ClassVar[str] = ""
     by_id: ClassVar[str] = ""
     poll_s: ClassVar[float]  # how long to wait for rows, at first
-    schema: ClassVar[
-        str
-    ]  # statements with {table} and {name}, the table's name as a part of others
+    schema: ClassVar[str]  # statements with {table}, and {name}: the table's, as a part of others
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:
         self._dsn = dsn
         self._table = table
         self.lease_s = lease_s
         self._connection: Any = None
-        self._sql = {"table": table, "db": self}
+        self._sql: dict[str, Any] = {"table": table, "db": self}
         self.lease_until_s = 0.0  # by time.monotonic()
 
     @abstractmethod
