@@ -56,7 +56,7 @@ class Worker:
             try:
                 for job in await self._client.pop_many(shop.NOW, count=100, wait=1):
                     if job.id in self.ended:
-                        self.after_their_end.append(job.id)
+                        self.after_their_end.append(f"{job.id}, attempt {job.attempt}")
                     self.bodies[job.id] = job.body
                     await self._client.finish(job)
                     self.ended.add(job.id)
@@ -78,7 +78,7 @@ async def everything_killed(bed: Bed, *, kills: int) -> Figures:
 
 
 async def _killed(bed: Bed, database: Database, kills: int) -> Figures:
-    store = bed.store()
+    store = bed.store(fsync="always")  # what it has acknowledged it keeps, also on a slow disk
     server = await bed.server(store)
     database.execute(shop.LEDGER.format(serial=shop.SERIAL[database.kind]))
     settings: dict[str, object] = {"relay_dsn": database.dsn, "url": server.url}
@@ -113,7 +113,7 @@ async def _killed(bed: Bed, database: Database, kills: int) -> Figures:
             working.cancel()
         jobs = await client.get_many(shop.TURNING)
     assert worker.bodies == {job: last[job] for job in due}, "not what was committed"
-    assert worker.after_their_end == [], "delivered after their end"
+    assert worker.after_their_end == [], f"delivered after their end: {worker.after_their_end}"
     left = {job.id: job.body for job in jobs if job and job.ended is None}
     turned = {job: last[job] for job in last.keys() - due}
     assert left == {job: body for job, body in turned.items() if body}, "not the last push"
