@@ -22,6 +22,9 @@ class HostPlaces:
         self._places = asyncio.Semaphore(limit)
         self._users = 0
         self._took_s = FIRST_S
+        self._began_at: dict[
+            object, float
+        ] = {}  # loop time; of the calls under way, the oldest first
         self._next_at = 0.0  # loop time at which a job that was sent away last should find a place
 
     @property
@@ -42,7 +45,9 @@ class HostPlaces:
     def again_ms(self) -> int:
         """How long a job that is sent away is delayed: it comes behind those that were sent away before."""
         now = asyncio.get_running_loop().time()
-        self._next_at = min(max(self._next_at, now) + self._took_s / self._limit, now + LONGEST_S)
+        oldest_at = next(iter(self._began_at.values()), now)
+        took_s = max(self._took_s, now - oldest_at)
+        self._next_at = min(max(self._next_at, now) + took_s / self._limit, now + LONGEST_S)
         return max(1, round(1000 * (self._next_at - now) * uniform(0.5, 1.5)))  # noqa: S311  # no secret
 
     @asynccontextmanager
@@ -52,8 +57,12 @@ class HostPlaces:
         self._users += 1
         try:
             async with self._places:
-                began_at = loop.time()
-                yield
-                self._took_s += (loop.time() - began_at - self._took_s) * WEIGHT
+                call = object()
+                self._began_at[call] = loop.time()
+                try:
+                    yield
+                finally:
+                    took_s = loop.time() - self._began_at.pop(call)
+                    self._took_s += (took_s - self._took_s) * WEIGHT
         finally:
             self._users -= 1

@@ -44,7 +44,9 @@ class Call:
 
     url: str
     method: Method = Method.POST
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold secrets
+    headers: Mapping[str, str] = field(
+        default_factory=dict[str, str], repr=False
+    )  # they may hold secrets
     timeout_ms: int = 30_000
     expect: str = ""
     give_up: bool = False

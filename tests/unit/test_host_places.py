@@ -1,0 +1,72 @@
+"""How many jobs call a host, or wait for it, and how long the others are delayed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.delivery.host_places import FIRST_S, LONGEST_S, HostPlaces
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+LIMIT: Final = 2
+
+
+@pytest.fixture
+async def host() -> HostPlaces:
+    return HostPlaces(LIMIT)
+
+
+@pytest.fixture
+async def calls(host: HostPlaces) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Calls that last until they are cancelled."""
+    begun: list[asyncio.Task[None]] = []
+    yield begun
+    for task in begun:
+        task.cancel()
+    await asyncio.gather(*begun, return_exceptions=True)
+    assert host.is_unused
+
+
+async def hold(host: HostPlaces) -> None:
+    async with host.place():
+        await asyncio.Event().wait()
+
+
+async def begin(host: HostPlaces, calls: list[asyncio.Task[None]], count: int) -> None:
+    calls += [asyncio.create_task(hold(host)) for _ in range(count)]
+    await asyncio.sleep(0)
+
+
+async def test_as_many_wait_as_call(host: HostPlaces, calls: list[asyncio.Task[None]]) -> None:
+    await begin(host, calls, LIMIT)
+    assert (host.is_free, host.is_full) == (False, False)
+    await begin(host, calls, LIMIT)
+    assert host.is_full
+    calls[0].cancel()
+    await asyncio.gather(calls[0], return_exceptions=True)
+    assert (host.is_full, host.is_free) == (False, False)
+
+
+async def test_each_that_is_sent_away_comes_behind_the_one_before(host: HostPlaces) -> None:
+    delays_ms = [host.again_ms() for _ in range(100)]
+    expected_ms = 1000 * FIRST_S / LIMIT
+    for number, delay_ms in enumerate(delays_ms, start=1):
+        assert 0.4 * number * expected_ms <= delay_ms <= 1.6 * number * expected_ms
+
+
+async def test_no_delay_is_long(host: HostPlaces) -> None:
+    delays_ms = [host.again_ms() for _ in range(2000)]
+    assert max(delays_ms) <= 1500 * LONGEST_S
+    assert min(delays_ms[-1000:]) >= 400 * LONGEST_S  # spread, so that they do not come together
+
+
+async def test_a_call_that_hangs_is_taken_for_the_usual_one(
+    host: HostPlaces, calls: list[asyncio.Task[None]]
+) -> None:
+    await begin(host, calls, 1)
+    await asyncio.sleep(3 * FIRST_S)
+    assert host.again_ms() >= 0.5 * 1000 * 3 * FIRST_S / LIMIT - 1
