@@ -243,6 +243,15 @@ async def test_no_worker_gets_one_that_an_older_server_made_ready(bucket: Bucket
     assert await calls(bucket) == ["a"]
 
 
+@on_zset
+async def test_nor_one_that_it_put_among_those_with_a_priority(bucket: Bucket) -> None:
+    await bucket.push(called("a", due_ms=1, priority=7), job("b"))
+    await bucket.redis.delete(bucket.key("called:t"))
+    await bucket.redis.zadd(bucket.key("ranked:t"), {"000000000000010001a": 7})
+    assert await bucket.pop_ids() == ["b"]
+    assert await calls(bucket) == ["a"]
+
+
 async def test_an_entry_of_a_job_that_an_older_server_replaced_is_dropped(bucket: Bucket) -> None:
     await bucket.push(called("a", due_ms=1))
     await bucket.push(job("a"))

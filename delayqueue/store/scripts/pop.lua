@@ -50,9 +50,9 @@ local function reserve(topic, ids, found, key)
     if records[i] and not job then
       call('ZADD', BROKEN, int(now), id)
     elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id]
-      or (key and set_of(job) ~= key) or (not key and is_ranked(id, job)) then
+      or (set_of(job) ~= key and (is_ranked(id, job) or key and not job.call)) then
       ghosts = ghosts + 1
-    elseif job.call and not key then  -- an older version of the server has made it ready
+    elseif job.call and key ~= called_key(topic) then  -- an older version of the server has made it ready
       make_ready(id, job)
     elseif job.expire > 0 and job.expire <= now then
       -- the timer has not processed it yet; if a key of the wrong type prevents its end, it is left to the timer
