@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.call import Call
+from delayqueue.domain.call import NAME, Call
 from delayqueue.domain.job import CALLS, USUAL_PRIORITY
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import Method
 from delayqueue.errors import Code
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import Demand, Listing
-from delayqueue.store.verbs import REQUEUE, Requeue
+from delayqueue.store.types import Demand, Listing, Recording
+from delayqueue.store.verbs import RECORD, REQUEUE, Requeue
 from tests.store.bucket import (
     ALWAYS,
     HOUR_MS,
@@ -29,7 +29,7 @@ from tests.store.bucket import (
 )
 
 if TYPE_CHECKING:
-    from delayqueue.domain.job import Job
+    from delayqueue.domain.job import Job, Reserved
 
 CALL: Final = Call(
     url="https://example.com/?a=1",
@@ -47,6 +47,13 @@ def called(job_id: str, **options: Any) -> Job:
 
 async def calls(bucket: Bucket, wanted: int = 1000) -> list[str]:
     return await bucket.pop_ids(CALLS, wanted=wanted)
+
+
+def failure(job_id: str, held: Reserved) -> Recording:
+    nonce = nonce_of(held.receipt, job_id)
+    return Recording(
+        job_id, nonce, NAME, succeeded=False, message="503", attempts=1, took_ms=40, delay_ms=0
+    )
 
 
 @pytest.mark.parametrize("call", [CALL, Call(url="http://x/")])
@@ -181,6 +188,20 @@ async def test_one_that_is_put_back_is_called_at_once_or_after_a_while(bucket: B
     await later()
     await bucket.tick()
     assert await calls(bucket) == ["a"]
+
+
+async def test_one_that_has_failed_before_is_put_back_without_counting_an_attempt(
+    bucket: Bucket,
+) -> None:
+    await bucket.push(called("a"))
+    [popped] = await bucket.pop(CALLS)
+    await bucket.store.all_of(RECORD, [failure("a", popped)])
+    await bucket.release("a", receipt=popped.receipt)
+    for _ in range(2):
+        await a_moment()
+        [popped] = await bucket.pop(CALLS)
+        assert popped.attempt == 2
+        await bucket.requeue(popped)
 
 
 async def test_a_failed_one_keeps_its_schedule(bucket: Bucket) -> None:

@@ -22,10 +22,18 @@ local function put_back(id, job, run, was_buried, delay)
   arrive(asked_as(job))
 end
 
+-- Whether a subscriber has worked on the job in this attempt; results of earlier ones stay with it.
+local function has_worked(run)
+  for _, result in ipairs(results_of(run)) do
+    if (result.ended or 0) >= run.started then return true end
+  end
+  return false
+end
+
 local function requeue(receipt, id, message, was_buried, delay)
   local job, run = held_job(id, receipt)
   if not job then return end
-  local counts = run.results ~= ''
+  local counts = has_worked(run)
   put_back(id, job, run, was_buried == '1', tonumber(delay))
   if not counts then run.attempt = run.attempt - 1 end
   run.receipt = '-'
