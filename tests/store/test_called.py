@@ -232,6 +232,14 @@ async def test_a_priority_can_change_and_go(bucket: Bucket) -> None:
     assert await calls(bucket) == ["b", "a"]
 
 
+async def test_a_subscriber_of_that_name_is_not_told_of_it(bucket: Bucket) -> None:
+    """Whoever may see the subscriber may not see the jobs of all topics, nor what was answered."""
+    await bucket.push(called("a"))
+    [popped] = await bucket.pop(CALLS)
+    await bucket.store.all_of(RECORD, [failure("a", popped)])
+    assert await bucket.redis.keys(bucket.key(f"subscriber_*:{NAME}")) == []
+
+
 async def test_counts_and_ages_take_it_in(bucket: Bucket) -> None:
     await bucket.push(called("a"))
     await later()

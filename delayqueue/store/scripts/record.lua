@@ -13,6 +13,7 @@
 --
 -- Calls are also counted per subscriber: `subscriber_calls:NAME` has those of a day by
 -- the hour, `subscriber_failures:NAME` the last failures. Both expire. If counting fails, it is skipped: only the record matters.
+-- A job's own call is not a subscriber's, though one may have its name.
 --
 -- A result: { name, ok, message, attempts, started, ended, due }, times in ms; no due: it is not called again.
 local HOUR_MS, HOURS = 3600000, 24
@@ -33,18 +34,19 @@ local function finish(id, job, run, message)
   tell('finished', job.topic, 1, now - run.started)
 end
 
+-- Returns a code, and whether it is the result of the job's own call.
 local function record(id, receipt, result, delay, ending)
   local job, run = held_job(id, receipt)
   if not job then return run end
   local message = ending ~= '' and string.sub(ending, 2)
-  if message and job.retain == 0 and pcall(finish, id, job, run, message) then return OK end  -- the results go with the job
+  if message and job.retain == 0 and pcall(finish, id, job, run, message) then return OK, job.call ~= nil end  -- the results go with the job
   result.due = delay and now + delay
   local results = results_of(run)
   put(results, result)
   run.results = cjson.encode(results)
   call('HSET', RUNS, id, pack_run(run))
   if message and job.retain > 0 then pcall(finish, id, job, run, message) end
-  return OK
+  return OK, job.call ~= nil
 end
 
 -- The start of a text, at most `bytes` long, ending with a whole character.
@@ -77,8 +79,8 @@ return function(ARGV)
       name = ARGV[at + 2], ok = ARGV[at + 3] == '1', message = ARGV[at + 4], attempts = tonumber(ARGV[at + 5]),
       started = now - tonumber(ARGV[at + 6]), ended = now,
     }
-    local code = safely(record, ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]), ARGV[at + 8])
-    if code == OK then pcall(count_call, ARGV[at], result) end
+    local code, is_own_call = safely(record, ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]), ARGV[at + 8])
+    if code == OK and not is_own_call then pcall(count_call, ARGV[at], result) end
     codes[#codes + 1] = code
   end
   return codes
