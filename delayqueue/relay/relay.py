@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from delayqueue.client.answers import Outcome
 from delayqueue.client.calls import TransportError
+from delayqueue.domain.message import clean
 from delayqueue.errors import Code, Forbidden, QueueError, Text, TooMany, Unauthorized, Unavailable
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class LeaseOver(Exception):
     """The batch took longer than its lease: other relays may have its rows."""
 
 
+# what a row that no job can be raises: options may be as deep, and numbers as large, as JSON has them
+NO_JOB: Final = (ValueError, TypeError, OverflowError, RecursionError)
 # the server, or the way to it, is not there
 AWAY: Final = (TransportError, QueueError, LeaseOver)
 
@@ -87,7 +90,7 @@ class Relay:
         failed = [row for row in rows if outcomes[row.seq].code not in {Code.OK, Code.UNAVAILABLE}]
         database.delete([row.seq for row in done])
         for row in failed:
-            database.fail(row, outcomes[row.seq].message)
+            database.fail(row, _storable(outcomes[row.seq].message))
         database.commit()
         self._count(done, failed, outcomes)
         if len(done) + len(failed) < len(rows):
@@ -102,7 +105,7 @@ class Relay:
             if not row.is_cancel:
                 try:
                     jobs[row] = row.job(self._remember_s)
-                except (ValueError, TypeError) as error:
+                except NO_JOB as error:
                     outcomes[row.seq] = Outcome(row.id or "", Code.INVALID, str(error))
         outcomes |= self._each(list(jobs), partial(self._push, jobs))
         outcomes |= self._each([row for row in rows if row.is_cancel and row.id], self._delete)
@@ -148,3 +151,8 @@ class Relay:
             logger.warning("row %d (%s) has failed: %s", row.seq, row.id, outcomes[row.seq].message)
         cancelled = sum(row.is_cancel for row in done)
         self.moved.update(pushed=len(done) - cancelled, cancelled=cancelled, failed=len(failed))
+
+
+def _storable(reason: str) -> str:
+    """A reason that every database can hold: it may repeat what is in the row."""
+    return clean(reason.replace("\0", "\\0"))

@@ -37,7 +37,7 @@ class Row:
     def job(self, remember_s: float) -> Job:
         """The job that it pushes, which the server remembers for at least `remember_s` after its end.
 
-        Raises ValueError or TypeError if it has a field that no job has, or a value that no field can have.
+        Raises one of NO_JOB (relay.py) if it has a field that no job has, or a value that no field can have.
         """
         options: Any = json.loads(self.options or "{}")
         if not isinstance(options, dict):
