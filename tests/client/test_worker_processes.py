@@ -178,3 +178,10 @@ def test_labels_are_escaped() -> None:
 def test_without_limits_a_worker_goes_on() -> None:
     assert Worker().limits == Limits(None, None)
     assert not Limits().reached(Figures())
+
+
+def test_a_worker_that_is_too_large_from_its_start_does_a_job_before_it_is_replaced() -> None:
+    figures, limits = Figures(), Limits(max_memory_mib=1)
+    assert limits.reached(figures) == ""
+    figures.ended("t", "finished")
+    assert "MiB" in limits.reached(figures)
