@@ -38,6 +38,7 @@ KINDS: Final = {
     "finite_number": Text("有限的数字", "a finite number"),
     "list_type": Text("数组", "an array"),
     "tuple_type": Text("数组", "an array"),
+    "dict_type": Text("对象", "an object"),
     "model_type": Text("对象", "an object"),
 }
 QUOTED: Final = Text("数字，不带引号和单位", "a number, without quotes or a unit")  # not "10m"

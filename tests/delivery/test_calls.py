@@ -395,6 +395,7 @@ async def test_a_url_that_is_not_listed_is_refused(shop: Shop, url: str) -> None
     [
         ({}, "call.url"),
         ({"url": "http://127.0.0.1/", "method": "TRACE"}, "call.method"),
+        ({"url": "http://127.0.0.1/", "headers": []}, "call.headers: must be an object"),
         ({"url": "http://127.0.0.1/", "headers": {"Host": "x"}}, "call.headers"),
         ({"url": "http://127.0.0.1/", "headers": {"X": "a\r\nY: b"}}, "call.headers"),
         ({"url": "http://127.0.0.1/", "headers": {"X": "é"}}, "call.headers"),
