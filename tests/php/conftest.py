@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    return processes.server(redis_server, language="en", strict="yes")
+    return processes.server(redis_server, language="en", strict="yes", calls="yes")
 
 
 @pytest.fixture

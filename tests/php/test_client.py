@@ -157,6 +157,7 @@ REPEATS: Final = [
     ("reschedule('a', by: 1)", [AWAY], "Unavailable", "it would move twice"),
     ("cancel('t')", [AWAY], "Unavailable", "it would count other jobs"),
     ("take('t', end: 1)", [AWAY], "Unavailable", "a second take would take other jobs"),
+    ("get('a', wait: 5)", [AWAY, data_of(None)], "", "no job is an answer, not a short poll"),
     ("touch('a')", [AWAY, data_of({"deadline": 5})], "5", "it only begins anew"),
     (
         "pop('t', wait: 0)",

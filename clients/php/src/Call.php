@@ -19,6 +19,7 @@ final class Call
      * @param bool $repeatable whether doing it twice is doing it once
      * @param bool $goneIsDone a retry may find that the first try has already ended the job
      * @param float|null $waitSeconds how long the server may wait before it answers; null = as its setting says
+     * @param bool $polls without a job it should last as long as it may wait
      * @param (\Closure(): bool)|null $stop asked while the server waits: true ends the call
      */
     public function __construct(
@@ -28,6 +29,7 @@ final class Call
         public readonly bool $repeatable = false,
         public readonly bool $goneIsDone = false,
         public readonly ?float $waitSeconds = 0.0,
+        public readonly bool $polls = false,
         public readonly ?\Closure $stop = null,
     ) {
     }

@@ -25,6 +25,9 @@ final class NewJob
      * @param int|float|string|\DateInterval|null $retain how long its record is kept after its end
      * @param int|float|string|\DateInterval|null $expire how long after it was due anybody needs it
      * @param int|null $priority the smaller goes first; null = 1024
+     * @param string|array{url: string, method?: 'POST'|'PUT'|'PATCH'|'DELETE'|'GET', headers?: array<string, string>,
+     *     timeout?: int|float|string|\DateInterval, expect?: string, give_up?: bool}|null $call a URL, or more, that the
+     *     server calls when the job is due; no worker gets the job
      * @param string|null $traceparent W3C trace context, which pop() returns
      * @param string|null $idempotencyKey a push that repeats another one, with the same id and key, changes nothing
      */
@@ -41,6 +44,7 @@ final class NewJob
         public readonly int|float|string|\DateInterval|null $retain = null,
         public readonly int|float|string|\DateInterval|null $expire = null,
         public readonly ?int $priority = null,
+        #[\SensitiveParameter] public readonly string|array|null $call = null,
         public readonly ?string $traceparent = null,
         public readonly ?string $idempotencyKey = null,
     ) {
@@ -73,6 +77,7 @@ final class NewJob
             'retain' => Duration::secondsOrNull($this->retain),
             'expire' => Duration::secondsOrNull($this->expire),
             'priority' => $this->priority,
+            'call' => Fields::call($this->call),
             'traceparent' => $this->traceparent,
             'idempotency_key' => $this->idempotencyKey,
         ]);

@@ -4,11 +4,15 @@ declare(strict_types=1);
 
 namespace DelayQueue\Client\Tests;
 
+use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\BadBody;
 use DelayQueue\Client\IfExists;
 use DelayQueue\Client\Internal\Fields;
 use DelayQueue\Client\Job;
 use DelayQueue\Client\NewJob;
+use DelayQueue\Client\Transport\Request;
+use DelayQueue\Client\Transport\Response;
+use DelayQueue\Client\Transport\Transport;
 use PHPUnit\Framework\TestCase;
 
 final class RequestTest extends TestCase
@@ -55,6 +59,42 @@ final class RequestTest extends TestCase
         self::assertSame(['delays' => []], Fields::retry([]));
         self::assertSame(['max' => 5], Fields::retry(['max' => 5]));
         self::assertNull(Fields::retry(null));
+    }
+
+    public function testACallIsAUrlOrMore(): void
+    {
+        $url = 'https://example.com/';
+        self::assertSame(['url' => $url], Fields::call($url));
+        self::assertSame(
+            '{"url":"https://example.com/","headers":{},"timeout":10,"give_up":true}',
+            json_encode(
+                Fields::call(['url' => $url, 'headers' => [], 'timeout' => '10s', 'give_up' => true]),
+                JSON_UNESCAPED_SLASHES,
+            ),
+        );
+        self::assertNull(Fields::call(null));
+        self::assertSame(['url' => $url], (new NewJob('t', call: $url))->toRequest()['call']);
+    }
+
+    public function testAnAnswerMayTakeAsLongAsTheServerWaitsAndTheTimeoutOfTheClient(): void
+    {
+        $transport = new class () implements Transport {
+            /** @var list<float|null> */
+            public array $seconds = [];
+
+            public function send(Request $request): Response
+            {
+                $this->seconds[] = $request->timeoutSeconds;
+
+                return new Response(200, '{"code":0,"message":"ok","data":null}');
+            }
+        };
+        $queue = new Client(timeout: 7, transport: $transport, retries: 0);
+        $queue->get('a');
+        $queue->get('a', wait: '1m');
+        $queue->pop('t', wait: 5);
+        $queue->pop('t');
+        self::assertSame([7.0, 67.0, 12.0, null], $transport->seconds);
     }
 
     public function testAMessageIsShortAndUtf8WhateverAHandlerSays(): void

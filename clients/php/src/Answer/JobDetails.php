@@ -15,6 +15,7 @@ final class JobDetails
      * @param list<string> $tags
      * @param list<Attempt> $attempts
      * @param list<SubscriberResult> $results
+     * @param JobCall|null $call null = it has none
      * @param list<float>|null $retry with `options`: its own retry schedule; null = it has none
      * @param float|null $retain with `options`: how long it is kept after its end; null = not at all
      * @param float|null $expires with `options`: when nobody needs it any more; null = never
@@ -36,6 +37,7 @@ final class JobDetails
         public readonly ?float $ended,
         public readonly array $attempts,
         public readonly array $results,
+        public readonly ?JobCall $call,
         public readonly ?array $retry,
         public readonly ?float $retain,
         public readonly ?float $expires,
@@ -62,6 +64,7 @@ final class JobDetails
             ended: $data->floatOrNull('ended'),
             attempts: $data->list('attempts', Attempt::from(...)),
             results: $data->list('results', SubscriberResult::from(...)),
+            call: $data->has('call') ? JobCall::from($data->object('call')) : null,
             retry: $data->has('retry') ? $data->floats('retry') : null,
             retain: $data->floatOrNull('retain'),
             expires: $data->floatOrNull('expires'),

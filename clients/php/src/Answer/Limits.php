@@ -11,6 +11,7 @@ final class Limits
 {
     /**
      * @param float|null $buriedRetain seconds that buried jobs are kept; null = as the server's setting says
+     * @param string|null $buriedTo the topic to which each of them is reported; null = to none
      * @param bool $declared whether they are from a config file
      */
     public function __construct(
@@ -18,6 +19,7 @@ final class Limits
         public readonly ?int $burst,
         public readonly ?int $concurrency,
         public readonly ?float $buriedRetain,
+        public readonly ?string $buriedTo,
         public readonly bool $declared,
     ) {
     }
@@ -30,6 +32,7 @@ final class Limits
             burst: $data->intOrNull('burst'),
             concurrency: $data->intOrNull('concurrency'),
             buriedRetain: $data->floatOrNull('buried_retain'),
+            buriedTo: $data->stringOrNull('buried_to'),
             declared: $data->bool('declared'),
         );
     }

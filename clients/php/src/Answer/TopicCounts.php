@@ -12,6 +12,7 @@ final class TopicCounts
     /**
      * @param float|null $oldestReadyAge seconds since its oldest ready job was due
      * @param bool|float $paused true = until it is resumed; a number = until then, in unix seconds
+     * @param array<int, int>|null $dueSoon if asked for: how many jobs fall due within 60, 300 and 3600 seconds
      */
     public function __construct(
         public readonly string $topic,
@@ -22,6 +23,7 @@ final class TopicCounts
         public readonly ?float $oldestReadyAge,
         public readonly bool|float $paused,
         public readonly ?Limits $limit,
+        public readonly ?array $dueSoon,
     ) {
     }
 
@@ -37,6 +39,7 @@ final class TopicCounts
             oldestReadyAge: $data->floatOrNull('oldest_ready_age'),
             paused: $data->boolOrFloat('paused'),
             limit: $data->has('limit') ? Limits::from($data->object('limit')) : null,
+            dueSoon: $data->has('due_soon') ? $data->countOfEachNumber('due_soon') : null,
         );
     }
 }

@@ -64,6 +64,11 @@ final class Data
         return is_string($value) ? $value : throw self::unexpected($name);
     }
 
+    public function stringOrNull(string $name): ?string
+    {
+        return $this->has($name) ? $this->string($name) : null;
+    }
+
     public function int(string $name, ?int $default = null): int
     {
         $value = $this->members[$name] ?? $default;
@@ -168,6 +173,17 @@ final class Data
         $counts = [];
         foreach ($this->members($name) as $key => $count) {
             $counts[(string) $key] = is_int($count) ? $count : throw self::unexpected($name);
+        }
+
+        return $counts;
+    }
+
+    /** @return array<int, int> PHP makes integers of names such as "60" */
+    public function countOfEachNumber(string $name): array
+    {
+        $counts = [];
+        foreach ($this->countOfEach($name) as $number => $count) {
+            $counts[(int) $number] = $count;
         }
 
         return $counts;

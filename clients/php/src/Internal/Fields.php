@@ -85,6 +85,24 @@ final class Fields
         };
     }
 
+    /**
+     * @param string|array{url: string, headers?: array<string, string>, timeout?: int|float|string|\DateInterval,
+     *     ...}|null $call a URL, or more
+     *
+     * @return array<string, mixed>|null
+     */
+    public static function call(#[\SensitiveParameter] string|array|null $call): ?array
+    {
+        return match (true) {
+            $call === null => null,
+            is_string($call) => ['url' => $call],
+            default => self::given(array_replace($call, [
+                'headers' => isset($call['headers']) ? (object) $call['headers'] : null, // [] would be a JSON array
+                'timeout' => Duration::secondsOrNull($call['timeout'] ?? null),
+            ])),
+        };
+    }
+
     /** @return array{id: string, receipt?: string} */
     public static function held(Job|string $job): array
     {

@@ -46,7 +46,9 @@ final class Retries
     {
         $dueSeconds = $call->waitSeconds === null ? self::EARLY_SECONDS : min(self::EARLY_SECONDS, $call->waitSeconds / 2);
 
-        return $tookSeconds < $dueSeconds && ($result === null || $result === []) ? self::EARLY_PAUSE_SECONDS : null;
+        return $call->polls && $tookSeconds < $dueSeconds && ($result === null || $result === [])
+            ? self::EARLY_PAUSE_SECONDS
+            : null;
     }
 
     /** @phpstan-assert-if-true Response $outcome */

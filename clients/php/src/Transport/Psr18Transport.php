@@ -13,8 +13,8 @@ use Psr\Http\Message\StreamFactoryInterface;
 /**
  * Sends requests by a PSR-18 client, such as Guzzle or Symfony's.
  *
- * PSR-18 knows no time limit of a request: set that of the client itself, longer than pop() waits. It must not repeat
- * requests, and cannot end a wait early.
+ * PSR-18 knows no time limit of a request: set that of the client itself, longer than pop() and get() wait. It must not
+ * repeat requests, and cannot end a wait early.
  */
 final class Psr18Transport implements Transport
 {

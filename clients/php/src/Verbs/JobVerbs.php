@@ -48,6 +48,9 @@ trait JobVerbs
      * @param int|float|string|\DateInterval|null $retain how long its record is kept after its end
      * @param int|float|string|\DateInterval|null $expire how long after it was due anybody needs it
      * @param int|null $priority the smaller goes first; null = 1024
+     * @param string|array{url: string, method?: 'POST'|'PUT'|'PATCH'|'DELETE'|'GET', headers?: array<string, string>,
+     *     timeout?: int|float|string|\DateInterval, expect?: string, give_up?: bool}|null $call a URL, or more, that the
+     *     server calls when the job is due; no worker gets the job
      * @param string|null $traceparent W3C trace context, which pop() returns
      * @param string|null $idempotencyKey a push that repeats another one, with the same id and key, changes nothing
      */
@@ -64,6 +67,7 @@ trait JobVerbs
         int|float|string|\DateInterval|null $retain = null,
         int|float|string|\DateInterval|null $expire = null,
         ?int $priority = null,
+        #[\SensitiveParameter] string|array|null $call = null,
         ?string $traceparent = null,
         ?string $idempotencyKey = null,
     ): string {
@@ -80,6 +84,7 @@ trait JobVerbs
             retain: $retain,
             expire: $expire,
             priority: $priority,
+            call: $call,
             traceparent: $traceparent,
             idempotencyKey: $idempotencyKey,
         );
@@ -186,13 +191,21 @@ trait JobVerbs
         return $this->endMany('/delete', $jobs, $message);
     }
 
-    /** All about a job, with `options` also its retry, retain and expires; null if no job has the id. */
-    public function get(string $id, bool $options = false): ?JobDetails
-    {
+    /**
+     * All about a job, with `options` also its retry, retain and expires; null if no job has the id.
+     *
+     * With `wait`, returns when the job has ended or is buried, or after that time.
+     */
+    public function get(
+        string $id,
+        bool $options = false,
+        int|float|string|\DateInterval|null $wait = null,
+    ): ?JobDetails {
+        $seconds = Duration::secondsOrNull($wait);
         $read = static fn (mixed $data): ?JobDetails => $data === null ? null : JobDetails::from(Data::of($data));
-        $request = Fields::given(['id' => $id, 'options' => $options ?: null]);
+        $request = Fields::given(['id' => $id, 'options' => $options ?: null, 'timeout' => $seconds]);
 
-        return $this->send(new Call('/get', $request, $read, repeatable: true));
+        return $this->send(new Call('/get', $request, $read, repeatable: true, waitSeconds: (float) $seconds));
     }
 
     /**
@@ -411,7 +424,14 @@ trait JobVerbs
         $seconds = Duration::secondsOrNull($wait);
         $request = ['topic' => implode(',', (array) $topics)] + $fields + Fields::given(['timeout' => $seconds]);
 
-        return new Call('/pop', $request, $read, waitSeconds: $seconds === null ? null : (float) $seconds, stop: $stop);
+        return new Call(
+            '/pop',
+            $request,
+            $read,
+            waitSeconds: $seconds === null ? null : (float) $seconds,
+            polls: true,
+            stop: $stop,
+        );
     }
 
     /**

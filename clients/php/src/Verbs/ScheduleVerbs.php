@@ -6,6 +6,7 @@ namespace DelayQueue\Client\Verbs;
 
 use DelayQueue\Client\Answer\Occurrence;
 use DelayQueue\Client\Answer\Schedule;
+use DelayQueue\Client\Answer\SchedulePage;
 use DelayQueue\Client\Call;
 use DelayQueue\Client\IfExists;
 use DelayQueue\Client\Internal\Data;
@@ -78,6 +79,19 @@ trait ScheduleVerbs
         return $this->send(
             new Call('/schedules', self::object(Fields::given(['topic' => $topic])), $read, repeatable: true),
         );
+    }
+
+    /**
+     * A page of the schedules of a topic, or of all topics, by name.
+     *
+     * @param string|null $cursor of the page before, for which the topic was the same
+     */
+    public function schedulesPage(?string $topic = null, int $limit = 1000, ?string $cursor = null): SchedulePage
+    {
+        $request = Fields::given(['topic' => $topic, 'limit' => $limit, 'cursor' => $cursor]);
+        $read = static fn (mixed $data): SchedulePage => SchedulePage::from(Data::of($data));
+
+        return $this->send(new Call('/schedules', $request, $read, repeatable: true));
     }
 
     /**

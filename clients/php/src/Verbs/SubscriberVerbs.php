@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\Client\Verbs;
 
 use DelayQueue\Client\Answer\Subscriber;
+use DelayQueue\Client\Answer\SubscriberPage;
 use DelayQueue\Client\Answer\Trial;
 use DelayQueue\Client\Call;
 use DelayQueue\Client\IfExists;
@@ -80,6 +81,24 @@ trait SubscriberVerbs
         $read = static fn (mixed $data): array => Data::each($data, Subscriber::from(...));
 
         return $this->send(new Call('/subscribers', self::object($request), $read, repeatable: true));
+    }
+
+    /**
+     * A page of the subscribers of a topic, or of all topics, in the order in which they are called.
+     *
+     * @param bool $calls whether to tell how recent calls went
+     * @param string|null $cursor of the page before, for which the topic was the same
+     */
+    public function subscribersPage(
+        ?string $topic = null,
+        bool $calls = false,
+        int $limit = 1000,
+        ?string $cursor = null,
+    ): SubscriberPage {
+        $request = Fields::given(['topic' => $topic, 'calls' => $calls ?: null, 'limit' => $limit, 'cursor' => $cursor]);
+        $read = static fn (mixed $data): SubscriberPage => SubscriberPage::from(Data::of($data));
+
+        return $this->send(new Call('/subscribers', $request, $read, repeatable: true));
     }
 
     /** Holds the calls of a subscriber until it is resumed. */

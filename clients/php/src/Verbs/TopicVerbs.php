@@ -175,6 +175,7 @@ trait TopicVerbs
      * @param int|Unchanged|null $burst how many at once after a pause
      * @param int|Unchanged|null $concurrency jobs reserved at once
      * @param int|float|string|\DateInterval|Unchanged|null $buriedRetain how long buried jobs are kept
+     * @param string|Unchanged|null $buriedTo the topic to which each buried job is reported by a job
      */
     public function limit(
         string $topic,
@@ -182,12 +183,14 @@ trait TopicVerbs
         int|Unchanged|null $burst = Unchanged::Unchanged,
         int|Unchanged|null $concurrency = Unchanged::Unchanged,
         int|float|string|\DateInterval|Unchanged|null $buriedRetain = Unchanged::Unchanged,
+        string|Unchanged|null $buriedTo = Unchanged::Unchanged,
     ): Limits {
         $limits = [
             'rate' => $rate,
             'burst' => $burst,
             'concurrency' => $concurrency,
             'buried_retain' => $buriedRetain instanceof Unchanged ? $buriedRetain : Duration::secondsOrNull($buriedRetain),
+            'buried_to' => $buriedTo,
         ];
         $changes = array_filter($limits, static fn (mixed $limit): bool => !$limit instanceof Unchanged);
         $read = static fn (mixed $data): Limits => Limits::from(Data::of($data));
@@ -214,6 +217,7 @@ trait TopicVerbs
      * @param string|null $match only those with this in their name
      * @param 'buried'|'late'|'paused'|'limited'|null $only
      * @param 'topic'|'delayed'|'ready'|'reserved'|'buried'|'oldest'|null $sort by name, or the largest first
+     * @param bool $dueSoon whether to count the jobs that fall due within 60, 300 and 3600 seconds
      *
      * @return list<TopicCounts>
      */
@@ -225,6 +229,7 @@ trait TopicVerbs
         bool $reverse = false,
         ?int $offset = null,
         ?int $limit = null,
+        bool $dueSoon = false,
     ): array {
         $request = Fields::given([
             'topics' => $names ?: null,
@@ -234,6 +239,7 @@ trait TopicVerbs
             'reverse' => $reverse ?: null,
             'offset' => $offset,
             'limit' => $limit,
+            'due_soon' => $dueSoon ?: null,
         ]);
         $read = static fn (mixed $data): array => Data::each($data, TopicCounts::from(...));
 
