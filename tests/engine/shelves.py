@@ -106,7 +106,7 @@ class Shelves(BucketStore):
         await self._serve(script, bucket)
         if script != "requeue":
             return Reply([[], [], []], (), 0, Change([]), (), 0)
-        ids = args[1::4]
+        ids = args[1::5]
         arrivals: defaultdict[str, int] = defaultdict(int)
         for job_id in ids:
             topic = self.held.pop(job_id)
