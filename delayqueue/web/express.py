@@ -301,8 +301,9 @@ class ExpressConnection(asyncio.Protocol):
         self._closes = head.closes
         self._asked = request = HttpRequest("POST", head.path, head.headers, self._peer, body)
         express.server.front.begin(request, self)
-        if request.waits and self._has_ended:
-            self.abort()
+        if request.waits and self._has_ended and self.pending is not None:
+            self.pending.cancel()
+            self._close()  # earlier answers are still sent
         elif len(body) > SMALL_BYTES and not request.waits:  # a poll's body is soon forgotten
             self._request_bytes = len(body)
             self._count()

@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from delayqueue.store.types import TopicCounts
 
 CLOCK: Final = "clock of the model"
-STORE_CLOCK: Final = """local function clock_ms()
-  local time = call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
+STORE_CLOCK: Final = """  local function clock_ms()
+    local time = call('TIME')
+    return time[1] * 1000 + math.floor(time[2] / 1000)
+  end
 """
 OUR_CLOCK: Final = f"local function clock_ms() return tonumber(call('GET', '{CLOCK}')) end\n"
 DAY_MS: Final = 86_400_000
