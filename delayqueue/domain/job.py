@@ -55,7 +55,7 @@ class Job:
     """A job as a client pushes it. `due_ms` counts if it is not None, otherwise `delay_ms`.
 
     With `is_strict`, its push fails if a job of another topic has the id. With an `idempotency_key`, it changes nothing
-    if the job that has the id, live or kept, has this key, too.
+    if the job that has the id, live or kept, has this key and topic, too.
     """
 
     topic: str

@@ -164,8 +164,7 @@ class Queue(Client):
         if isinstance(request, list):
             return [self._outcome(one) for one in request]
         existing = self._jobs.get(request["id"])
-        key = request.get("idempotency_key")
-        if existing and key and existing.request.get("idempotency_key") == key:
+        if existing and _repeats(request, existing.request):
             return None
         if existing and request.get("if_exists") == "fail":
             raise JobExists
@@ -288,6 +287,12 @@ class Queue(Client):
         if self._state(held) not in states:
             raise WrongState
         return held
+
+
+def _repeats(request: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Whether a push is one that has been made already."""
+    same = ("topic", "idempotency_key")
+    return "idempotency_key" in request and all(request[it] == earlier.get(it) for it in same)
 
 
 class _Asynchronous(AsyncClient):

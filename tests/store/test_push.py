@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -209,6 +210,19 @@ async def test_another_key_is_another_push_for_which_the_rule_counts(bucket: Buc
     assert (await bucket.view("a")).body == "1"
     await bucket.push(job("a", body="2", idempotency_key="8"))
     assert (await bucket.view("a")).body == "2"
+
+
+@pytest.mark.parametrize("end", [None, "delete"])
+async def test_the_same_key_in_another_topic_is_another_push(
+    bucket: Bucket, end: str | None
+) -> None:
+    await bucket.push(job("a", retain_ms=HOUR_MS, idempotency_key="7"))
+    if end:
+        await getattr(bucket, end)("a")
+    elsewhere = job("a", topic="u", idempotency_key="7")
+    assert await bucket.push(replace(elsewhere, is_strict=True)) == [Code.JOB_EXISTS]
+    assert await bucket.push(elsewhere) == [Code.OK]
+    assert await bucket.pop_ids("u") == ["a"]
 
 
 async def test_an_id_that_ended_twice_in_one_call_lives_once(bucket: Bucket) -> None:

@@ -8,8 +8,8 @@
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),
 --       retain ms, if_exists (replace | keep | fail; "strict" after it: fail if another topic has the id), options (JSON or
 --       ""), body
---       A push with the `key` (of its options) that the job of its id has, live or kept, is a repetition: nothing changes. With
---       another key, "keep" keeps live jobs only.
+--       A push with the `key` (of its options) and topic that the job of its id has, live or kept, is a repetition: nothing
+--       changes. With another key, "keep" keeps live jobs only.
 -- returns for each job, of the first ones, a code, or { code, the other topic that had its id }
 -- keeps: a replaced job is never delivered as it was: it leaves its old place in the same script. A client that
 --        may reach some topics only replaces no job of another. Its id and the time of its push identify a job, so two pushes
@@ -172,7 +172,7 @@ local function push(id, job, if_exists, old_record, ended)
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   local former = old or ended and job_of_ended(ended)
   local other = former and former.topic ~= job.topic and former.topic or nil
-  if former and job.key and former.key == job.key then return OK, other end
+  if former and job.key and former.key == job.key and not other then return OK end
   if old or ended then
     local word, strict = string.match(if_exists, '^(%a+) ?(%a*)$')
     if word == 'fail' or other and strict == 'strict' then return EXISTS, other end
