@@ -110,11 +110,16 @@ class Relay:
         outcomes |= self._each(list(jobs), partial(self._push, jobs))
         outcomes |= self._each([row for row in rows if row.is_cancel and row.id], self._delete)
         outcomes |= self._each([row for row in rows if row.id is None], self._cancel_tags)
-        # it is not that some topics are not for the relay's token: no row is
-        if rows and {one.code for one in outcomes.values()} == {Code.FORBIDDEN}:
+        # either their topics are to blame, or the token, with which the relay may do nothing
+        are_forbidden = rows and {one.code for one in outcomes.values()} == {Code.FORBIDDEN}
+        if are_forbidden and not self._may_push():
             message = outcomes[rows[0].seq].message
             raise Forbidden(Text(message, message))
         return outcomes
+
+    def _may_push(self) -> bool:
+        """Whether the token may push at all; who may, may cancel."""
+        return "/push" in self._client.whoami().endpoints
 
     def _each(
         self, rows: Sequence[Row], send: Callable[[Sequence[Row]], Iterable[Outcome]]

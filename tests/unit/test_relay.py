@@ -8,14 +8,23 @@ from unittest.mock import Mock
 import pytest
 
 from delayqueue.client import Client
+from delayqueue.client.answers import Access, Outcome
+from delayqueue.errors import Code, Forbidden, Text
 from delayqueue.relay.relay import Relay
 from delayqueue.relay.row import Row
 
 
-def row(options: str, **fields: Any) -> Row:
+def row(options: str = "", **fields: Any) -> Row:
     usual: dict[str, Any] = {"delay_s": None, "due_s": None, "cancel": False, "cancel_tag": None}
     job = {"id": "a", "topic": "t", "body": ""}
     return Row(seq=1, created_ms=1, age_s=0.0, options=options, **usual | job | fields)
+
+
+def relay(given: Row, client: Client) -> tuple[Relay, Mock]:
+    """A relay, and a database that gives it one row."""
+    database = Mock(lease_until_s=float("inf"), lease_s=30)
+    database.take.return_value = [given]
+    return Relay(database, client, 60.0), database
 
 
 @pytest.mark.parametrize(
@@ -30,10 +39,32 @@ def row(options: str, **fields: Any) -> Row:
     ids=["a long ttr", "a long time", "deep", "a long name", "a name that no database holds"],
 )
 def test_a_row_that_no_job_can_be_fails_alone(options: str) -> None:
-    database = Mock()
-    database.take.return_value = [row(options)]
-    assert Relay(database, Client("http://127.0.0.1:1"), 60.0).move() == 1
+    one, database = relay(row(options), Client("http://127.0.0.1:1"))
+    assert one.move() == 1
     [(_, reason)] = [call.args for call in database.fail.call_args_list]
     assert (0 < len(reason) <= 1024, "\0" in reason) == (True, False)
     assert reason.encode().decode() == reason
     database.commit.assert_called_once_with()
+
+
+@pytest.mark.parametrize(
+    "given", [row(), row(id=None, cancel_tag="x")], ids=["a push", "a cancel by tag"]
+)
+@pytest.mark.parametrize("endpoints", [["/push", "/cancel"], ["/topics"]])
+def test_a_row_waits_for_another_token_only_if_this_one_may_push_nothing(
+    given: Row, endpoints: list[str]
+) -> None:
+    """Others wait behind a row that cancels by tag, so its topic must not keep it there."""
+    refusal = Text("此token不能访问topic：t", "this token is not for topic t")
+    client = Mock(spec=Client)
+    client.push_many.return_value = [Outcome("a", Code.FORBIDDEN, refusal.en)]
+    client.cancel.side_effect = Forbidden(refusal)
+    client.whoami.return_value = Access(["role"], ["u"], endpoints)
+    one, database = relay(given, client)
+    if "/push" in endpoints:
+        assert one.move() == 1
+        database.fail.assert_called_once_with(given, refusal.en)
+    else:
+        with pytest.raises(Forbidden):
+            one.move()
+        database.fail.assert_not_called()
