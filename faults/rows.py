@@ -410,7 +410,7 @@ ROWS: Final = (
         "each is called at least once, none early, after its end or after it was cancelled",
         "每个至少被调用一次，没有提前，没有在结束或取消之后",
         calls.killed_while_calling,
-        {"jobs": 5000, "kills": 24},
+        {"jobs": 3000, "kills": 16},
         {"jobs": 100, "kills": 4},
     ),
     Row(

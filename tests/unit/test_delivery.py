@@ -58,6 +58,9 @@ class Queue:
     def leave(self, _: Self) -> None:
         pass
 
+    def requeue(self, jobs: list[Reserved]) -> None:
+        assert not jobs
+
 
 def consumers_of(queue: Queue) -> TopicConsumers:
     caller: Any = SimpleNamespace(can_call=lambda _: True)

@@ -42,7 +42,7 @@ from hashlib import sha1
 from importlib import resources
 from typing import Final, NamedTuple
 
-from delayqueue.domain.job import MAX_ANSWER_BYTES, MAX_DUE_S, USUAL_PRIORITY
+from delayqueue.domain.job import CALLS, MAX_ANSWER_BYTES, MAX_DUE_S, USUAL_PRIORITY
 
 ALLOW_OOM: Final = "allow-oom"
 NO_WRITES: Final = "no-writes"
@@ -179,13 +179,14 @@ class Scripts:
 
     @property
     def _constants(self) -> str:
-        numbers = {
+        values = {
             "WHEEL_SLOTS": self.wheel_slots,
             "READ_LIMIT_BYTES": MAX_ANSWER_BYTES,
             "USUAL_PRIORITY": USUAL_PRIORITY,
             "MOST_DUE_MS": MAX_DUE_S * 1000,
+            "CALLS": repr(CALLS),
         }
-        return f"local {', '.join(numbers)} = {', '.join(map(str, numbers.values()))}"
+        return f"local {', '.join(values)} = {', '.join(map(str, values.values()))}"
 
     def _library_source(self, name: str, prefix: str) -> str:
         flags = {name: ", ".join(map(repr, verb.flags)) for name, verb in self.verbs.items()}

@@ -125,7 +125,7 @@ local function arrive(topic, count) arrivals[topic] = (arrivals[topic] or 0) + (
 
 -- Lets all ready jobs of a paused topic go.
 local function arrive_all(topic)
-  local ready, called = count_for_workers(topic), count_called(topic)
+  local ready, called = count_ready(topic)
   if ready > (arrivals[topic] or 0) then arrivals[topic] = ready end
   if called > 0 then
     call('ZADD', CALLED_TOPICS, int(now), topic)
@@ -133,17 +133,20 @@ local function arrive_all(topic)
   end
 end
 
--- If a topic limits how many jobs are reserved at once, the end of a reservation lets others go.
-local function let_others_go(topic)
-  local limit = settings_of(topic).limit
-  if limit and limit.concurrency then arrive_all(topic) end
-end
+local unreserve
+do
+  -- If a topic limits how many jobs are reserved at once, the end of a reservation lets others go.
+  local function let_others_go(topic)
+    local limit = settings_of(topic).limit
+    if limit and limit.concurrency then arrive_all(topic) end
+  end
 
-local function unreserve(id, topic)
-  count_work(5)
-  if call('ZREM', reserved_key(topic), id) == 0 then return false end
-  freed[topic] = let_others_go
-  return true
+  function unreserve(id, topic)
+    count_work(5)
+    if call('ZREM', reserved_key(topic), id) == 0 then return false end
+    freed[topic] = let_others_go
+    return true
+  end
 end
 
 -- Removes the id of a job that is not reserved from its index; its record stays. In the list of ready jobs the id

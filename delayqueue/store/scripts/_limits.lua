@@ -2,7 +2,6 @@
 -- A rate is kept as one time: when the whole burst is available again. Each delivery moves it on by 1/rate; the part of the
 -- burst that is missing until then has been delivered. So nothing has to be refilled, and an idle topic costs nothing.
 -- requires  _job
-local TOGETHER_MS = 10  -- polls are woken together for jobs that the rate allows within this time
 
 local function set_whole_at(topic, time) call('HSET', RATES, topic, string.format('%.3f', time)) end
 
@@ -38,8 +37,11 @@ end
 
 -- When the rate allows the next ready jobs; `now` or earlier = it does; nil = it holds none back.
 local function next_through(topic, limit)
+  local TOGETHER_MS = 10  -- polls are woken together for jobs that the rate allows within this time
   local share = limit.share
-  if not share.rate or count_for_workers(topic) + count_called(topic) == 0 then return nil end
+  if not share.rate then return nil end
+  local ready, called = count_ready(topic)
+  if ready + called == 0 then return nil end
   if left_of_burst(topic, share) >= 1 then return now end
   local together = math.max(1, math.floor(math.min(share.burst, share.rate * TOGETHER_MS / 1000)))
   return math.ceil(whole_at(topic, share) + (together - share.burst) * 1000 / share.rate)

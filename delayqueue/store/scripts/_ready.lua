@@ -3,9 +3,6 @@
 -- every job of the bucket that goes into a sorted set, ready or not: if the key does not exist, only the lists are read.
 -- requires  _call
 
--- What polls and announcements say instead of a topic: the jobs with a call, of all topics. No topic is empty.
-local CALLS = ''
-
 local function ranked_key(topic) return tag .. ':ranked:' .. topic end
 local function called_key(topic) return tag .. ':called:' .. topic end
 
@@ -19,14 +16,19 @@ local function is_for_set(job) return job.call ~= nil or job.priority ~= nil end
 
 local function priority_of(job) return job.priority or USUAL_PRIORITY end
 
--- The name by which polls ask for the job.
+-- The name by which polls ask for the job, and announcements tell of it.
 local function asked_as(job) return job.call and CALLS or job.topic end
 
 -- The member of the sorted set for a job: among equals the one that was due first comes first, and of those the shorter id, so
 -- that numeric ids sort by number.
-local function rank_of(id, job) return string.format('%014.0f%04d', job.due, #id) .. id end
+local rank_of, id_of_rank
+do
+  local HEAD = 14 + 4
 
-local function id_of_rank(rank) return string.sub(rank, 14 + 4 + 1) end
+  function rank_of(id, job) return string.format('%014.0f%04d', job.due, #id) .. id end
+
+  function id_of_rank(rank) return string.sub(rank, HEAD + 1) end
+end
 
 local function has_priorities() return call('EXISTS', PRIORITIES) == 1 end
 
@@ -67,23 +69,7 @@ end
 -- Counts ids that were taken out of a ready list, for those that read it by places (_marks.lua). A broken key has no readers.
 local function count_removed(topic, count) redis.pcall('HINCRBY', REMOVED, topic, count) end
 
-local function count_called(topic) return call('ZCARD', called_key(topic)) end
-
--- Those that workers get, including the list's ghosts.
-local function count_for_workers(topic) return call('LLEN', queue_key(topic)) + call('ZCARD', ranked_key(topic)) end
-
--- The ids from one place to another, inclusive: first those of the list, ghosts too, then those of the sorted sets; and for
--- the latter, by the same index, { key, member }.
-local function ready_ids_at(topic, from, to)
-  local ids, places = call('LRANGE', queue_key(topic), from, to), {}
-  local before = call('LLEN', queue_key(topic))
-  for _, key in ipairs({ ranked_key(topic), called_key(topic) }) do
-    if to < before then break end
-    for _, rank in ipairs(call('ZRANGE', key, math.max(0, from - before), to - before)) do
-      ids[#ids + 1] = id_of_rank(rank)
-      places[#ids] = { key, rank }
-    end
-    before = before + call('ZCARD', key)
-  end
-  return ids, places
+-- How many workers can get, including the list's ghosts, and how many have a call.
+local function count_ready(topic)
+  return call('LLEN', queue_key(topic)) + call('ZCARD', ranked_key(topic)), call('ZCARD', called_key(topic))
 end

@@ -9,6 +9,22 @@
 -- keeps: it comes to an end even if entries without a job of this topic stay where they are. If all states are dropped
 --        and there are no more, the topic had no job at that moment, however they move.
 
+-- The ids from one place to another, inclusive: first those of the list, ghosts too, then those of the sorted sets; and for
+-- the latter, by the same index, { key, member }.
+local function ready_ids_at(topic, from, to)
+  local ids, places = call('LRANGE', queue_key(topic), from, to), {}
+  local before = call('LLEN', queue_key(topic))
+  for _, key in ipairs({ ranked_key(topic), called_key(topic) }) do
+    if to < before then break end
+    for _, rank in ipairs(call('ZRANGE', key, math.max(0, from - before), to - before)) do
+      ids[#ids + 1] = id_of_rank(rank)
+      places[#ids] = { key, rank }
+    end
+    before = before + call('ZCARD', key)
+  end
+  return ids, places
+end
+
 return function(ARGV)
   local topic = ARGV[1]
   local states = ARGV[2] ~= '' and { ARGV[2] } or { 'delayed', 'ready', 'reserved', 'buried', 'ended' }

@@ -43,7 +43,7 @@ local function count_urgent(topic) return call('ZCOUNT', ranked_key(topic), '-in
 local function count_without_ghosts(topic, has)
   local listed = has.listed and call('LLEN', queue_key(topic)) or 0
   local ghosts = listed > 0 and call('HGET', GHOSTS, topic) or 0
-  local ranked, called = has.ranked and call('ZCARD', ranked_key(topic)) or 0, has.called and count_called(topic) or 0
+  local ranked, called = has.ranked and call('ZCARD', ranked_key(topic)) or 0, has.called and call('ZCARD', called_key(topic)) or 0
   return listed - ghosts + ranked + called
 end
 
