@@ -22,15 +22,8 @@ log = logging.getLogger(__name__)
 
 UNCALLED_S = 1.0  # before a job goes back whose subscriber could not be called
 LOG_CHARS = 200  # of a message
-HOPELESS = {
-    400,
-    401,
-    403,
-    404,
-    405,
-    410,
-    422,
-}  # statuses that another attempt is not going to change
+# statuses that another attempt is not going to change
+HOPELESS = frozenset((400, 401, 403, 404, 405, 410, 422))
 
 T = TypeVar("T")
 

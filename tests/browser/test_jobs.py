@@ -40,6 +40,20 @@ def test_a_job_is_pushed_by_the_form_and_deleted(admin: Admin, queue: Client, to
 
 
 @ONE_LOOK
+def test_a_call_is_pushed_as_it_was_typed(admin: Admin, topic: str) -> None:
+    """This server makes none, and says so."""
+    page = admin.open("push")
+    admin.field("Topic").fill(topic)
+    admin.field("URL that the server calls when it is due (no worker gets it)").fill("http://a.b/")
+    admin.field("Headers of that call, a line each (Name: value)").fill("X-A: b:c\n\nX-D: e")
+    with page.expect_request("**/push") as sent:
+        admin.press("Push")
+    call = sent.value.post_data_json["call"]
+    assert call == {"expect": None, "url": "http://a.b/", "headers": {"X-A": "b:c", "X-D": "e"}}
+    expect(page.get_by_role("alert")).to_contain_text("calls = no")
+
+
+@ONE_LOOK
 def test_saying_no_changes_nothing(admin: Admin, queue: Client, topic: str) -> None:
     job_id = queue.push(topic, delay=60)
     page = admin.open(f"job/{job_id}")
