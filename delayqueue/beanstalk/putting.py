@@ -11,8 +11,7 @@ from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.domain.body import body_of
 from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.types import Pushed
-from delayqueue.store.verbs import DONE
+from delayqueue.store.types import DONE, Pushed
 
 MAX_TTR_S: Final = 60 * 86_400  # a job's record has no room for a longer one
 # Steps over numbers that are somebody's ids: each is twice as far as the one before, the last one half a billion.

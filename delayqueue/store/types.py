@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import JobView, Reserved
 from delayqueue.domain.limit import Limit
-from delayqueue.errors import Text
+from delayqueue.errors import Code, Text
 
 # Topics, and how many of their jobs became ready.
 Arrivals = list[tuple[str, int]]
@@ -33,6 +33,9 @@ class Pushed(NamedTuple):
 
     code: int
     other_topic: str = ""
+
+
+DONE: Final = Pushed(int(Code.OK))
 
 
 class Ticked(NamedTuple):

@@ -22,12 +22,20 @@ from delayqueue.store.bucket.record import (
     text,
 )
 from delayqueue.store.bucket.replies import Reply, moved, reservation, view
-from delayqueue.store.types import Moved, Plan, Postponement, Pushed, Recording, Reservation, Taken
+from delayqueue.store.types import (
+    DONE,
+    Moved,
+    Plan,
+    Postponement,
+    Pushed,
+    Recording,
+    Reservation,
+    Taken,
+)
 
 # The due time of jobs that an import has not settled yet; no client can ask for it.
 STAGED_DUE_MS: Final = MAX_DUE_S * 1000 + 1
 LOST: Final = int(Code.UNAVAILABLE)
-DONE: Final = Pushed(int(Code.OK))
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

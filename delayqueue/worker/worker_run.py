@@ -66,6 +66,7 @@ class WorkerRun:
         self._context = context
         self._figures = figures
         self._limits = limits
+        self._enough = asyncio.Event()  # a limit is reached
         self._running: set[asyncio.Task[None]] = set()
         self._reporting: set[asyncio.Task[None]] = set()  # jobs whose handlers are done
 
@@ -74,19 +75,20 @@ class WorkerRun:
         log.info("waiting for jobs of %s at %s", ", ".join(self._handlers.topics), self._client.url)
         polling = asyncio.create_task(self._poll(), name="poll")
         stopping = asyncio.create_task(stop.wait(), name="stop")
+        enough = asyncio.create_task(self._enough.wait(), name="limit")
         beating = asyncio.create_task(self._figures.beat(), name="beat")
         try:
-            await asyncio.wait([polling, stopping], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([polling, stopping, enough], return_when=asyncio.FIRST_COMPLETED)
             # what the server has reserved for a poll that is cut off returns to its list
             await cancel_all([polling])
             if left := self._in_hand():
                 log.info("stopping; jobs still running: %d", len(left))
                 await asyncio.wait(left, timeout=seconds(grace))
         finally:
-            await cancel_all([polling, stopping, beating])
+            await cancel_all([polling, stopping, enough, beating])
             await self._abandon(self._in_hand())
         if not polling.cancelled():
-            polling.result()  # it ends by itself at a limit, or raises because of a bug
+            polling.result()  # raises: it ends by itself only if it has a bug
 
     def _in_hand(self) -> set[asyncio.Task[None]]:
         return {task for task in self._running | self._reporting if not task.done()}
@@ -99,12 +101,8 @@ class WorkerRun:
             await asyncio.wait(late, timeout=CANCEL_S)
 
     async def _poll(self) -> None:
-        """Take jobs, until a limit is reached."""
         topics = self._handlers.topics
         for turn in count():
-            if reached := self._limits.reached(self._figures):
-                log.info("no more jobs: %s", reached)
-                return
             at = turn % len(topics)  # so that no topic is always last
             free = await self._free()
             try:
@@ -191,7 +189,7 @@ class WorkerRun:
             try:
                 await self._send(job, verdict)
                 end = ENDS[type(verdict)]
-                self._figures.ended(job.topic, end)
+                self._ended(job, end)
                 log.info("job %s of %s, attempt %d: %s", job.id, job.topic, job.attempt, end)
             except (StaleReceipt, NoSuchJob):
                 if not tries:
@@ -209,6 +207,12 @@ class WorkerRun:
                     "job %s is delivered again, because its end was refused: %s", job.id, error
                 )
             return
+
+    def _ended(self, job: ReservedJob, end: str) -> None:
+        self._figures.ended(job.topic, end)
+        if not self._enough.is_set() and (reached := self._limits.reached(self._figures)):
+            log.info("no more jobs: %s", reached)
+            self._enough.set()
 
     async def _send(self, job: ReservedJob, verdict: Verdict) -> None:
         match verdict:

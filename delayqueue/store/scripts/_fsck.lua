@@ -2,11 +2,7 @@
 -- repairs it.
 -- keeps: without `repairs` nothing is written. Findings hold at this moment, and are repaired in the same call.
 -- requires  _job
-local UNIT_BYTES = 2048    -- a record counts as another entry for each of these
-local ENTRY_US = 6
-local MOST_US = 3000       -- of the work for a whole ready list: about 250 jobs
-local LIST_LIMIT = 1000    -- a ready list with more entries is not checked as a whole
-local END_OF_LIST = 10000  -- entries read at either end to find one id: about 1 ms
+local UNIT_BYTES = 2048  -- a record counts as another entry for each of these
 
 -- The state of a call.
 local repairs, left     -- whether to repair, how much more to check
@@ -29,6 +25,7 @@ local function found(kind, name, id, repair)
 end
 
 local function spend(entries)
+  local ENTRY_US = 6
   left = left - entries
   count_work(entries * ENTRY_US)
 end

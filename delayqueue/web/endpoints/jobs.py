@@ -69,6 +69,7 @@ FULL: Final = FullJob(
     ended=None,
     attempts=(FailedAttempt(1, 1795216000.0, 1795216012.5, "no answer"),),
     results=(),
+    call=LEFT_OUT,
     retry=LEFT_OUT,
     retain=LEFT_OUT,
     expires=LEFT_OUT,
