@@ -108,7 +108,7 @@ clean: ## remove what the other targets made, but no data
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.installed: $(IMAGE_LOCK) pyproject.toml scripts/setup
-	@scripts/setup $(PYTHON) $(VENV) $(IMAGE_LOCK) '20 MB'
+	@scripts/setup $(PYTHON) $(VENV) $(IMAGE_LOCK) '25 MB'
 	@touch $@
 
 $(VENV)/.installed-lint: $(LINT_LOCK) pyproject.toml scripts/setup
