@@ -49,7 +49,7 @@ def test_a_call_is_pushed_as_it_was_typed(admin: Admin, topic: str) -> None:
     admin.field("Headers of that call, a line each (Name: value)").fill("X-A: b:c\n\nX-D: e")
     with page.expect_request("**/push") as sent:
         admin.press("Push")
-    call = json.loads(sent.value.post_data or "")["call"]
+    call = (sent.value.post_data_json or {})["call"]
     assert call == {"expect": None, "url": "http://a.b/", "headers": {"X-A": "b:c", "X-D": "e"}}
     expect(page.get_by_role("alert")).to_contain_text("calls = no")
 

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
+PRODUCER, CALLER, ONLY_CALLER, ADMIN = (
+    f"{name}-of-this-test" for name in ("produces", "calls", "only", "admin")
+)
+
+
 async def push(shop: Shop, path: str, job_id: str = "", **options: Any) -> str:
     """Push a job that calls a path of the receiver; returns its id."""
     call = {"url": shop.receiver.url(path)} | options.pop("call", {})
@@ -350,6 +355,19 @@ async def test_a_server_that_stops_gives_back_what_it_has_not_called(
 # who may
 
 
+@pytest.fixture(scope="module")
+def guarded(lasting_processes: Processes, redis_server: StoreServer) -> QueueServer:
+    grants = [f"produce:{PRODUCER}", f"produce:{CALLER}", f"call:{CALLER}:mail.*"]
+    return lasting_processes.server(
+        redis_server,
+        None,
+        redis__db=redis_server.new_database(),
+        calls="yes",
+        call_allow=LOOPBACK,
+        auth_tokens=", ".join([*grants, f"call:{ONLY_CALLER}", f"admin:{ADMIN}"]),
+    )
+
+
 async def test_a_server_makes_no_calls_unless_it_is_told_to(
     processes: Processes, redis_server: StoreServer
 ) -> None:
@@ -370,6 +388,28 @@ async def test_a_server_makes_no_calls_unless_it_is_told_to(
             )
         ).ok()
         assert (first["code"], second["code"]) == (Code.FORBIDDEN, Code.OK)
+
+
+@pytest.mark.parametrize(
+    ("token", "topic", "may"),
+    [
+        (PRODUCER, "mail.a", False),
+        (CALLER, "mail.a", True),
+        (CALLER, "other", False),
+        (ONLY_CALLER, "mail.a", False),
+        (ADMIN, "other", True),
+    ],
+    ids=["produce only", "both", "both, for other topics", "call only", "admin"],
+)
+async def test_a_token_needs_the_role_call(
+    guarded: QueueServer, token: str, topic: str, *, may: bool
+) -> None:
+    async with open_api(guarded.url) as api:
+        job = {"topic": topic, "id": f"{token}-{topic}", "ttr": 10, "delay": 3600}
+        job["call"] = {"url": f"http://{LOOPBACK}/"}
+        answer = await api.call("/push", job, {"Authorization": f"Bearer {token}"})
+        assert (answer.code == Code.OK) == may
+        assert may or answer.code == Code.FORBIDDEN
 
 
 @pytest.mark.parametrize(
