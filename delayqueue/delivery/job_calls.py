@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import suppress
+from random import randint
 from typing import Final
 
 from delayqueue.delivery.call_guard import CallGuard, host_of
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 ROOM: Final = 1000  # jobs in hand
 ROOM_BYTES: Final = 64 * 1024 * 1024  # of their bodies, about
+CROWDED_MS: Final = (1000, 3000)  # for how long a job is put off if the bodies in hand are more
 GRACE_S: Final = 3.0  # for calls in flight when the server stops
 
 
@@ -78,17 +80,25 @@ class JobCalls:
             return
         name = _host(job.call.url)
         host = self._hosts.setdefault(name, HostPlaces(self._per_host))
-        if host.is_full or self._bytes > ROOM_BYTES:
-            self._queue.metrics.count(SUBSCRIBER_CALLS, NAME, "put_off")
-            self._jobs.requeue([job], delay_ms=host.again_ms())
-            return
-        self._bytes += len(job.body)
         try:
-            await self._in_place(host, job, job.call)
+            if host.is_full:
+                self._put_off(job, host.again_ms())
+            elif self._bytes > ROOM_BYTES:
+                self._put_off(job, randint(*CROWDED_MS))  # noqa: S311  # no secret
+            else:
+                self._bytes += len(job.body)
+                try:
+                    await self._in_place(host, job, job.call)
+                finally:
+                    self._bytes -= len(job.body)
         finally:
-            self._bytes -= len(job.body)
-            if host.is_unused:
-                self._hosts.pop(name, None)
+            if host.is_unused and self._hosts.get(name) is host:
+                del self._hosts[name]
+
+    def _put_off(self, job: Reserved, delay_ms: int) -> None:
+        """Give back a job for which there is no place; the attempt does not count."""
+        self._queue.metrics.count(SUBSCRIBER_CALLS, NAME, "put_off")
+        self._jobs.requeue([job], delay_ms=delay_ms)
 
     async def _in_place(self, host: HostPlaces, job: Reserved, call: Call) -> None:
         must_wait = not host.is_free
