@@ -13,7 +13,7 @@ from math import ceil
 from operator import attrgetter
 from typing import NamedTuple
 
-from delayqueue.domain.job import Reserved
+from delayqueue.domain.job import CALLS, Reserved
 from delayqueue.engine.wait_queue import Poll, StandingPoll, TopicWaiters, WaitQueue
 from delayqueue.store.types import Demand
 
@@ -105,8 +105,9 @@ class BucketState:
             return
         lent = request.loan.credits
         for job in jobs:
-            if job.topic in lent:
-                lent[job.topic] -= 1
+            asked_as = CALLS if CALLS in lent else job.topic
+            if asked_as in lent:
+                lent[asked_as] -= 1
         for topic, credit in lent.items():
             if credit > 0:
                 self.credits[topic] = self.credits.get(topic, 0) + credit

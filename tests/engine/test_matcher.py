@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from delayqueue.domain.job import Reserved
+from delayqueue.domain.job import CALLS, Reserved
 from delayqueue.engine.matcher import Matcher
 from delayqueue.engine.wait_queue import Poll, StandingPoll, WaitQueue
 from delayqueue.errors import Unavailable
@@ -289,6 +289,19 @@ async def test_a_history(buckets: int, history: str) -> None:
     histories = Histories(buckets)
     for step in history.split("; "):
         histories.play(step)
+
+
+async def test_a_job_with_a_call_is_asked_for_once() -> None:
+    """It uses up its report, which is not by its topic."""
+    matcher, poll = Matcher(), StandingPoll(1, 3, (CALLS,))
+    matcher.grow(lambda: None)
+    matcher.add((CALLS,), poll)
+    assert matcher.next(0)
+    matcher.delivered(0, [[]], 1)
+    matcher.notify(0, CALLS, 1)
+    assert [demand.wanted for demand in matcher.next(0)] == [1]
+    matcher.delivered(0, [[job("a")]], 1)
+    assert (ids(poll.take()), matcher.next(0)) == ("a", [])
 
 
 def lines_run(act: Callable[[], object]) -> int:
