@@ -101,10 +101,14 @@ class AddressGuard:
 
         A name is looked up at each call.
         """
-        address = literal(urlsplit(url).hostname or "")
+        self.check_host(urlsplit(url).hostname or "")
+        return url
+
+    def check_host(self, host: str) -> None:
+        """Check the host of a URL. Raises ValueError if it is an address that webhooks may not reach."""
+        address = literal(host)
         if address is not None:
             self._check(address, str(address))
-        return url
 
     def check_declared(self, subscribers: Iterable[Declared]) -> None:
         """Check the subscribers in a config file. Raises StartupError, which names the place, if one is forbidden."""

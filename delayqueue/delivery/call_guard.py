@@ -27,7 +27,7 @@ class CallGuard:
     def check_url(self, url: str) -> str:
         """Check a URL. Raises BadValue if a job may not have it called. Looks nothing up."""
         host = host_of(url)
-        self.addresses.check_url(url)
+        self.addresses.check_host(host)
         if (self._names or self._networks) and not self._lists(host):
             raise BadValue(f"{SETTING} 未列出 {host}", f"{SETTING} does not list {host}")
         return url

@@ -23,6 +23,8 @@ LISTED: Final = "api.partner.com, *.shops.example, 10.1.0.0/16, 8.8.4.4"
         ("", "10.1.2.3", False),
         ("", "127.1", False),
         ("", "0x7f000001", False),
+        ("", "127.0.0.1.", False),
+        ("", "127。0。0。1", False),  # for the HTTP client these are full stops
         ("", "[::1]", False),
         ("", "[::ffff:10.1.2.3]", False),
         (LISTED, "api.partner.com", True),
