@@ -41,8 +41,8 @@ class Figures:
             yield
         finally:
             self._running -= 1
-            self._runs[topic] += 1
             self._seconds[topic] = self._seconds.get(topic, 0.0) + time.monotonic() - began_s
+            self._runs[topic] += 1  # the last: text() looks for the others of what is in it
 
     def ended(self, topic: str, outcome: str) -> None:
         """The server knows how an attempt ended."""

@@ -9,6 +9,7 @@ import sys
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -187,3 +188,13 @@ def test_a_worker_that_is_too_large_from_its_start_does_a_job_before_it_is_repla
     assert limits.reached(figures) == ""
     figures.ended("t", "finished")
     assert "MiB" in limits.reached(figures)
+
+
+def test_figures_can_be_read_while_a_first_job_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread reads them, at whatever moment: as if whenever the time is asked for."""
+    figures = Figures()
+    clock = SimpleNamespace(monotonic=lambda: float(len(figures.text())))
+    monkeypatch.setattr("delayqueue.worker.figures.time", clock)
+    with figures.running("t"):
+        pass
+    assert 'handler_seconds_count{topic="t"} 1' in figures.text()
