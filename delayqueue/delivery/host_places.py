@@ -38,6 +38,11 @@ class HostPlaces:
         return self._users >= 2 * self._limit
 
     @property
+    def users(self) -> int:
+        """How many jobs call or wait."""
+        return self._users
+
+    @property
     def is_unused(self) -> bool:
         """Whether no job calls or waits."""
         return not self._users

@@ -25,6 +25,7 @@ from delayqueue.tasks import TaskGroup
 log = logging.getLogger(__name__)
 
 ROOM: Final = 1000  # jobs in hand
+SHARE: Final = 10  # a host has at most this part of the room that is left
 ROOM_BYTES: Final = 64 * 1024 * 1024  # of their bodies, about
 CROWDED_MS: Final = (1000, 3000)  # for how long a job is put off if the bodies in hand are more
 GRACE_S: Final = 3.0  # for calls in flight when the server stops
@@ -46,7 +47,8 @@ class JobCalls:
         self._secret = secret
         self._per_host = per_host
         self._hosts: dict[str, HostPlaces] = {}  # that jobs in hand are for
-        self._bytes = 0  # of the bodies in hand
+        self._placed = 0  # jobs that call, or wait for their hosts
+        self._bytes = 0  # of their bodies
         self._stopping = asyncio.Event()
         self._tasks = TaskGroup()
         self._consumer = Consumer(
@@ -81,19 +83,26 @@ class JobCalls:
         name = _host(job.call.url)
         host = self._hosts.setdefault(name, HostPlaces(self._per_host))
         try:
-            if host.is_full:
+            if host.is_full or host.users >= self._share:
                 self._put_off(job, host.again_ms())
             elif self._bytes > ROOM_BYTES:
                 self._put_off(job, randint(*CROWDED_MS))  # noqa: S311  # no secret
             else:
+                self._placed += 1
                 self._bytes += len(job.body)
                 try:
                     await self._in_place(host, job, job.call)
                 finally:
+                    self._placed -= 1
                     self._bytes -= len(job.body)
         finally:
             if host.is_unused and self._hosts.get(name) is host:
                 del self._hosts[name]
+
+    @property
+    def _share(self) -> int:
+        """How many jobs of one host may call or wait: fewer as the room fills, so that many dead hosts leave some."""
+        return max(1, (ROOM - self._placed) // SHARE)
 
     def _put_off(self, job: Reserved, delay_ms: int) -> None:
         """Give back a job for which there is no place; the attempt does not count."""

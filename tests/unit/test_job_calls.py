@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,14 +33,14 @@ class Jobs:
         self.buried.append(f"{job_id}: {message}")
 
 
-def calls_of(jobs: Jobs) -> JobCalls:
+def calls_of(jobs: Jobs, per_host: int = 1) -> JobCalls:
     queue: Any = SimpleNamespace(within=lambda _: jobs, metrics=Metrics())
     webhooks: Any = None
-    return JobCalls(queue, webhooks, CallGuard(()), secret="", per_host=1)
+    return JobCalls(queue, webhooks, CallGuard(()), secret="", per_host=per_host)
 
 
-def reserved(call: Call | None) -> Reserved:
-    return Reserved("t", "j", "body", 1, "n-1-0", 0, 60_000, None, call=call)
+def reserved(call: Call | None, job_id: str = "j") -> Reserved:
+    return Reserved("t", job_id, "body", 1, "n-1-0", 0, 60_000, None, call=call)
 
 
 async def test_a_job_is_put_off_if_the_bodies_in_hand_are_many(
@@ -56,6 +57,28 @@ async def test_a_job_is_put_off_if_the_bodies_in_hand_are_many(
     counted = calls._queue.metrics.snapshot()
     assert f"{SUBSCRIBER_CALLS.name}" in str(counted)
     assert (NAME in str(counted), calls._hosts) == (True, {})
+
+
+async def test_many_hosts_that_hang_leave_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    hang = SimpleNamespace(run=asyncio.Event().wait)
+    monkeypatch.setattr(JobCalls, "_delivery", lambda *_: hang)
+    monkeypatch.setattr(Jobs, "touch", asyncio.sleep, raising=False)
+    jobs = Jobs()
+    calls = calls_of(jobs, per_host=10)
+    async with asyncio.TaskGroup() as tasks:
+        dead = [
+            tasks.create_task(calls._work(reserved(Call(url=f"http://dead-{n % 100}.example/"))))
+            for n in range(2 * job_calls.ROOM)
+        ]
+        await asyncio.sleep(0)
+        in_hand = sum(not task.done() for task in dead)
+        assert job_calls.ROOM / 2 < in_hand < job_calls.ROOM
+        jobs.put_off.clear()
+        alive = tasks.create_task(calls._work(reserved(CALL, "alive")))
+        await asyncio.sleep(0)
+        assert (jobs.put_off, alive.done()) == ([], False)
+        for task in (*dead, alive):
+            task.cancel()
 
 
 async def test_a_call_that_cannot_be_read_is_a_dead_letter() -> None:
