@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from delayqueue.config.config import Config
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.durability import Durability
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SOME_OF_EACH: Final = ("push", "finish", "pop", "tick", "list")
 
@@ -54,3 +60,27 @@ def test_a_head_that_lacks_something_or_cannot_be_understood_is_refused(
     scripts = Scripts(read=partial(read_edited, verb, old, new))
     with pytest.raises(ValueError, match=says):
         assert scripts.verbs
+
+
+KNOWN: Final = {
+    *("KEYS", "ARGV", "redis", "cjson", "bit", "string", "table", "math", "error", "ipairs"),
+    *("next", "pairs", "pcall", "select", "setmetatable", "tonumber", "tostring", "type", "unpack"),
+}
+GLOBAL: Final = re.compile(r"[GS]ETGLOBAL\s.*; (\w+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "scripts", [Scripts(), Scripts("wheel", 3600)], ids=lambda one: one.scheduler
+)
+def test_a_script_names_nothing_that_does_not_exist(scripts: Scripts, tmp_path: Path) -> None:
+    """The store finds that out only when it gets there, and each call may get somewhere else."""
+    compiler = shutil.which("luac5.1")
+    if compiler is None:
+        pytest.skip("lua5.1 is not installed")
+    path = tmp_path / "script.lua"
+    for verb in scripts.verbs:
+        path.write_text(scripts.script(verb).source.removeprefix("#!lua"), "utf-8")
+        listed = subprocess.run(
+            [compiler, "-l", "-p", str(path)], capture_output=True, text=True, check=True
+        )
+        assert set(GLOBAL.findall(listed.stdout)) <= KNOWN, verb

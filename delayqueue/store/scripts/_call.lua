@@ -113,32 +113,36 @@ do
   end
 end
 
+-- Tells all server processes, this one included: "sender count topic" of jobs that became ready, "sender 0 id" of an awaited job
+-- that has ended.
+local announce
+do
+  local PUBLISH = redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'  -- Redis has both from 7.0 on
+
+  function announce(count, name) call(PUBLISH, tag .. ':ready', sender .. ' ' .. count .. ' ' .. name) end
+end
+
 -- The last step of every call: announces to other server processes which topics have more ready jobs, and returns the answer,
 -- which replies.py reads, one flat list, since each table in it costs as much as a command: the store's time; ms until the earliest
 -- of the times that were set, -1 = none; how many items are done; how many results, times and topics follow; those; the events.
 -- results: one for each item, or what this verb has to tell; times: ms for each item, nil = it has none. The topics have more
 -- ready jobs, and come with how many.
-local end_call
-do
-  local PUBLISH = redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'  -- Redis has both from 7.0 on
-
-  function end_call(results, times, looked)
-    for topic, let_happen in pairs(freed) do pcall(let_happen, topic) end  -- what was done must be reported, whatever fails here
-    local wait = earliest and math.max(0, earliest - now) or -1
-    local at, topics = 6, 0
-    local answer = { now, wait, looked or #results, #results, times and #times or 0, 0 }
-    for i = 1, #results do answer[at + i] = results[i] end
-    at = at + #results
-    for i = 1, times and #times or 0 do answer[at + i] = times[i] end
-    at = at + answer[5]
-    for topic, count in pairs(arrivals) do
-      call(PUBLISH, tag .. ':ready', sender .. ' ' .. count .. ' ' .. topic)
-      topics = topics + 1
-      answer[at + 1], answer[at + 2] = topic, count
-      at = at + 2
-    end
-    answer[6] = topics
-    for i = 1, #events do answer[at + i] = events[i] end
-    return answer
+local function end_call(results, times, looked)
+  for topic, let_happen in pairs(freed) do pcall(let_happen, topic) end  -- what was done must be reported, whatever fails here
+  local wait = earliest and math.max(0, earliest - now) or -1
+  local at, topics = 6, 0
+  local answer = { now, wait, looked or #results, #results, times and #times or 0, 0 }
+  for i = 1, #results do answer[at + i] = results[i] end
+  at = at + #results
+  for i = 1, times and #times or 0 do answer[at + i] = times[i] end
+  at = at + answer[5]
+  for topic, count in pairs(arrivals) do
+    announce(count, topic)
+    topics = topics + 1
+    answer[at + 1], answer[at + 2] = topic, count
+    at = at + 2
   end
+  answer[6] = topics
+  for i = 1, #events do answer[at + i] = events[i] end
+  return answer
 end

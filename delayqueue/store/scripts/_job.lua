@@ -202,7 +202,7 @@ end
 -- all. A count of 0 tells it from jobs that became ready. An end must not fail for this, so a waiter may have to look by itself.
 local function tell_end(id)
   if has_awaited == nil then has_awaited = call('EXISTS', AWAITED) == 1 end
-  if has_awaited and redis.pcall('ZREM', AWAITED, id) == 1 then redis.pcall(PUBLISH, tag .. ':ready', sender .. ' 0 ' .. id) end
+  if has_awaited and redis.pcall('ZREM', AWAITED, id) == 1 then pcall(announce, 0, id) end
 end
 
 -- Ends a job in any state. With retain its record is kept in `ended`:

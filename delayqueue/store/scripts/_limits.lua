@@ -15,19 +15,6 @@ local function whole_at(topic, share)
   return math.max(now, time)
 end
 
--- How many jobs the rate allows now. RATES is rounded to 0.001 ms, which must not hold one back.
-local function left_of_burst(topic, share)
-  return math.floor(share.burst - (whole_at(topic, share) - now - 0.001) * share.rate / 1000)
-end
-
--- How many jobs may be handed out now, of `wanted`.
-local function let_through(topic, limit, wanted)
-  local share = limit.share
-  if share.concurrency then wanted = math.min(wanted, share.concurrency - call('ZCARD', reserved_key(topic))) end
-  if share.rate then wanted = math.min(wanted, left_of_burst(topic, share)) end
-  return math.max(0, wanted)
-end
-
 -- Counts jobs that were handed out; a negative number: put back.
 local function count_through(topic, limit, count)
   local share = limit.share
@@ -35,14 +22,30 @@ local function count_through(topic, limit, count)
   set_whole_at(topic, whole_at(topic, share) + count * 1000 / share.rate)
 end
 
--- When the rate allows the next ready jobs; `now` or earlier = it does; nil = it holds none back.
-local function next_through(topic, limit)
-  local TOGETHER_MS = 10  -- polls are woken together for jobs that the rate allows within this time
-  local share = limit.share
-  if not share.rate then return nil end
-  local ready, called = count_ready(topic)
-  if ready + called == 0 then return nil end
-  if left_of_burst(topic, share) >= 1 then return now end
-  local together = math.max(1, math.floor(math.min(share.burst, share.rate * TOGETHER_MS / 1000)))
-  return math.ceil(whole_at(topic, share) + (together - share.burst) * 1000 / share.rate)
+local let_through, next_through
+do  -- limits the scope of the rest
+  -- How many jobs the rate allows now. RATES is rounded to 0.001 ms, which must not hold one back.
+  local function left_of_burst(topic, share)
+    return math.floor(share.burst - (whole_at(topic, share) - now - 0.001) * share.rate / 1000)
+  end
+
+  -- How many jobs may be handed out now, of `wanted`.
+  function let_through(topic, limit, wanted)
+    local share = limit.share
+    if share.concurrency then wanted = math.min(wanted, share.concurrency - call('ZCARD', reserved_key(topic))) end
+    if share.rate then wanted = math.min(wanted, left_of_burst(topic, share)) end
+    return math.max(0, wanted)
+  end
+
+  -- When the rate allows the next ready jobs; `now` or earlier = it does; nil = it holds none back.
+  function next_through(topic, limit)
+    local TOGETHER_MS = 10  -- polls are woken together for jobs that the rate allows within this time
+    local share = limit.share
+    if not share.rate then return nil end
+    local ready, called = count_ready(topic)
+    if ready + called == 0 then return nil end
+    if left_of_burst(topic, share) >= 1 then return now end
+    local together = math.max(1, math.floor(math.min(share.burst, share.rate * TOGETHER_MS / 1000)))
+    return math.ceil(whole_at(topic, share) + (together - share.burst) * 1000 / share.rate)
+  end
 end
