@@ -87,12 +87,16 @@ class Relay:
         self.oldest_s = rows[0].age_s if rows else 0.0
         outcomes = self._carry_out(rows)
         done = [row for row in rows if outcomes[row.seq].code == Code.OK]
-        failed = [row for row in rows if outcomes[row.seq].code not in {Code.OK, Code.UNAVAILABLE}]
+        failed = {
+            row: _storable(outcomes[row.seq].message)
+            for row in rows
+            if outcomes[row.seq].code not in {Code.OK, Code.UNAVAILABLE}
+        }
         database.delete([row.seq for row in done])
-        for row in failed:
-            database.fail(row, _storable(outcomes[row.seq].message))
+        for row, reason in failed.items():
+            database.fail(row, reason)
         database.commit()
-        self._count(done, failed, outcomes)
+        self._count(done, failed)
         if len(done) + len(failed) < len(rows):
             raise Unavailable
         return len(rows)
@@ -151,13 +155,13 @@ class Relay:
             self._client.cancel(row.cancel_tag or "", topic=row.topic)
         return [Outcome("", Code.OK, "")] * len(rows)
 
-    def _count(self, done: list[Row], failed: list[Row], outcomes: dict[int, Outcome]) -> None:
-        for row in failed:
-            logger.warning("row %d (%s) has failed: %s", row.seq, row.id, outcomes[row.seq].message)
+    def _count(self, done: Sequence[Row], failed: Mapping[Row, str]) -> None:
+        for row, reason in failed.items():
+            logger.warning("row %d (%s) has failed: %s", row.seq, row.id, reason)
         cancelled = sum(row.is_cancel for row in done)
         self.moved.update(pushed=len(done) - cancelled, cancelled=cancelled, failed=len(failed))
 
 
 def _storable(reason: str) -> str:
-    """A reason that every database can hold: it may repeat what is in the row."""
+    """A reason that every database and log can hold: it may repeat what is in the row."""
     return clean(reason.replace("\0", "\\0"))
