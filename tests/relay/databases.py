@@ -81,9 +81,11 @@ class MariaDB(Database):
         program = _found("mariadbd", "mariadb-server", "/usr/sbin", "/usr/libexec")
         port = free_port()
         data = home / "data"
-        install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}"]
+        # in its tmpdir a server that starts removes what others have there
+        own = [f"--datadir={data}", f"--tmpdir={home}"]
+        install = ["mariadb-install-db", "--no-defaults", *own]
         _run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"], home)
-        command = [program, "--no-defaults", f"--datadir={data}", f"--bind-address={LOOPBACK}"]
+        command = [program, "--no-defaults", *own, f"--bind-address={LOOPBACK}"]
         command += [f"--port={port}", f"--socket={home / 'socket'}", "--skip-name-resolve"]
         # the operating system outlives it in these tests
         command += ["--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M"]

@@ -58,9 +58,11 @@ async def test_its_numbers_can_be_read_by_prometheus(outbox: Outbox) -> None:
             text: str = answer.read().decode()
             return text
 
-    await until(lambda: " 1.0" in numbers())
-    for result in ("pushed", "cancelled", "failed"):
-        assert f'delayqueue_relay_rows_total{{result="{result}"}} 1.0' in numbers()
+    counted = [
+        f'delayqueue_relay_rows_total{{result="{result}"}} 1.0'
+        for result in ("pushed", "cancelled", "failed")
+    ]
+    await until(lambda: all(line in numbers() for line in counted))
     await until(lambda: "delayqueue_relay_oldest_seconds 0.0" in numbers())
 
 
