@@ -23,17 +23,8 @@ from delayqueue.worker.health import answering
 from delayqueue.worker.limits import Limits
 from delayqueue.worker.worker import DEFAULT_GRACE_S
 
-OF_A_PROCESS: Final = (
-    "name",
-    "url",
-    "concurrency",
-    "grace",
-    "max_jobs",
-    "max_memory",
-    "health",
-    "prune",
-    "log_level",
-)
+VALUES: Final = ("url", "concurrency", "grace", "max_jobs", "max_memory", "health", "log_level")
+OF_A_PROCESS: Final = ("name", *VALUES, "prune")
 STOP_S: Final = 5  # for jobs of the old code
 ALSO_S: Final = 10  # beyond the grace, before a process is killed: it ends itself first
 
@@ -121,14 +112,14 @@ async def _supervise(asked: Namespace) -> None:
 
 def _asked(asked: Namespace) -> list[str]:
     """The arguments of the worker that is restarted."""
-    options = {name: getattr(asked, name) for name in (*OF_A_PROCESS[1:-2], "processes")}
+    options = {name: getattr(asked, name) for name in (*VALUES, "processes")}
     given = [
         f"--{name.replace('_', '-')}={value}"
         for name, value in options.items()
         if value is not None
     ]
     prune = ["--prune"] if asked.prune else []
-    return [asked.name, *given, *prune, f"--log-level={asked.log_level}"]
+    return [asked.name, *given, *prune]
 
 
 def _reload(command: list[str]) -> int:

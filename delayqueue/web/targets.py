@@ -1,5 +1,6 @@
 """What the server calls: fields that a subscriber and a job's call have in common, and the call."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -9,8 +10,17 @@ from delayqueue.domain import subscriber as rules
 from delayqueue.domain.call import Call
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.subscriber import Method
+from delayqueue.errors import BadValue, Invalid
 from delayqueue.web.fields import Number, Validate, choice
 from delayqueue.web.requests import Request
+
+
+def check_target(field: str, check: Callable[[str], object], url: str) -> None:
+    """Raises Invalid, which names the field, for a URL that `check` refuses."""
+    try:
+        check(url)
+    except BadValue as error:
+        raise Invalid.of(f"{field} {error.text.zh}", f"{field}: {error.text.en}") from None
 
 
 def check_timeout(value_s: float) -> float:

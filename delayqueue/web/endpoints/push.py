@@ -13,10 +13,8 @@ from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import (
     ADDED,
     OF_CODE,
-    BadValue,
     Code,
     Forbidden,
-    Invalid,
     JobExists,
     QueueError,
     Text,
@@ -48,7 +46,7 @@ from delayqueue.web.fields import (
 )
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
-from delayqueue.web.targets import CallRequest
+from delayqueue.web.targets import CallRequest, check_target
 from delayqueue.web.warnings import OTHER_TOPICS, note
 
 
@@ -212,10 +210,7 @@ def _check_call(api: Api, topic: str, call: Call, request: HttpRequest) -> None:
             "服务器不代为调用url（calls = no）", "call: this server makes no calls (calls = no)"
         )
     api.guard.check_caller(request, topic)
-    try:
-        api.check_call(call.url)
-    except BadValue as error:
-        raise Invalid.of(f"call.url {error.text.zh}", f"call.url: {error.text.en}") from None
+    check_target("call.url", api.check_call, call.url)
 
 
 def _exists(pushed: Pushed) -> Text:

@@ -1,6 +1,5 @@
 """Subscribers: webhooks and Python handlers that the server calls with a topic's due jobs."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -12,7 +11,7 @@ from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
 from delayqueue.engine.subscribers import calling_order
-from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, TooLarge, WrongState
+from delayqueue.errors import Invalid, JobExists, NoSuchJob, TooLarge, WrongState
 from delayqueue.store.cursor import page_of
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
@@ -32,7 +31,7 @@ from delayqueue.web.requests import (
     PagedRequest,
     RetryRequest,
 )
-from delayqueue.web.targets import Expect, Timeout, Url
+from delayqueue.web.targets import Expect, Timeout, Url, check_target
 
 # the fields that are a Subscriber's as they are
 PLAIN: Final = {
@@ -55,14 +54,6 @@ SUBSCRIBER: Final = SubscriberState(
     paused=None,
     calls=LEFT_OUT,
 )
-
-
-def check_url(check: Callable[[str], object], url: str) -> None:
-    """Raises Invalid for a URL that `check` refuses."""
-    try:
-        check(url)
-    except BadValue as error:
-        raise Invalid.of(f"url {error.text.zh}", f"url: {error.text.en}") from None
 
 
 Order = Annotated[
@@ -123,7 +114,7 @@ class SubscribeRequest(NameRequest):
         if self.topic is None:
             raise Invalid.of("topic不能为空", "topic: must not be empty")
         if self.url is None:
-            check_url(rules.check_url, "")
+            check_target("url", rules.check_url, "")
         return Subscriber(**self.given())
 
     def given(self) -> dict[str, Any]:
@@ -158,7 +149,7 @@ async def subscribe(api: Api, asked: SubscribeRequest) -> None:
     """Register a webhook for a topic's due jobs."""
     subscriber = None if asked.if_exists == CHANGE else asked.subscriber()
     if asked.url is not None:
-        check_url(api.check_url, asked.url)
+        check_target("url", api.check_url, asked.url)
     if subscriber is None:
         await api.queue.subscribers.change(asked.name, asked.given())
     else:
