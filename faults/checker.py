@@ -5,7 +5,8 @@ unexpected = delivered - A must be empty; recovered = (D and A) - E is only repo
 before it is due on the store's clock; no delivery begins after an acknowledged finish or delete; a second delivery
 needs a TTR that ran out since the first, or a release, a kick or another push of the job (also one of unknown outcome).
 A TTR begins when the poll was sent; or, if the store was frozen then, when that began: what it had reserved
-before goes to whichever poll waits when it answers.
+before goes to whichever poll waits when it answers. A store with appendfsync everysec that is killed forgets what it
+has answered and not written: UNWRITTEN_S at most.
 
 An id can be pushed again. What got a 503 can still be done for SETTLED_S, and what got no answer for ever; after that
 it must not be: neither end a job that was pushed since, nor bring back one that has ended since.
@@ -16,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from faults.history import FAIL, FREEZE, INFO, INVOKE, THAW, Event
+from faults.history import FAIL, FREEZE, INFO, INVOKE, KILL_EVERYSEC, THAW, Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,6 +28,8 @@ CLOCK_STEP_S: Final = (
     0.002  # two clocks are read one after the other, and the store's has milliseconds
 )
 SETTLED_S: Final = 10.0  # after a 503: docs/reliability.md, "What a 503 means"
+# While a sync of its file runs, Redis answers and puts off its writes, for up to two seconds (flushAppendOnlyFile)
+UNWRITTEN_S: Final = 2.5
 FOR_EVER: Final = float("inf")
 SETTLE_S: Final = 0.1  # a clock that jumped may show the old time, a frozen store not answer
 DONE: Final = 0
@@ -88,6 +91,8 @@ class _Job:
 
     pushes: list[tuple[float, float]] = field(default_factory=list)  # when sent, and its delay
     acknowledged: bool = False
+    acknowledged_s: float = 0.0  # the last push
+    delivered_s: float = 0.0  # the last time
     ttr_s: float = 0.0  # the shortest
     deliveries: int = 0
     held_from_s: float = 0.0  # since when the last delivery can hold it, on the store's clock
@@ -134,6 +139,9 @@ class _Judgement:
             self._frozen_s = (time_s, float("inf"))
         elif what == THAW:
             self._frozen_s = (self._frozen_s[0], time_s)
+        elif what == KILL_EVERYSEC:
+            for job in self._jobs.values():
+                _forget(job, time_s - UNWRITTEN_S)
 
     def verdict(self) -> Verdict:
         for event in self._open.values():  # they never ended
@@ -192,7 +200,7 @@ class _Judgement:
     def _push_answered(self, named: Json, time_s: float) -> None:
         job = self._job(named["id"])
         if named["code"] == DONE:
-            job.acknowledged = True
+            job.acknowledged, job.acknowledged_s = True, time_s
             self._acknowledged.add(named["id"])
         job.under_way -= 1
         settled_s = time_s + (SETTLED_S if named["code"] == UNAVAILABLE else 0)
@@ -243,6 +251,7 @@ class _Judgement:
         else:
             self._verdict.lateness_ms.append((shown_s - due_s) * 1000)
         job.deliveries += 1
+        job.delivered_s = heard_s
         reserved_s = self._reserved_from_s(asked_s)
         job.held_from_s = reserved_s + self._offset(reserved_s, heard_s)[0]
 
@@ -277,3 +286,13 @@ class _Judgement:
             if start_s <= until_s and end_s + SETTLE_S >= since_s
         ]
         return min(offsets), max(offsets)
+
+
+def _forget(job: _Job, since_s: float) -> None:
+    """What was answered since then may or may not be in the store."""
+    if job.acknowledged_s > since_s:
+        job.acknowledged = False
+    if job.delivered_s > since_s:
+        job.excuses += 1
+    if job.ended_s is not None and job.ended_s > since_s:
+        job.ended_s, job.may_have_ended = None, True

@@ -25,6 +25,7 @@ INFO: Final = "info"
 NOTE: Final = 0  # the number in lines that belong to no operation
 FREEZE: Final = "freeze Redis"  # faults that the checker knows
 THAW: Final = "thaw Redis"
+KILL_EVERYSEC: Final = "kill Redis, appendfsync everysec"
 
 
 @dataclass(frozen=True)

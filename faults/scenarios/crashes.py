@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.config.failpoint import EXIT_STATUS
 from faults.bed import BACK_S, assert_whole, restart
+from faults.history import KILL_EVERYSEC
 from faults.load import Shape
 from tests.processes import LOOPBACK, free_port
 from tests.waiting import until
@@ -109,7 +110,7 @@ async def redis_killed(bed: Bed, *, kills: int, fsync: str) -> Figures:
     async with bed.load(server, shape=Shape(longest_delay_s=3, ttr_s=2)) as load:
         for _ in range(kills):
             await bed.pause(1, 3)
-            load.history.fault("kill Redis")
+            load.history.fault(KILL_EVERYSEC if fsync == "everysec" else "kill Redis")
             store.kill()
             await bed.pause(0, 1)
             flowing_s.append(await _flows_after(restart(store), load))

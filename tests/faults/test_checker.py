@@ -13,6 +13,7 @@ from faults.history import (
     FREEZE,
     INFO,
     INVOKE,
+    KILL_EVERYSEC,
     NOTE,
     OK,
     THAW,
@@ -90,8 +91,13 @@ class Script:
         return self
 
     def frozen(self, from_s: float, to_s: float) -> Script:
-        for what, at_s in ((FREEZE, from_s), (THAW, to_s)):
-            self.events.append(Event(NOTE, INFO, "fault", at_s, note={"what": what}))
+        return self.fault(from_s, FREEZE).fault(to_s, THAW)
+
+    def killed(self, at_s: float) -> Script:
+        return self.fault(at_s, KILL_EVERYSEC)
+
+    def fault(self, at_s: float, what: str) -> Script:
+        self.events.append(Event(NOTE, INFO, "fault", at_s, note={"what": what}))
         return self
 
     def judged(self) -> Verdict:
@@ -162,6 +168,14 @@ HARMLESS: Final[dict[str, Callable[[], Script]]] = {
     "TTR ran out as the store's clock jumped ahead": lambda: (
         Script().push(1).pop(2).clock(3, 3600).pop(4).end(5)
     ),
+    "pushed just before everysec's store was killed": lambda: Script().push(1).killed(3),
+    "delivered just before everysec's store was killed": lambda: (
+        Script().push(1).pop(8).killed(9).pop(10).end(11)
+    ),
+    "ended just before everysec's store was killed": lambda: (
+        Script().push(1).pop(2).end(8).killed(9).pop(2 + TTR_S).end(13)
+    ),
+    "ended for good just before everysec's store was killed": lambda: good().killed(4),
 }
 
 PLANTED: Final[dict[str, tuple[str, Callable[[], Script]]]] = {
@@ -204,6 +218,15 @@ PLANTED: Final[dict[str, tuple[str, Callable[[], Script]]]] = {
     "twice after one release": (
         "unexplained",
         lambda: Script().push(1).pop(2).end(3, verb="release").pop(4).pop(5).end(6),
+    ),
+    "pushed long before everysec's store was killed": ("lost", lambda: Script().push(1).killed(4)),
+    "delivered long before everysec's store was killed": (
+        "unexplained",
+        lambda: Script().push(1).pop(2).killed(5).pop(6).end(7),
+    ),
+    "ended long before everysec's store was killed": (
+        "after_end",
+        lambda: good().killed(6).pop(4 + TTR_S),
     ),
 }
 
