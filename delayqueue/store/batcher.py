@@ -1,6 +1,7 @@
 """Batching without a timer: requests that arrive while calls are in flight share the next one."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
@@ -95,7 +96,7 @@ class Batcher(Generic[Item, Result]):
         self._reroute = reroute
         self._loop = asyncio.get_running_loop()
         self._waiting: list[VerbRequest[Item, Result]] = []
-        self._piece: int | None = None  # items per call, None = all
+        self._piece = sys.maxsize  # items per call: about as many as one can do
         self._free = AT_A_TIME  # further calls that may begin
         self._is_closed = False
 
@@ -124,13 +125,13 @@ class Batcher(Generic[Item, Result]):
     def _take(self) -> tuple[list[VerbRequest[Item, Result]], list[Item]]:
         """The requests of the next call, and their items."""
         items: list[Item] = []
-        size_bytes = 0
+        limit, size_bytes = min(BATCH_LIMIT, self._piece), 0
         large_part = self._verb.large_part
         for number, request in enumerate(self._waiting):
             if large_part is not None:
                 for item in request.left:
                     size_bytes += len(large_part(item))
-            if number and (len(items) >= BATCH_LIMIT or size_bytes > BATCH_BYTES):
+            if number and (len(items) >= limit or size_bytes > BATCH_BYTES):
                 taken, self._waiting = self._waiting[:number], self._waiting[number:]
                 return taken, items
             items += request.left
@@ -173,8 +174,7 @@ class Batcher(Generic[Item, Result]):
         if isinstance(outcome, BaseException):
             self._fail(requests, outcome)
         else:
-            # if a call does not get to all items, the next one is given about as many as one can do
-            self._piece = None if len(outcome) == size else 2 * len(outcome)
+            self._learn(size, len(outcome))
             at, unfinished = 0, []
             for request in requests:
                 upto = at + len(request.left)
@@ -185,6 +185,13 @@ class Batcher(Generic[Item, Result]):
                 self._wait_again(unfinished)
         if self._waiting:
             self._loop.call_soon(self._begin)
+
+    def _learn(self, size: int, done: int) -> None:
+        """A call got to `done` of `size` items, and the rest was packed in vain: the next one is given a few more."""
+        if done < size:
+            self._piece = done + done // 8 + 1
+        elif size >= self._piece:
+            self._piece *= 2
 
     def _wait_again(self, requests: list[VerbRequest[Item, Result]]) -> None:
         """The requests go on before those that wait."""

@@ -128,7 +128,7 @@ async def test_what_a_call_did_not_get_to_goes_first_with_the_next_one() -> None
     await turn()
     answers.answer(0, 2)
     await turn()
-    assert answers.items == [[1, 2, 3, 4, 5, 6, 7], [8], [3, 4, 5, 6]]  # twice as many as it did
+    assert answers.items == [[1, 2, 3, 4, 5, 6, 7], [8], [3, 4, 5]]  # one more than it did
     answers.answer(2, 1)
     await turn()
     assert first.result() == [1, 2, 3]
@@ -138,6 +138,34 @@ async def test_what_a_call_did_not_get_to_goes_first_with_the_next_one() -> None
     answers.answer(4)
     answers.answer(1)
     assert [await second, await third] == [[4, 5, 6, 7], [8]]
+
+
+async def test_a_call_is_given_few_more_items_than_one_can_do() -> None:
+    answers = Answers(ECHO)
+    requests = [answers.ask(*range(100)) for _ in range(5)]
+    await turn()
+    number = 0
+    while number < len(answers.calls):
+        answers.answer(number, 80)  # whatever it was given
+        await turn()
+        number += 1
+    assert all(request.done() for request in requests)
+    first, *others = map(len, answers.items)
+    assert first == 500
+    assert max(others) == 91
+    assert sum(others) <= 420 * 91 / 80
+
+
+async def test_a_call_is_given_more_again_once_one_can_do_it() -> None:
+    answers = Answers(ECHO)
+    asked = answers.ask(*range(100))
+    await turn()
+    answers.answer(0, 8)
+    for number in range(1, 5):
+        await turn()
+        answers.answer(number)
+    assert await asked == list(range(100))
+    assert list(map(len, answers.items)) == [100, 10, 20, 40, 22]
 
 
 @pytest.mark.parametrize("verb", [ECHO, SINGLE])
