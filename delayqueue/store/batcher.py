@@ -187,7 +187,7 @@ class Batcher(Generic[Item, Result]):
             self._loop.call_soon(self._begin)
 
     def _learn(self, size: int, done: int) -> None:
-        """A call got to `done` of `size` items, and the rest was packed in vain: the next one is given a few more."""
+        """A call got to `done` of `size` items, the rest was packed for nothing: the next one is given a few more."""
         if done < size:
             self._piece = done + done // 8 + 1
         elif size >= self._piece:
