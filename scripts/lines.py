@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from scripts.fields import ENGLISH as FIELDS
 from scripts.generate import FENCED, MARKED, MATRIX, TITLED, pages, quoted
 from scripts.tables import CHINESE, REPOSITORY
 
@@ -29,6 +30,7 @@ def count(of: Iterable[Path]) -> Counter[str]:
         tables = sum(
             one[0].count("\n") - 1 for one in chain(MARKED.finditer(text), MATRIX.finditer(text))
         )
+        tables += sum(one.count("\n") for one in FIELDS.findall(text))
         code = files = 0
         if page.name.endswith(CHINESE):
             code = sum(one.count("\n") + 1 for one in FENCED.findall(text))

@@ -10,7 +10,7 @@ import re
 import sys
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard, get_args
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from delayqueue.cli.remote import REMOTE
 from delayqueue.client.verbs import Verbs
@@ -20,7 +20,6 @@ from delayqueue.store import verbs
 from delayqueue.store.scripts import NEVER, NO_WRITES, ScriptHead, Scripts
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.http import HttpResponse
-from delayqueue.web.requests import Request
 from scripts.generate import RUN, outdated
 from tests.api.test_tokens import BY_ID, NAMES_NO_TOPIC, OUT_OF_REACH
 from tests.client.every_verb import CALLS
@@ -33,8 +32,10 @@ if TYPE_CHECKING:
     from delayqueue.cli.subcommand import Subcommand
     from delayqueue.config.option import Option
     from delayqueue.web.endpoint import Endpoint
+    from delayqueue.web.requests import Request
 
 API: Final = "docs/api.md"
+FIELDS: Final = "| Field | Type | |\n| --- | --- | --- |\n"
 API_ZH: Final = "docs/api.zh-CN.md"
 CLI: Final = "docs/cli.md"
 CONFIG: Final = "docs/config.md"
@@ -143,30 +144,12 @@ def sections(declared: Declared) -> Iterator[Lack]:
 
 
 def fields(declared: Declared) -> Iterator[Lack]:
-    """The table of a section has a row for each field of the request; those of an object may be "as in" another one."""
+    """A section has the head of a table of fields, under which `make generate` writes the rows."""
     for endpoint in declared.endpoints:
-        if not section(API, endpoint):
-            continue
-        table = re.search(r"^\| Field \|.*?\n\n", section(API, endpoint), re.M | re.S)
-        rows = dict(re.findall(r"^\| `([\w.]+)` \|(.*)", table[0], re.M)) if table else {}
-        known = [*fields_of(endpoint.takes)]
-        place = f"of `{heading_of(endpoint)}`"
-        for name in known:
-            whole, dot, _ = name.partition(".")
-            if name not in rows and not (dot and "as in [" in rows.get(whole, "")):
-                row = f"| `{name}` | TYPE | DEFAULT | MEANING |"
-                yield Lack(API, f"add `{row}` to the table {place}", "the request has this field")
-        for name in rows.keys() - set(known):
-            yield Lack(API, f"remove `{name}` from the table {place}", "there is no such field")
-
-
-def fields_of(model: type[Request] | None) -> Iterator[str]:
-    """The fields; a dot leads to the fields of an object."""
-    for name, info in model.model_fields.items() if model else ():
-        yield name
-        for part in get_args(info.annotation):
-            if isinstance(part, type) and issubclass(part, Request):
-                yield from (f"{name}.{inner}" for inner in fields_of(part))
+        said = section(API, endpoint)
+        if said and endpoint.takes is not None and FIELDS not in said:
+            head = FIELDS.replace("\n", "` and `").removesuffix("` and `")
+            yield Lack(API, f"add `{head}` to `{heading_of(endpoint)}`", "the request has fields")
 
 
 def errors(declared: Declared) -> Iterator[Lack]:

@@ -307,12 +307,14 @@ PushedTopic = Annotated[
     str,
     STRIPPED,
     Validate(check_pushed_topic),
-    Field(description=f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes."),
+    Field(description=f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes; workers ask for it."),
 ]
 PopTopics = Annotated[
     tuple[str, ...],
     Validate(check_pop_topics, TEXT),
-    Field(description="The kind of job, or several kinds with commas between."),
+    Field(
+        description="The kind of job, or several kinds with commas between, the most urgent first."
+    ),
 ]
 Tag = Annotated[
     str, STRIPPED, Validate(check_tag), Field(description=f"A tag, 1 to {MAX_TAG_BYTES} bytes.")
@@ -324,14 +326,16 @@ Tags = Annotated[
     Validate(check_tags, maxItems=MAX_TAGS),
     Field(description=f"Tags to cancel or list by, at most {MAX_TAGS}."),
 ]
-Body = Annotated[str, Field(description="The data for the worker; kept byte for byte.")]
+Body = Annotated[
+    str, Field(description='The data for the worker, kept byte for byte; "" by default.')
+]
 Seconds = Annotated[Number, Bounds(0, MAX_DELAY_S, "取值范围0 - 2^31", LENGTH)]
 SomeSeconds = Annotated[Seconds, Validate(check_some_seconds, minimum=0.001)]
 Timeout = Annotated[Number, SchemaExtra(minimum=0)]
 Delay = Annotated[
     Number,
     Bounds(0, MAX_DELAY_S, "取值范围0 - (2^31 - 1)", LENGTH),
-    Field(description="Seconds from now until it is due."),
+    Field(description='Seconds from now until it is due, not "10m"; 0 by default.'),
 ]
 DueTime = Annotated[
     Number,

@@ -92,7 +92,7 @@ class OneRequest(Request):
 class IdRequest(Request):
     """One id or many."""
 
-    id: JobId | None = None
+    id: JobId | None = Field(None, description="The job; this or `ids`.")
     ids: JobIds | None = None
 
     without_topic = ()
@@ -122,7 +122,7 @@ class TopicRequest(Request):
 class AnyTopicRequest(Request):
     """One topic, or all."""
 
-    topic: Topic | None = Field(None, description="Only of this topic.")
+    topic: Topic | None = Field(None, description="Only of this topic; of all by default.")
 
 
 class PagedRequest(AnyTopicRequest):
@@ -144,7 +144,7 @@ class TagRequest(IdRequest):
     """Jobs by their ids, or those of a tag, in one topic or in all."""
 
     tag: Tag | None = None
-    topic: Topic | None = None
+    topic: Topic | None = Field(None, description="With `tag`: only in this topic.")
 
     def named_topics(self) -> Iterable[str] | None:
         """Its topic, if it has one; a tag can be on jobs of all topics."""
@@ -167,7 +167,10 @@ IfNamed = Annotated[
     str,
     one_of(*IfExists, CHANGE),
     Field(
-        description="What to do if the name is taken; `fail` by default. `change`: only what is given changes."
+        description=(
+            "If another one has the name: `replace` or `keep` that one, or `fail` with code 5, the default. "
+            "`change` changes only the fields that are given, and needs no other."
+        )
     ),
 ]
 
@@ -192,7 +195,9 @@ Preset = Annotated[
 Steps = Annotated[
     int,
     SchemaExtra(minimum=1, maximum=retry.MAX_STEPS),
-    Field(description="The number of delays by a formula."),
+    Field(
+        description="The number of delays by a formula: `base`, `base`·`factor`, `base`·`factor`², …"
+    ),
 ]
 Factor = Annotated[
     Number,
@@ -202,7 +207,7 @@ Factor = Annotated[
 Jitter = Annotated[
     Number,
     SchemaExtra(minimum=0, maximum=1),
-    Field(description="Each delay is moved by up to this part of itself."),
+    Field(description="Each delay is moved at random by up to this part of itself."),
 ]
 
 

@@ -37,18 +37,25 @@ Url = Annotated[
 Timeout = Annotated[
     Number,
     Validate(check_timeout, exclusiveMinimum=0, maximum=rules.MAX_TIMEOUT_S),
-    Field(description="Seconds that a call may take."),
+    Field(description="Seconds that the whole call may take; 30 by default."),
 ]
 Expect = Annotated[
     str,
     Validate(rules.check_expect),
-    Field(description="What the answer must be, or contain if written as *TEXT*."),
+    Field(
+        description="What the answer must be, or contain if written as `*TEXT*`; anything by default."
+    ),
 ]
-MethodWord = Annotated[Method, choice(Method), Field(description="POST by default.")]
+MethodWord = Annotated[Method, choice(Method), Field(description="`POST` by default.")]
 Headers = Annotated[
     dict[str, str],
     Validate(call_rules.check_headers, maxProperties=call_rules.MAX_HEADERS),
-    Field(description="Headers of the request; no answer repeats their values."),
+    Field(
+        description=(
+            f"At most {call_rules.MAX_HEADERS} headers and {call_rules.MAX_HEADER_BYTES} bytes; "
+            "no answer repeats their values."
+        )
+    ),
 ]
 
 
@@ -69,7 +76,7 @@ class CallRequest(Request):
     expect: Expect | None = None
     give_up: bool | None = Field(
         None,
-        description="Whether to bury the job at once after a 4xx that another attempt is not going to change.",
+        description="Whether to bury the job at once after 400, 401, 403, 404, 405, 410 or 422.",
     )
 
     def call(self) -> Call:

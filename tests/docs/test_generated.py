@@ -26,13 +26,17 @@ def test_nothing_differs(page: Path) -> None:
     [
         ("docs/cli.md", "| `purge TOPIC` | drop", "| `purge TOPICS` | drop"),
         ("docs/api.md", "| open to all |", "| view |"),
+        ("docs/api.md", "| `delay` | number, 0", "| `delay` | text, 0"),
+        ("docs/api.zh-CN.md", "| `delay` | 数字，0", "| `delay` | 文本，0"),
         ("docs/python.md", "| `resume(topic)` |", "| `resume(topics)` |"),
         ("docs/howto/go.md", "package main", "package other"),
     ],
-    ids=["command", "role", "method", "quoted file"],
+    ids=["command", "role", "field", "field in Chinese", "method", "quoted file"],
 )
 def test_a_change_by_hand_is_undone(tmp_path: Path, page: str, said: str, wrong: str) -> None:
     assert said in read(page)
+    for each in {page, page.replace(".zh-CN", "")}:
+        (tmp_path / each.rpartition("/")[2]).write_text(read(each), encoding="utf-8")
     changed = tmp_path / page.rpartition("/")[2]
     changed.write_text(read(page).replace(said, wrong), encoding="utf-8")
     assert generated(changed) == read(page)

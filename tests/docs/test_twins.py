@@ -26,6 +26,8 @@ FENCED: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 GENERATED: Final = re.compile(
     r"<!-- (?:matrix|generated: (?:endpoints|commands)).*?<!-- end of .*? -->", re.DOTALL
 )
+# what a person writes into these, he writes in Chinese only
+FIELDS: Final = re.compile(r"^\| (?:Field \| Type|字段 \| 类型) \| \|\n(?:\|.*\n)+", re.MULTILINE)
 HEADING: Final = re.compile(r"^(#+) ", re.MULTILINE)
 CODE: Final = re.compile(r"`[^`\n]+`")
 LINK: Final = re.compile(r"\]\(([^)]*)\)")
@@ -73,9 +75,10 @@ def sections(page: str) -> list[Section]:
 
 
 def section(page: str, level: str, text: str) -> Section:
-    rows = re.findall(r"^ *\|.*$", text, re.MULTILINE)
     links = {chinese(page, link) for link in LINK.findall(text)}
-    return Section(level, [words(row) for row in rows], words(text), links)
+    ours = FIELDS.sub("", text)
+    rows = re.findall(r"^ *\|.*$", ours, re.MULTILINE)
+    return Section(level, [words(row) for row in rows], words(ours), links)
 
 
 def words(text: str) -> set[str]:

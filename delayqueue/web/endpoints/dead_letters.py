@@ -32,7 +32,7 @@ IdCount = Annotated[
 class BuriedRequest(AnyTopicRequest):
     """Which dead letters: of one topic or of all, with one reason or with any."""
 
-    reason: str | None = Field(None, description="Only this group.")
+    reason: str | None = Field(None, description="Only the group of this reason.")
     ids: IdCount | None = None
     cursor: str | None = Field(None, description="The cursor that the previous page returned.")
 

@@ -29,10 +29,10 @@ Part = Annotated[str, Validate(check_part)]
 class FindRequest(AnyTopicRequest):
     """What to search for: a text in the id, in the body, or in both."""
 
-    id: Part | None = Field(None, description="A part of the id.")
+    id: Part | None = Field(None, description="A part of the id; this, `text` or both.")
     text: Part | None = Field(None, description="A part of the body, as it was pushed.")
     limit: JobCount | None = Field(
-        None, description="About how many to return; the cursor leads to more."
+        None, description="It stops once this many are found, or somewhat more; 100 by default."
     )
     cursor: str | None = Field(None, description="The cursor that the previous answer returned.")
 

@@ -38,7 +38,11 @@ class HistoryRequest(AnyTopicRequest):
     """One topic or all, and how far back."""
 
     span: Annotated[str, one_of(*RINGS)] | None = Field(
-        None, description="In steps of a minute, 10 minutes or an hour; 3h by default."
+        None,
+        description=(
+            "How far back: `3h`, the default, in steps of a minute, `2d` of 10 minutes, `30d` of an hour; "
+            "the last step is not over."
+        ),
     )
 
     without_topic = ()  # those that the client may reach

@@ -40,9 +40,12 @@ from delayqueue.web.fields import (
     Distance,
     DueTime,
     JobCount,
+    JobId,
+    JobIds,
     Priority,
     Tag,
     Timeout,
+    Topic,
     check_body,
     exclusive,
     ms_or_none,
@@ -81,7 +84,9 @@ TOO_LATE: Final = Text(
 KickState = Annotated[
     State,
     one_of(State.BURIED, State.DELAYED),
-    Field(description="Only jobs in this state; `buried` by default."),
+    Field(
+        description="With `topic` or `tag`: `buried`, the default, or `delayed` for jobs that are then delivered early."
+    ),
 ]
 
 
@@ -95,7 +100,10 @@ class GetRequest(IdRequest):
     )
     timeout: Timeout | None = Field(
         None,
-        description="Seconds to wait until the job `id` has ended or is buried, at most `queue_block_timeout`.",
+        description=(
+            "With `id`: seconds to wait until the job has ended or is buried, at most `queue_block_timeout`; "
+            "0 by default."
+        ),
     )
 
     def end_wait_s(self, most_s: float) -> float:
@@ -110,13 +118,17 @@ class GetRequest(IdRequest):
 class RescheduleRequest(TagRequest):
     """A new due time for jobs, a new priority, or both."""
 
-    delay: Delay | None = None
-    due: DueTime | None = Field(
-        None, description="Unix seconds at which it is due, instead of `delay`."
+    id: JobId | None = Field(None, description="The job; this, `ids` or `tag`.")
+    ids: JobIds | None = Field(None, description="Many at once; reserved jobs do not change.")
+    tag: Tag | None = Field(None, description="All jobs of the tag that are not reserved.")
+    delay: Delay | None = Field(
+        None,
+        description="Seconds from now until it is due, for all jobs of a tag alike; one of `delay`, `due`, `by`.",
     )
+    due: DueTime | None = Field(None, description="Unix seconds at which it is due.")
     by: Distance | None = None
     priority: Priority | None = Field(
-        None, description="Of ready jobs the smallest number goes first; each job's own by default."
+        None, description="Of ready jobs the smallest number goes first; it can be changed alone."
     )
 
     def by_tag(self) -> bool:
@@ -144,9 +156,25 @@ class RescheduleRequest(TagRequest):
 class KickRequest(TagRequest):
     """Jobs to make ready now: by id, or in one state, those of a tag or the first `count` of a topic."""
 
+    id: JobId | None = Field(None, description="The job; this, `ids`, `topic` or `tag`.")
+    ids: JobIds | None = Field(
+        None, description="Many at once; jobs that are neither buried nor delayed do not change."
+    )
+    tag: Tag | None = Field(
+        None, description="All buried jobs of the tag; with `topic` those of that topic."
+    )
+    topic: Topic | None = Field(
+        None, description="The first `count` buried jobs of the topic, and no delayed ones."
+    )
     state: KickState | None = None
-    count: JobCount | None = None
-    body: Body | None = Field(None, description="Replaces the body of the job `id`.")
+    count: JobCount | None = Field(None, description="With `topic`: how many; 1 by default.")
+    body: Body | None = Field(
+        None,
+        description=(
+            "With `id`: the job goes on with this body. Its attempts and messages, tags, priority, TTR, "
+            "`retry`, `retain` and `expire` stay."
+        ),
+    )
 
     def with_body(self, max_body_bytes: int) -> str | None:
         """The new body. Raises Invalid unless it is for one job, TooLarge if it is too large."""

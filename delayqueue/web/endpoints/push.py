@@ -55,26 +55,39 @@ class PushRequest(Request):
 
     topic: PushedTopic
     id: JobId = Field(
-        description=f'Names the job, 1 to {MAX_ID_BYTES} bytes; "*" lets the server generate one.'
+        description=(
+            f"Names the job, among those of all topics, 1 to {MAX_ID_BYTES} bytes; "
+            'with "*" the server makes a unique id, and later ones sort after earlier ones.'
+        )
     )
     delay: Delay | None = None
     due: DueTime | None = Field(
-        None, description="Unix seconds at which it is due, instead of `delay`."
+        None,
+        description="Unix seconds at which it is due, instead of `delay`; at once if they are past.",
     )
     ttr: Ttr
     body: Body | None = None
     tags: Tags | None = None
     retry: RetryRequest | None = Field(
-        None, description="When a failed job is retried: one of `delays`, `preset`, `max`."
+        None,
+        description=(
+            "When it is delivered again after a failure: one of `delays`, `preset`, `max`; "
+            "at once, forever, by default."
+        ),
     )
     if_exists: IfExistsWord | None = Field(
-        None, description="What to do if the id already exists; `replace` by default."
+        None,
+        description=(
+            "If the id exists, in any state, also as a kept result: `replace` it, the default; "
+            "`keep` it and answer 0; or `fail` with code 5."
+        ),
     )
     retain: Seconds | None = Field(
-        None, description="How many seconds its record is kept after its end."
+        None, description="How many seconds its record is kept after its end; 0 by default."
     )
     expire: SomeSeconds | None = Field(
-        None, description="How many seconds after its due time it expires if it was not delivered."
+        None,
+        description="How many seconds after its due time it expires if it was not delivered; never by default.",
     )
     priority: Priority | None = None
     call: CallRequest | None = Field(

@@ -20,20 +20,17 @@ from delayqueue.web.fields import (
     JobState,
     SomeSeconds,
     Tag,
+    Topic,
     exclusive,
     ms,
 )
 from delayqueue.web.requests import AnyTopicRequest, Request, TopicRequest
 
 DEFAULT_PAGE: Final = 100
-Start = Annotated[DueTime, Field(description="Unix seconds: the first due time.")]
-End = Annotated[DueTime, Field(description="Unix seconds: the last due time.")]
-After = Annotated[
-    DueTime, Field(description="Unix seconds, instead of `start`: only jobs due later.")
-]
-Before = Annotated[
-    DueTime, Field(description="Unix seconds, instead of `end`: only jobs due earlier.")
-]
+Start = Annotated[DueTime, Field(description="Unix seconds: due then or later.")]
+End = Annotated[DueTime, Field(description="Unix seconds: due then or earlier.")]
+After = Annotated[DueTime, Field(description="Unix seconds, instead of `start`: due later.")]
+Before = Annotated[DueTime, Field(description="Unix seconds, instead of `end`: due earlier.")]
 
 
 class RangeRequest(Request):
@@ -70,10 +67,14 @@ class RangeRequest(Request):
 class ListRequest(AnyTopicRequest, RangeRequest):
     """A page of the jobs of a topic or a tag."""
 
+    topic: Topic | None = Field(None, description="Only of this topic; this, `tag` or both.")
     tag: Tag | None = None
     state: JobState | None = None
-    limit: JobCount | None = Field(None, description="The most to return.")
-    cursor: str | None = Field(None, description="The cursor that the previous page returned.")
+    limit: JobCount | None = Field(None, description="The most jobs on the page; 100 by default.")
+    cursor: str | None = Field(
+        None,
+        description="The cursor that the previous page returned; the other fields must be the same.",
+    )
 
     def what(self) -> Listing:
         """What to list."""
@@ -87,15 +88,18 @@ class ListRequest(AnyTopicRequest, RangeRequest):
 class TakeRequest(TopicRequest, RangeRequest):
     """A range of jobs to hand out and remove."""
 
-    count: JobCount | None = None
+    count: JobCount | None = Field(None, description="The most jobs; 100 by default.")
 
 
 class ForecastRequest(AnyTopicRequest):
     """Counts per step of a range of due times."""
 
-    start: Start
-    end: End
-    step: Annotated[SomeSeconds, Field(description="Length of a step in seconds.")]
+    start: DueTime = Field(description="Unix seconds: where the first step begins.")
+    end: DueTime = Field(description="Unix seconds: where the last step ends, if that length fits.")
+    step: Annotated[
+        SomeSeconds,
+        Field(description="Length of a step in seconds; the last one may reach beyond `end`."),
+    ]
 
     def steps(self) -> tuple[int, int, int]:
         """Start and step in ms, and the number of steps."""

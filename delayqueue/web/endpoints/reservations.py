@@ -8,7 +8,7 @@ from pydantic import Field
 
 from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
-from delayqueue.domain.job import Reserved
+from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
 from delayqueue.engine.jobs import Jobs, raise_for
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
 from delayqueue.net.later import Later
@@ -60,10 +60,14 @@ class PopRequest(Request):
     topic: PopTopics
     timeout: Timeout | None = Field(
         None,
-        description="Seconds to wait for the first job, at most `queue_block_timeout`; 0 = do not wait.",
+        description=(
+            "Seconds to wait for the first job, at most `queue_block_timeout`, which is the default; 0 = do not wait. "
+            "A job that is ready is handed out however short that is."
+        ),
     )
     count: JobCount | None = Field(
-        None, description="The most jobs; with it, the answer is an array."
+        None,
+        description="The most jobs; with it, the answer is an array, as soon as there is one job.",
     )
 
     of_original = True
@@ -76,11 +80,16 @@ class PopRequest(Request):
 class EndRequest(IdRequest):
     """Jobs to finish or delete."""
 
-    receipt: Receipt | None = None
-    receipts: Annotated[list[str], FIRST] | None = Field(
-        None, description='One for each of `ids`, "" = in any state.'
+    receipt: Receipt | None = Field(
+        None,
+        description="With `id`: the receipt of the reservation, from /pop; without it, the job ends in any state.",
     )
-    message: Message | None = None
+    receipts: Annotated[list[str], FIRST] | None = Field(
+        None, description='With `ids`: a receipt for each of them, "" for none.'
+    )
+    message: Message | None = Field(
+        None, description=f"Kept with the result, {MAX_MESSAGE_CHARS} characters at most."
+    )
 
     of_original = True
 
@@ -110,26 +119,40 @@ class TouchRequest(OneRequest):
     """A reservation to extend."""
 
     receipt: Receipt | None = None
-    ttr: Ttr | None = None
+    ttr: Ttr | None = Field(
+        None,
+        description="The new deadline is this many seconds from now; the job's own `ttr` by default.",
+    )
 
 
 class BuryRequest(OneRequest):
     """A job to bury."""
 
-    receipt: Receipt | None = None
+    receipt: Receipt | None = Field(
+        None,
+        description="The receipt of the reservation, from /pop; without it, a delayed or ready job can be buried, too.",
+    )
     message: Message | None = None
 
 
 class ReleaseRequest(BuryRequest):
     """A reserved job to give back."""
 
-    delay: Delay | None = None
+    receipt: Receipt | None = None
+    delay: Delay | None = Field(
+        None,
+        description="Seconds until it is due again, instead of the schedule's delay; it still counts as a failure.",
+    )
     fallback: Seconds | None = Field(
         None,
-        description="How many seconds a job without a retry schedule waits for its next attempt.",
+        description="How many seconds a job without a retry schedule waits for its next attempt; 0 by default.",
     )
     retry: RetryRequest | None = Field(
-        None, description="The schedule for a job without its own, instead of `fallback`."
+        None,
+        description=(
+            "The schedule for a job without its own, instead of `fallback`; "
+            "at its end the job is buried, even with a `delay`."
+        ),
     )
 
 

@@ -56,20 +56,28 @@ def check_every(value: float | str) -> float | str:
 Cron = Annotated[
     str,
     Validate(rules.check_cron),
-    Field(description="Minute, hour, day, month, weekday; a field for seconds may come first."),
+    Field(
+        description=(
+            "Minute, hour, day of the month, month, weekday; a field for seconds may come first. This or `every`."
+        )
+    ),
 ]
 Every = Annotated[
     Number | str,
     Validate(check_every),
-    Field(description='Seconds, or a text such as "15m"; counted from 1970.'),
+    Field(
+        description='The interval, counted from 1970: seconds, or a text such as "15m"; 1 s to 366 days.'
+    ),
 ]
 TimeZone = Annotated[
-    str, Validate(rules.check_tz), Field(description="The time zone of `cron`; UTC by default.")
+    str, Validate(rules.check_tz), Field(description="The time zone of `cron`; `UTC` by default.")
 ]
 CatchUpWord = Annotated[
     CatchUp,
     choice(CatchUp),
-    Field(description="What to do about missed occurrences; `once` by default."),
+    Field(
+        description="What to do about times that no server could serve: `skip`, `once`, the default, or `all`."
+    ),
 ]
 
 
@@ -101,12 +109,19 @@ class ScheduleRequest(NameRequest, TimesRequest):
     """A schedule to register."""
 
     topic: PushedTopic | None = Field(
-        None, description="What kind of job it is; required unless it is changed."
+        None, description="The topic that jobs are pushed to; required unless it is changed."
     )
     body: Body | None = None
-    ttr: Ttr | None = None
+    ttr: Ttr | None = Field(
+        None, description=f"Time to run of the jobs in seconds; {DEFAULT_TTR_S} by default."
+    )
     catch_up: CatchUpWord | None = None
-    paused: bool | None = Field(None, description="Keep it, and push nothing.")
+    paused: bool | None = Field(
+        None,
+        description=(
+            "Whether to push nothing until this is changed to false; the times meanwhile are not caught up."
+        ),
+    )
     if_exists: IfNamed | None = None
 
     def schedule(self, max_body_bytes: int) -> Schedule:

@@ -59,30 +59,38 @@ SUBSCRIBER: Final = SubscriberState(
 Order = Annotated[
     int,
     Bounds(-rules.MAX_ORDER, rules.MAX_ORDER),
-    Field(description="A topic's subscribers are called in this order."),
+    Field(
+        description="A topic's subscribers are called in this order, those with the same one by name; 0 by default."
+    ),
 ]
 Calls = Annotated[
     int,
     Bounds(1, rules.MAX_CONCURRENCY),
-    Field(description="The most calls at once from each server process."),
+    Field(description="The most calls at once from each server process; 10 by default."),
 ]
 Secret = Annotated[
     str,
     Validate(rules.check_secret),
-    Field(description="The key that signs webhooks: `whsec_` and base64."),
+    Field(
+        description="The key that signs webhooks, as Standard Webhooks has it: `whsec_` and base64."
+    ),
 ]
 OnFailureWord = Annotated[
     OnFailure,
     choice(OnFailure),
     Field(
-        description="What happens to the job once the subscriber has failed for good: it is buried or finished."
+        description=(
+            "What happens to the job after the last failure: `bury`, the default, or `continue` with the next one."
+        )
     ),
 ]
 PayloadWord = Annotated[
     Payload,
     choice(Payload),
     Field(
-        description="What is sent: the job's body, or a JSON object with the job and the results so far."
+        description=(
+            "What is sent: the job's `body`, the default, or an `event`: JSON with the job and the results so far."
+        )
     ),
 ]
 
@@ -91,16 +99,19 @@ class SubscribeRequest(NameRequest):
     """A subscriber to register."""
 
     topic: PushedTopic | None = Field(
-        None, description="Whose jobs it gets; required unless it is changed."
+        None, description="The topic whose jobs it gets; required unless it is changed."
     )
     order: Order | None = None
     url: Url | None = Field(
         None,
-        description="The http or https URL that jobs are POSTed to; required unless it is changed.",
+        description="The http or https URL that they are POSTed to; required unless it is changed.",
     )
     timeout: Timeout | None = None
     retry: RetryRequest | None = Field(
-        None, description="When a failed call is repeated: one of `delays`, `preset`, `max`."
+        None,
+        description=(
+            "When a failed call is repeated, for jobs without a `retry`: after 5s, 5m, 30m, 2h, 5h, 10h by default."
+        ),
     )
     concurrency: Calls | None = None
     secret: Secret | None = None
@@ -130,7 +141,7 @@ class SubscribeRequest(NameRequest):
 class SubscribersRequest(PagedRequest):
     """The subscribers of one topic, or all."""
 
-    calls: bool | None = Field(None, description="Whether to include their recent calls.")
+    calls: bool | None = Field(None, description="Whether to include statistics of their calls.")
 
 
 class TrialRequest(NameRequest):

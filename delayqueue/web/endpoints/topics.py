@@ -52,15 +52,22 @@ Rate = Annotated[
 Burst = Annotated[
     int,
     Validate(rules.check_burst, minimum=1, maximum=rules.MAX_BURST),
-    Field(description="Deliveries at once after a pause; a tenth of `rate` by default."),
+    Field(
+        description=(
+            "Deliveries at once after a pause; needs a `rate`, and is a tenth of it, at least 1, by default. "
+            "Counts as `bucket_size` if it is less."
+        )
+    ),
 ]
 Concurrency = Annotated[
     int,
     Validate(rules.check_concurrency, minimum=1, maximum=rules.MAX_CONCURRENCY),
-    Field(description="Jobs reserved at once, at least bucket_size."),
+    Field(description="Jobs reserved at once, at least `bucket_size`; null = no limit."),
 ]
 PurgeState = Annotated[
-    str, one_of(*LIVE_STATES, "ended"), Field(description="Only jobs in this state.")
+    str,
+    one_of(*LIVE_STATES, "ended"),
+    Field(description="Only jobs in this state; `ended`: the kept results."),
 ]
 
 
@@ -99,10 +106,13 @@ class LimitRequest(TopicRequest):
     concurrency: Concurrency | None = None
     buried_retain: SomeSeconds | None = Field(
         None,
-        description="How many seconds a buried job is kept; null = as the server's settings say.",
+        description=(
+            "How many seconds a buried job is kept before it ends as `expired`; "
+            "null = as the setting `buried_retain` says, forever by default."
+        ),
     )
     buried_to: PushedTopic | None = Field(
-        None, description="The topic to which each buried job is reported; null = to none."
+        None, description="The topic that gets a job for each buried one; null = none does."
     )
 
     def named_topics(self) -> Iterable[str]:
@@ -120,7 +130,7 @@ class LimitRequest(TopicRequest):
 class PauseRequest(TopicRequest):
     """A topic to pause, for `seconds` or until it is resumed."""
 
-    seconds: SomeSeconds | None = Field(None, description="For how long.")
+    seconds: SomeSeconds | None = Field(None, description="For how long; until /resume by default.")
 
 
 class PurgeRequest(TopicRequest):
@@ -132,14 +142,16 @@ class PurgeRequest(TopicRequest):
 class TopicsRequest(Request):
     """Which topics: these, or those with `match` in their name; `limit` of them, starting at `offset`."""
 
-    topics: Annotated[list[Topic], FIRST] | None = Field(None, description="Only these topics.")
+    topics: Annotated[list[Topic], FIRST] | None = Field(
+        None, description="Only these topics; all counts are 0 for one that has no jobs."
+    )
     match: str | None = Field(None, description="Only topics with this in their name.")
     only: Annotated[str, one_of(*FILTERS)] | None = Field(
         None,
         description="Only topics with this trouble; `late`: a job has been ready for a minute.",
     )
     sort: Annotated[str, one_of(*SORTS)] | None = Field(
-        None, description="By name, or by this count with the largest first."
+        None, description="By the name, the default, or by this count, the largest first."
     )
     reverse: bool | None = Field(None, description="In reverse order.")
     offset: Annotated[int, Bounds(0, MAX_OFFSET)] | None = Field(
