@@ -4,12 +4,13 @@ import os
 from argparse import Namespace
 from typing import Any, Final
 
-from delayqueue.cli.subcommand import REFUSED, UNREACHABLE, USAGE
-from delayqueue.client import Client, QueueError, TransportError, Unavailable
+from delayqueue.cli.subcommand import REFUSED, UNREACHABLE, USAGE, late
 from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
-from delayqueue.client.calls import Call
-from delayqueue.config.loading import load
+from delayqueue.client.calls import Call, TransportError
+from delayqueue.client.sender import Sender
+from delayqueue.errors import QueueError, Unavailable
 
+LOAD: Final = late("delayqueue.config.loading:load")
 SILENCE_S: Final = 30.0  # for an answer, on top of the time that a call may wait for jobs
 
 
@@ -21,14 +22,14 @@ class CallError(Exception):
         self.status = status
 
 
-class RemoteServer(Client):
+class RemoteServer(Sender):
     """The server that the arguments, the config file or the environment name."""
 
     def __init__(self, asked: Namespace, silence_s: float = SILENCE_S) -> None:
         """Raises StartupError if the config file is invalid, CallError if there can be no such server."""
         url, token = asked.url, asked.token
         if url is None:
-            of_file = load(asked.config, os.environ).own_url if asked.config else ""
+            of_file = LOAD(asked.config, os.environ).own_url if asked.config else ""
             url = of_file or os.environ.get(URL_VARIABLE) or DEFAULT_URL
         token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
         if not (token.isascii() and token.isprintable()):

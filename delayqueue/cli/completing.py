@@ -27,9 +27,14 @@ def completion(asked: Namespace) -> int:
     return DONE
 
 
+def is_shell_asking() -> bool:
+    """Whether the program was started to complete a command line."""
+    return ASKED_BY in os.environ
+
+
 def answer_shell(parser: ArgumentParser) -> None:
     """If the shell asks, answer it and exit."""
-    if ASKED_BY in os.environ:
+    if is_shell_asking():
         try:
             import argcomplete  # noqa: PLC0415  # not installed everywhere
         except ModuleNotFoundError:

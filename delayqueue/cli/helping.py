@@ -4,11 +4,11 @@ import sys
 from argparse import Action, ArgumentParser
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pkgutil import resolve_name
 from textwrap import fill
 from typing import Any, Final
 
 from delayqueue.cli.subcommand import Families, Subcommand
-from delayqueue.config.config import OPTIONS
 from delayqueue.config.option import PREFIX, Option
 
 COLUMNS: Final = 80
@@ -45,8 +45,9 @@ class HelpSettings(Action):
 
 
 def _settings() -> str:
+    options = resolve_name("delayqueue.config.config:OPTIONS")
     head = f"settings, in the file or as variables ({PREFIX}REDIS_HOST for redis.host) [default]:"
-    return "\n".join([fill(head, COLUMNS), *map(_setting, OPTIONS.values())])
+    return "\n".join([fill(head, COLUMNS), *map(_setting, options.values())])
 
 
 def _setting(option: Option) -> str:

@@ -2,9 +2,11 @@
 
 import os
 from argparse import ArgumentTypeError, Namespace
-from typing import Final
+from pkgutil import resolve_name
+from typing import Any, Final
 
 from delayqueue import log
+from delayqueue.cli.call import LOAD
 from delayqueue.cli.completing import SHELLS
 from delayqueue.cli.subcommand import (
     CONFIG_FILE,
@@ -17,9 +19,6 @@ from delayqueue.cli.subcommand import (
     late,
     option,
 )
-from delayqueue.config import values
-from delayqueue.config.config import MOST_BUCKETS
-from delayqueue.config.loading import load
 from delayqueue.config.startup import StartupError
 
 
@@ -29,11 +28,12 @@ def local(name: str, text: str, work: str, *arguments: Argument) -> Subcommand:
     def run(asked: Namespace) -> int:
         config = None
         try:
-            config = load(asked.config, os.environ)
+            config = LOAD(asked.config, os.environ)
             log.set_up(config.log_level, config.log_format)
-            return late(work)(config, asked)
+            status: int = late(work)(config, asked)
         except StartupError as error:
             return complain(error.lines(config), USAGE)
+        return status
 
     return Subcommand(name, text, run, (*arguments, CONFIG_FILE))
 
@@ -44,16 +44,16 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _address(text: str) -> values.Address:
+def _address(text: str) -> Any:
     try:
-        return values.address(text)
+        return late("delayqueue.config.values:address")(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
 
 
-def _buckets(text: str) -> int:
+def _buckets(text: str) -> Any:
     try:
-        return values.whole(1, MOST_BUCKETS)(text)
+        return resolve_name("delayqueue.config.config:OPTIONS")["bucket_size"].parse(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
 

@@ -3,12 +3,12 @@
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from delayqueue import __version__
-from delayqueue.cli.completing import answer_shell
+from delayqueue.cli.completing import answer_shell, is_shell_asking
 from delayqueue.cli.helping import HelpSettings, no_arguments, no_verb, table_of
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.remote import REMOTE
@@ -36,10 +36,11 @@ VERBS: Final = {verb.name: verb for verbs in FAMILIES.values() for verb in verbs
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status."""
-    parser = _parser()
-    answer_shell(parser)
     given = sys.argv[1:] if arguments is None else arguments
     before, verb, behind = _taken_apart(given)
+    # making the parser of every verb takes longer than a call
+    parser = _parser(VERBS if is_shell_asking() else VERBS.keys() & verb)
+    answer_shell(parser)
     for name in verb:
         if name not in VERBS:
             parser.error(no_verb(name, [*VERBS, HELP]))  # argparse would list all of them
@@ -79,7 +80,8 @@ def _taken_apart(arguments: Sequence[str]) -> tuple[list[str], list[str], list[s
     return before, rest[:1], [*behind, *rest[1:]]
 
 
-def _parser() -> ArgumentParser:
+def _parser(names: Iterable[str]) -> ArgumentParser:
+    """The parser, with those of these verbs."""
     parser = ArgumentParser(
         prog="delay-queue",
         usage="%(prog)s [-c FILE] [VERB ...]",
@@ -95,7 +97,7 @@ def _parser() -> ArgumentParser:
     )
     parser.set_defaults(run=VERBS["serve"].run, verb="serve", parser=parser)
     verbs = parser.add_subparsers(prog=parser.prog, metavar="VERB", help=SUPPRESS)
-    for verb in VERBS.values():
+    for verb in map(VERBS.__getitem__, names):
         of_verb = verbs.add_parser(
             verb.name,
             description=f"{verb.help[0].upper()}{verb.help[1:]}.",

@@ -17,10 +17,9 @@ from delayqueue.cli.words import (
     schedule,
     secret,
 )
-from delayqueue.client.subscribers import LONGEST_TRIAL_S
 from delayqueue.domain.job import IfExists, State
 from delayqueue.domain.schedule import CatchUp
-from delayqueue.domain.subscriber import OnFailure, Payload
+from delayqueue.domain.subscriber import LONGEST_TRIAL_S, OnFailure, Payload
 
 # arguments of several verbs
 LOOKS_S: Final = 2

@@ -72,15 +72,15 @@ def complain(lines: Iterable[str], status: int) -> int:
     return status
 
 
-def late(function: str) -> Callable[..., int]:
+def late(function: str) -> Callable[..., Any]:
     """A function by its name, MODULE:NAME, imported when it is called.
 
-    The server and the worker take half a second to import; `delay-queue stats` does not have to wait for that.
+    The server and the worker take half a second to import, the settings a tenth; `delay-queue stats` does not have to
+    wait for that.
     """
 
-    def call(*arguments: Any) -> int:
-        status: int = resolve_name(function)(*arguments)
-        return status
+    def call(*arguments: Any) -> Any:
+        return resolve_name(function)(*arguments)
 
     return call
 

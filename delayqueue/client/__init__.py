@@ -3,52 +3,121 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from delayqueue.client import answers
-from delayqueue.client.answers import *  # noqa: F403  # all that it names
-from delayqueue.client.blocking import Client
-from delayqueue.client.calls import TransportError
-from delayqueue.client.jobs import Job
-from delayqueue.client.payload import Payload
-from delayqueue.errors import (
-    Forbidden,
-    Invalid,
-    JobExists,
-    NoSuchJob,
-    QueueError,
-    StaleReceipt,
-    TooLarge,
-    TooMany,
-    Unauthorized,
-    Unavailable,
-    WrongState,
-)
-
 if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
+    from delayqueue.client.answers import (
+        Access,
+        Attempt,
+        Attention,
+        Calls,
+        DeadLetterGroup,
+        DeadLetters,
+        FailedCall,
+        Findings,
+        Forecast,
+        FoundJob,
+        History,
+        HistoryMark,
+        JobCall,
+        JobDetails,
+        Limits,
+        Occurrence,
+        Outcome,
+        Page,
+        ReservedJob,
+        Result,
+        Schedule,
+        SchedulePage,
+        ServerStats,
+        Stats,
+        StoreStats,
+        Subscriber,
+        SubscriberPage,
+        TakenJob,
+        TopicCounts,
+        Trial,
+    )
+    from delayqueue.client.blocking import Client
+    from delayqueue.client.calls import TransportError
+    from delayqueue.client.jobs import Job
+    from delayqueue.client.payload import Payload
+    from delayqueue.errors import (
+        Forbidden,
+        Invalid,
+        JobExists,
+        NoSuchJob,
+        QueueError,
+        StaleReceipt,
+        TooLarge,
+        TooMany,
+        Unauthorized,
+        Unavailable,
+        WrongState,
+    )
 
 __all__ = [
+    "Access",
     "AsyncClient",
+    "Attempt",
+    "Attention",
+    "Calls",
     "Client",
+    "DeadLetterGroup",
+    "DeadLetters",
+    "FailedCall",
+    "Findings",
     "Forbidden",
+    "Forecast",
+    "FoundJob",
+    "History",
+    "HistoryMark",
     "Invalid",
     "Job",
+    "JobCall",
+    "JobDetails",
     "JobExists",
+    "Limits",
     "NoSuchJob",
+    "Occurrence",
+    "Outcome",
+    "Page",
     "Payload",
     "QueueError",
+    "ReservedJob",
+    "Result",
+    "Schedule",
+    "SchedulePage",
+    "ServerStats",
     "StaleReceipt",
+    "Stats",
+    "StoreStats",
+    "Subscriber",
+    "SubscriberPage",
+    "TakenJob",
     "TooLarge",
     "TooMany",
+    "TopicCounts",
     "TransportError",
+    "Trial",
     "Unauthorized",
     "Unavailable",
     "WrongState",
 ]
-__all__ += answers.__all__
+# where they are; asyncio is imported for AsyncClient only
+_HOMES = ("errors", "client.calls", "client.jobs", "client.payload", "client.answers")
+_OF_CLIENTS = {"Client": "client.blocking", "AsyncClient": "client.aio"}
 
 
 def __getattr__(name: str) -> object:
-    """Import AsyncClient on first use, so that programs without asyncio do not wait for its import."""
-    if name == "AsyncClient":
-        return import_module("delayqueue.client.aio").AsyncClient
+    """Import on first use: the command line, which only sends calls, does not wait for the verbs and the answers."""
+    if name in __all__:
+        homes = [_OF_CLIENTS[name]] if name in _OF_CLIENTS else _HOMES
+        for module in map(import_module, (f"delayqueue.{home}" for home in homes)):
+            if hasattr(module, name):
+                return getattr(module, name)
     raise AttributeError(f"module {__name__} has no attribute {name}")
+
+
+def __dir__() -> list[str]:
+    """With the names that are imported on first use."""
+    return sorted({*globals(), *__all__})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from delayqueue.client import tracing
 from delayqueue.client.call_batcher import CallBatcher
+from delayqueue.client.caller import Caller
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
 from delayqueue.client.http import BadResponse, Response
 from delayqueue.client.verbs import Verbs
@@ -21,7 +22,7 @@ T = TypeVar("T")
 HAPPY_EYEBALLS_S: Final = 0.25  # before the next address of a host is tried, too (RFC 8305)
 
 
-class AsyncClient(Verbs):
+class AsyncClient(Caller, Verbs):
     """Client for asyncio: the same methods as Client, as coroutines.
 
     Use it in an `async with` block, or await close().

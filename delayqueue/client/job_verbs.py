@@ -14,15 +14,14 @@ from delayqueue.client.jobs import (
     AnyState,
     CallTo,
     Job,
-    Moment,
     OnConflict,
     Retry,
-    Seconds,
     given,
     new_id,
     push_request,
 )
 from delayqueue.client.payload import Payload
+from delayqueue.client.times import Moment, Seconds
 from delayqueue.domain.job import IfExists
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, Literal, TypeAlias
 
 from delayqueue.client.payload import Payload, body_of
+from delayqueue.client.times import Moment, Seconds, distance, seconds, unix
 from delayqueue.domain.job import IfExists, State
-from delayqueue.domain.retry import duration_ms
 
-Seconds: TypeAlias = float | str | timedelta  # a str is like "500ms", "15s", "10m", "1.5h", "1d"
-Moment: TypeAlias = float | datetime
 # a preset's name, the delays after each failure, or {"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}
 Retry: TypeAlias = str | Sequence[float | str | timedelta] | Mapping[str, Any]
 # a URL, or {"url": "https://…", "headers": {…}, "timeout": "10s", "expect": "success", "give_up": True}
@@ -28,31 +26,6 @@ AnyState: TypeAlias = (
 )
 
 DEFAULT_TTR_S = 60
-
-
-def seconds(length: Seconds) -> float:
-    """A duration in seconds; a whole number is returned as an int, because the server rejects 60.0.
-
-    Raises ValueError if a string is not a duration.
-    """
-    if isinstance(length, str):
-        number = duration_ms(length) / 1000
-    else:
-        number = length.total_seconds() if isinstance(length, timedelta) else length
-    return int(number) if float(number).is_integer() else number
-
-
-def distance(by: Seconds) -> float:
-    """A duration in seconds that may be negative: a number, a timedelta, or text as "-1h"."""
-    if isinstance(by, str) and by[:1] in {"+", "-"}:
-        length = seconds(by[1:])
-        return -length if by[0] == "-" else length
-    return seconds(by)
-
-
-def unix(moment: Moment) -> float:
-    """A time as unix seconds; a datetime without a time zone is local time."""
-    return moment.timestamp() if isinstance(moment, datetime) else moment
 
 
 def retry_request(retry: Retry) -> dict[str, Any]:

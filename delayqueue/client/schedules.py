@@ -8,8 +8,9 @@ from typing import Literal
 from delayqueue.client.answers import Occurrence, Schedule, SchedulePage
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import each, member, nothing, read
-from delayqueue.client.jobs import OnConflict, Seconds, given
+from delayqueue.client.jobs import OnConflict, given
 from delayqueue.client.payload import Payload
+from delayqueue.client.times import Seconds
 
 
 class ScheduleVerbs:

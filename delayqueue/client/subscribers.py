@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, Literal
+from typing import Literal
 
 from delayqueue.client.answers import Subscriber, SubscriberPage, Trial
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import each, nothing, read
-from delayqueue.client.jobs import OnConflict, Retry, Seconds, given
-
-LONGEST_TRIAL_S: Final = 30  # the longest that the server waits for the webhook's answer
+from delayqueue.client.jobs import OnConflict, Retry, given
+from delayqueue.client.times import Seconds
+from delayqueue.domain.subscriber import LONGEST_TRIAL_S
 
 
 class SubscriberVerbs:

@@ -17,7 +17,8 @@ from delayqueue.client.answers import (
 )
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import count_of, each, nothing, read
-from delayqueue.client.jobs import AnyState, Moment, Seconds, given
+from delayqueue.client.jobs import AnyState, given
+from delayqueue.client.times import Moment, Seconds
 
 DEFAULT_STEP_S: Final = 3600
 TopicFilter = Literal["buried", "late", "paused", "limited"]

@@ -18,6 +18,7 @@ from delayqueue.errors import BadValue
 MAX_NAME_BYTES = 128
 MAX_ORDER = 1_000_000
 MAX_TIMEOUT_S = 300
+LONGEST_TRIAL_S = 30  # the longest that the server waits for the answer to a made-up job
 MAX_CONCURRENCY = 1000
 MAX_URL_CHARS = 2048
 MAX_EXPECT_CHARS = 256

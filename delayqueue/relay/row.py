@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from delayqueue.client.jobs import FIELDS, Job, seconds
+from delayqueue.client.jobs import FIELDS, Job
+from delayqueue.client.times import seconds
 from delayqueue.domain.job import IfExists
 
 # the fields of a job that have no column, nor belong to the relay

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.answers import ReservedJob
 from delayqueue.client.blocking import Client
-from delayqueue.client.jobs import seconds
+from delayqueue.client.times import seconds
 from delayqueue.domain.job import USUAL_PRIORITY, State
 from delayqueue.errors import Code, JobExists, NoSuchJob, QueueError, WrongState
 from delayqueue.testing.handling import verdict_on
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from delayqueue.client.calls import Call
-    from delayqueue.client.jobs import Seconds
+    from delayqueue.client.times import Seconds
     from delayqueue.worker import Verdict, Worker
 
 T = TypeVar("T")

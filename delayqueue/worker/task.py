@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, TypeVarTuple, Unpack
 
-from delayqueue.client.jobs import DEFAULT_TTR_S, Job, Moment, OnConflict, Seconds
+from delayqueue.client.jobs import DEFAULT_TTR_S, Job, OnConflict
 from delayqueue.worker.parameters import Parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from delayqueue.client.answers import Outcome
+    from delayqueue.client.times import Moment, Seconds
     from delayqueue.worker.worker import Worker
 
 R = TypeVar("R")

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from delayqueue.client.calls import TransportError
-from delayqueue.client.jobs import seconds
+from delayqueue.client.times import seconds
 from delayqueue.errors import QueueError, TooMany, Unavailable
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from delayqueue.client.aio import AsyncClient
     from delayqueue.client.answers import Schedule
-    from delayqueue.client.jobs import Seconds
+    from delayqueue.client.times import Seconds
 
 log = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from delayqueue import threads
-from delayqueue.client.jobs import seconds
+from delayqueue.client.times import seconds
 from delayqueue.domain.job import MAX_DELAY_S
 from delayqueue.domain.message import clean, error_message, message_of
 
 if TYPE_CHECKING:
-    from delayqueue.client.jobs import Seconds
+    from delayqueue.client.times import Seconds
 
 LAST_CALLS: Final = 2  # of a traceback, shown in the job's message
 OURS: Final = (str(Path(__file__).parent), threads.__file__)  # between worker and handler

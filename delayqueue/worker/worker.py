@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.blocking import Client
-from delayqueue.client.jobs import DEFAULT_TTR_S, seconds
+from delayqueue.client.jobs import DEFAULT_TTR_S
+from delayqueue.client.times import seconds
 from delayqueue.tasks import cancel_all
 from delayqueue.worker import program
 from delayqueue.worker.figures import Figures
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import EllipsisType
 
-    from delayqueue.client.jobs import Retry, Seconds
+    from delayqueue.client.jobs import Retry
+    from delayqueue.client.times import Seconds
     from delayqueue.worker.arguments import Arguments
     from delayqueue.worker.handlers import Errors, H, L, M
     from delayqueue.worker.task import R, Ts

@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.client.calls import TransportError
-from delayqueue.client.jobs import seconds
+from delayqueue.client.times import seconds
 from delayqueue.domain.job import MAX_BATCH
 from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
 from delayqueue.tasks import cancel_all, is_cancellation
@@ -28,7 +28,7 @@ from delayqueue.worker.verdict import (
 if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
     from delayqueue.client.answers import ReservedJob
-    from delayqueue.client.jobs import Seconds
+    from delayqueue.client.times import Seconds
     from delayqueue.worker.figures import Figures
     from delayqueue.worker.handlers import Handlers
     from delayqueue.worker.limits import Limits

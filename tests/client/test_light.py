@@ -93,3 +93,16 @@ def test_without_argcomplete_completion_says_what_to_install_and_tab_says_nothin
     assert ran.stderr == "delay-queue: completion needs a package: pip install argcomplete\n"
     asked = bare(f"os.environ['_ARGCOMPLETE'] = '1'; {COMPLETES}")
     assert (asked.stdout, asked.stderr) == ("", "")
+
+
+LOADED: Final = """
+from delayqueue.cli import main
+main(sys.argv[1:])
+heavy = ("asyncio", "delayqueue.answers", "delayqueue.client.verbs", "delayqueue.config.config")
+print([name for name in heavy if name in sys.modules])
+"""
+
+
+def test_a_verb_loads_only_what_sends_a_call(server: QueueServer, topic: str) -> None:
+    ran = bare(LOADED, "push", topic, "--id", "one", "--url", server.url)
+    assert ran.stdout.splitlines() == ["id: one", "[]"], ran.stderr

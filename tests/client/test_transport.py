@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from delayqueue.client.answers import ReservedJob
-    from delayqueue.client.jobs import Seconds
+    from delayqueue.client.times import Seconds
     from tests.processes import Processes, QueueServer, StoreServer
 
 Kind = type[Client | AsyncClient]

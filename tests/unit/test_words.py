@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from delayqueue.cli.words import at_once, distance, kept, length, moment, per_second, whole
-from delayqueue.client.jobs import distance as client_distance
-from delayqueue.client.jobs import seconds
+from delayqueue.client.times import distance as client_distance
+from delayqueue.client.times import seconds
 from delayqueue.domain.retry import duration_ms
 
 if TYPE_CHECKING:

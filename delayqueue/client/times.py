@@ -1,0 +1,36 @@
+"""Lengths of time and points in time, as programs write them and as the server takes them: in seconds."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from delayqueue.domain.retry import duration_ms
+
+Seconds: TypeAlias = float | str | timedelta  # a str is like "500ms", "15s", "10m", "1.5h", "1d"
+Moment: TypeAlias = float | datetime
+
+
+def seconds(length: Seconds) -> float:
+    """A duration in seconds; a whole number is returned as an int, because the server rejects 60.0.
+
+    Raises ValueError if a string is not a duration.
+    """
+    if isinstance(length, str):
+        number = duration_ms(length) / 1000
+    else:
+        number = length.total_seconds() if isinstance(length, timedelta) else length
+    return int(number) if float(number).is_integer() else number
+
+
+def distance(by: Seconds) -> float:
+    """A duration in seconds that may be negative: a number, a timedelta, or text as "-1h"."""
+    if isinstance(by, str) and by[:1] in {"+", "-"}:
+        length = seconds(by[1:])
+        return -length if by[0] == "-" else length
+    return seconds(by)
+
+
+def unix(moment: Moment) -> float:
+    """A time as unix seconds; a datetime without a time zone is local time."""
+    return moment.timestamp() if isinstance(moment, datetime) else moment
