@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Final, NamedTuple, Self
 
 from delayqueue.domain.job import Reserved
 
 RESULT_BYTES: Final = 64 * 1024  # of a subscriber's answer, as later ones may get it
 TOO_LONG: Final = f"is longer than {RESULT_BYTES} bytes"
+
+_values = attrgetter(*(each.name for each in fields(Reserved)))
 
 
 class CallOutcome(NamedTuple):
@@ -48,5 +51,6 @@ class Event(Reserved):
     @classmethod
     def of(cls, job: Reserved, results: Mapping[str, Earlier]) -> Self:
         """The job with these results."""
-        of_job = {each.name: getattr(job, each.name) for each in fields(Reserved)}
-        return cls(**of_job, results=results)
+        event = cls(*_values(job))
+        event.results = results
+        return event

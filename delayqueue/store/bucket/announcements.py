@@ -5,24 +5,30 @@ The scripts send them: `end_call` in _call.lua, and `tell_end` in _job.lua.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.record import text
+from delayqueue.store.servers.connection import Subscription
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
-SILENCE_S: Final = 10.0  # after this long without a message, the connection is tested with a PING
+# Without a message from one look to the next, the connection is tested with a PING; without an answer until the one
+# after that, it is dead.
+SILENCE_S: Final = 10.0
 RETRY_S: Final = 0.5  # before the next try after a connection was lost
-SUBSCRIBED: Final = {"subscribe", "ssubscribe"}
-MESSAGE: Final = {"message", "smessage"}
+SHARDED: Final = "SSUBSCRIBE"
+PLAIN: Final = "SUBSCRIBE"  # before Redis 7.0
+SUBSCRIBED: Final = {b"subscribe", b"ssubscribe"}
+MESSAGE: Final = {b"message", b"smessage"}
 
 
 class Announcements:
@@ -50,13 +56,12 @@ class Announcements:
         `ended` is called with the id of each awaited job that has ended, whoever ended it. `subscribed` is called with
         a bucket whenever listening to it begins, also after a reconnection: earlier messages are lost.
         """
+        hear = partial(self._hear, heard, ended, subscribed)
         while True:
             changed = asyncio.create_task(self._shards.changed.wait(), name="news of the store")
             self._bucket_of = {keys.ready_channel: n for n, keys in enumerate(self._buckets.keys)}
             followers = [
-                asyncio.create_task(
-                    self._follow(redis, channels, heard, ended, subscribed), name="news"
-                )
+                asyncio.create_task(self._follow(redis, channels, hear), name="news")
                 for redis, channels in self._shards.groups(self._bucket_of).items()
             ]
             tasks = [changed, *followers]
@@ -68,50 +73,60 @@ class Announcements:
                 await cancel_all(tasks)
 
     async def _follow(
-        self,
-        redis: Redis,
-        channels: Sequence[str],
-        heard: Callable[[int, str, int], None],
-        ended: Callable[[str], None],
-        subscribed: Callable[[int], None],
+        self, redis: Redis, channels: Sequence[str], hear: Callable[[list[Any]], None]
     ) -> None:
-        sharded = True
+        verb = SHARDED
         while True:
             try:
-                async for kind, channel, data in _messages(redis, channels, sharded=sharded):
-                    bucket = self._bucket_of[channel]
-                    if kind in SUBSCRIBED:
-                        subscribed(bucket)
-                        continue
-                    said_by, arrived, name = data.split(b" ", 2)
-                    if arrived == b"0":
-                        ended(text(name))
-                    elif said_by != self._sender:
-                        heard(bucket, text(name), int(arrived))
+                await _subscribe(redis, verb, channels, hear)
             except RedisError as error:
-                if sharded and isinstance(error, ResponseError) and "unknown command" in str(error):
-                    sharded = False  # before Redis 7.0
+                if verb == SHARDED and "unknown command" in str(error):
+                    verb = PLAIN
                     continue
                 log.warning("no news from other servers: %s", error)
                 await asyncio.sleep(RETRY_S)
 
+    def _hear(
+        self,
+        heard: Callable[[int, str, int], None],
+        ended: Callable[[str], None],
+        subscribed: Callable[[int], None],
+        message: list[Any],
+    ) -> None:
+        kind, *rest = message
+        if kind in SUBSCRIBED:
+            subscribed(self._bucket_of[rest[0].decode()])
+        elif kind in MESSAGE:
+            channel, data = rest
+            said_by, arrived, name = data.split(b" ", 2)
+            if arrived == b"0":
+                ended(text(name))
+            elif said_by != self._sender:
+                heard(self._bucket_of[channel.decode()], text(name), int(arrived))
 
-async def _messages(
-    redis: Redis, channels: Sequence[str], *, sharded: bool
-) -> AsyncIterator[tuple[str, str, bytes]]:
-    """(kind, channel, data) of each message; notices a connection that is silently dead."""
-    async with redis.pubsub() as pubsub:
+
+async def _subscribe(
+    redis: Redis, verb: str, channels: Sequence[str], heard: Callable[[list[Any]], None]
+) -> None:
+    """Call `heard` with what comes on these channels. Raises RedisError when the connection is lost or dead."""
+    pool = redis.connection_pool
+    connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+    try:
+        subscription = Subscription(connection, heard)
         for channel in channels:  # one by one, because the channels of one call must be in one slot
-            await (pubsub.ssubscribe if sharded else pubsub.subscribe)(channel)
-        pinged = False
-        while True:
-            message = await pubsub.get_message(timeout=SILENCE_S)
-            if message is not None:
-                pinged = False
-                if message["type"] in SUBSCRIBED | MESSAGE:
-                    yield message["type"], message["channel"].decode(), message["data"]
-            elif pinged:
+            subscription.ask(verb, channel)
+        is_tested = False
+        while not subscription.lost.done():
+            heard_s = subscription.heard_s
+            await asyncio.wait([subscription.lost], timeout=SILENCE_S)
+            if subscription.heard_s != heard_s:
+                is_tested = False
+            elif is_tested:
                 raise RedisTimeoutError("no answer to PING")
             else:
-                await pubsub.ping()
-                pinged = True
+                subscription.ask("PING")
+                is_tested = True
+        subscription.lost.result()
+    finally:
+        await connection.disconnect(nowait=True)
+        await pool.release(connection)

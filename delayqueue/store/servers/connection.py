@@ -7,6 +7,7 @@ takes a task, timeouts and a dozen coroutines for each exchange: three times the
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from time import monotonic
 from typing import Any, Final
 
 import hiredis
@@ -103,3 +104,41 @@ class Link(asyncio.Protocol):
         """Tell redis-py, too, which may be closing the connection."""
         self.break_off(RedisConnectionError(CLOSED))
         self._former.connection_lost(exc)
+
+
+class Subscription(Link):
+    """A connection of redis-py that hears channels. `heard` is called with each message: its kind, its channel, ...
+
+    `lost` fails with the reason when the connection ends: an error of redis-py, or what `heard` raised.
+    """
+
+    def __init__(self, connection: AbstractConnection, heard: Callable[[list[Any]], None]) -> None:
+        super().__init__(connection)
+        self.lost: Final = asyncio.get_running_loop().create_future()
+        self.heard_s = monotonic()  # when the last message came
+        self._heard = heard
+
+    def ask(self, *words: str) -> None:
+        """Send a command; its answer is a message, too."""
+        if not self._transport.is_closing():
+            self._transport.write(hiredis.pack_command(words))  # type: ignore[arg-type]
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on the messages that are complete."""
+        self.heard_s = monotonic()
+        try:
+            self._reader.feed(data)
+            while (message := self._reader.gets()) is not INCOMPLETE:
+                if isinstance(message, RedisError):
+                    self.break_off(message)
+                else:
+                    self._heard(message)
+        except Exception as error:
+            self.break_off(error)
+
+    def break_off(self, error: Exception) -> None:
+        """Close the connection."""
+        super().break_off(error)
+        if not self.lost.done():
+            self.lost.set_exception(error)
+            self.lost.exception()  # nobody may be left to hear it
