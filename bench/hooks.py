@@ -25,10 +25,11 @@ DRAIN_S: Final = 60
 
 
 class Receiver:
-    """Answers each webhook with 200 at once."""
+    """Answers each webhook with 200 at once. `ids` are those of the jobs that came."""
 
     def __init__(self) -> None:
         self.calls = 0
+        self.ids = set[str]()
         self.url = ""
 
     async def reached(self, calls: int) -> None:
@@ -54,6 +55,7 @@ class Receiver:
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         await request.read()
         self.calls += 1
+        self.ids.add(request.headers["webhook-id"])
         return web.Response()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -27,12 +28,14 @@ Times = list[tuple[float, float]]  # when, and how many ms
 class Probe:
     """Pushes a job each 10 ms, due 5 to 80 ms later, and takes each as it comes. It runs in a thread, beside the load.
 
-    `pushes`: when each began, and how long it took. `arrivals`: when each was due, and how late it came.
+    `pushes`: when each began, and how long it took. `arrivals`: when each was due, and how late it came. `refused`: how
+    many pushes had no answer, or a refusal.
     """
 
     def __init__(self, url: str) -> None:
         self.pushes: Times = []
         self.arrivals: Times = []
+        self.refused = 0
         self._url = url
         self._topic = new_topic()
         self._is_over = threading.Event()
@@ -59,8 +62,13 @@ class Probe:
     async def _push(self, queue: AsyncClient) -> None:
         began_at = time.time()
         due = began_at + random.uniform(SOONEST_S, LATEST_S)
-        await queue.push(self._topic, str(due), due=due)
-        self.pushes.append((began_at, 1000 * (time.time() - began_at)))
+        try:
+            await queue.push(self._topic, str(due), due=due)
+        except (QueueError, TransportError) as error:
+            self.refused += 1
+            print(f"  a push of the probe was refused: {error}", file=sys.stderr)
+        else:
+            self.pushes.append((began_at, 1000 * (time.time() - began_at)))
 
     async def _take(self, queue: AsyncClient) -> None:
         end = None

@@ -2,9 +2,10 @@
 
 import asyncio
 import itertools
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 from bench.hooks import Receiver
 from bench.measure import Figure, Measure, Outcome, Scale, new_topic
@@ -13,6 +14,8 @@ from bench.processes import BenchError, listeners, open_files, resident_bytes
 from bench.target import Server
 from delayqueue import AsyncClient
 from delayqueue.client import Job, ReservedJob
+from delayqueue.client.calls import TransportError
+from delayqueue.errors import Code, QueueError, Unavailable
 
 EVERY_S: Final = 5.0  # each load, its next jobs
 WARM_SHARE: Final = 0.2  # of the time: growth is what comes after it
@@ -33,27 +36,37 @@ COUNT: Final = 100  # of a pop
 POLL_S: Final = 2
 ENDS_S: Final = 300.0  # from the last push until the last job, at most
 ANSWER_S: Final = 60.0
+AGAIN_S: Final = 1.0  # before a refused call is repeated
 
+T = TypeVar("T")
 Load = Callable[[], Awaitable[None]]
 
 
 class Soak:
-    """The loads on one server. Each job that was pushed to be delivered is in `missing` until a consumer ends it."""
+    """The loads on one server. Each job that was pushed to be delivered is in `missing` until a consumer ends it.
+
+    A call that the server refuses, or does not answer, is counted in `refused` and repeated: jobs keep their ids.
+    """
 
     def __init__(self, queue: AsyncClient, receiver: Receiver) -> None:
-        self.pushed = self.lost_endings = 0
+        self.pushed = self.lost_endings = self.refused = 0
         self.missing: set[str] = set()
-        self.hooks = 0
+        self.hooks: set[str] = set()  # jobs with a webhook
         self._queue, self._receiver = queue, receiver
         self._prefix = new_topic()
         self._ids = (f"{self._prefix}-{number}" for number in itertools.count())
         self._topics = [self._name(f"due-{number}") for number in range(TOPICS)]
+        self._bulks = itertools.count()
         self._ended = asyncio.Event()
 
     async def run(self, length_s: float) -> None:
         """All loads for that long, until their last jobs have come."""
         name = self._name("hook")
-        await self._queue.subscribe(name, name, self._receiver.url, concurrency=CALLS_AT_ONCE)
+        await self._insist(
+            lambda: self._queue.subscribe(
+                name, name, self._receiver.url, concurrency=CALLS_AT_ONCE, if_exists="replace"
+            )
+        )
         lists = [
             [self._topics[(start + place) % TOPICS] for place in range(LISTED)]
             for start in range(0, TOPICS, STEP)
@@ -81,12 +94,12 @@ class Soak:
 
     async def left(self) -> int:
         """Jobs that the store still has, of topics that should be empty."""
-        found = await self._queue.topics(match=self._prefix)
+        found = await self._insist(lambda: self._queue.topics(match=self._prefix))
         return sum(topic.delayed + topic.ready + topic.reserved + topic.buried for topic in found)
 
     def hooks_missing(self) -> int:
         """Webhooks that were not called."""
-        return max(0, self.hooks - self._receiver.calls)
+        return len(self.hooks - self._receiver.ids)
 
     def _is_open(self) -> bool:
         return bool(self.missing) or self.hooks_missing() > 0
@@ -99,10 +112,31 @@ class Soak:
         if is_delivered:
             self.missing.update(job.id for job in pushed)
         for at in range(0, len(pushed), BATCH):
-            for outcome in await self._queue.push_many(pushed[at : at + BATCH]):
-                if outcome.code:
-                    raise BenchError(f"a push was refused: {outcome.message}")
+            await self._push_batch(pushed[at : at + BATCH])
         self.pushed += len(pushed)
+
+    async def _push_batch(self, left: list[Job]) -> None:
+        async def push() -> None:
+            nonlocal left
+            outcomes = await self._queue.push_many(left)
+            left = [job for job, outcome in zip(left, outcomes, strict=True) if outcome.code]
+            if left:
+                raise Unavailable
+
+        await self._insist(push)
+
+    async def _insist(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The answer, however often the call is refused. Raises BenchError if that does not end."""
+        end = time.monotonic() + ENDS_S
+        while True:
+            try:
+                return await call()
+            except (QueueError, TransportError) as error:
+                self.refused += 1
+                print(f"  a call was refused: {error!r}", file=sys.stderr, flush=True)
+                if time.monotonic() > end:
+                    raise BenchError(f"refused for {ENDS_S:.0f} s: {error!r}") from error
+            await asyncio.sleep(AGAIN_S)
 
     async def _push_due(self) -> None:
         """A job in each of many topics, all due at once."""
@@ -118,39 +152,46 @@ class Soak:
         )
 
     async def _push_expiring(self) -> None:
-        jobs = (Job(topic=self._name("expire"), expire=EXPIRE_S) for _ in range(EXPIRING))
+        topic = self._name("expire")
+        jobs = [Job(topic=topic, id=next(self._ids), expire=EXPIRE_S) for _ in range(EXPIRING)]
         await self._push(jobs, is_delivered=False)
 
     async def _push_hooks(self) -> None:
-        await self._push((Job(topic=self._name("hook")) for _ in range(HOOKS)), is_delivered=False)
-        self.hooks += HOOKS
+        jobs = [Job(topic=self._name("hook"), id=next(self._ids)) for _ in range(HOOKS)]
+        await self._push(jobs, is_delivered=False)
+        self.hooks.update(job.id for job in jobs)
 
     async def _bulk(self) -> None:
         """Jobs of a tag that are moved, made ready, and dropped by their tag or their topic."""
         tag, topic = self._name("tag"), self._name("bulk")
-        jobs = (Job(topic=topic, delay=ASLEEP_S, tags=(tag,)) for _ in range(TAGGED))
+        jobs = [
+            Job(topic=topic, id=next(self._ids), delay=ASLEEP_S, tags=(tag,)) for _ in range(TAGGED)
+        ]
         await self._push(jobs, is_delivered=False)
-        await self._queue.reschedule_tag(tag, by=60)
-        await self._queue.kick_tag(tag, topic=topic, state="delayed")
-        if self.pushed % 2:
-            await self._queue.cancel(tag)
+        await self._insist(lambda: self._queue.reschedule_tag(tag, by=60))
+        await self._insist(lambda: self._queue.kick_tag(tag, topic=topic, state="delayed"))
+        if next(self._bulks) % 2:
+            await self._insist(lambda: self._queue.cancel(tag))
         else:
-            await self._queue.purge(topic)
+            await self._insist(lambda: self._queue.purge(topic))
 
     async def _consume(self, topics: list[str], attempt: int) -> None:
         """End each job of the topics at that attempt; those before it are left to their TTR."""
         while not self._ended.is_set():
-            popped = await self._queue.pop_many(*topics, count=COUNT, wait=POLL_S)
+            popped = await self._insist(
+                lambda: self._queue.pop_many(*topics, count=COUNT, wait=POLL_S)
+            )
             done = [job for job in popped if job.attempt >= attempt]
             if done:
                 await self._finish(done)
 
     async def _finish(self, jobs: list[ReservedJob]) -> None:
-        for job, outcome in zip(jobs, await self._queue.finish_many(jobs), strict=True):
-            if outcome.code:
-                self.lost_endings += 1  # its TTR was over: it comes again
-            else:
+        outcomes = await self._insist(lambda: self._queue.finish_many(jobs))
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            if outcome.code in (Code.OK, Code.NO_SUCH_JOB):  # a call before this one has ended it
                 self.missing.discard(job.id)
+            else:
+                self.lost_endings += 1  # its TTR was over, or nobody answered: it comes again
 
 
 async def _again_and_again(load: Load, length_s: float) -> None:
@@ -186,7 +227,9 @@ async def _soaked(server: Server, length_s: float) -> dict[str, Figure]:
         "not delivered": Figure(len(loads.missing) + loads.hooks_missing(), "jobs"),
         "left in the store": Figure(left, "jobs"),
         "ended after their TTR": Figure(loads.lost_endings, "jobs"),
-        "probe: not delivered": Figure(len(probe.pushes) - len(probe.arrivals), "jobs"),
+        "refused, and repeated": Figure(loads.refused, "calls"),
+        "probe: not delivered": Figure(max(0, len(probe.pushes) - len(probe.arrivals)), "jobs"),
+        "probe: refused": Figure(probe.refused, "pushes"),
         "probe: push p99.9": Figure(percentile(probe.pushes, 99.9), "ms"),
         "probe: late p99.9": Figure(percentile(probe.arrivals, 99.9), "ms"),
         "probe: late max": Figure(percentile(probe.arrivals, 100), "ms"),
