@@ -38,7 +38,7 @@ class Trial:
 class SubscriberState:
     """A webhook or Python handler for a topic's jobs. `handler`: the Python callable; `declared`: from a config file.
 
-    `paused`: since when, in unix seconds, null = not paused.
+    `headers` has names; the values stay in the server. `paused`: since when, in unix seconds, null = not paused.
     """
 
     name: str
@@ -54,6 +54,8 @@ class SubscriberState:
     expect: str = ""
     on_failure: str = "bury"
     payload: str = "body"
+    method: str = "POST"
+    headers: dict[str, str] = field(default_factory=dict[str, str])
     paused: float | None = None
     calls: CallCounts | None = field(default=None, metadata=NEVER_NULL)  # only if asked for
 

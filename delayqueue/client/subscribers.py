@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
@@ -23,6 +24,8 @@ class SubscriberVerbs:
         topic: str | None = None,
         url: str | None = None,
         *,
+        method: Literal["POST", "PUT", "PATCH", "DELETE", "GET"] | None = None,
+        headers: Mapping[str, str] | None = None,
         order: int | None = None,
         timeout: Seconds | None = None,
         retry: Retry | None = None,

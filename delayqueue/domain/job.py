@@ -50,6 +50,9 @@ class IfExists(StrEnum):
     FAIL = "fail"
 
 
+CHANGE: Final = "change"  # as `if_exists` of a subscriber or a schedule: only what is given changes
+
+
 @dataclass(slots=True)
 class Job:
     """A job as a client pushes it. `due_ms` counts if it is not None, otherwise `delay_ms`.

@@ -132,9 +132,10 @@ NEWER_FIELDS: Final = {
 
 
 def check_expect(text: str) -> str:
-    """Check the answer that a webhook must give."""
+    """Check the answer that a webhook must give; "" = any."""
+    is_given = text != ""
     text = text.strip()
-    if not 1 <= len(text) <= MAX_EXPECT_CHARS:
+    if is_given and not 1 <= len(text) <= MAX_EXPECT_CHARS:
         raise BadValue(
             f"须为1 - {MAX_EXPECT_CHARS}个字符，如 success 或 *success*",
             f"must have 1 to {MAX_EXPECT_CHARS} characters, as success or *success*",

@@ -3,17 +3,18 @@
 null is the same as absent. Unknown fields are kept separately: warnings.py reports them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import random
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, get_args
+from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from delayqueue.domain import retry
-from delayqueue.domain.job import IfExists
+from delayqueue.domain.job import CHANGE, IfExists
 from delayqueue.domain.subscriber import MAX_NAME_BYTES, check_name
 from delayqueue.errors import BadValue, Invalid, Text
+from delayqueue.store.cursor import page_of
 from delayqueue.web.fields import (
     FIRST,
     STRIPPED,
@@ -35,6 +36,8 @@ Name = Annotated[
     Validate(check_name),
     Field(description=f"Names the subscriber or the schedule, 1 to {MAX_NAME_BYTES} bytes."),
 ]
+
+Item = TypeVar("Item")
 
 # nobody plans that far; a unix time sent as a delay is half a century
 LONG_DELAY_S: Final = 366 * 86_400
@@ -133,11 +136,23 @@ class PagedRequest(AnyTopicRequest):
     )
     cursor: str | None = Field(None, description="The cursor that the previous page returned.")
 
-    def most(self) -> int | None:
-        """How many at most are on a page, None = there are no pages. Raises Invalid for a cursor without a limit."""
+    def page(
+        self,
+        listing: str,
+        registered: Iterable[Item],
+        topic: Callable[[Item], str],
+        place: Callable[[Item], tuple[str | int, ...]],
+    ) -> tuple[list[Item], str | None]:
+        """Those of its topic, or a page of them and the cursor of the next one; None = there are no pages.
+
+        They are sorted by `place`. Raises Invalid for a cursor without a limit, or one that was made up.
+        """
         if self.cursor and self.limit is None:
             raise Invalid.of("cursor 只能和 limit 一起用", "cursor: goes with limit")
-        return self.limit
+        found = [one for one in registered if self.topic in {None, topic(one)}]
+        if self.limit is None:
+            return found, None
+        return page_of(found, place, (listing, self.topic), self.limit, self.cursor or "")
 
 
 class TagRequest(IdRequest):
@@ -162,7 +177,6 @@ class TagRequest(IdRequest):
         return self.id is not None or self.ids is not None
 
 
-CHANGE: Final = "change"
 IfNamed = Annotated[
     str,
     one_of(*IfExists, CHANGE),

@@ -1,6 +1,6 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from delayqueue.answers.answer import LEFT_OUT
@@ -79,15 +79,20 @@ def full(job: JobView, *, options: bool = False) -> FullJob:
 
 
 def _call(call: Call) -> JobCall:
-    """A call in an answer; the values of its headers stay here."""
+    """A call in an answer."""
     return JobCall(
         url=call.url,
         method=call.method.value,
-        headers=dict.fromkeys(call.headers, "***"),
+        headers=_names(call.headers),
         timeout=call.timeout_ms / 1000,
         expect=call.expect,
         give_up=call.give_up,
     )
+
+
+def _names(headers: Iterable[str]) -> dict[str, str]:
+    """The names of headers in an answer; the values stay here."""
+    return dict.fromkeys(headers, "***")
 
 
 def _result(result: CallResult) -> SubscriberResult:
@@ -119,6 +124,8 @@ def subscriber(found: Subscribed, of_one: SubscriberCalls | None) -> SubscriberS
         expect=one.expect,
         on_failure=one.on_failure.value,
         payload=one.payload.value,
+        method=one.method.value,
+        headers=_names(name for name, _ in one.headers),
         paused=seconds(found.paused_ms),
         calls=_calls(of_one) if of_one else LEFT_OUT,
     )

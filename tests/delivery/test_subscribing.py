@@ -28,10 +28,11 @@ def subscription(topic: str, /, **fields: Any) -> Json:
 async def test_a_subscriber_is_shown_without_its_secret(api: Api, topic: str) -> None:
     given = subscription(
         topic, order=5, timeout=2.5, retry={"delays": ["1m", 2]}, concurrency=3, secret=SECRET
-    )
+    ) | {"method": "PUT", "headers": {"X-Key": "hush"}}
     (await api.call("/subscribe", given)).ok()
     answer = await api.call("/subscribers", {"topic": topic})
     assert SECRET not in str(answer)
+    assert "hush" not in str(answer)
     assert answer.ok() == [
         {
             "name": f"{topic}/s",
@@ -47,9 +48,34 @@ async def test_a_subscriber_is_shown_without_its_secret(api: Api, topic: str) ->
             "expect": "",
             "on_failure": "bury",
             "payload": "body",
+            "method": "PUT",
+            "headers": {"X-Key": "***"},
             "paused": None,
         }
     ]
+
+
+async def test_a_webhook_has_the_method_and_the_headers_that_were_given(shop: Shop) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Authorization": "Bearer abc"}
+    name = await shop.subscribe("a", method="PUT", headers=form)
+    await shop.push("1", body="a=1&b=2")
+    await shop.becomes("finished", "1")
+    change = {"name": name, "if_exists": "change"}
+    (await shop.api.call("/subscribe", change | {"method": "PATCH"})).ok()
+    await asyncio.sleep(SEEN_S)
+    await shop.push("2")
+    await shop.becomes("finished", "2")
+    (await shop.api.call("/subscribe", change | {"headers": {}})).ok()
+    await asyncio.sleep(SEEN_S)
+    await shop.push("3")
+    await shop.becomes("finished", "3")
+    put, patch, last = shop.receiver.to("a")
+    for call in (put, patch):
+        assert form.items() <= dict(call.headers).items()
+    assert (put.method, put.body) == ("PUT", b"a=1&b=2")
+    assert (patch.method, last.method) == ("PATCH", "PATCH")
+    assert "Authorization" not in last.headers
+    assert last.headers["Content-Type"] == "application/json"
 
 
 async def test_subscribers_are_shown_in_the_order_in_which_they_are_called(
@@ -140,6 +166,9 @@ async def test_who_is_unsubscribed_is_called_no_more(shop: Shop) -> None:
         ({"timeout": 301}, "timeout: must be more than 0 and at most 300 seconds"),
         ({"timeout": "6m"}, "timeout: must be a number"),
         ({"retry": {"delays": [1] * 65}}, "retry: 65 steps: must be at most 64"),
+        ({"method": "HEAD"}, "method: must be one of POST, PUT, PATCH, DELETE, GET"),
+        ({"headers": {"Host": "x"}}, "headers: Host is set by the server"),
+        ({"headers": {"A": "b\nC: d"}}, "headers: the value of A must be visible ASCII"),
         ({"expect": " "}, "expect: must have 1 to 256 characters, as success or *success*"),
         ({"on_failure": "go"}, "on_failure: must be one of bury, continue"),
         ({"payload": "all"}, "payload: must be one of body, event"),

@@ -9,12 +9,11 @@ from pydantic import Field
 from delayqueue.answers.jobs import NewId
 from delayqueue.answers.schedules import Next, Occurrence, SchedulePage, ScheduleState
 from delayqueue.domain import schedule as rules
-from delayqueue.domain.job import IfExists
+from delayqueue.domain.job import CHANGE, IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Invalid, JobExists, NoSuchJob, TooLarge
-from delayqueue.store.cursor import page_of
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
@@ -29,7 +28,7 @@ from delayqueue.web.fields import (
     ms,
     ms_or_none,
 )
-from delayqueue.web.requests import CHANGE, IfNamed, NameRequest, PagedRequest, Request
+from delayqueue.web.requests import IfNamed, NameRequest, PagedRequest, Request
 
 DEFAULT_TTR_S: Final = 60
 SCHEDULE: Final = ScheduleState(
@@ -221,16 +220,9 @@ async def schedules(
     api: Api, asked: SchedulesRequest
 ) -> Large[list[ScheduleState]] | Large[SchedulePage]:
     """List schedules and their next occurrences."""
-    found = [
-        planned
-        for planned in await api.queue.schedules.all()
-        if asked.topic in {None, planned.schedule.topic}
-    ]
-    most = asked.most()
-    if most is None:
-        return Large(list(map(serializers.schedule, found)))
-    listing = ("schedules", asked.topic)
-    found, cursor = page_of(
-        found, lambda one: (one.schedule.name,), listing, most, asked.cursor or ""
+    every = await api.queue.schedules.all()
+    found, cursor = asked.page(
+        "schedules", every, lambda one: one.schedule.topic, lambda one: (one.schedule.name,)
     )
-    return Large(SchedulePage(list(map(serializers.schedule, found)), cursor))
+    states = list(map(serializers.schedule, found))
+    return Large(states) if cursor is None else Large(SchedulePage(states, cursor))

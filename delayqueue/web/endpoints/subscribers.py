@@ -7,12 +7,11 @@ from pydantic import Field
 from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.subscribers import SubscriberPage, SubscriberState, Trial
 from delayqueue.domain import subscriber as rules
-from delayqueue.domain.job import IfExists
+from delayqueue.domain.job import CHANGE, IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
 from delayqueue.engine.subscribers import calling_order
 from delayqueue.errors import Invalid, JobExists, NoSuchJob, TooLarge, WrongState
-from delayqueue.store.cursor import page_of
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
@@ -25,17 +24,17 @@ from delayqueue.web.fields import (
     choice,
 )
 from delayqueue.web.requests import (
-    CHANGE,
     IfNamed,
     NameRequest,
     PagedRequest,
     RetryRequest,
 )
-from delayqueue.web.targets import Expect, Timeout, Url, check_target
+from delayqueue.web.targets import Expect, Headers, MethodWord, Timeout, Url, check_target
 
 # the fields that are a Subscriber's as they are
 PLAIN: Final = {
-    *("name", "topic", "url", "order", "concurrency", "secret", "expect", "on_failure", "payload")
+    *("name", "topic", "url", "method", "order", "concurrency", "secret", "expect", "on_failure"),
+    "payload",
 }
 SUBSCRIBER: Final = SubscriberState(
     name="send-invoice",
@@ -51,6 +50,8 @@ SUBSCRIBER: Final = SubscriberState(
     expect="",
     on_failure="bury",
     payload="body",
+    method="POST",
+    headers={"Authorization": "***"},
     paused=None,
     calls=LEFT_OUT,
 )
@@ -104,8 +105,10 @@ class SubscribeRequest(NameRequest):
     order: Order | None = None
     url: Url | None = Field(
         None,
-        description="The http or https URL that they are POSTed to; required unless it is changed.",
+        description="The http or https URL that jobs are sent to; required unless it is changed.",
     )
+    method: MethodWord | None = None
+    headers: Headers | None = None
     timeout: Timeout | None = None
     retry: RetryRequest | None = Field(
         None,
@@ -131,6 +134,8 @@ class SubscribeRequest(NameRequest):
     def given(self) -> dict[str, Any]:
         """The fields of a Subscriber that are given."""
         given: dict[str, Any] = self.model_dump(include=PLAIN, exclude_none=True)
+        if self.headers is not None:
+            given["headers"] = tuple(self.headers.items())
         if self.timeout is not None:
             given["timeout_ms"] = duration_ms(self.timeout)
         if self.retry is not None:
@@ -178,19 +183,14 @@ async def subscribers(
     api: Api, asked: SubscribersRequest
 ) -> Large[list[SubscriberState]] | Large[SubscriberPage]:
     """List subscribers in calling order."""
-    found = [
-        one
-        for one in await api.queue.subscribers.all()
-        if asked.topic in {None, one.subscriber.topic}
-    ]
-    most, cursor = asked.most(), ""
-    if most is not None:
-        listing = ("subscribers", asked.topic)
-        found, cursor = page_of(found, calling_order, listing, most, asked.cursor or "")
+    every = await api.queue.subscribers.all()
+    found, cursor = asked.page(
+        "subscribers", every, lambda one: one.subscriber.topic, calling_order
+    )
     names = [one.subscriber.name for one in found]
     calls = await api.queue.subscribers.calls(names) if asked.calls else {}
     states = [serializers.subscriber(one, calls.get(one.subscriber.name)) for one in found]
-    return Large(states) if most is None else Large(SubscriberPage(states, cursor))
+    return Large(states) if cursor is None else Large(SubscriberPage(states, cursor))
 
 
 @endpoint("/pause-subscriber", ADMINS, errors=(*BAD, NoSuchJob), asks={"name": "send-invoice"})

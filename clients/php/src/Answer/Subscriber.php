@@ -14,6 +14,7 @@ final class Subscriber
      * @param bool $declared whether it is from a config file
      * @param float|null $paused since when, in unix seconds; null = not paused
      * @param CallCounts|null $calls only if asked for
+     * @param array<string, string> $headers their names; the values stay in the server
      */
     public function __construct(
         public readonly string $name,
@@ -31,6 +32,8 @@ final class Subscriber
         public readonly string $payload,
         public readonly ?float $paused,
         public readonly ?CallCounts $calls,
+        public readonly string $method = 'POST',
+        public readonly array $headers = [],
     ) {
     }
 
@@ -53,6 +56,8 @@ final class Subscriber
             payload: $data->string('payload', 'body'),
             paused: $data->floatOrNull('paused'),
             calls: $data->has('calls') ? CallCounts::from($data->object('calls')) : null,
+            method: $data->string('method', 'POST'),
+            headers: $data->has('headers') ? $data->textOfEach('headers') : [],
         );
     }
 }

@@ -97,10 +97,16 @@ final class Fields
             $call === null => null,
             is_string($call) => ['url' => $call],
             default => self::given(array_replace($call, [
-                'headers' => isset($call['headers']) ? (object) $call['headers'] : null, // [] would be a JSON array
+                'headers' => self::headers($call['headers'] ?? null),
                 'timeout' => Duration::secondsOrNull($call['timeout'] ?? null),
             ])),
         };
+    }
+
+    /** @param array<string, string>|null $headers */
+    public static function headers(#[\SensitiveParameter] ?array $headers): ?object
+    {
+        return $headers === null ? null : (object) $headers; // [] would be a JSON array
     }
 
     /** @return array{id: string, receipt?: string} */

@@ -19,39 +19,41 @@ trait ScheduleVerbs
     /**
      * Pushes jobs at the times of `cron`, or once every `every`. Returns the next time in unix seconds; null = never.
      *
-     * Throws JobExists if the name is taken, unless `ifExists` is 'replace' or 'keep'.
+     * Throws JobExists if the name is taken, unless `ifExists` says otherwise: 'change' changes only what is given, and
+     * throws NoSuchJob if there is none.
      *
-     * @param string|array<mixed>|object $body text, or what is sent as JSON
+     * @param string|null $topic required unless the schedule is changed
+     * @param string|array<mixed>|object|null $body text, or what is sent as JSON
      * @param string|null $cron minute, hour, day of the month, month, weekday; a field for seconds may come first
      * @param int|float|string|\DateInterval|null $every the interval, counted from 1970
      * @param string|null $tz the time zone of `cron`; null = UTC
      * @param int|float|string|\DateInterval|null $ttr of the jobs
      * @param 'skip'|'once'|'all'|null $catchUp what to do about times that no server could serve
-     * @param bool $paused keeps the schedule, and pushes nothing
-     * @param 'replace'|'keep'|'fail'|IfExists|null $ifExists
+     * @param bool|null $paused whether to keep the schedule and push nothing
+     * @param 'replace'|'keep'|'fail'|'change'|IfExists|null $ifExists
      */
     public function schedule(
         string $name,
-        string $topic,
-        string|array|object $body = '',
+        ?string $topic = null,
+        string|array|object|null $body = null,
         ?string $cron = null,
         int|float|string|\DateInterval|null $every = null,
         ?string $tz = null,
         int|float|string|\DateInterval|null $ttr = null,
         ?string $catchUp = null,
-        bool $paused = false,
+        ?bool $paused = null,
         IfExists|string|null $ifExists = null,
     ): ?float {
         $request = Fields::given([
             'name' => $name,
             'topic' => $topic,
-            'body' => Fields::body($body),
+            'body' => $body === null ? null : Fields::body($body),
             'cron' => $cron,
             'every' => Duration::secondsOrNull($every),
             'tz' => $tz,
             'ttr' => Duration::secondsOrNull($ttr),
             'catch_up' => $catchUp,
-            'paused' => $paused ?: null,
+            'paused' => $paused,
             'if_exists' => Fields::value($ifExists),
         ]);
         $read = static fn (mixed $data): ?float => Data::of($data)->floatOrNull('next');

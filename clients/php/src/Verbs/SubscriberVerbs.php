@@ -17,8 +17,10 @@ use DelayQueue\Client\Internal\Fields;
 trait SubscriberVerbs
 {
     /**
-     * Registers `url` as a webhook for the due jobs of a topic. Throws JobExists if the name is taken by another one.
+     * Registers `url` as a webhook for the due jobs of a topic. Throws JobExists if the name is taken by another one,
+     * unless `ifExists` says otherwise: 'change' changes only what is given, and throws NoSuchJob if there is none.
      *
+     * @param string|null $topic required, as is the URL, unless the subscriber is changed
      * @param int|null $order the subscribers of a topic are called in this order
      * @param int|float|string|\DateInterval|null $timeout of a call
      * @param string|array<mixed>|null $retry for jobs without a schedule of their own, as in push()
@@ -27,12 +29,14 @@ trait SubscriberVerbs
      * @param string|null $expect what the answer must be, or contain as in "*success*"
      * @param 'bury'|'continue'|null $onFailure what happens to a job after its last failure
      * @param 'body'|'event'|null $payload what is sent
-     * @param 'replace'|'keep'|'fail'|IfExists|null $ifExists
+     * @param 'POST'|'PUT'|'PATCH'|'DELETE'|'GET'|null $method
+     * @param array<string, string>|null $headers of the calls; no answer repeats their values
+     * @param 'replace'|'keep'|'fail'|'change'|IfExists|null $ifExists
      */
     public function subscribe(
         string $name,
-        string $topic,
-        string $url,
+        ?string $topic = null,
+        ?string $url = null,
         ?int $order = null,
         int|float|string|\DateInterval|null $timeout = null,
         string|array|null $retry = null,
@@ -41,6 +45,8 @@ trait SubscriberVerbs
         ?string $expect = null,
         ?string $onFailure = null,
         ?string $payload = null,
+        ?string $method = null,
+        #[\SensitiveParameter] ?array $headers = null,
         IfExists|string|null $ifExists = null,
     ): void {
         $request = Fields::given([
@@ -55,6 +61,8 @@ trait SubscriberVerbs
             'expect' => $expect,
             'on_failure' => $onFailure,
             'payload' => $payload,
+            'method' => $method,
+            'headers' => Fields::headers($headers),
             'if_exists' => Fields::value($ifExists),
         ]);
         $this->send(new Call('/subscribe', $request, self::nothing(...), repeatable: true));
