@@ -1,5 +1,6 @@
 """The requests of each verb: most verbs call one endpoint, some call several."""
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -46,10 +47,13 @@ def push(server: RemoteServer, fields: Fields) -> Any:
     """The id, whether given or generated."""
     of_call = {name: fields.pop(f"call_{name}", None) for name in CALL}
     if given := {name: value for name, value in of_call.items() if value is not None}:
-        if "headers" in given:
-            given["headers"] = dict(given["headers"])
-        fields["call"] = given
+        fields["call"] = _with_headers(given)
     return server.call("/push", fields) or {"id": fields["id"]}
+
+
+def _with_headers(fields: Fields) -> Fields:
+    """The fields, with pairs of names and values as the headers that requests have."""
+    return fields | {"headers": dict(fields["headers"])} if "headers" in fields else fields
 
 
 def pop(server: RemoteServer, fields: Fields) -> Any:
@@ -66,30 +70,40 @@ def listed(server: RemoteServer, fields: Fields) -> list[Fields]:
     """The first `limit` jobs, over any number of pages or topics."""
     wanted, state = fields.pop("limit", DEFAULT_COUNT), fields.get("state")
     if state not in LIVE_STATES or fields.keys() & {"topic", "tag"}:
-        return _pages("/list", server, fields, wanted)
+        return _pages("/list", server, fields, wanted, "jobs")
     jobs: list[Fields] = []
     for topic in _topics_with(server, state):
         if len(jobs) >= wanted:
             break
         of_topic = fields | {"topic": topic["topic"]}
-        jobs += _pages("/list", server, of_topic, wanted - len(jobs))
+        jobs += _pages("/list", server, of_topic, wanted - len(jobs), "jobs")
     return jobs
 
 
 def find(server: RemoteServer, fields: Fields) -> list[Fields]:
     """The first `limit` jobs that are found, in any number of calls."""
-    return _pages("/find", server, fields, fields.pop("limit", DEFAULT_COUNT))
+    return _pages("/find", server, fields, fields.pop("limit", DEFAULT_COUNT), "jobs")
 
 
-def _pages(path: str, server: RemoteServer, fields: Fields, wanted: int) -> list[Fields]:
-    jobs: list[Fields] = []
+def registered(kind: str) -> Ask:
+    """List subscribers or schedules, over any number of pages: all, or the first `limit`."""
+
+    def ask(server: RemoteServer, fields: Fields) -> list[Fields]:
+        return _pages(f"/{kind}", server, fields, fields.pop("limit", sys.maxsize), kind)
+
+    return ask
+
+
+def _pages(path: str, server: RemoteServer, fields: Fields, wanted: int, what: str) -> list[Fields]:
+    """The first `wanted` of what an endpoint lists; `what` names the list in its answer."""
+    found: list[Fields] = []
     cursor = ""
     while True:
-        page = {"limit": min(wanted - len(jobs), MAX_BATCH), "cursor": cursor}
+        page = {"limit": min(wanted - len(found), MAX_BATCH), "cursor": cursor}
         answer = server.call(path, fields | page)
-        jobs += answer["jobs"]
-        if not answer["cursor"] or len(jobs) >= wanted:
-            return jobs
+        found += answer[what]
+        if not answer["cursor"] or len(found) >= wanted:
+            return found
         if answer["cursor"] == cursor:  # not our server's: it would never end
             raise ValueError(f"cursor {cursor!r} leads to itself")
         cursor = answer["cursor"]
@@ -142,8 +156,9 @@ def forecast(server: RemoteServer, fields: Fields) -> Any:
 
 def subscribe(server: RemoteServer, fields: Fields) -> Any:
     """`--url` is the server's address, so the subscriber's URL has another name here."""
-    url = fields.pop("webhook")
-    return server.call("/subscribe", fields | {"url": url})
+    if "webhook" in fields:
+        fields["url"] = fields.pop("webhook")
+    return server.call("/subscribe", _with_headers(fields))
 
 
 def stats(server: RemoteServer, _fields: Fields) -> Fields:

@@ -17,7 +17,7 @@ from delayqueue.cli.words import (
     schedule,
     secret,
 )
-from delayqueue.domain.job import IfExists, State
+from delayqueue.domain.job import CHANGE, IfExists, State
 from delayqueue.domain.schedule import CatchUp
 from delayqueue.domain.subscriber import LONGEST_TRIAL_S, OnFailure, Payload
 
@@ -48,7 +48,15 @@ WATCH: Final = option("--watch LENGTH", f"repeat {UNTIL}", nargs="?", const=LOOK
 RETRY: Final = option(
     "--retry", "delays after failures: 15s,2m,10m, or alipay, or wechat", type=schedule
 )
-IF_NAMED: Final = choice("--if-exists", IfExists, "what to do if the name is taken [fail]")
+MOST: Final = option("--limit N", "most to return [all]")
+IF_NAMED: Final = choice(
+    "--if-exists",
+    (*IfExists, CHANGE),
+    "what to do if the name is taken [fail]; change = change what is given, and nothing else",
+)
+NEW_TOPIC: Final = argument(
+    "topic", metavar="TOPIC", nargs="?", help="the topic; required unless it is changed"
+)
 TIMES: Final = (
     option("--cron", "minute, hour, day, month, weekday: '30 9 * * MON-FRI'"),
     option("--tz ZONE", "the time zone of --cron, as Asia/Shanghai [UTC]"),
@@ -298,8 +306,16 @@ REMOTE: Final[Families] = {
             "subscribe",
             "call a URL with a topic's jobs",
             NAME,
-            TOPIC,
-            argument("webhook", metavar="URL", help="the URL that jobs are POSTed to"),
+            NEW_TOPIC,
+            argument("webhook", metavar="URL", nargs="?", help="the URL that jobs are sent to"),
+            option("--method", "POST, PUT, PATCH, DELETE or GET [POST]"),
+            option(
+                "--header",
+                "a header of the calls, as 'NAME: VALUE'; may be repeated",
+                dest="headers",
+                action="append",
+                type=header,
+            ),
             option("--order N", "a topic's lowest order is called first [0]"),
             option("--timeout LENGTH", "how long a call may take [30s]"),
             RETRY,
@@ -327,7 +343,9 @@ REMOTE: Final[Families] = {
             "list subscribers in calling order",
             OF_TOPIC,
             flag("--calls", "include their recent calls"),
+            MOST,
             WATCH,
+            ask=asking.registered("subscribers"),
             show=tables.subscribers,
         ),
         remote("pause-subscriber", "pause a subscriber", NAME),
@@ -345,17 +363,30 @@ REMOTE: Final[Families] = {
             "schedule",
             "push jobs on a schedule",
             NAME,
-            TOPIC,
+            NEW_TOPIC,
             BODY,
             *TIMES,
             option("--ttr LENGTH", "how long a worker may take [60s]"),
             choice("--catch-up", CatchUp, "what to do about missed times [once]"),
             flag("--paused", "keep it, and push nothing"),
+            argument(
+                "--resumed",
+                dest="paused",
+                action="store_const",
+                const=False,
+                help="no longer --paused",
+            ),
             IF_NAMED,
         ),
         remote("unschedule", "remove a schedule", NAME),
         remote(
-            "schedules", "list schedules and their next run", OF_TOPIC, WATCH, show=tables.schedules
+            "schedules",
+            "list schedules and their next run",
+            OF_TOPIC,
+            MOST,
+            WATCH,
+            ask=asking.registered("schedules"),
+            show=tables.schedules,
         ),
         remote(
             "preview-schedule",

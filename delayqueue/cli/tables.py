@@ -185,7 +185,7 @@ def occurrences(found: Sequence[Row]) -> str:
 def schedules(found: Sequence[Row]) -> str:
     """Schedules and their next occurrences."""
     rows = [{**one, "at": _at(one)} for one in found]
-    return _listing("schedules", ["name", "topic", "at", "next", "declared"], rows)
+    return _listing("schedules", ["name", "topic", "at", "next", "declared", "paused"], rows)
 
 
 def age(seconds: float | None) -> str:

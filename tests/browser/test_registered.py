@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ON_PHONE, bury
+from tests.browser.conftest import ON_PHONE, ONE_LOOK, bury
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -181,6 +181,7 @@ def test_a_subscriber_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, 
         "expect": "ok",
     }
     rules |= {"on_failure": "continue", "payload": "event", "secret": f"whsec_{'A' * 32}"}
+    rules |= {"method": "PUT", "headers": {"X-Key": "hush"}}
     queue.subscribe(topic, topic, "https://shop.example/old", **rules)
     queue.pause_subscriber(topic)
     before = one_named(queue.subscribers(), topic)
@@ -189,13 +190,42 @@ def test_a_subscriber_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, 
     admin.press("Edit", row)
     expect(page.locator("form.fields input[name=name]")).to_have_attribute("readonly", "")
     fill(admin, {"URL": "https://shop.example/new"})
-    admin.press("Save")  # the browser asks for the secret, which the page does not know
-    expect(page.locator("form.fields input:invalid")).to_have_attribute("name", "secret")
-    page.locator("form.fields input[name=secret]").fill(f"whsec_{'B' * 32}")
-    admin.press("Save")
+    admin.press(
+        "Save"
+    )  # the secret and the value of the header stay, though the page does not know them
     expect(row).to_contain_text("https://shop.example/new")
+    expect(row).to_contain_text("PUT")
     assert one_named(queue.subscribers(), topic) == replace(before, url="https://shop.example/new")
+    admin.press("Edit", row)
+    headers = page.locator("form.fields textarea[name=headers]")
+    expect(headers).to_have_value("X-Key: ")
+    headers.fill("X-Shop: 7\nX-Key: abc")
+    fill(admin, {"The expected answer": ""})
+    admin.press("Save")
+    expect(row).to_contain_text("X-Shop, X-Key")
+    after = one_named(queue.subscribers(), topic)
+    assert (after.headers, after.expect, after.signed) == (
+        {"X-Shop": "***", "X-Key": "***"},
+        "",
+        True,
+    )
     queue.unsubscribe(topic)
+
+
+@ONE_LOOK
+def test_more_of_them_than_a_page_holds_are_shown_on_demand(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    names = [f"{topic}-{number:03}" for number in range(101)]
+    for name in names:
+        queue.schedule(name, topic, every=600)
+    page = admin.open("schedules")
+    expect(page.locator("tbody tr", has_text=names[0])).to_have_count(1)
+    expect(page.locator("tbody tr", has_text=names[-1])).to_have_count(0)
+    admin.press("Show more")
+    expect(page.locator("tbody tr", has_text=names[-1])).to_have_count(1)
+    for name in names:
+        queue.unschedule(name)
 
 
 def test_a_schedule_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, topic: str) -> None:

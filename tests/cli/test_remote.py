@@ -191,16 +191,21 @@ def test_every_option_of_a_subscriber_reaches_the_server(
     run(
         *(*subscribe, "--order", "10", "--timeout", "2m", "--retry", "15s,2m"),
         *("--concurrency", "3", "--secret", "-", "--expect", "success"),
-        *("--on-failure", "continue", "--payload", "event"),
+        *("--on-failure", "continue", "--payload", "event", "--method", "PUT"),
+        *("--header", "X-Key: abc", "--header", "X-Shop: 7"),
     ).ok()
     assert json.loads(run("subscribers", topic, "--json").ok()) == [
         {"name": topic, "topic": topic, "order": 10, "url": url, "handler": "", "timeout": 120.0}
         | {"retry": [15.0, 120.0], "concurrency": 3, "signed": True, "declared": False}
-        | {"expect": "success", "on_failure": "continue", "payload": "event", "paused": None}
+        | {"expect": "success", "on_failure": "continue", "payload": "event", "method": "PUT"}
+        | {"headers": {"X-Key": "***", "X-Shop": "***"}, "paused": None}
     ]
     assert "another subscriber" in run(*subscribe, "--order", "20").failed(1)
     run(*subscribe, "--order", "20", "--if-exists", "replace").ok()
     assert run("subscribers", topic).ok().splitlines()[1].split()[2] == "20"
+    run("subscribe", topic, "--order", "30", "--if-exists", "change").ok()
+    (changed,) = json.loads(run("subscribers", topic, "--json").ok())
+    assert (changed["order"], changed["url"]) == (30, url)
     run("unsubscribe", topic).ok()
     assert run("subscribers", topic).ok() == "no subscribers"
     assert "no such subscriber" in run("unsubscribe", topic).failed(1)
@@ -227,8 +232,28 @@ def test_every_option_of_a_schedule_reaches_the_server(run: Run, topic: str) -> 
     assert "another schedule" in run(*schedule, "--every", "36h").failed(1)
     run(*schedule, "--every", "36h", "--if-exists", "replace").ok()
     assert "every 129600s" in run("schedules", topic).ok()
+    for option, paused in (("--paused", True), ("--resumed", False)):
+        run("schedule", topic, option, "--if-exists", "change").ok()
+        (changed,) = json.loads(run("schedules", topic, "--json").ok())
+        assert (changed["paused"], changed["every"]) == (paused, 129600)
     run("unschedule", topic).ok()
     assert run("schedules", topic).ok() == "no schedules"
+
+
+def test_what_is_registered_is_listed_by_pages(
+    run: Run, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delayqueue.cli.asking.MAX_BATCH", 2)
+    for number in range(5):
+        run("schedule", f"{topic}-{number}", topic, "--every", "1h").ok()
+        run("subscribe", f"{topic}-{number}", topic, "https://example.com/").ok()
+    for kind, remove in (("schedules", "unschedule"), ("subscribers", "unsubscribe")):
+        names = [f"{topic}-{number}" for number in range(5)]
+        for limit, found in (((), names), (("--limit", "3"), names[:3])):
+            listed = json.loads(run(kind, topic, *limit, "--json").ok())
+            assert [one["name"] for one in listed] == found
+        for name in names:
+            run(remove, name).ok()
 
 
 @pytest.mark.parametrize(

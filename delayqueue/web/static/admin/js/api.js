@@ -43,3 +43,16 @@ export async function call(verb, request = {}) {
   if (answer.code !== 0) throw new ApiError(answer.code, answer.message);
   return answer.data;
 }
+
+/** The pages of a list that begin at these cursors: their rows, which an answer calls `name`, and the cursor of the next page ("" = none). */
+export async function callPages(verb, name, request, cursors) {
+  const rows = [];
+  let next = "";
+  for (const cursor of cursors) {
+    const page = await call(verb, { ...request, cursor });
+    rows.push(...page[name]);
+    next = page.cursor;
+    if (!next) break;
+  }
+  return { rows, next };
+}

@@ -1,6 +1,6 @@
 // A table of jobs, and the buttons of one.
 
-import { call, may } from "../api.js";
+import { call, callPages, may } from "../api.js";
 import { action, ask } from "../ask.js";
 import { breaking, firstRows, h, table } from "../dom.js";
 import { lastLine, relative, seconds, time } from "../format.js";
@@ -18,14 +18,7 @@ export const tagLink = (name) => h("a", { class: "tag", href: `#/tag/${encodeURI
 
 /** The pages of a list that begin at these cursors: the jobs, the cursors, and the cursor of the next page ("" = none). */
 export async function pages(which, cursors) {
-  const jobs = [];
-  let next = "";
-  for (const cursor of cursors) {
-    const page = await call("list", { ...which, limit: PAGE, cursor });
-    jobs.push(...page.jobs);
-    next = page.cursor;
-    if (!next) break;
-  }
+  const { rows: jobs, next } = await callPages("list", "jobs", { ...which, limit: PAGE }, cursors);
   return { jobs, cursors, next };
 }
 

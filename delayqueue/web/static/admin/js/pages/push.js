@@ -68,9 +68,9 @@ export class Push extends Component {
 const SECRET = "***";  // instead of a header's value: the server does not tell it
 
 /** The headers of a call, a line each; one whose value is not known has to be typed again. */
-const headersText = (known) => Object.entries(known?.headers || {}).map(([name, value]) => `${name}: ${value === SECRET ? "" : value}`).join("\n");
+export const headersText = (known) => Object.entries(known?.headers || {}).map(([name, value]) => `${name}: ${value === SECRET ? "" : value}`).join("\n");
 
-function headersOf(text) {
+export function headersOf(text) {
   const lines = text.split("\n").filter((line) => line.trim());
   return Object.fromEntries(lines.map((line) => [line.split(":")[0].trim(), line.slice(line.indexOf(":") + 1).trim()]));
 }

@@ -1,20 +1,24 @@
 // Subscribers, which the server calls, and schedules, by which it pushes jobs.
 
-import { call, may } from "../api.js";
+import { call, callPages, may } from "../api.js";
 import { action, ask, Form, tell } from "../ask.js";
-import { breaking, facts, h, table, unbroken, words } from "../dom.js";
+import { breaking, facts, firstRows, h, table, unbroken, words } from "../dom.js";
 import { exactly, length, number, relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { exportButtons } from "./exporting.js";
 import { jobLink } from "./jobs.js";
-import { retryOf, retryText } from "./push.js";
+import { headersOf, headersText, retryOf, retryText } from "./push.js";
 import { topicLink } from "./topics.js";
+
+const PAGE = firstRows(100);
+const PAGE_OF_FILE = 1000;
 
 /** How a subscriber is called, in one line. */
 const rules = (one) => [
-  one.retry.length ? `${t("retries")} ${one.retry.map(exactly).join(", ")}` : t("noRetries"), one.url && `${t("expects")} ${one.expect || "2xx"}`,
+  one.method !== "POST" && one.method, one.retry.length ? `${t("retries")} ${one.retry.map(exactly).join(", ")}` : t("noRetries"), one.url && `${t("expects")} ${one.expect || "2xx"}`,
   one.on_failure === "continue" && t("goesOn"), one.payload === "event" && t("isSentEvent"), one.signed && t("signed"),
+  Object.keys(one.headers).join(", "),
 ].filter(Boolean).join(" · ");
 
 function callsOf({ succeeded, failed, took }) {
@@ -34,8 +38,10 @@ const failuresOf = ([last, ...others]) => last && [
   others.length > 0 && h("details", {}, h("summary", { class: "small" }, t("moreOf", number(others.length))), others.map(failure)),
 ];
 
+const USUAL = { order: "0", timeout: "30s", retry: "5s,5m,30m,2h,5h,10h", concurrency: "10" };
+
 const SUBSCRIBERS = (old) => ({
-  exported: ["name", "topic", "order", "url", "handler", "timeout", "retry", "concurrency", "signed", "declared", "expect", "on_failure", "payload", "paused", "calls"],
+  exported: ["name", "topic", "order", "url", "handler", "timeout", "retry", "concurrency", "signed", "declared", "expect", "on_failure", "payload", "method", "headers", "paused", "calls"],
   title: t("subscribers"), list: "subscribers", request: { calls: true }, add: "subscribe", remove: "unsubscribe", empty: t("noSubscribers"),
   name: (one) => [one.name, one.paused !== null && [" ", h("span", { class: "tag" }, unbroken(t("pausedSince", time(one.paused))))]],
   columns: [
@@ -53,19 +59,25 @@ const SUBSCRIBERS = (old) => ({
   fields: [
     ["name", t("name"), { required: true }], ["topic", t("topic"), { required: true }],
     ["url", t("url"), { required: true, type: "url", placeholder: "https://" }],
-    ["order", t("order"), { type: "number", placeholder: "0" }],
-    ["secret", t(old.signed ? "secretAgain" : "secretHelp"), { placeholder: "whsec_…", required: old.signed }],
-    ["timeout", t("timeout"), { placeholder: "30s" }],
-    ["retry", t("retryCalls"), { placeholder: "5s,5m,30m,2h,5h,10h" }],
-    ["concurrency", t("callsAtOnce"), { type: "number", placeholder: "10" }],
+    ["order", t("order"), { type: "number", placeholder: USUAL.order }],
+    ["secret", t(old.signed ? "secretStays" : "secretHelp"), { placeholder: "whsec_…" }],
+    ["timeout", t("timeout"), { placeholder: USUAL.timeout }],
+    ["retry", t("retryCalls"), { placeholder: USUAL.retry }],
+    ["concurrency", t("callsAtOnce"), { type: "number", placeholder: USUAL.concurrency }],
     ["expect", t("expectHelp"), { placeholder: "*success*", maxlength: "256" }],
     ["on_failure", t("onFailure"), { choices: [["bury", t("bury")], ["continue", t("carryOn")]] }],
     ["payload", t("payload"), { choices: [["body", t("body")], ["event", t("event")]] }],
+    ["method", t("method"), { choices: ["POST", "PUT", "PATCH", "DELETE", "GET"].map((one) => [one, one]) }],
+    ["headers", t("callHeaders"), { rows: 2 }],
   ],
-  given: ({ order, timeout, retry, concurrency, ...text }) => ({
-    ...text, order: Number(order || 0), timeout: timeout ? seconds(timeout) : null, retry: retryOf(retry), concurrency: concurrency ? Number(concurrency) : null,
-  }),
-  written: (one) => ({ ...one, secret: "", timeout: exactly(one.timeout), retry: retryText(one.retry) }),
+  given: (typed) => {
+    const text = { ...USUAL, expect: "", headers: "", ...typed };
+    return {
+      ...text, order: Number(text.order), timeout: seconds(text.timeout), retry: retryOf(text.retry), concurrency: Number(text.concurrency),
+      headers: text.headers === headersText(old).trim() ? null : headersOf(text.headers), // null: they stay, with values that the page does not know
+    };
+  },
+  written: (one) => ({ ...one, secret: "", timeout: exactly(one.timeout), retry: retryText(one.retry), headers: headersText(one) }),
 });
 
 async function pause({ name, topic }, refresh) {
@@ -104,8 +116,7 @@ const SCHEDULES = (old) => ({
       await tell(t("pushedNow"), jobLink(id));
     }, null, "run"),
     may("schedule") && !one.declared && action(t(one.paused ? "resume" : "pause"), async () => {
-      const { next, declared, cron, every, ...same } = one;
-      await call("schedule", { ...same, ...(cron ? { cron } : { every, tz: null }), paused: !one.paused, if_exists: "replace" });
+      await call("schedule", { name: one.name, paused: !one.paused, if_exists: "change" });
       await refresh();
     }, null, "pause"),
   ],
@@ -116,7 +127,7 @@ const SCHEDULES = (old) => ({
     ["catch_up", t("catchUp"), { choices: [["once", t("catchOnce")], ["all", t("catchAll")], ["skip", t("catchNone")]] }],
     ["body", t("body"), { rows: 3 }],
   ],
-  given: ({ ttr, ...text }) => ({ ...text, ttr: ttr ? Number(ttr) : null, paused: old.paused }),
+  given: ({ ttr = "60", tz, body = "", ...text }) => ({ ...text, ttr: Number(ttr), tz: tz || (text.cron ? "UTC" : null), body }),
   written: (one) => ({ ...one, every: one.every ? exactly(one.every) : "", tz: one.cron ? one.tz : "" }),
   isTimed: true,
 });
@@ -137,10 +148,15 @@ const filled = (form) => Object.fromEntries([...form].map(([name, text]) => [nam
 /** A list of subscribers or schedules, with a form that adds one or changes one. */
 class Registered extends Live {
   everyMs = 5000;
+  state = { cursors: [""] };
 
   load() {
+    return this.read(this.state.cursors, PAGE);
+  }
+
+  read(cursors, limit) {
     const { list, request } = this.kind({});
-    return call(list, request);
+    return callPages(list, list, { ...request, limit }, cursors);
   }
 
   /** Open the form: for a new one, or with the fields of `old`. */
@@ -153,7 +169,7 @@ class Registered extends Live {
 
   save = async (form) => {
     const { add, given } = this.kind(this.state.old);
-    await call(add, { ...given(filled(form)), if_exists: this.state.old.name ? "replace" : "fail" });
+    await call(add, { ...given(filled(form)), if_exists: this.state.old.name ? "change" : "fail" });
     this.close();
     await this.refresh();
   };
@@ -184,20 +200,23 @@ class Registered extends Live {
     }, "danger", "remove");
   }
 
-  view(found) {
+  view({ rows, next }) {
     const { title, list, name, columns, exported, actions, empty, add, remove } = this.kind({});
-    const { old } = this.state;
+    const { old, cursors } = this.state;
     return [
       h("div", { class: "bar" }, h("h1", {}, title), h("span", { class: "grow" }),
         may(add) && action(t("add"), () => this.open(), "primary", "add"),
-        exportButtons(list, exported, async () => ({ rows: await this.load(), cursor: "" }))),
+        exportButtons(list, exported, async (cursor) => {
+          const page = await this.read([cursor], PAGE_OF_FILE);
+          return { rows: page.rows, cursor: page.next };
+        })),
       old && this.form(),
       h("section", { class: "card" }, table([
         { name: t("name"), class: "wide title", cell: name }, ...columns,
         { name: t("actions"), class: "buttons", cell: (one) => [actions(one, this.refresh),
           one.declared ? h("span", { class: "soft small" }, t("declared")) : [
             may(add) && action(t("change"), () => this.open(one), null, "change"), may(remove) && this.removal(one.name)]] },
-      ], found, (one) => one.name, empty)),
+      ], rows, (one) => one.name, empty), next && action(t("more"), () => this.choose({ cursors: [...cursors, next] }))),
     ];
   }
 }
