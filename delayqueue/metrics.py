@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from delayqueue.domain import damage
 
 if TYPE_CHECKING:
+    from delayqueue.domain.call_tally import CallTally
     from delayqueue.domain.tally import Tally
 
 # Upper ends of the buckets, in seconds.
@@ -202,6 +203,7 @@ class Metrics:
         self._gauges: dict[Metric, Callable[[], float | None]] = {}
         self.most_topics = math.inf  # how many topics are counted by name
         self.tally: Tally | None = None  # only if a history is kept
+        self.calls: CallTally | None = None  # only if this process makes the calls of jobs
         self._times = {event: self.histogram(metric) for event, metric in TIMES.items()}
         self._topics: set[str] = set()
         self._events: Counter[str] = Counter()

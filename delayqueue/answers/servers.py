@@ -8,7 +8,10 @@ from delayqueue.answers.topics import TopicState
 
 @answer("ServerStats")
 class ServerState:
-    """A server process: jobs since its start, lateness in the last minute in seconds."""
+    """A server process: jobs since its start, lateness in the last minute in seconds.
+
+    `call_limit`: how many calls of jobs it makes at once to one host, 0 = none.
+    """
 
     name: str
     version: str
@@ -20,6 +23,25 @@ class ServerState:
     waiting: int
     lateness_p50: float | None
     lateness_p99: float | None
+    call_limit: int = 0
+
+
+@answer()
+class HostCalls:
+    """The calls of jobs to a host, by all servers: those under way, those of the last minute, and the last failure.
+
+    `limit`: the most at once; `put_off`: jobs that found no place; `took`: seconds that a call took on average.
+    """
+
+    host: str
+    calling: int
+    limit: int
+    succeeded: int
+    failed: int
+    put_off: int
+    took: float | None
+    failed_at: float | None
+    error: str
 
 
 @answer("StoreStats")
@@ -43,7 +65,7 @@ class Attention:
 
 @answer(kw_only=True)
 class Stats:
-    """An overview."""
+    """An overview. `called`: ready jobs with a call; `calls`: the hosts to which calls go, those in trouble first."""
 
     topics: int
     paused: int = 0
@@ -55,6 +77,8 @@ class Stats:
     busiest: list[TopicState]
     attention: list[Attention] = field(default_factory=list)
     servers: list[ServerState]
+    called: int = 0
+    calls: list[HostCalls] = field(default_factory=list)
     store: StoreState
     settings: dict[str, str]
     set_in: dict[str, str] = field(default_factory=dict)

@@ -13,6 +13,7 @@ SERVER_COLUMNS: Final = [
     *("server", "version", *(f"{name}/s" for name in COUNTED)),
     *("polls", "late", "p99"),
 ]
+CALL_COLUMNS: Final = ["host", "calling", "limit", "ok/min", "failed", "put off", "took"]
 MIB: Final = 1024 * 1024
 
 
@@ -36,6 +37,8 @@ class Top:
             fitting(SERVER_COLUMNS, [self._server(one) for one in stats["servers"]], most),
             fitting([*TOPIC_COLUMNS, "attention"], topics, most) if topics else "no topics",
         ]
+        if calls := stats.get("calls"):
+            parts.append(fitting(CALL_COLUMNS, list(map(_calls, calls)), most))
         return "\n\n".join(parts)
 
     def _server(self, server: Row) -> list[str]:
@@ -56,6 +59,11 @@ class Top:
         ]
 
 
+def _calls(host: Row) -> list[str]:
+    counts = ("calling", "limit", "succeeded", "failed", "put_off")
+    return [cell("host", host["host"]), *(str(host[name]) for name in counts), _ms(host["took"])]
+
+
 def _store(store: Row) -> str:
     limit = f" of {store['memory_limit'] / MIB:.0f}" if store["memory_limit"] else ""
     warnings = "".join(f"\n{cell('warning', each)}" for each in store["warnings"])
@@ -64,6 +72,8 @@ def _store(store: Row) -> str:
 
 def _sums(stats: Row) -> str:
     counts = [f"{name} {stats[name]}" for name in ("topics", *LIVE_STATES)]
+    if stats.get("called"):
+        counts.append(f"calls due {stats['called']}")
     return "   ".join([*counts, f"oldest ready {age(stats['oldest_ready_age'])}"])
 
 

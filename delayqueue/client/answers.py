@@ -7,7 +7,7 @@ from delayqueue.answers.jobs import PushResult as Outcome
 from delayqueue.answers.jobs import SubscriberResult as Result
 from delayqueue.answers.schedules import Occurrence, SchedulePage
 from delayqueue.answers.schedules import ScheduleState as Schedule
-from delayqueue.answers.servers import Access, Attention, History, HistoryMark, Stats
+from delayqueue.answers.servers import Access, Attention, History, HistoryMark, HostCalls, Stats
 from delayqueue.answers.servers import ServerState as ServerStats
 from delayqueue.answers.servers import StoreState as StoreStats
 from delayqueue.answers.subscribers import CallCounts as Calls
@@ -31,6 +31,7 @@ __all__ = [
     "FoundJob",
     "History",
     "HistoryMark",
+    "HostCalls",
     "JobCall",
     "JobDetails",
     "Limits",

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from random import randint
 from typing import Final
 
@@ -15,7 +16,9 @@ from delayqueue.delivery.outcome import CallOutcome, Event
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import NAME, Call
+from delayqueue.domain.call_tally import CallTally, HostTally
 from delayqueue.domain.job import CALLS, Reserved
+from delayqueue.domain.message import clean
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
@@ -46,6 +49,7 @@ class JobCalls:
         self._guard = guard
         self._secret = secret
         self._per_host = per_host
+        self._tally = queue.metrics.calls = CallTally(per_host)
         self._hosts: dict[str, HostPlaces] = {}  # that jobs in hand are for
         self._placed = 0  # jobs that call, or wait for their hosts
         self._bytes = 0  # of their bodies
@@ -81,9 +85,11 @@ class JobCalls:
                 await self._jobs.bury(job.id, job.receipt, "its call cannot be read")
             return
         name = _host(job.call.url)
+        tally = self._tally.of(name)
         host = self._hosts.setdefault(name, HostPlaces(self._per_host))
         try:
             if host.is_full or host.users >= self._share:
+                tally.put_off()
                 self._put_off(job, host.again_ms())
             elif self._bytes > ROOM_BYTES:
                 self._put_off(job, randint(*CROWDED_MS))  # noqa: S311  # no secret
@@ -91,7 +97,7 @@ class JobCalls:
                 self._placed += 1
                 self._bytes += len(job.body)
                 try:
-                    await self._in_place(host, job, job.call)
+                    await self._in_place(host, job, job.call, tally)
                 finally:
                     self._placed -= 1
                     self._bytes -= len(job.body)
@@ -109,13 +115,15 @@ class JobCalls:
         self._queue.metrics.count(SUBSCRIBER_CALLS, NAME, "put_off")
         self._jobs.requeue([job], delay_ms=delay_ms)
 
-    async def _in_place(self, host: HostPlaces, job: Reserved, call: Call) -> None:
+    async def _in_place(
+        self, host: HostPlaces, job: Reserved, call: Call, tally: HostTally
+    ) -> None:
         must_wait = not host.is_free
         try:
             async with Lease(self._jobs, job), host.place():
                 if must_wait:  # somebody may have ended the job meanwhile
                     await self._jobs.touch(job.id, job.receipt, None)
-                await self._delivery(job, call).run()
+                await self._delivery(job, call, tally).run()
         except (StaleReceipt, NoSuchJob):
             log.info("job %r was taken away before its call", job.id)
         except Unavailable:
@@ -124,19 +132,28 @@ class JobCalls:
             self._jobs.requeue([job])  # in case it was still waiting; else it is no longer held
             raise
 
-    def _delivery(self, job: Reserved, call: Call) -> Delivery:
+    def _delivery(self, job: Reserved, call: Call, tally: HostTally) -> Delivery:
         subscriber = call.subscriber(job.topic, self._secret)
         return Delivery(
             self._queue,
             self._jobs,
-            self._call,
+            partial(self._call, tally),
             job,
             subscribers=lambda: (subscriber,),
             refresh=_nothing,
             stopping=self._stopping,
         )
 
-    async def _call(self, subscriber: Subscriber, event: Event) -> CallOutcome:
+    async def _call(self, tally: HostTally, subscriber: Subscriber, event: Event) -> CallOutcome:
+        loop = asyncio.get_running_loop()
+        started_at = loop.time()
+        with tally.calling():
+            outcome = await self._outcome(subscriber, event)
+        error = None if outcome.succeeded else clean(outcome.message)
+        tally.ended(loop.time() - started_at, error)
+        return outcome
+
+    async def _outcome(self, subscriber: Subscriber, event: Event) -> CallOutcome:
         """What the settings allow may have changed since the push."""
         try:
             self._guard.check_url(subscriber.url)

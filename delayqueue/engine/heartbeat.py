@@ -11,6 +11,7 @@ from time import time
 from typing import Final, Self
 
 from delayqueue import __version__
+from delayqueue.domain.call_tally import HostCalls
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import DELIVERY_LATENESS, LATENESS_S, WAITING_POLLS, Metrics
 from delayqueue.store.bucket.bucket_store import BucketStore
@@ -36,12 +37,15 @@ class ServerView:
     waiting: int = 0
     lateness_p50: float | None = None
     lateness_p99: float | None = None
+    call_limit: int = 0  # calls of jobs at once to one host; 0 = it makes none
+    calls: tuple[HostCalls, ...] = ()  # to the hosts with the most trouble
 
     @classmethod
     def read(cls, name: str, seen_ms: int, figures: str) -> Self:
         """Parse what a server wrote; fields that only a newer version knows are ignored."""
         written = json.loads(figures)
         known = {field: written[field] for field in _FIGURES if field in written}
+        known["calls"] = tuple(map(HostCalls.read, written.get("calls", ())))
         return cls(name=name, seen=seen_ms / 1000, **known)
 
 
@@ -82,6 +86,7 @@ class Heartbeat:
 
     def _figures(self) -> dict[str, object]:
         figures = self._metrics.snapshot()
+        calls = self._metrics.calls
         late = [now - then for now, then in zip(self._window[-1], self._window[0], strict=True)]
         view = ServerView(
             name="",
@@ -94,6 +99,8 @@ class Heartbeat:
             waiting=sum(count for _, count in figures[WAITING_POLLS.name]),
             lateness_p50=quantile(late, 0.5),
             lateness_p99=quantile(late, 0.99),
+            call_limit=calls.per_host if calls else 0,
+            calls=tuple(calls.report()) if calls else (),
         )
         return {field: value for field, value in asdict(view).items() if field in _FIGURES}
 

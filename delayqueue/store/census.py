@@ -37,6 +37,7 @@ class TopicView:
     paused_until_ms: int | None = None
     limit: Limit | None = None
     urgent: int = 0  # ready jobs that go before the usual priority
+    called: int = 0  # ready jobs with a call
 
     @property
     def holds_something(self) -> bool:
@@ -49,6 +50,7 @@ class TopicView:
         self.delayed += counts.delayed
         self.ready += counts.ready
         self.urgent += counts.urgent
+        self.called += counts.called
         self.reserved += counts.reserved
         self.buried += counts.buried
         self.oldest_age_ms = _of_known(max, self.oldest_age_ms, counts.oldest_age_ms)

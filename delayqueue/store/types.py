@@ -195,7 +195,7 @@ class TagPage(NamedTuple):
 
 
 class TopicCounts(NamedTuple):
-    """One topic in one bucket; exact. `paused_until_ms`: 0 = until resumed, None = not paused; `urgent`: TopicView."""
+    """One topic in one bucket; exact. `paused_until_ms`: 0 = until resumed, None = not paused; others: TopicView."""
 
     delayed: int
     ready: int
@@ -205,6 +205,7 @@ class TopicCounts(NamedTuple):
     paused_until_ms: int | None
     limit: Limit | None
     urgent: int = 0
+    called: int = 0
 
 
 class Limited(NamedTuple):

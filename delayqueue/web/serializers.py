@@ -13,12 +13,13 @@ from delayqueue.answers.jobs import (
     TakenJob,
 )
 from delayqueue.answers.schedules import ScheduleState
-from delayqueue.answers.servers import ServerState
+from delayqueue.answers.servers import HostCalls, ServerState
 from delayqueue.answers.subscribers import CallCounts, FailedCall, SubscriberState, Trial
 from delayqueue.answers.topics import LimitState, TopicState
 from delayqueue.domain import subscriber as domain
 from delayqueue.domain.body import readable
 from delayqueue.domain.call import Call
+from delayqueue.domain.call_tally import together
 from delayqueue.domain.job import CallResult, JobView, Reserved
 from delayqueue.domain.limit import Limit
 from delayqueue.engine.heartbeat import ServerView
@@ -169,7 +170,28 @@ def schedule(planned: Planned) -> ScheduleState:
 
 def server(view: ServerView) -> ServerState:
     """A server process in /stats' answer."""
-    return ServerState(**asdict(view))
+    told = asdict(view)
+    del told["calls"]
+    return ServerState(**told)
+
+
+def calls(servers: Sequence[ServerView]) -> list[HostCalls]:
+    """The hosts to which the servers make calls, in /stats' answer."""
+    limit = sum(server.call_limit for server in servers)
+    return [
+        HostCalls(
+            host=one.host,
+            calling=one.calling,
+            limit=limit,
+            succeeded=one.succeeded,
+            failed=one.failed,
+            put_off=one.put_off,
+            took=round(one.took_s / ended, 3) if (ended := one.succeeded + one.failed) else None,
+            failed_at=one.failed_at or None,
+            error=readable(one.error),
+        )
+        for one in together(each for server in servers for each in server.calls)
+    ]
 
 
 def taken(job: Taken) -> TakenJob:

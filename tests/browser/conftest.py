@@ -54,7 +54,13 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def server(lasting_processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
     """A server that refuses requests that the page should not send."""
-    server = lasting_processes.server(redis_server, strict="yes", webhook_allow="127.0.0.1/32")
+    server = lasting_processes.server(
+        redis_server,
+        strict="yes",
+        webhook_allow="127.0.0.1/32",
+        calls="yes",
+        call_allow="127.0.0.1/32, *.example",
+    )
     yield server
     server.close()
 

@@ -117,7 +117,7 @@ def test_a_server_that_does_not_tell_what_one_may_do_is_left_to_refuse_it(admin:
     page.route("**/whoami", as_before)
     try:
         sign_in(admin, VIEWER_TOKEN)
-        expect(page.locator("nav a")).to_have_count(7)
+        expect(page.locator("nav a")).to_have_count(8)
         page.locator("nav a", has_text="Push a job").click()
         admin.field("Topic").fill("mail")
         admin.press("Push")

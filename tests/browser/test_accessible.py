@@ -29,6 +29,7 @@ PLACES: Final = (
     "push",
     "subscribers",
     "schedules",
+    "calls",
     "servers",
 )
 SERIOUS: Final = """async () => (await axe.run()).violations

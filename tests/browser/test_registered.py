@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ON_PHONE, ONE_LOOK, bury
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, bury
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,6 +76,24 @@ def test_a_webhook_is_tried_paused_and_resumed_and_its_failures_are_seen(
         row.get_by_role("link", name=job_id).click()
         expect(page.locator("h1")).to_have_text(job_id)
     queue.unsubscribe(topic)
+
+
+@IN_BOTH
+def test_who_is_called_and_why_somebody_is_not_is_seen(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    page = admin.open("calls")
+    with shop() as url:
+        job = queue.push(topic, call=url, retry=[3600])
+        row = page.locator("tbody tr", has_text="127.0.0.1")
+        expect(row).to_contain_text(admin.text("0 ok, 1 failed"))
+        expect(row).to_contain_text("0 / 10")
+        expect(row).to_contain_text("503 closed")
+    lost = queue.push(topic, call="http://no-such-host.shop.example/", retry=[3600])
+    row = page.locator("tbody tr", has_text="no-such-host.shop.example")
+    expect(row).to_contain_text("no-such-host.shop.example")
+    for one in (job, lost):
+        queue.delete(one)
 
 
 def test_lists_are_saved(admin: Admin, queue: Client, topic: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -86,6 +87,47 @@ async def test_no_answer_repeats_the_values_of_headers(shop: Shop) -> None:
     }
     [listed] = (await shop.api.call("/list", {"tag": shop.topic})).ok()["jobs"]
     assert listed["call"] == job["call"]
+
+
+async def test_stats_tell_whom_the_servers_call_and_how_it_goes(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver
+) -> None:
+    database = redis_server.new_database()
+    of_store: dict[str, Any] = {"redis__db": database, "language": "en"}
+    callers: dict[str, Any] = {"calls": "yes", "call_allow": "127.0.0.0/8", "call_concurrency": 2}
+    servers = [processes.server(redis_server, **of_store, **each) for each in (callers, {})]
+    hold = asyncio.Event()
+    receiver.says("slow", Answer(hold=hold))
+    receiver.says("bad", Answer(status=500, text="no"))
+    async with open_api(servers[1].url) as api, open_api(servers[0].url) as caller:
+
+        async def is_told(**wanted: object) -> bool:
+            told = (await api.call("/stats", {})).ok()
+            found = told["calls"][0] if told["calls"] else {}
+            return wanted.items() <= (found | {"waiting": told["called"]}).items()
+
+        for number, path in enumerate(("bad", "slow", "slow", "x")):
+            call = {"url": receiver.url(path)}
+            job = {
+                "topic": "t",
+                "id": str(number),
+                "ttr": 10,
+                "call": call,
+                "retry": {"delays": [3600]},
+            }
+            (await caller.call("/push", job)).ok()
+            if path == "bad":
+                await until_async(partial(is_told, failed=1, error="500 no", limit=2, waiting=0))
+        await until_async(partial(is_told, host=LOOPBACK, calling=2, succeeded=0))
+        hold.set()
+        await until_async(partial(is_told, calling=0, succeeded=3, failed=1))
+        limits = [one["call_limit"] for one in (await api.call("/stats", {})).ok()["servers"]]
+        assert sorted(limits) == [0, 2]
+        (await api.call("/pause", {"topic": "t"})).ok()
+        (await caller.call("/push", job | {"id": "waits"})).ok()
+        await until_async(partial(is_told, waiting=1))
+    for server in servers:
+        server.close()
 
 
 async def test_no_worker_gets_it(shop: Shop) -> None:
@@ -444,7 +486,7 @@ async def test_a_url_that_is_not_listed_is_refused(shop: Shop, url: str) -> None
         ({"url": "http://127.0.0.1/", "headers": {"webhook-id": "1"}}, "call.headers"),
         ({"url": "http://127.0.0.1/", "timeout": 0}, "call.timeout"),
         ({"url": "http://127.0.0.1/", "timeout": 301}, "call.timeout"),
-        ({"url": "http://127.0.0.1/", "expect": ""}, "call.expect"),
+        ({"url": "http://127.0.0.1/", "expect": " "}, "call.expect"),
         ({"url": "http://127.0.0.1/", "give_up": "yes"}, "call.give_up"),
     ],
 )

@@ -72,7 +72,8 @@ async def test_no_worker_gets_it(bucket: Bucket, priority: int, delay_ms: int) -
     )
     await a_moment()
     await bucket.tick()
-    assert (await bucket.counts()).ready == 2
+    counts = await bucket.counts()
+    assert (counts.ready, counts.called) == (2, 1)
     assert await bucket.pop_ids() == ["b"]
     [(code, _)], _ = await bucket.store.reserve(0, ["a"])
     assert code == Code.NO_SUCH_JOB

@@ -29,6 +29,20 @@ def test_a_server_that_began_anew_has_no_rates_yet() -> None:
     assert rates(top(begun)) == ["-", "-", "-"]
 
 
+def test_calls_of_jobs_are_shown_if_there_are_any() -> None:
+    shown = Top()(STATS)
+    assert "calls due 2" in shown
+    head, row = shown.split("\n\n")[-1].splitlines()
+    assert head.split() == ["HOST", "CALLING", "LIMIT", "OK/MIN", "FAILED", "PUT", "OFF", "TOOK"]
+    assert row.split() == ["merchant.example.com", "10", "10", "118", "3", "40", "4200", "ms"]
+    older: dict[str, Any] = {
+        name: value for name, value in STATS.items() if name not in {"called", "calls"}
+    }
+    for without in (older, STATS | {"called": 0, "calls": []}):
+        assert "CALLING" not in Top()(without)
+        assert "calls due" not in Top()(without)
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [(None, "-"), (0, "0.0s"), (59.94, "59.9s"), (60, "1m"), (938.3, "15m 38s"), (90_061, "1d 1h")],

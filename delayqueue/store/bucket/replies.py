@@ -96,10 +96,10 @@ def topic_counts(answer: int | Sequence[Any]) -> TopicCounts:
     """The counts and settings of a topic."""
     if isinstance(answer, int):
         return TopicCounts(answer, 0, 0, 0, None, None, None, 0)
-    delayed, ready, reserved, buried, oldest, paused, limit, urgent = answer
+    delayed, ready, reserved, buried, oldest, paused, limit, urgent, called = answer
     in_force = Limit.read(json.loads(limit)) if limit else None
     return TopicCounts(
-        delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force, urgent
+        delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force, urgent, called
     )
 
 

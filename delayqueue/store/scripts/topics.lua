@@ -6,7 +6,7 @@
 -- ARGV  topics
 -- returns for each topic { delayed, ready, reserved, buried, ms since the oldest ready job was due, or -1,
 --                          paused until ms (0 = until resumed, -1 = not paused), limit (JSON, "" = none),
---                          ready ones before the usual priority }, or delayed for one that has nothing else;
+--                          ready ones before the usual priority, ready ones with a call }, or delayed for one that has nothing else;
 --         only for the first ones if all would be too much work
 local GHOSTS_SKIPPED = 100  -- at the head of a ready list, to find its oldest job
 
@@ -39,11 +39,13 @@ end
 -- Jobs whose priority comes before the usual one.
 local function count_urgent(topic) return call('ZCOUNT', ranked_key(topic), '-inf', '(' .. USUAL_PRIORITY) end
 
+local function count_called(topic) return call('ZCARD', called_key(topic)) end
+
 -- An empty list has no ghosts.
 local function count_without_ghosts(topic, has)
   local listed = has.listed and call('LLEN', queue_key(topic)) or 0
   local ghosts = listed > 0 and call('HGET', GHOSTS, topic) or 0
-  local ranked, called = has.ranked and call('ZCARD', ranked_key(topic)) or 0, has.called and call('ZCARD', called_key(topic)) or 0
+  local ranked, called = has.ranked and call('ZCARD', ranked_key(topic)) or 0, has.called and count_called(topic) or 0
   return listed - ghosts + ranked + called
 end
 
@@ -69,7 +71,7 @@ return function(ARGV)
     return {
       delay_count(topic), ready, has.reserved and call('ZCARD', reserved_key(topic)) or 0, has.buried and call('ZCARD', buried_key(topic)) or 0,
       ready > 0 and oldest_age(topic) or -1, is_paused(settings) and settings.paused_until or -1,
-      settings.limit and cjson.encode(settings.limit) or '', has.ranked and count_urgent(topic) or 0,
+      settings.limit and cjson.encode(settings.limit) or '', has.ranked and count_urgent(topic) or 0, has.called and count_called(topic) or 0,
     }
   end
 

@@ -6,6 +6,7 @@ from typing import Final
 from delayqueue.answers.servers import (
     Access,
     Attention,
+    HostCalls,
     Readiness,
     ServerState,
     Stats,
@@ -46,6 +47,21 @@ STATS: Final = Stats(
             waiting=2,
             lateness_p50=None,
             lateness_p99=None,
+            call_limit=10,
+        )
+    ],
+    called=2,
+    calls=[
+        HostCalls(
+            host="merchant.example.com",
+            calling=10,
+            limit=10,
+            succeeded=118,
+            failed=3,
+            put_off=40,
+            took=4.2,
+            failed_at=1795217031.5,
+            error="502 Bad Gateway",
         )
     ],
     store=StoreState(
@@ -71,6 +87,7 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
         found = filter(troubles, piece)
         troubled = nlargest(MOST_TROUBLED, [*troubled, *found], key=_urgency)
     health = await api.queue.store.health()
+    servers = await api.queue.heartbeat.servers()
     return Stats(
         topics=len(topics),
         paused=paused,
@@ -81,7 +98,9 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
         oldest_ready_age=serializers.seconds(sums.oldest_age_ms),
         busiest=[serializers.topic(topic) for topic in busiest],
         attention=[Attention(serializers.topic(topic), troubles(topic)) for topic in troubled],
-        servers=[serializers.server(server) for server in await api.queue.heartbeat.servers()],
+        servers=[serializers.server(server) for server in servers],
+        called=sums.called,
+        calls=serializers.calls(servers),
         store=StoreState(
             version=health.version,
             memory=health.memory_bytes,

@@ -9,7 +9,10 @@ use DelayQueue\Client\Internal\Data;
 /** A server process: jobs since its start, lateness in the last minute in seconds. */
 final class ServerStats
 {
-    /** @param int $waiting polls */
+    /**
+     * @param int $waiting polls
+     * @param int $callLimit calls of jobs that it makes at once to one host, 0 = none
+     */
     public function __construct(
         public readonly string $name,
         public readonly string $version,
@@ -21,6 +24,7 @@ final class ServerStats
         public readonly int $waiting,
         public readonly ?float $latenessP50,
         public readonly ?float $latenessP99,
+        public readonly int $callLimit,
     ) {
     }
 
@@ -38,6 +42,7 @@ final class ServerStats
             waiting: $data->int('waiting'),
             latenessP50: $data->floatOrNull('lateness_p50'),
             latenessP99: $data->floatOrNull('lateness_p99'),
+            callLimit: $data->int('call_limit', 0),
         );
     }
 }

@@ -13,6 +13,8 @@ final class Stats
      * @param list<TopicCounts> $busiest
      * @param list<Attention> $attention
      * @param list<ServerStats> $servers
+     * @param int $called ready jobs with a call
+     * @param list<HostCalls> $calls the hosts to which calls go, those in trouble first
      * @param array<string, string> $settings of the server that answers
      * @param array<string, string> $setIn where those were set that do not have their defaults
      */
@@ -27,6 +29,8 @@ final class Stats
         public readonly array $busiest,
         public readonly array $attention,
         public readonly array $servers,
+        public readonly int $called,
+        public readonly array $calls,
         public readonly StoreStats $store,
         public readonly array $settings,
         public readonly array $setIn,
@@ -47,6 +51,8 @@ final class Stats
             busiest: $data->list('busiest', TopicCounts::from(...)),
             attention: $data->list('attention', Attention::from(...)),
             servers: $data->list('servers', ServerStats::from(...)),
+            called: $data->int('called', 0),
+            calls: $data->has('calls') ? $data->list('calls', HostCalls::from(...)) : [],
             store: StoreStats::from($data->object('store')),
             settings: $data->textOfEach('settings'),
             setIn: $data->textOfEach('set_in'),

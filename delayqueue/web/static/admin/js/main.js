@@ -4,6 +4,7 @@ import { call, dropToken, hasToken, may } from "./api.js";
 import { h, render } from "./dom.js";
 import { zone } from "./format.js";
 import { current, switchLanguage, t } from "./i18n.js";
+import { Calls } from "./pages/calls.js";
 import { Dead } from "./pages/dead.js";
 import { Due } from "./pages/due.js";
 import { Edit } from "./pages/edit.js";
@@ -20,13 +21,13 @@ import { CHANGED, environment, learn } from "./session.js";
 
 // path -> page; the rest of the path is the page's argument
 const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, find: Find, push: Push, clone: Push, edit: Edit, subscribers: Subscribers,
-  schedules: Schedules, servers: Servers };
+  schedules: Schedules, calls: Calls, servers: Servers };
 // where a search leads to: only there it stays in its field
 const SEARCHED = ["job", "tag", "find"];
 // path, text, the verb that the page needs
 const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["dead", "deadLetters", "buried"],
   ["push", "push", "push"], ["subscribers", "subscribers", "subscribers"],
-  ["schedules", "schedules", "schedules"], ["servers", "servers", "stats"]];
+  ["schedules", "schedules", "schedules"], ["calls", "calls", "stats"], ["servers", "servers", "stats"]];
 
 const element = (id) => document.getElementById(id);
 

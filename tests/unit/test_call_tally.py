@@ -1,0 +1,74 @@
+"""What is counted of the calls to each host, and for how long."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import asdict
+
+from delayqueue.domain.call_tally import (
+    MOST_ERROR_CHARS,
+    MOST_HOSTS,
+    MOST_REPORTED,
+    CallTally,
+    HostCalls,
+    together,
+)
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    now_s = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_calls_count_for_a_minute_and_the_last_failure_stays() -> None:
+    clock = Clock()
+    tally = CallTally(10, clock)
+    tally.of("a").ended(0.5, None)
+    tally.of("a").ended(1.5, "500 no" + "x" * 1000)
+    tally.of("a").put_off()
+    error = ("500 no" + "x" * 1000)[:MOST_ERROR_CHARS]
+    found = HostCalls("a", 0, 1, 1, 1, 2.0, clock.now_s, error)
+    assert tally.report() == [found]
+    clock.now_s += 49
+    tally.of("a").ended(0.25, None)
+    assert tally.report()[0].succeeded == 2
+    clock.now_s += 12
+    [later] = tally.report()
+    assert (later.succeeded, later.failed, later.put_off, later.took_s) == (1, 0, 0, 0.25)
+    assert (later.failed_at, later.error) == (found.failed_at, error)
+
+
+def test_calls_under_way_are_counted_even_if_they_are_broken_off() -> None:
+    tally = CallTally(10)
+    host = tally.of("a")
+    with host.calling(), suppress(TimeoutError), tally.of("a").calling():
+        assert tally.report()[0].calling == 2
+        raise TimeoutError
+    assert tally.report()[0].calling == 0
+
+
+def test_of_many_hosts_those_with_the_latest_news_are_known_and_those_with_trouble_reported() -> (
+    None
+):
+    tally = CallTally(10)
+    tally.of("old").ended(1, "gone")
+    tally.of("bad").ended(1, "500")
+    for number in range(MOST_HOSTS - 1):
+        tally.of(f"h{number}").ended(1, None)
+    reported = tally.report()
+    assert len(reported) == MOST_REPORTED
+    assert reported[0].host == "bad"
+    assert "old" not in [one.host for one in reported]
+
+
+def test_reports_of_several_processes_are_added_and_read_whatever_newer_ones_write() -> None:
+    one = HostCalls("a", 1, 2, 3, 4, 5.0, 7.0, "later")
+    other = HostCalls("a", 1, 1, 0, 0, 1.0, 6.0, "earlier")
+    bad = HostCalls("b", failed=9)
+    found = together([other, one, bad])
+    assert found == [bad, HostCalls("a", 2, 3, 3, 4, 6.0, 7.0, "later")]
+    assert HostCalls.read(asdict(one) | {"newer": 1}) == one
