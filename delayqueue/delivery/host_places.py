@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 from random import uniform
 from typing import Final
 
-LONGEST_S: Final = 30.0  # about: a host that works again is called again soon
+NEAR_S: Final = 30.0  # within it jobs come back as fast as the host takes them: one that works again is called soon
+RETURNS_A_S: Final = 100  # after it, of all hosts that take fewer: what dead hosts cost does not grow with their jobs
+LONGEST_S: Final = 3600.0
 FIRST_S: Final = 0.1  # what a call takes, before one has ended
 WEIGHT: Final = 1 / 8  # of the last call in what a call takes
 
@@ -47,12 +49,17 @@ class HostPlaces:
         """Whether no job calls or waits."""
         return not self._users
 
-    def again_ms(self) -> int:
-        """How long a job that is sent away is delayed: it comes behind those that were sent away before."""
+    def again_ms(self, full_hosts: float = 1) -> int:
+        """How long a job that is sent away is delayed: it comes behind those that were sent away before.
+
+        `full_hosts` is how many hosts send jobs away, about; they share RETURNS_A_S.
+        """
         now = asyncio.get_running_loop().time()
         oldest_at = next(iter(self._began_at.values()), now)
         took_s = max(self._took_s, now - oldest_at)
-        self._next_at = min(max(self._next_at, now) + took_s / self._limit, now + LONGEST_S)
+        as_it_takes_them = max(self._next_at, now) + took_s / self._limit
+        far = max(self._next_at, now + NEAR_S) + full_hosts / RETURNS_A_S
+        self._next_at = min(as_it_takes_them, far, now + LONGEST_S)
         return max(1, round(1000 * (self._next_at - now) * uniform(0.5, 1.5)))  # noqa: S311  # no secret
 
     @asynccontextmanager

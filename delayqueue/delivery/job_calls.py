@@ -90,7 +90,7 @@ class JobCalls:
         try:
             if host.is_full or host.users >= self._share:
                 tally.put_off()
-                self._put_off(job, host.again_ms())
+                self._put_off(job, host.again_ms(self._placed / host.users))
             elif self._bytes > ROOM_BYTES:
                 self._put_off(job, randint(*CROWDED_MS))  # noqa: S311  # no secret
             else:

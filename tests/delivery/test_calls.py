@@ -212,6 +212,14 @@ async def test_a_result_holds_the_first_kib(shop: Shop) -> None:
     assert result["started"] <= result["ended"]
 
 
+@pytest.mark.parametrize("body", ["[" * 100_000, "[" * 100_000 + "]" * 100_000])
+async def test_a_body_that_nests_too_deeply_for_json_is_sent_as_text(shop: Shop, body: str) -> None:
+    await push(shop, shop.topic, body=body, retry={"delays": []})
+    await shop.becomes("finished")
+    [call] = shop.receiver.to(shop.topic)
+    assert (call.body.decode() == body, call.headers["Content-Type"][:10]) == (True, "text/plain")
+
+
 # targets that do what none should
 
 

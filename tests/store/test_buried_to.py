@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
@@ -144,6 +145,23 @@ async def test_any_body_is_reported(bucket: Bucket, body: str) -> None:
     await bucket.bury("a")
     report = await bucket.pop_one("dead")
     assert json.loads(report.body)["body"] == body
+
+
+@pytest.mark.parametrize("body", ['"\\' * 1000, "\x00" * 1000])
+async def test_a_report_that_is_buried_is_handed_on_and_does_not_grow(
+    bucket: Bucket, body: str
+) -> None:
+    topics = [f"t{n}" for n in range(9)]
+    for topic, to in pairwise(topics):
+        await set_to(bucket, topic, to)
+    await bucket.push(job("a", topic=topics[0], body=body))
+    await bucket.bury("a", message="no such account")
+    for topic in topics[1:-1]:
+        report = await bucket.pop_one(topic)
+        await bucket.bury(report.id, receipt=report.receipt, message="nor here")
+    [last] = await reports(bucket, topics[-1])
+    assert (last["id"], last["topic"], last["body"]) == ("a", topics[0], body)
+    assert last["reason"] == "no such account"
 
 
 async def test_what_leads_back_is_refused(bucket: Bucket) -> None:

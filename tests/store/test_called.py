@@ -25,6 +25,7 @@ from tests.store.bucket import (
     a_moment,
     job,
     later,
+    on_one_store,
     on_zset,
 )
 
@@ -135,6 +136,24 @@ async def test_a_paused_topic_keeps_its_calls_and_holds_up_no_other(bucket: Buck
     change = await bucket.store.pause(0, "t", None)
     assert dict(change.ready)[CALLS] == 1
     assert await calls(bucket) == ["a"]
+
+
+@on_one_store
+async def test_the_more_topics_are_held_the_longer_they_are_not_looked_at(bucket: Bucket) -> None:
+    """Each once a second, a hundred thousand would keep the store busy."""
+    topics = [f"topic-{number}" for number in range(3000)]
+    await bucket.redis.hset(
+        bucket.key("topics"), mapping=dict.fromkeys(topics, '{"paused_until":0}')
+    )
+    await bucket.push(*(called(topic, topic=topic) for topic in topics))
+    began_ms = await bucket.now_ms()
+    popped = await bucket.store.pop(0, [Demand((CALLS,), 1000)])
+    while not popped.complete:
+        popped = await bucket.store.pop(0, [Demand((CALLS,), 1000)])
+    held: Any = await bucket.redis.zrange(bucket.key("called_topics"), 0, 0, withscores=True)
+    assert held[0][1] >= began_ms + len(topics)
+    await bucket.store.pause(0, "topic-7", None)
+    assert await calls(bucket) == ["topic-7"]
 
 
 async def test_a_topics_limit_holds_for_calls(bucket: Bucket) -> None:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.delivery.host_places import FIRST_S, LONGEST_S, HostPlaces
+from delayqueue.delivery.host_places import (
+    FIRST_S,
+    LONGEST_S,
+    NEAR_S,
+    RETURNS_A_S,
+    HostPlaces,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -58,10 +64,29 @@ async def test_each_that_is_sent_away_comes_behind_the_one_before(host: HostPlac
         assert 0.4 * number * expected_ms <= delay_ms <= 1.6 * number * expected_ms
 
 
-async def test_no_delay_is_long(host: HostPlaces) -> None:
-    delays_ms = [host.again_ms() for _ in range(2000)]
-    assert max(delays_ms) <= 1500 * LONGEST_S
+async def test_no_delay_is_longer_than_an_hour(host: HostPlaces) -> None:
+    delays_ms = [host.again_ms() for _ in range(400_000)]
+    assert 1000 * LONGEST_S < max(delays_ms) <= 1500 * LONGEST_S
     assert min(delays_ms[-1000:]) >= 400 * LONGEST_S  # spread, so that they do not come together
+
+
+@pytest.mark.parametrize("full_hosts", [1, 50])
+async def test_jobs_of_hosts_that_hang_come_back_at_a_rate_however_many_they_are(
+    host: HostPlaces, full_hosts: int
+) -> None:
+    """With the delays of half a minute that they had, a hundred thousand kept the store busy."""
+    host._took_s = 30.0 * LIMIT
+    jobs = 100_000 // full_hosts
+    delays_ms = [host.again_ms(full_hosts) for _ in range(jobs)]
+    assert min(delays_ms) <= 1500 * NEAR_S  # the first tries the host soon
+    mean_s = sum(delays_ms) / jobs / 1000
+    assert full_hosts * jobs / mean_s <= 2.1 * RETURNS_A_S
+
+
+async def test_a_fast_host_gets_its_jobs_as_it_takes_them(host: HostPlaces) -> None:
+    host._took_s = 0.001
+    delays_ms = [host.again_ms(50) for _ in range(100_000)]
+    assert max(delays_ms) <= 1500 * 100_000 * 0.001 / LIMIT + 1000
 
 
 async def test_a_call_that_hangs_is_taken_for_the_usual_one(

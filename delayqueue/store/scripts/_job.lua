@@ -312,23 +312,28 @@ do  -- limits the scope of the rest
   end
 
   local REPORT_TTR_MS = 60000
+  local REPORT_ID = 'dead-letter:'  -- and digits
 
   -- Reports a job that has just been buried, if its topic has `buried_to`: pushes a job to that topic. A failure must not prevent the burial.
+  -- A report that is buried is handed on as it is: to quote the quoted body at each step would let it grow without bound.
   -- keeps: the new job is in this bucket, also when the number of buckets changes.
   function report_burial(id, job, run, reason)
     pcall(function()
       local topic = buried_to(job.topic)
       if not topic or leads_back(job.topic, topic) then return end  -- whoever set it so, no job goes in circles
       call('LLEN', queue_key(topic))  -- raises if it has the wrong type: nothing has changed then
-      local body = string.format(
-        '{"id":%s,"topic":%s,"reason":%s,"attempts":%d,"body":%s}',
-        cjson.encode(id), cjson.encode(job.topic), cjson.encode(reason), run.attempt, cjson.encode(body_of(job))
-      )
+      local body = body_of(job)
+      if string.sub(id, 1, #REPORT_ID) ~= REPORT_ID then
+        body = string.format(
+          '{"id":%s,"topic":%s,"reason":%s,"attempts":%d,"body":%s}',
+          cjson.encode(id), cjson.encode(job.topic), cjson.encode(reason), run.attempt, cjson.encode(body)
+        )
+      end
       local report = { topic = topic, due = now, created = now, ttr = REPORT_TTR_MS, expire = 0, retain = 0, options = '', body = body }
       count_job(#body)
       local made, name = now, nil
       repeat
-        name, made = id_beside('dead-letter:' .. int(made) .. ':', id), made + 1
+        name, made = id_beside(REPORT_ID .. int(made) .. ':', id), made + 1
       until call('HEXISTS', ENDED, name) == 0 and call('HSETNX', JOBS, name, pack_record(report)) == 1
       call('HSETNX', TOPICS, topic, '')
       make_ready(name, report)

@@ -161,12 +161,15 @@ local function try(work, ...)
   return is_well and result or nil
 end
 
+-- For how long a topic that is held is not looked at: of however many, one is looked at in a millisecond.
+local function held_ms() return math.max(HELD_MS, call('ZCARD', CALLED_TOPICS)) end
+
 -- The topics whose jobs with a call may be taken, those first that were served longest ago; and whether all were looked at.
 local function called_topics()
-  local entries, topics = call('ZRANGE', CALLED_TOPICS, 0, CALLED_LOOKED - 1, 'WITHSCORES'), {}
+  local entries, topics, latest = call('ZRANGE', CALLED_TOPICS, 0, CALLED_LOOKED - 1, 'WITHSCORES'), {}, now + held_ms()
   for i = 1, #entries, 2 do
     local since = tonumber(entries[i + 1])
-    if since <= now or since > now + HELD_MS then topics[#topics + 1] = entries[i] end  -- the latter: the clock was put back
+    if since <= now or since > latest then topics[#topics + 1] = entries[i] end  -- the latter: the clock was put back
   end
   return topics, #topics == 0 or #entries < 2 * CALLED_LOOKED
 end
@@ -174,7 +177,7 @@ end
 -- Where a topic stands among CALLED_TOPICS after its turn.
 local function pass_turn(topic, is_held)
   if call('EXISTS', called_key(topic)) == 0 then return call('ZREM', CALLED_TOPICS, topic) end
-  call('ZADD', CALLED_TOPICS, int(is_held and now + HELD_MS or now), topic)
+  call('ZADD', CALLED_TOPICS, int(is_held and now + held_ms() or now), topic)
 end
 
 -- Takes jobs with a call: a share from each topic, then what is left.
