@@ -8,7 +8,7 @@ import errno
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -26,6 +26,7 @@ Network = IPv4Network | IPv6Network
 Target = tuple[int, int, int, str, tuple[Any, ...]]
 Addresses = list[tuple[Any, ...]]  # as getaddrinfo returns them
 
+CACHED: Final = 1024  # hosts whose addresses are not worked out again at each call
 SHARED_S: Final = 10.0  # after which a lookup that hangs is left to itself
 
 # By the IANA registries of special-purpose addresses. Not `is_global`, which differs between releases of Python.
@@ -63,6 +64,7 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 _6TO4: Final = IPv6Network("2002::/16")
 
 
+@lru_cache(maxsize=CACHED)
 def is_public(address: Address) -> bool:
     """Whether the address belongs to the public internet; if it wraps an IPv4 address, whether that one does."""
     inner = unwrapped(address)
@@ -134,6 +136,7 @@ class AddressGuard:
             )
 
 
+@lru_cache(maxsize=CACHED)
 def literal(host: str) -> Address | None:
     """The address if a URL has one instead of a name, in any notation of the system: 127.1 and 0x7f.1, too."""
     with suppress(ValueError):

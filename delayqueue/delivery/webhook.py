@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final, Self
 from urllib.parse import quote
@@ -105,8 +106,15 @@ async def _close(session: aiohttp.ClientSession) -> None:
 
 def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
     """The signature of a message."""
-    signed = f"{message_id}.{timestamp}.".encode() + body
-    return "v1," + b64encode(hmac.digest(signing_key(secret), signed, "sha256")).decode()
+    mac = _mac(secret).copy()
+    mac.update(f"{message_id}.{timestamp}.".encode() + body)
+    return "v1," + b64encode(mac.digest()).decode()
+
+
+@lru_cache(maxsize=64)
+def _mac(secret: str) -> hmac.HMAC:
+    """A MAC that begins with the secret. Unlike hmac.digest(), it signs a short text without releasing the GIL."""
+    return hmac.new(signing_key(secret), digestmod="sha256")
 
 
 def header_text(text: str) -> str:
