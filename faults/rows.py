@@ -423,4 +423,25 @@ ROWS: Final = (
         {"kills": 96},
         {"kills": 12},
     ),
+    Row(
+        42,
+        "Sentinel and Cluster: masters killed while jobs call their URLs, durability = replica",
+        "Sentinel 和 Cluster：任务调用各自的 URL 期间杀死 master，durability = replica",
+        "each is called at least once, none early, after its end or after it was cancelled",
+        "每个至少被调用一次，没有提前，没有在结束或取消之后",
+        calls.masters_killed_while_calling,
+        {"jobs": 3000, "kills": 5},
+        {"jobs": 300, "kills": 1},
+    ),
+    Row(
+        43,
+        "jobs call targets that hang, reset, redirect, answer 100 or 103 or send without end",
+        "任务调用的目标挂起、重置连接、重定向、不停地返回 100 或 103、没完没了地发送",
+        "each ends, buried with its reason unless a status came; the others' lateness p99 under twice as long "
+        "plus 20 ms",
+        "每个都会结束，没有状态码或状态码不对的带着原因成为死信；其他任务的延迟误差 p99 不到原来的两倍加 20 ms",
+        calls.bad_targets,
+        {"jobs": 3000, "calls": 200},
+        {"jobs": 500, "calls": 4},
+    ),
 )

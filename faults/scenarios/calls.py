@@ -1,17 +1,22 @@
-"""Row 40: servers, their store and the target are killed while jobs call their URLs."""
+"""Rows 40, 42 and 43: what happens while jobs call their URLs."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 from aiohttp import web
 
-from faults.bed import assert_whole, restart
+from faults.bed import DATABASE, assert_fsck_finds_nothing, assert_whole, restart
+from faults.load import Shape
+from faults.scenarios.failovers import BUCKETS, replace_master
+from tests.clusters import StoreCluster, WatchedStore
 from tests.delivery.receiver import Receiver
+from tests.delivery.strangers import ENDLESS, IN_A_BODY, sending, serving
 from tests.processes import LOOPBACK, free_port
 from tests.waiting import until_async
 
@@ -20,16 +25,19 @@ if TYPE_CHECKING:
 
     from faults.bed import Bed
     from tests.api_client import Api, Json
-    from tests.processes import Process
+    from tests.processes import Process, QueueServer
 
 Figures = dict[str, Any]
 
 LONGEST_DELAY_S: Final = 4.0
+PUSH_PAUSE_S: Final = 0.002
 TTR_S: Final = 2
 DRAINED_S: Final = 90.0
 CLOCK_S: Final = 0.005  # between the store's milliseconds and ours
 GRACE_S: Final = 0.5  # for a request that a killed server had sent
 STATES_TOGETHER: Final = 500
+AT_ONCE: Final = 100  # calls: all bad targets are one host
+SWITCHES_MS: Final = 20  # calls are made in another thread of the same process
 
 
 async def killed_while_calling(bed: Bed, *, jobs: int, kills: int) -> Figures:
@@ -52,7 +60,48 @@ async def killed_while_calling(bed: Bed, *, jobs: int, kills: int) -> Figures:
                 await bed.pause(0, 0.5)
                 await restart(victim)
         await pushing
-        ended = await _until_ended(one, [*pushed.due_s])
+        figures = await _judged(one, pushed, target)
+    await assert_whole(store)
+    return figures | {"kills": kills}
+
+
+async def masters_killed_while_calling(bed: Bed, *, jobs: int, kills: int) -> Figures:
+    watched, cluster = WatchedStore(bed.processes), StoreCluster(bed.processes)
+    found = await asyncio.gather(
+        _masters_killed(bed, watched, 1, jobs, kills),
+        _masters_killed(bed, cluster, BUCKETS, jobs, kills),
+    )
+    watched.close()
+    cluster.close()
+    return {
+        f"{name}: {figure}": value
+        for name, of_kind in zip(("Sentinel", "Cluster"), found, strict=True)
+        for figure, value in of_kind.items()
+    }
+
+
+async def _masters_killed(
+    bed: Bed, store: WatchedStore | StoreCluster, bucket_size: int, jobs: int, kills: int
+) -> Figures:
+    settings = store.settings(DATABASE) | {"bucket_size": bucket_size, "durability": "replica"}
+    settings |= {"calls": "yes", "call_allow": LOOPBACK}
+    server = await bed.server(None, **{k.replace(".", "__"): v for k, v in settings.items()})
+    target, pushed = Target(free_port()), Pushed({}, set())
+    async with target.open(), bed.api(server) as api:
+        pushing = asyncio.create_task(_push(bed, pushed, jobs, target, api))
+        for _ in range(kills):
+            await bed.pause(0.5, 1.5)
+            await replace_master(bed, list(store.nodes))
+        killed_while_pushing = not pushing.done()
+        await pushing
+        figures = await _judged(api, pushed, target)
+    await asyncio.to_thread(assert_fsck_finds_nothing, settings)
+    return figures | {"kills": kills, "all while pushing": killed_while_pushing}
+
+
+async def _judged(api: Api, pushed: Pushed, target: Target) -> Figures:
+    """The figures, once all have ended. Proves that each was called, and none too early or too late."""
+    ended = await _until_ended(api, [*pushed.due_s])
     calls = target.receiver.calls
     first: dict[str, float] = {}
     for call in calls:
@@ -64,15 +113,80 @@ async def killed_while_calling(bed: Bed, *, jobs: int, kills: int) -> Figures:
     assert not early, f"called early: {early[:3]}"
     assert not late, f"called after its end: {late[:3]}"
     assert not pushed.cancelled & first.keys(), "called after it was cancelled"
-    await assert_whole(store)
-    repeated = len(calls) - len(first)
     return {
         "jobs": len(pushed.due_s),
         "calls": len(calls),
-        "repeated": repeated,
+        "repeated": len(calls) - len(first),
         "cancelled": len(pushed.cancelled),
-        "kills": kills,
     }
+
+
+async def bad_targets(bed: Bed, *, jobs: int, calls: int) -> Figures:
+    """Other topics' jobs, alone and while calls are made to targets that misbehave, each in another way."""
+    settings = {"calls": "yes", "call_allow": LOOPBACK, "call_concurrency": AT_ONCE}
+    server = await bed.server(bed.store(), **settings)
+    alone_ms = await _others_p99_ms(bed, server, jobs)
+    async with AsyncExitStack() as stack, bed.api(server) as api:
+        ports = {way: stack.enter_context(serving(answer)) for way, answer in ANSWERS.items()}
+        for way, what in ENDLESS.items():
+            ports[way] = stack.enter_context(sending(what)).port
+        pushed = [
+            {
+                "topic": f"{bed.topic}-calls",
+                "id": f"{way}-{number}",
+                "ttr": TTR_S,
+                "retain": 3600,
+                "retry": {"delays": [0.1, 0.1]},
+                "call": {"url": f"http://{LOOPBACK}:{port}/", "timeout": 1},
+            }
+            for number in range(calls)
+            for way, port in ports.items()
+        ]
+        (await api.push_all(pushed)).ok()
+        beside_ms = await _others_p99_ms(bed, server, jobs)
+        ended = await _until_ended(api, [str(job["id"]) for job in pushed])
+    by_way = {way: {ended[f"{way}-{n}"]["state"] for n in range(calls)} for way in ports}
+    # a status counts although its body has no end
+    wanted = {way: {"finished" if way in IN_A_BODY else "buried"} for way in ports}
+    assert by_way == wanted, by_way
+    assert all(job["message"] or job["state"] == "finished" for job in ended.values())
+    assert beside_ms < 2 * alone_ms + SWITCHES_MS, (alone_ms, beside_ms)
+    return {
+        "ways": len(ports),
+        "calls pushed": len(pushed),
+        "others' p99 alone ms": alone_ms,
+        "others' p99 beside them ms": beside_ms,
+    }
+
+
+async def _others_p99_ms(bed: Bed, server: QueueServer, jobs: int) -> float:
+    """The p99 of the lateness of other jobs."""
+    async with bed.load(server, shape=Shape(batch=1, most=jobs)) as load:
+        await load.until_all_pushed()
+        verdict = await load.finish()
+    verdict.check()
+    return verdict.late_ms(0.99)
+
+
+def _hang(connection: socket.socket) -> None:
+    with connection, suppress(OSError):
+        connection.recv(65536)
+        connection.recv(1)  # until the caller gives up
+
+
+def _reset(connection: socket.socket) -> None:
+    with connection:
+        connection.recv(65536)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+
+def _redirect(connection: socket.socket) -> None:
+    with connection:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
+
+
+ANSWERS: Final = {"hang": _hang, "reset": _reset, "redirect": _redirect}
 
 
 _NEVER: Final[Json] = {"ended": float("inf")}
@@ -144,7 +258,7 @@ async def _push(bed: Bed, pushed: Pushed, jobs: int, target: Target, *apis: Api)
             await _surely(apis, "/delete", {"id": job_id})
             if time.time() < due_s - CLOCK_S:
                 pushed.cancelled.add(job_id)
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(PUSH_PAUSE_S)
 
 
 async def _surely(apis: tuple[Api, ...], path: str, payload: Json) -> None:
@@ -158,7 +272,7 @@ async def _surely(apis: tuple[Api, ...], path: str, payload: Json) -> None:
 
 
 async def _until_ended(api: Api, ids: list[str]) -> dict[str, Json]:
-    """The jobs, by id, once all of them have ended."""
+    """The jobs, by id, once all of them have ended or are buried."""
     found: dict[str, Json] = {}
 
     async def have_all() -> bool:
@@ -168,7 +282,7 @@ async def _until_ended(api: Api, ids: list[str]) -> dict[str, Json]:
                 found.update({job["id"]: job for job in some})
         except (aiohttp.ClientError, TimeoutError, AssertionError):
             return False
-        return all(job["ended"] for job in found.values())
+        return all(job["ended"] or job["state"] == "buried" for job in found.values())
 
     await until_async(have_all, within_s=DRAINED_S)
     return found

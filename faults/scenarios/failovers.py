@@ -84,6 +84,24 @@ async def _is_marked(api: Api) -> bool:
     return any(mark["kind"] == "failover" for mark in marks)
 
 
+async def replace_master(bed: Bed, nodes: list[Any]) -> None:
+    """Kill a master, and start it again once its replica is one, which needs it as its own replica to go on."""
+    master = bed.random.choice([node for node in nodes if _is_master(node)])
+    _until_replicated(master)
+    masters = sum(_is_master(node) for node in nodes)
+    master.kill()
+    await _until_promoted(master, nodes, masters)
+    await _come_back(master, nodes)
+
+
+async def _until_promoted(master: StoreServer, nodes: list[StoreServer], masters: int) -> None:
+    """Wait until there are as many masters without the killed one."""
+    await until(
+        lambda: sum(_is_master(node) for node in nodes if node is not master) == masters,
+        within_s=RESUMES_S,
+    )
+
+
 async def _come_back(master: StoreServer, nodes: list[StoreServer]) -> None:
     """Restart a killed master, usually as a replica: Sentinels on a busy machine may change their minds."""
     masters = sum(_is_master(node) for node in nodes)
@@ -103,10 +121,7 @@ async def _kill(
     load.history.fault("kill a master")
     masters = sum(_is_master(node) for node in nodes)
     master.kill()
-    await until(
-        lambda: sum(_is_master(node) for node in nodes if node is not master) == masters,
-        within_s=RESUMES_S,
-    )
+    await _until_promoted(master, nodes, masters)
     if afterwards:
         await afterwards()
     failures = -1
