@@ -134,7 +134,9 @@ class PagedRequest(AnyTopicRequest):
     limit: JobCount | None = Field(
         None, description="The most to return; with it, the answer is a page."
     )
-    cursor: str | None = Field(None, description="The cursor that the previous page returned.")
+    cursor: str | None = Field(
+        None, description="With `limit`: the cursor that the previous page returned."
+    )
 
     def page(
         self,

@@ -73,7 +73,7 @@ Secret = Annotated[
     str,
     Validate(rules.check_secret),
     Field(
-        description="The key that signs webhooks, as Standard Webhooks has it: `whsec_` and base64."
+        description="The key that signs webhooks, as Standard Webhooks has it: `whsec_` and base64; none by default."
     ),
 ]
 OnFailureWord = Annotated[
