@@ -2,12 +2,16 @@
 
 from dataclasses import field
 
-from delayqueue.answers.answer import answer
+from delayqueue.answers.answer import NEVER_NULL, answer
+from delayqueue.answers.jobs import JobCall
 
 
 @answer("Schedule")
 class ScheduleState:
-    """A schedule and its next occurrence. Either `cron` is "" or `every` null; `declared`: from a config file."""
+    """A schedule and its next occurrence. Either `cron` is "" or `every` null; `declared`: from a config file.
+
+    `call` is there only if its jobs have one.
+    """
 
     name: str
     topic: str
@@ -20,6 +24,7 @@ class ScheduleState:
     paused: bool = field(default=False, kw_only=True)
     next: float | None
     declared: bool
+    call: JobCall | None = field(default=None, metadata=NEVER_NULL)
 
 
 @answer()

@@ -45,10 +45,19 @@ def limit(server: RemoteServer, fields: Fields) -> Any:
 
 def push(server: RemoteServer, fields: Fields) -> Any:
     """The id, whether given or generated."""
+    return server.call("/push", _with_call(fields)) or {"id": fields["id"]}
+
+
+def schedule(server: RemoteServer, fields: Fields) -> Any:
+    """The next occurrence."""
+    return server.call("/schedule", _with_call(fields))
+
+
+def _with_call(fields: Fields) -> Fields:
+    """The fields, with those of a call as the object that requests have."""
     of_call = {name: fields.pop(f"call_{name}", None) for name in CALL}
-    if given := {name: value for name, value in of_call.items() if value is not None}:
-        fields["call"] = _with_headers(given)
-    return server.call("/push", fields) or {"id": fields["id"]}
+    given = {name: value for name, value in of_call.items() if value is not None}
+    return fields | {"call": _with_headers(given)} if given else fields
 
 
 def _with_headers(fields: Fields) -> Fields:

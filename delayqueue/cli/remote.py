@@ -62,6 +62,20 @@ TIMES: Final = (
     option("--tz ZONE", "the time zone of --cron, as Asia/Shanghai [UTC]"),
     option("--every LENGTH", "the interval, instead of --cron"),
 )
+CALL: Final = (
+    option("--call URL", "the server calls it when the job is due", dest="call_url"),
+    option("--call-method", "POST, PUT, PATCH, DELETE or GET [POST]"),
+    option(
+        "--call-header",
+        "a header of the call, as 'NAME: VALUE'; may be repeated",
+        dest="call_headers",
+        action="append",
+        type=header,
+    ),
+    option("--call-timeout LENGTH", "how long the call may take [30s]"),
+    option("--call-expect TEXT", "what the answer must be, or contain as '*TEXT*' [any]"),
+    flag("--call-give-up", "bury the job at once after a 4xx such as 404"),
+)
 
 REMOTE: Final[Families] = {
     "a running server over HTTP (--url)": (
@@ -125,18 +139,7 @@ REMOTE: Final[Families] = {
             option("--expire LENGTH", "it expires this long after its due time"),
             option("--priority N", "among ready jobs the smallest goes first [1024]"),
             option("--idempotency-key KEY", "repeating a push with its id and key changes nothing"),
-            option("--call URL", "the server calls it when the job is due", dest="call_url"),
-            option("--call-method", "POST, PUT, PATCH, DELETE or GET [POST]"),
-            option(
-                "--call-header",
-                "a header of the call, as 'NAME: VALUE'; may be repeated",
-                dest="call_headers",
-                action="append",
-                type=header,
-            ),
-            option("--call-timeout LENGTH", "how long the call may take [30s]"),
-            option("--call-expect TEXT", "what the answer must be, or contain as '*TEXT*' [any]"),
-            flag("--call-give-up", "bury the job at once after a 4xx such as 404"),
+            *CALL,
             ask=asking.push,
         ),
         remote(
@@ -376,7 +379,9 @@ REMOTE: Final[Families] = {
                 const=False,
                 help="no longer --paused",
             ),
+            *CALL,
             IF_NAMED,
+            ask=asking.schedule,
         ),
         remote("unschedule", "remove a schedule", NAME),
         remote(

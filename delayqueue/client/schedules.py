@@ -8,7 +8,7 @@ from typing import Literal
 from delayqueue.client.answers import Occurrence, Schedule, SchedulePage
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import each, member, nothing, read
-from delayqueue.client.jobs import OnConflict, given
+from delayqueue.client.jobs import CallTo, OnConflict, given
 from delayqueue.client.payload import Payload
 from delayqueue.client.times import Seconds
 
@@ -29,9 +29,10 @@ class ScheduleVerbs:
         ttr: Seconds | None = None,
         catch_up: Literal["skip", "once", "all"] | None = None,
         paused: bool | None = None,
+        call: CallTo | None = None,
         if_exists: OnConflict | Literal["change"] | None = None,
     ) -> Call[float | None]:
-        """Push jobs at the times of `cron`, or once every `every`; while it is `paused`, none.
+        """Push jobs at the times of `cron`, or once every `every`; while it is `paused`, none. The server makes `call`.
 
         Returns the next occurrence, None = never. Raises JobExists if the name is taken, unless `if_exists` is
         "replace", "keep" or "change": that changes only what is given, and raises NoSuchJob if there is none.

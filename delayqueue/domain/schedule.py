@@ -5,12 +5,14 @@ The checks take a value that a user wrote and return what it means; they raise B
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Self
 from zoneinfo import ZoneInfo
 
+from delayqueue.domain.call import Call
+from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import BadValue
 
 MIN_EVERY_S = 1
@@ -26,6 +28,7 @@ MAX_CRON_CHARS = 512  # takes half a millisecond to parse, at each occurrence
 # Occurrences that are pushed in one go, and bytes of their bodies; more follow at once.
 BATCH = 100
 BATCH_BYTES = 4 * 1024 * 1024
+NEWER_FIELDS = ("paused", "call")
 
 
 class CatchUp(StrEnum):
@@ -50,6 +53,7 @@ class Schedule:
     catch_up: CatchUp = CatchUp.ONCE
     declared: bool = False  # comes from a config file, not from a client
     paused: bool = False  # has no next occurrence
+    call: Call | None = None  # of its jobs
 
     @classmethod
     def read(cls, definition: str) -> Self:
@@ -57,16 +61,33 @@ class Schedule:
         try:
             found = json.loads(definition)
             known = {field.name: found[field.name] for field in fields(cls) if field.name in found}
-            return cls(**known | {"catch_up": CatchUp(found["catch_up"])})
+            call = Call.read(found["call"]) if "call" in found else None
+            return cls(**known | {"catch_up": CatchUp(found["catch_up"]), "call": call})
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a definition of a schedule: {error}") from None
 
     @property
     def definition(self) -> str:
-        """The schedule as the store keeps it: one that is not paused as versions without pauses wrote it."""
+        """The schedule as the store keeps it.
+
+        Newer fields are left out if they have their defaults, so that it equals what older versions wrote.
+        """
+        written = {each.name: getattr(self, each.name) for each in fields(self)}
+        written["call"] = self.call and self.call.written
         return json.dumps(
-            {key: value for key, value in asdict(self).items() if key != "paused" or value},
+            {key: value for key, value in written.items() if key not in NEWER_FIELDS or value},
             ensure_ascii=False,
+        )
+
+    def job(self, job_id: str) -> Job:
+        """The job that is pushed at an occurrence."""
+        return Job(
+            topic=self.topic,
+            id=job_id,
+            body=self.body,
+            ttr_ms=self.ttr_ms,
+            call=self.call,
+            if_exists=IfExists.FAIL,
         )
 
     def after(self, time_ms: int) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import NamedTuple
 
-from delayqueue.domain.job import IfExists, Job
+from delayqueue.domain.job import Job
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.registrations import Registrations, read_all
 from delayqueue.errors import Unavailable
@@ -70,13 +70,7 @@ class Schedules(Registrations[Schedule]):
         """The job that a schedule would push now. Raises NoSuchJob if there is no such schedule."""
         now_ms = (await self._registry.state()).now_ms
         async for _, one in read_all(Schedule.read, await self._stored(name)):
-            return Job(
-                topic=one.topic,
-                id=one.job_id(now_ms),
-                body=one.body,
-                ttr_ms=one.ttr_ms,
-                if_exists=IfExists.FAIL,
-            )
+            return one.job(one.job_id(now_ms))
         raise self._unknown(name)
 
     async def run(self) -> None:
@@ -162,4 +156,4 @@ def _read_plannable(definition: str) -> Schedule:
 def _due_jobs(
     entry: Entry, schedule: Schedule, next_ms: int | None, jobs: list[OccurrenceJob]
 ) -> DueJobs:
-    return DueJobs(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
+    return DueJobs(entry, next_ms, schedule.job(""), jobs)

@@ -165,6 +165,7 @@ def schedule(planned: Planned) -> ScheduleState:
         paused=one.paused,
         next=seconds(planned.next_ms),
         declared=one.declared,
+        call=_call(one.call) if one.call else LEFT_OUT,
     )
 
 

@@ -10,7 +10,8 @@ from delayqueue.domain import subscriber as rules
 from delayqueue.domain.call import Call
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.subscriber import Method
-from delayqueue.errors import BadValue, Invalid
+from delayqueue.errors import BadValue, Forbidden, Invalid
+from delayqueue.web.api import Api
 from delayqueue.web.fields import Number, Validate, choice
 from delayqueue.web.requests import Request
 
@@ -21,6 +22,15 @@ def check_target(field: str, check: Callable[[str], object], url: str) -> None:
         check(url)
     except BadValue as error:
         raise Invalid.of(f"{field} {error.text.zh}", f"{field}: {error.text.en}") from None
+
+
+def check_call(api: Api, call: Call) -> None:
+    """Raises Forbidden if the server makes no calls, Invalid if not to this URL."""
+    if api.check_call is None:
+        raise Forbidden.of(
+            "服务器不代为调用url（calls = no）", "call: this server makes no calls (calls = no)"
+        )
+    check_target("call.url", api.check_call, call.url)
 
 
 def check_timeout(value_s: float) -> float:

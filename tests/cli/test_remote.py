@@ -229,6 +229,7 @@ def test_every_option_of_a_schedule_reaches_the_server(run: Run, topic: str) -> 
         "paused": False,
         "declared": False,
     }
+    assert "makes no calls" in run(*schedule, *times, "--call", "https://example.com/").failed(1)
     assert "another schedule" in run(*schedule, "--every", "36h").failed(1)
     run(*schedule, "--every", "36h", "--if-exists", "replace").ok()
     assert "every 129600s" in run("schedules", topic).ok()

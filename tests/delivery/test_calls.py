@@ -13,6 +13,7 @@ import pytest
 from delayqueue.cli import main
 from delayqueue.client import AsyncClient, Job
 from delayqueue.client.answers import JobCall
+from delayqueue.delivery.webhook import header_text
 from delayqueue.errors import Code
 from tests.api_client import open_api
 from tests.processes import LOOPBACK
@@ -128,6 +129,29 @@ async def test_stats_tell_whom_the_servers_call_and_how_it_goes(
         await until_async(partial(is_told, waiting=1))
     for server in servers:
         server.close()
+
+
+async def test_a_schedule_calls_a_url(shop: Shop) -> None:
+    call = {"url": shop.receiver.url(shop.topic), "headers": {"X-Key": "hush"}, "method": "PUT"}
+    schedule: Json = {"name": shop.topic, "topic": shop.topic, "every": 1, "body": "tick"}
+    (await shop.api.call("/schedule", schedule | {"call": call})).ok()
+    await until(lambda: len(shop.receiver.to(shop.topic)) >= 2)
+    change = {"name": shop.topic, "if_exists": "change"}
+    (await shop.api.call("/schedule", change | {"paused": True})).ok()
+    job_id = (await shop.api.call("/run-schedule", {"name": shop.topic})).ok()["id"]
+    message_id = header_text(job_id)
+
+    def is_called() -> bool:
+        return message_id in [one.headers["webhook-id"] for one in shop.receiver.to(shop.topic)]
+
+    await until(is_called)
+    for one in shop.receiver.to(shop.topic):
+        assert (one.method, one.body, one.headers["X-Key"]) == ("PUT", b"tick", "hush")
+    (found,) = (await shop.api.call("/schedules", {"topic": shop.topic})).ok()
+    assert (found["call"]["headers"], found["call"]["url"]) == ({"X-Key": "***"}, call["url"])
+    refused = await shop.api.call("/schedule", change | {"call": {"url": "http://10.1.2.3/"}})
+    assert "call.url: call_allow does not list 10.1.2.3" in refused.refused()
+    (await shop.api.call("/unschedule", {"name": shop.topic})).ok()
 
 
 async def test_no_worker_gets_it(shop: Shop) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -18,10 +21,9 @@ from .partner import Answer, Partner
 from .test_orders import needs
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.processes import Processes, QueueServer, StoreServer
 
+SCRIPTS: Final = Path(sys.executable).parent
 PAGE: Final = read("docs/howto/calls.md")
 
 
@@ -48,13 +50,23 @@ def test_every_field_has_its_row() -> None:
     assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == [*CallRequest.model_fields]
 
 
-async def test_the_command_pushes_a_call(calling: QueueServer) -> None:
-    (command,) = blocks(PAGE, "sh")
+async def test_the_commands_push_move_and_schedule_calls(calling: QueueServer) -> None:
+    push, again, cron = (at(calling, block.text) for block in blocks(PAGE, "sh"))
     needs("curl", [])
-    assert '"code":0' in run(["bash"], at(calling, command.text))
+    assert '"code":0' in run(["bash"], push)
     async with open_api(calling.url) as api:
         job = (await api.get("r-1")).ok()
-    assert (job["state"], job["call"]["headers"]) == ("delayed", {"Authorization": "***"})
+        assert (job["state"], job["call"]["headers"]) == ("delayed", {"Authorization": "***"})
+        assert run(["bash"], again).count('"code":0') == 2
+        found = {"PATH": f"{SCRIPTS}:{os.environ['PATH']}", "DELAYQUEUE_URL": calling.url}
+        assert '"code":0' in run(["bash"], cron, os.environ | found)
+        planned = {
+            one["name"]: one["call"]["url"] for one in (await api.call("/schedules", {})).ok()
+        }
+    assert planned == {
+        "close-the-day": "https://example.com/close-the-day",
+        "sweep": "https://example.com/sweep",
+    }
 
 
 async def test_the_merchant_gets_his_form_and_answers_success(calling: QueueServer) -> None:

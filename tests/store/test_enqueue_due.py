@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.call import Call
+from delayqueue.domain.job import CALLS, Job
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.schedules import CORRECTION_MS, Schedules
 from delayqueue.store.bucket.registry import DueJobs, Enqueued, Entry, OccurrenceJob
@@ -39,9 +41,19 @@ async def registered(registry: Registry, bucket: Bucket, time_ms: int = 0) -> En
 
 def firing(entry: Entry, next_ms: int | None, *ids: str) -> DueJobs:
     due_ms = entry.time_ms or 0
-    return DueJobs(
-        entry, next_ms, "t", 5000, "body", [OccurrenceJob(one, f"{one}~", due_ms) for one in ids]
-    )
+    jobs = [OccurrenceJob(one, f"{one}~", due_ms) for one in ids]
+    return DueJobs(entry, next_ms, Job("t", "", "body", 5000), jobs)
+
+
+async def test_its_job_has_its_call(bucket: Bucket, registry: Registry) -> None:
+    call = Call(url="http://h.example/", headers={"X-Key": "abc"})
+    due = firing(await registered(registry, bucket), None, "a")
+    due = due._replace(job=replace(due.job, call=call))
+    assert (await registry.enqueue_due(due)).done
+    await bucket.tick()
+    assert await bucket.pop_ids() == []
+    [popped] = await bucket.pop(CALLS)
+    assert (popped.id, popped.body, popped.call) == ("a", "body", call)
 
 
 async def test_a_time_that_has_come_is_seen_until_its_job_is_pushed(

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from delayqueue.domain.job import Job
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.migration import Migration
-from delayqueue.store.bucket.record import text
+from delayqueue.store.bucket.record import dump_options, text
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Change
 
@@ -33,13 +34,11 @@ class DueSchedules(NamedTuple):
 
 
 class DueJobs(NamedTuple):
-    """The jobs for a schedule's occurrences. `next_ms` None = never again."""
+    """The jobs for a schedule's occurrences: like `job`, whatever its id. `next_ms` None = never again."""
 
     entry: Entry
     next_ms: int | None
-    topic: str
-    ttr_ms: int
-    body: str
+    job: Job
     jobs: list["OccurrenceJob"]
 
 
@@ -148,7 +147,8 @@ class Registry:
             time_ms,
             "" if due_jobs.next_ms is None else due_jobs.next_ms,
         ]
-        args += (due_jobs.topic, due_jobs.ttr_ms, due_jobs.body)
+        job = due_jobs.job
+        args += (job.topic, job.ttr_ms, job.body, dump_options(job))
         for one in due_jobs.jobs:
             args += one
         reply = await self._store.run("enqueue_due", BUCKET, args)

@@ -4,21 +4,23 @@
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  name, definition (JSON), time ms that it was read with, next time ms ("" = never again),
---       topic, ttr ms, body, then for each occurrence: id, another id for it if somebody else's job has the first, due ms
+--       topic, ttr ms, body, options (JSON or ""), then for each occurrence: id, another id for it if somebody else's job has the first, due ms
 -- returns { 1, the first ids that were somebody else's, ... }; { 0 } if another process was faster or the schedule was changed
 -- keeps: an occurrence is pushed once among all processes: the comparison, the pushes and the new time are one script,
 --        which is why the ids belong to the bucket that holds the schedules.
 
 return function(ARGV)
   local name, definition, time, next_time = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-  local topic, ttr, body = ARGV[5], tonumber(ARGV[6]), ARGV[7]
+  local topic, ttr, body, options = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
   local taken = {}
 
   local function push(first_id, spare_id, due)
     local id = first_id
     if call('HEXISTS', JOBS, id) == 1 then id = spare_id end
-    local job = { ttr = ttr, created = now, expire = 0, retain = 0, topic = topic, options = '', body = body }
+    local job = { ttr = ttr, created = now, expire = 0, retain = 0, topic = topic, options = options, body = body }
+    job.call = read_options(options).call
+    if job.call then note_priority(id, job) end
     delay_job(id, job, due)
     local ended = call('HGET', ENDED, id)
     if ended then forget_ended(id, ended) end
@@ -28,8 +30,8 @@ return function(ARGV)
 
   if call('HGET', registered_key('schedules'), name) ~= definition then return { 0 } end
   if tonumber(call('ZSCORE', SCHEDULE_TIMES, name)) ~= time then return { 0 } end
-  for at = 8, #ARGV, 3 do push(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])) end
-  if #ARGV >= 8 then call('HSETNX', TOPICS, topic, '') end
+  for at = 9, #ARGV, 3 do push(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])) end
+  if #ARGV >= 9 then call('HSETNX', TOPICS, topic, '') end
   if next_time == '' then
     call('ZREM', SCHEDULE_TIMES, name)
   else

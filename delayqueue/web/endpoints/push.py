@@ -14,7 +14,6 @@ from delayqueue.errors import (
     ADDED,
     OF_CODE,
     Code,
-    Forbidden,
     JobExists,
     QueueError,
     Text,
@@ -46,7 +45,7 @@ from delayqueue.web.fields import (
 )
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
-from delayqueue.web.targets import CallRequest, check_target
+from delayqueue.web.targets import CallRequest, check_call
 from delayqueue.web.warnings import OTHER_TOPICS, note
 
 
@@ -218,12 +217,8 @@ def _job_or_invalid(
 
 def _check_call(api: Api, topic: str, call: Call, request: HttpRequest) -> None:
     """Raises Forbidden if the server makes no calls, or not for this client, Invalid if not to this URL."""
-    if api.check_call is None:
-        raise Forbidden.of(
-            "服务器不代为调用url（calls = no）", "call: this server makes no calls (calls = no)"
-        )
     api.guard.check_caller(request, topic)
-    check_target("call.url", api.check_call, call.url)
+    check_call(api, call)
 
 
 def _exists(pushed: Pushed) -> Text:

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
+from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import NewId
 from delayqueue.answers.schedules import Next, Occurrence, SchedulePage, ScheduleState
 from delayqueue.domain import schedule as rules
@@ -29,6 +30,7 @@ from delayqueue.web.fields import (
     ms_or_none,
 )
 from delayqueue.web.requests import IfNamed, NameRequest, PagedRequest, Request
+from delayqueue.web.targets import CallRequest, check_call
 
 DEFAULT_TTR_S: Final = 60
 SCHEDULE: Final = ScheduleState(
@@ -43,6 +45,7 @@ SCHEDULE: Final = ScheduleState(
     paused=False,
     next=1795224600.0,
     declared=False,
+    call=LEFT_OUT,
 )
 
 
@@ -121,6 +124,10 @@ class ScheduleRequest(NameRequest, TimesRequest):
             "Whether to push nothing until this is changed to false; the times meanwhile are not caught up."
         ),
     )
+    call: CallRequest | None = Field(
+        None,
+        description="The call that the server makes with its jobs; no worker gets them. `change` replaces all of it.",
+    )
     if_exists: IfNamed | None = None
 
     def schedule(self, max_body_bytes: int) -> Schedule:
@@ -139,6 +146,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
             ttr_ms=ms(self.ttr or DEFAULT_TTR_S),
             catch_up=self.catch_up or CatchUp.ONCE,
             paused=bool(self.paused),
+            call=self.call and self.call.call(),
             **times,
         )
 
@@ -151,6 +159,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
             "ttr_ms": ms_or_none(self.ttr),
             "catch_up": self.catch_up,
             "paused": self.paused,
+            "call": self.call and self.call.call(),
             "tz": self.tz,
         }
         if self.cron is not None or self.every is not None:
@@ -172,6 +181,8 @@ class SchedulesRequest(PagedRequest):
 async def schedule(api: Api, asked: ScheduleRequest) -> Next:
     """Push jobs at given times."""
     schedules = api.queue.schedules
+    if asked.call:
+        check_call(api, asked.call.call())
     if asked.if_exists == CHANGE:
         await schedules.change(asked.name, asked.changes(api.max_body_bytes))
         return Next(serializers.seconds(await schedules.next_ms(asked.name)))

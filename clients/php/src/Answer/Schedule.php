@@ -12,6 +12,7 @@ final class Schedule
     /**
      * @param float|null $next null = never again
      * @param bool $declared whether it is from a config file
+     * @param JobCall|null $call of its jobs, null = they have none
      */
     public function __construct(
         public readonly string $name,
@@ -25,6 +26,7 @@ final class Schedule
         public readonly bool $paused,
         public readonly ?float $next,
         public readonly bool $declared,
+        public readonly ?JobCall $call = null,
     ) {
     }
 
@@ -43,6 +45,7 @@ final class Schedule
             paused: $data->bool('paused', false),
             next: $data->floatOrNull('next'),
             declared: $data->bool('declared'),
+            call: $data->has('call') ? JobCall::from($data->object('call')) : null,
         );
     }
 }

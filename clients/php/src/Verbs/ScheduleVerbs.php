@@ -29,6 +29,8 @@ trait ScheduleVerbs
      * @param string|null $tz the time zone of `cron`; null = UTC
      * @param int|float|string|\DateInterval|null $ttr of the jobs
      * @param 'skip'|'once'|'all'|null $catchUp what to do about times that no server could serve
+     * @param string|array{url: string, method?: string, headers?: array<string, string>,
+     *     timeout?: int|float|string|\DateInterval, expect?: string, give_up?: bool}|null $call made by the server, as in push()
      * @param bool|null $paused whether to keep the schedule and push nothing
      * @param 'replace'|'keep'|'fail'|'change'|IfExists|null $ifExists
      */
@@ -42,6 +44,7 @@ trait ScheduleVerbs
         int|float|string|\DateInterval|null $ttr = null,
         ?string $catchUp = null,
         ?bool $paused = null,
+        #[\SensitiveParameter] string|array|null $call = null,
         IfExists|string|null $ifExists = null,
     ): ?float {
         $request = Fields::given([
@@ -54,6 +57,7 @@ trait ScheduleVerbs
             'ttr' => Duration::secondsOrNull($ttr),
             'catch_up' => $catchUp,
             'paused' => $paused,
+            'call' => Fields::call($call),
             'if_exists' => Fields::value($ifExists),
         ]);
         $read = static fn (mixed $data): ?float => Data::of($data)->floatOrNull('next');

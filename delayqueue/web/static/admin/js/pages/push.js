@@ -75,7 +75,7 @@ export function headersOf(text) {
   return Object.fromEntries(lines.map((line) => [line.split(":")[0].trim(), line.slice(line.indexOf(":") + 1).trim()]));
 }
 
-/** The form as a job for /push. What the form does not ask of a call is that of the job that is copied. */
+/** The form as a job for /push. `known`: the call of the job that is copied. */
 function job(form, known) {
   const text = (name) => form.get(name).trim();
   const length = (name) => (text(name) ? seconds(text(name)) : null);
@@ -84,6 +84,9 @@ function job(form, known) {
     tags: text("tags") ? text("tags").split(",").map((tag) => tag.trim()) : null,
     retry: retryOf(text("retry")),
     retain: length("retain"), expire: length("expire"), priority: Number(text("priority") || NEW.priority),
-    call: text("call") ? { ...known, expect: known?.expect || null, url: text("call"), headers: headersOf(text("headers")) } : null,
+    call: callOf(text("call"), text("headers"), known),
   };
 }
+
+/** The typed call, as requests have it. What the form does not ask of a call is that of the `known` one. */
+export const callOf = (url, headers, known) => (url ? { ...known, url, headers: headersOf(headers) } : null);

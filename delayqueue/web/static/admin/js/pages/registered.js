@@ -8,7 +8,7 @@ import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { exportButtons } from "./exporting.js";
 import { jobLink } from "./jobs.js";
-import { headersOf, headersText, retryOf, retryText } from "./push.js";
+import { callOf, headersOf, headersText, retryOf, retryText } from "./push.js";
 import { topicLink } from "./topics.js";
 
 const PAGE = firstRows(100);
@@ -100,7 +100,7 @@ async function tryIt(name) {
 }
 
 const SCHEDULES = (old) => ({
-  exported: ["name", "topic", "cron", "every", "tz", "body", "ttr", "catch_up", "paused", "next", "declared"],
+  exported: ["name", "topic", "cron", "every", "tz", "body", "ttr", "catch_up", "paused", "call", "next", "declared"],
   title: t("schedules"), list: "schedules", request: {}, add: "schedule", remove: "unschedule", empty: t("noSchedules"),
   name: (one) => [one.name, one.paused && [" ", h("span", { class: "tag" }, t("paused"))]],
   columns: [
@@ -108,6 +108,7 @@ const SCHEDULES = (old) => ({
     { name: t("when"), class: "mono", cell: (one) => (one.cron ? `${one.cron} ${one.tz}` : t("everyLength", exactly(one.every))) },
     { name: t("next"), cell: (one) => (one.next === null ? "–" : h("span", { title: relative(one.next) }, time(one.next))) },
     { name: t("body"), class: "cut", cell: (one) => one.body },
+    { name: t("calls"), class: "wide", cell: (one) => one.call && h("span", { class: "mono" }, breaking(one.call.url)) },
   ],
   actions: (one, refresh) => [
     may("run-schedule") && action(t("runNow"), async () => {
@@ -126,9 +127,13 @@ const SCHEDULES = (old) => ({
     ["every", t("everyHelp"), { placeholder: "15m" }], ["ttr", t("ttrHelp"), { type: "number", placeholder: "60" }],
     ["catch_up", t("catchUp"), { choices: [["once", t("catchOnce")], ["all", t("catchAll")], ["skip", t("catchNone")]] }],
     ["body", t("body"), { rows: 3 }],
+    ["call", t("callHelp"), { type: "url" }], ["headers", t("headersHelp"), { rows: 2 }],
   ],
-  given: ({ ttr = "60", tz, body = "", ...text }) => ({ ...text, ttr: Number(ttr), tz: tz || (text.cron ? "UTC" : null), body }),
-  written: (one) => ({ ...one, every: one.every ? exactly(one.every) : "", tz: one.cron ? one.tz : "" }),
+  given: ({ ttr = "60", tz, body = "", call: url = "", headers = "", ...text }) => {
+    const stays = url === old.call?.url && headers === headersText(old.call).trim(); // with values that the page does not know
+    return { ...text, ttr: Number(ttr), tz: tz || (text.cron ? "UTC" : null), body, call: stays ? null : callOf(url, headers, old.call) };
+  },
+  written: (one) => ({ ...one, every: one.every ? exactly(one.every) : "", tz: one.cron ? one.tz : "", call: one.call?.url, headers: headersText(one.call) }),
   isTimed: true,
 });
 
