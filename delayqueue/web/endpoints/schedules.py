@@ -146,7 +146,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
             ttr_ms=ms(self.ttr or DEFAULT_TTR_S),
             catch_up=self.catch_up or CatchUp.ONCE,
             paused=bool(self.paused),
-            call=self.call and self.call.call(),
+            call=self.call.call() if self.call else None,
             **times,
         )
 
@@ -159,7 +159,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
             "ttr_ms": ms_or_none(self.ttr),
             "catch_up": self.catch_up,
             "paused": self.paused,
-            "call": self.call and self.call.call(),
+            "call": self.call.call() if self.call else None,
             "tz": self.tz,
         }
         if self.cron is not None or self.every is not None:
