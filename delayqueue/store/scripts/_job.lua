@@ -44,7 +44,7 @@ local function check_keys(job)
 end
 
 -- The lowest score, or nil.
-local function first_of(key) return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]) end
+local function first_of(key) return tonumber(call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]) end
 
 local function is_paused(settings)
   local until_ms = settings.paused_until

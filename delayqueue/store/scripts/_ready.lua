@@ -67,7 +67,7 @@ local function leave_ranked(id, job)
 end
 
 -- Counts ids that were taken out of a ready list, for those that read it by places (_marks.lua). A broken key has no readers.
-local function count_removed(topic, count) redis.pcall('HINCRBY', REMOVED, topic, count) end
+local function count_removed(topic, count) redis.pcall('HINCRBY', REMOVED, topic, int(count)) end
 
 -- How many workers can get, including the list's ghosts, and how many have a call.
 local function count_ready(topic)

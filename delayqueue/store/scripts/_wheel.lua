@@ -49,7 +49,7 @@ end
 
 -- Updates the earliest due time of a slot in `wheel`, after jobs have left it.
 local function reset_slot(topic, slot)
-  local score = tonumber(call('ZRANGE', slot_key(topic, slot), 0, 0, 'WITHSCORES')[2])
+  local score = tonumber(call('ZRANGE', slot_key(topic, slot), '0', '0', 'WITHSCORES')[2])
   if score then
     call('ZADD', wheel_key(topic), due_of_score(slot, score), slot)
   else
@@ -103,14 +103,14 @@ local fallen = {}  -- what delay_due found: slot, round, ids
 local function delay_due(topic, limit)
   fallen = {}
   if limit < 1 then return {} end
-  local slots = call('ZRANGEBYSCORE', wheel_key(topic), '-inf', int(now), 'WITHSCORES', 'LIMIT', 0, limit)
+  local slots = call('ZRANGEBYSCORE', wheel_key(topic), '-inf', int(now), 'WITHSCORES', 'LIMIT', '0', int(limit))
   local ids, turn_end = {}, nil
   for i = 1, #slots, 2 do
     local slot, first = tonumber(slots[i]), tonumber(slots[i + 1])
     turn_end = turn_end or first - first % SLOT_MS + TURN_MS
     if first >= turn_end or #ids >= limit then break end
     local before = int(score_from(slot, math.min(now + 1, turn_end)))
-    local part = call('ZRANGEBYSCORE', slot_key(topic, slot), '-inf', '(' .. before, 'LIMIT', 0, limit - #ids)
+    local part = call('ZRANGEBYSCORE', slot_key(topic, slot), '-inf', '(' .. before, 'LIMIT', '0', int(limit - #ids))
     for _, id in ipairs(part) do ids[#ids + 1] = id end
     fallen[#fallen + 1] = { slot = slot, round = math.floor(first / TURN_MS), jobs = #part }
     if #part == 0 then reset_slot(topic, slot) end
@@ -129,7 +129,7 @@ end
 
 -- The earliest due time, or nil.
 local function delay_next(topic)
-  return tonumber(call('ZRANGE', wheel_key(topic), 0, 0, 'WITHSCORES')[2])
+  return tonumber(call('ZRANGE', wheel_key(topic), '0', '0', 'WITHSCORES')[2])
 end
 
 local function delay_count(topic) return tonumber(call('HGET', rounds_key(topic), TOTAL)) or 0 end

@@ -7,7 +7,7 @@ local function delay_key(topic, _due) return tag .. ':delay:' .. topic end
 
 -- entries = { due, id, due, id, ... }
 local function delay_add(topic, entries)
-  for i = 1, #entries, 2 do entries[i] = int(entries[i]) end  -- Redis takes twice as long to write a number
+  for i = 1, #entries, 2 do entries[i] = int(entries[i]) end
   call('ZADD', delay_key(topic), unpack(entries))
 end
 
@@ -18,15 +18,15 @@ local function delay_has(topic, ids, _dues) return call('ZMSCORE', delay_key(top
 
 -- The ids due by `now`, oldest first, at most `limit`.
 local function delay_due(topic, limit)
-  return call('ZRANGEBYSCORE', delay_key(topic), '-inf', int(now), 'LIMIT', 0, limit)
+  return call('ZRANGEBYSCORE', delay_key(topic), '-inf', int(now), 'LIMIT', '0', int(limit))
 end
 
 -- Removes the ids that delay_due returned in this call: they are the first of the set.
-local function delay_drop_due(topic, ids) call('ZREMRANGEBYRANK', delay_key(topic), 0, #ids - 1) end
+local function delay_drop_due(topic, ids) call('ZREMRANGEBYRANK', delay_key(topic), '0', int(#ids - 1)) end
 
 -- The earliest due time, or nil.
 local function delay_next(topic)
-  return tonumber(call('ZRANGE', delay_key(topic), 0, 0, 'WITHSCORES')[2])
+  return tonumber(call('ZRANGE', delay_key(topic), '0', '0', 'WITHSCORES')[2])
 end
 
 local function delay_count(topic) return call('ZCARD', delay_key(topic)) end

@@ -102,11 +102,11 @@ local function fill_from_list(topic, count, found)
   local queue = queue_key(topic)
   while #found / 3 < count and not is_full do
     local wanted = math.min(CHUNK, count - #found / 3)
-    local listed = call('LRANGE', queue, 0, wanted - 1)
+    local listed = call('LRANGE', queue, '0', int(wanted - 1))
     local ids = allowed(listed)
     if #ids == 0 then return end
     local ghosts = reserve(topic, ids, found, nil)
-    call('LTRIM', queue, #ids, -1)
+    call('LTRIM', queue, int(#ids), '-1')
     count_removed(topic, #ids)
     if ghosts > 0 then count_ghosts(topic, -ghosts) end
     if #ids == #listed and #listed < wanted then
@@ -120,7 +120,7 @@ end
 local function fill_from_set(key, topic, first, last, count, found)
   while #found / 3 < count and not is_full do
     local wanted = math.min(CHUNK, count - #found / 3)
-    local ranks = call('ZRANGEBYSCORE', key, first, last, 'LIMIT', 0, wanted)
+    local ranks = call('ZRANGEBYSCORE', key, first, last, 'LIMIT', '0', int(wanted))
     local listed = {}
     for i, rank in ipairs(ranks) do listed[i] = id_of_rank(rank) end
     local ids = allowed(listed)
@@ -166,7 +166,7 @@ local function held_ms() return math.max(HELD_MS, call('ZCARD', CALLED_TOPICS)) 
 
 -- The topics whose jobs with a call may be taken, those first that were served longest ago; and whether all were looked at.
 local function called_topics()
-  local entries, topics, latest = call('ZRANGE', CALLED_TOPICS, 0, CALLED_LOOKED - 1, 'WITHSCORES'), {}, now + held_ms()
+  local entries, topics, latest = call('ZRANGE', CALLED_TOPICS, '0', int(CALLED_LOOKED - 1), 'WITHSCORES'), {}, now + held_ms()
   for i = 1, #entries, 2 do
     local since = tonumber(entries[i + 1])
     if since <= now or since > latest then topics[#topics + 1] = entries[i] end  -- the latter: the clock was put back

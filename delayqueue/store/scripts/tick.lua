@@ -63,7 +63,7 @@ local knows_priorities
 -- the others.
 local function each_due(key, share, act)
   local looked = 0
-  for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, share)) do
+  for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', '0', int(share))) do
     if has_done_enough() then break end
     looked = looked + 1
     if not pcall(act, id) then
@@ -173,10 +173,10 @@ end
 -- The topics to serve in this call: if more are due than it can serve, half of them are those that are due longest, so that each
 -- topic has its turn, and half those that became due last, so that none waits behind many.
 local function due_topics()
-  local topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', 0, TOPICS_PER_CALL)
+  local topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', '0', int(TOPICS_PER_CALL))
   if #topics < TOPICS_PER_CALL then return topics end
   local half = TOPICS_PER_CALL / 2
-  local latest = call('ZREVRANGEBYSCORE', TIMERS, int(now), '-inf', 'LIMIT', 0, half)
+  local latest = call('ZREVRANGEBYSCORE', TIMERS, int(now), '-inf', 'LIMIT', '0', int(half))
   for i, topic in ipairs(latest) do topics[half + i] = topic end
   return topics
 end
