@@ -145,6 +145,16 @@ def _stalled_store(server: Server, _: Client, __: float) -> Figures:
     return {f"after a stall of {STALL_S} s: others late max": Figure(late, "ms")}
 
 
+def _take(queue: Client) -> None:
+    """Take a whole batch: an answer can have fewer jobs than are ready."""
+    left = BATCH
+    while left:
+        taken = queue.pop_many(TOPIC, count=left, wait=0)
+        if not taken:
+            raise BenchError(f"{left} jobs are missing")
+        left -= len(taken)
+
+
 def _expired_reservations(server: Server, queue: Client, share: float) -> Figures:
     """Jobs whose TTR is over at once: those that are taken a second later have a TTR that is a second shorter."""
     jobs = int(100_000 * share)
@@ -154,7 +164,7 @@ def _expired_reservations(server: Server, queue: Client, share: float) -> Figure
     began_at = time.time()
     for number in range(jobs // BATCH):
         time.sleep(max(0.0, began_at + number * BATCH // POPPED - time.time()))
-        queue.pop_many(TOPIC, count=BATCH, wait=0)
+        _take(queue)
     return _beside(
         server,
         f"{jobs:,} TTRs over",
@@ -192,7 +202,7 @@ def _bulk_verbs(server: Server, queue: Client, share: float) -> Figures:
         **_reading_verbs(server, queue),
         **_beside(server, f"/cancel {of_tag}, no job", lambda: queue.cancel(TAG, topic="none")),
         **_beside(server, f"/reschedule {of_tag}", lambda: queue.reschedule_tag(TAG, by=60)),
-        **_beside(server, f"/kick {of_tag}", lambda: queue.kick_tag(TAG)),
+        **_beside(server, f"/kick {of_tag}", lambda: queue.kick_tag(TAG, state="delayed")),
         **_beside(server, f"/purge of {jobs:,}", lambda: queue.purge(TOPIC)),
     }
     fill()

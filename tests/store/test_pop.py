@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 # of pop.lua
 LIMIT_BYTES: Final = 4 << 20
 LIMIT_LOOKS: Final = 2000
-LIMIT_JOBS: Final = LIMIT_LOOKS // 4
+LIMIT_JOBS: Final = LIMIT_LOOKS // 7
+CHUNK: Final = 32  # jobs that a call looks at together
 
 
 async def test_an_empty_topic_gives_nothing(bucket: Bucket) -> None:
@@ -109,12 +110,22 @@ async def test_an_id_that_stands_in_the_list_many_times_is_given_once(
     assert (await bucket.counts()).ready == 0
 
 
-async def test_a_thousand_jobs_are_given_in_two_calls(bucket: Bucket) -> None:
+@pytest.mark.parametrize(
+    ("tags", "most"),
+    [((), LIMIT_JOBS + CHUNK), (("tag",), LIMIT_JOBS // 2 + CHUNK)],
+    ids=["plain", "with options, which take as long again"],
+)
+async def test_a_thousand_jobs_are_given_in_some_calls(
+    bucket: Bucket, tags: tuple[str, ...], most: int
+) -> None:
     ids = [f"job-{n}" for n in range(1000)]
-    await bucket.push(*map(job, ids))
-    first = await bucket.pop_ids(wanted=1000)
-    assert len(first) > 400
-    assert first + await bucket.pop_ids(wanted=1000) == ids
+    await bucket.push(*(job(each, tags=tags) for each in ids))
+    popped: list[str] = []
+    while len(popped) < len(ids):
+        some = await bucket.pop_ids(wanted=1000)
+        assert 100 < len(some) < most or len(popped) + len(some) == len(ids)
+        popped += some
+    assert popped == ids
 
 
 @on_one_store

@@ -101,7 +101,7 @@ async def test_a_server_that_falls_silent_is_noticed(
 
     try:
         with pytest.raises(RedisTimeoutError):
-            await announcements._subscribe(redis, announcements.PLAIN, [CHANNEL], hear)
+            await announcements.subscribe(redis, announcements.PLAIN, [CHANNEL], hear)
     finally:
         store.thaw()
     assert [message[0] for message in heard] == [b"subscribe", b"pong"]
@@ -109,4 +109,4 @@ async def test_a_server_that_falls_silent_is_noticed(
 
 async def test_a_lost_connection_raises_what_its_caller_catches(redis: Redis) -> None:
     with pytest.raises(RedisError):
-        await announcements._subscribe(redis, "NONSENSE", [CHANNEL], lambda _: None)
+        await announcements.subscribe(redis, "NONSENSE", [CHANNEL], lambda _: None)

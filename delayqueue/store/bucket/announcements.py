@@ -78,7 +78,7 @@ class Announcements:
         verb = SHARDED
         while True:
             try:
-                await _subscribe(redis, verb, channels, hear)
+                await subscribe(redis, verb, channels, hear)
             except RedisError as error:
                 if verb == SHARDED and "unknown command" in str(error):
                     verb = PLAIN
@@ -105,7 +105,7 @@ class Announcements:
                 heard(self._bucket_of[channel.decode()], text(name), int(arrived))
 
 
-async def _subscribe(
+async def subscribe(
     redis: Redis, verb: str, channels: Sequence[str], heard: Callable[[list[Any]], None]
 ) -> None:
     """Call `heard` with what comes on these channels. Raises RedisError when the connection is lost or dead."""

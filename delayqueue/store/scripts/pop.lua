@@ -14,7 +14,7 @@
 --        a job has its reservation: it is written first.
 local CHUNK = 32          -- records that are read together
 local LIMIT_LOOKS = 2000  -- in a call: about 5 ms
-local LOOKS_A_JOB = 4     -- a topic takes one
+local LOOKS_A_JOB = 7     -- a topic takes one
 local CALLED_LOOKED = 64  -- topics with called jobs that one request looks at
 local HELD_MS = 1000      -- a topic that is paused or at its limit is looked at again after this, unless that ends before
 
@@ -62,6 +62,7 @@ local function reserve(topic, ids, found, key)
       end
       taken[id] = true
     else
+      if job.options ~= '' then looks = looks + LOOKS_A_JOB end  -- reading them takes as long again
       local run = unpack_run(runs[i])
       run.attempt, run.receipt, run.started = run.attempt + 1, receipt, now
       local deadline = now + job.ttr

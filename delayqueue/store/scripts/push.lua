@@ -167,7 +167,7 @@ end
 local function push(id, job, if_exists, old_record, ended)
   local old = old_record and unpack_record(old_record)
   count_job(#job.body, job)
-  count_work(4)
+  count_work(4 + 3 * (job.tags and #job.tags or 0) + (job.expire > 0 and 4 or 0))
   if old then count_job(#old_record, old) end
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   local former = old or ended and job_of_ended(ended)
