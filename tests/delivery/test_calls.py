@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
 
 from delayqueue.cli import main
 from delayqueue.client import AsyncClient, Job
@@ -53,6 +54,17 @@ async def test_a_due_job_calls_its_url(shop: Shop) -> None:
     assert call.headers["Content-Type"] == "application/json"
     assert call.headers["delay-queue-topic"] == shop.topic
     assert (call.is_signed(), call.headers["delay-queue-attempt"]) == (True, "1")
+
+
+async def test_the_official_package_verifies_the_signature(shop: Shop) -> None:
+    job_id = f"{shop.topic}-1.0 排队"
+    await push(shop, shop.topic, job_id, body='{"text": "naïve"}')
+    await shop.becomes("finished", job_id)
+    [call] = shop.receiver.to(shop.topic)
+    headers = dict(call.headers)
+    assert Webhook(SECRET).verify(call.body, headers) == {"text": "naïve"}
+    with pytest.raises(WebhookVerificationError):
+        Webhook(SECRET).verify(call.body + b" ", headers)
 
 
 async def test_method_and_headers_are_its_own(shop: Shop) -> None:

@@ -4,27 +4,43 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
+from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import aiohttp
 import pytest
 
 from delayqueue.config.loading import load
 from delayqueue.web.targets import CallRequest
 from tests.api_client import open_api
-from tests.processes import LOOPBACK
-from tests.waiting import until
+from tests.delivery.receiver import SECRET
+from tests.processes import LOOPBACK, REPOSITORY, free_port
+from tests.waiting import until, until_async
 
-from .markdown import at, blocks, read, run
+from .markdown import COMMAND_S, at, blocks, read, run
 from .partner import Answer, Partner
 from .test_orders import needs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.api_client import Json
     from tests.processes import Processes, QueueServer, StoreServer
 
 SCRIPTS: Final = Path(sys.executable).parent
 PAGE: Final = read("docs/howto/calls.md")
+FOLDER: Final = REPOSITORY / "examples" / "calls"
+MODULES: Final = REPOSITORY / "build" / "express" / "node_modules"
+RECEIVERS: Final = {
+    "php": "php -S {host}:{port} receiver.php",
+    "fastapi": f"{sys.executable} -B -m uvicorn receiver:app --port {{port}}",
+    "express": "node receiver.cjs",
+    "go": "{folder}/receiver",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +51,7 @@ def calling(processes: Processes, redis_server: StoreServer) -> QueueServer:
         strict="yes",
         calls="yes",
         call_allow=f"{LOOPBACK}, example.com",
+        call_secret=SECRET,
     )
 
 
@@ -71,7 +88,7 @@ async def test_the_commands_push_move_and_schedule_calls(calling: QueueServer) -
 
 async def test_the_merchant_gets_his_form_and_answers_success(calling: QueueServer) -> None:
     needs("php", [])
-    (program,) = blocks(PAGE, "php")
+    program = blocks(PAGE, "php")[0]
     assert len([line for line in program.text.splitlines() if line]) <= 12
     with Partner(Answer(200, "success")) as merchant:
         given = f"$orderId = '1001'; $sign = 'abc'; $merchant = new stdClass; $merchant->notifyUrl = '{merchant.url}/';"
@@ -79,3 +96,55 @@ async def test_the_merchant_gets_his_form_and_answers_success(calling: QueueServ
         await until(lambda: bool(merchant.received))
     form = "out_trade_no=1001&trade_status=TRADE_SUCCESS&sign=abc"
     assert merchant.received == [form]
+
+
+@contextmanager
+def receiving(name: str, port: int, folder: Path) -> Iterator[Path]:
+    """Runs a receiver; yields its log. Skips if its runtime or its framework is not here."""
+    words = RECEIVERS[name].format(host=LOOPBACK, port=port, folder=folder).split()
+    needs("go" if name == "go" else words[0], [MODULES] if name == "express" else [])
+    if name == "go":
+        run(["go", "build", "-o", words[0], str(FOLDER / "receiver.go")])
+    variables = {"CALL_SECRET": SECRET, "PORT": str(port), "NODE_PATH": str(MODULES)}
+    log = folder / "log"
+    with (
+        log.open("w") as written,
+        subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *words],
+            cwd=FOLDER,
+            env=os.environ | variables,
+            stdout=written,
+            stderr=written,
+        ) as receiver,
+    ):
+        try:
+            yield log
+        finally:
+            receiver.kill()
+
+
+@pytest.mark.parametrize("name", RECEIVERS)
+async def test_a_receiver_takes_what_the_queue_has_signed_and_nothing_else(
+    name: str, calling: QueueServer, tmp_path: Path
+) -> None:
+    port = free_port()
+    url, job_id = f"http://{LOOPBACK}:{port}/", f"received-{name}"
+
+    async def refuses_a_stranger() -> bool:
+        try:
+            async with stranger.post(url, data="{}") as answer:
+                return answer.status == HTTPStatus.UNAUTHORIZED
+        except aiohttp.ClientError:  # it is not ready
+            return False
+
+    async def has_ended() -> bool:
+        return bool((await api.get(job_id)).ok()["ended"])
+
+    async with aiohttp.ClientSession() as stranger, open_api(calling.url) as api:
+        with receiving(name, port, tmp_path) as log:
+            await until_async(refuses_a_stranger, within_s=COMMAND_S)
+            call = {"url": url, "expect": "success"}
+            job: Json = {"topic": "received", "id": job_id, "ttr": 60, "retain": 60, "call": call}
+            (await api.push(**job, body='{"user":7}')).ok()
+            await until_async(has_ended)
+    assert re.search(rf"{job_id}: .*user.*7", log.read_text())
