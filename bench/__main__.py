@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bench import beanstalk, cliffs, footprint, hooks, lists, page, rates, soak, timing
+from bench import beanstalk, calls, cliffs, footprint, hooks, lists, page, rates, soak, timing
 from bench.chart import Labels, line_chart
 from bench.measure import Measure, Scale
 from bench.processes import BenchError, raise_file_limit
@@ -24,6 +24,7 @@ MEASURES = {
         *beanstalk.MEASURES,
         *page.MEASURES,
         *hooks.MEASURES,
+        *calls.MEASURES,
         *cliffs.MEASURES,
         *lists.MEASURES,
         *soak.MEASURES,

@@ -30,6 +30,7 @@ class Scale:
     page_jobs: int = 1_000_000
     page_dead: int = 10_000
     hook_seconds: int = 10
+    calls: int = 10_000
     cliff: float = 1.0
     soak_minutes: float = 30
 
@@ -52,6 +53,7 @@ class Scale:
             page_jobs=20_000,
             page_dead=1_000,
             hook_seconds=4,
+            calls=1000,
             cliff=0.1,
             soak_minutes=1,
         )

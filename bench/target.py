@@ -191,6 +191,8 @@ class Own:
             options = {
                 "beanstalk_address": f"127.0.0.1:{beanstalk_port}",
                 "webhook_allow": "127.0.0.1/32",
+                "calls": "yes",
+                "call_allow": "127.0.0.0/8",
             } | self.options
             stack.enter_context(own_server(folder, port, store_port, options))
             yield Server(port, OURS, store, beanstalk_port)
