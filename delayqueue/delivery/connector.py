@@ -3,12 +3,14 @@
 import asyncio
 import socket
 from functools import partial
+from http import HTTPStatus
 from time import monotonic
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
@@ -17,6 +19,7 @@ from delayqueue.delivery.outcome import RESULT_BYTES
 
 CALL_BYTES: Final = 2 * RESULT_BYTES  # a body, its head, and what HTTP and TLS put around them
 TURN_BYTES: Final = 16 * 1024  # after which other connections have their turn
+EARLY_ANSWERS: Final = 10  # 100 Continue, 103 Early Hints: each takes time to parse
 AGE_S: Final = 60.0  # a host may have moved to another address
 
 
@@ -62,6 +65,23 @@ class MeteredSocket(socket.socket):
             raise ConnectionAbortedError(f"sent more than {CALL_BYTES} bytes during a call")
 
 
+class MeteredAnswers(ResponseHandler):
+    """Reads answers; ends a connection on which more than EARLY_ANSWERS come before the final one."""
+
+    _early = 0
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """Take the head of an answer, and its body."""
+        self._early = self._early + 1 if data[0].code < HTTPStatus.OK else 0
+        if self._early <= EARLY_ANSWERS:
+            super().feed_data(data, size)
+        elif self.transport is not None:
+            self.transport.abort()
+            self.set_exception(
+                ConnectionAbortedError(f"sent more than {EARLY_ANSWERS} early answers")
+            )
+
+
 class MeteredConnector(aiohttp.TCPConnector):
     """Metered connections, to addresses that `guard` permits. One older than AGE_S is not used again."""
 
@@ -72,6 +92,7 @@ class MeteredConnector(aiohttp.TCPConnector):
             resolver=resolver,
             socket_factory=self._make_socket,
         )
+        self._factory = partial(MeteredAnswers, asyncio.get_running_loop())  # type: ignore[assignment]  # a subclass
         self._guard = guard
         self._sockets = WeakValueDictionary[int, MeteredSocket]()  # by file number
 

@@ -14,6 +14,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from delayqueue.cli import main
 from delayqueue.client import AsyncClient, Job
 from delayqueue.client.answers import JobCall
+from delayqueue.delivery.connector import EARLY_ANSWERS
 from delayqueue.delivery.webhook import header_text
 from delayqueue.errors import Code
 from tests.api_client import open_api
@@ -283,9 +284,12 @@ async def test_a_target_that_hangs_resets_or_sends_without_end_is_a_failure(shop
         for number, port in enumerate(ports):
             call = {"url": f"http://{LOOPBACK}:{port}/", "timeout": 0.5}
             await shop.push(f"{shop.topic}-{number}", call=call, retry={"delays": []})
-        for number in range(len(ports)):
+        for number, port in enumerate(ports):
             job = await shop.becomes("buried", f"{shop.topic}-{number}")
-            assert results(job)["call"][:2] == ("failed", 1)
+            status, attempts, message = results(job)["call"]
+            assert (status, attempts) == ("failed", 1)
+            if port in ports[2:]:
+                assert message == f"sent more than {EARLY_ANSWERS} early answers"
 
 
 async def test_a_host_that_hangs_holds_up_no_other(shop: Shop) -> None:
