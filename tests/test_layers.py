@@ -37,6 +37,7 @@ ROOMS: Final = {
     "client": ("client",),
     "worker": ("worker", "testing"),
     "relay": ("relay", "outbox"),
+    "contrib": ("contrib",),  # for programs that use other libraries
     "cli": ("cli", "__main__"),
     "package": ("",),
 }
@@ -63,6 +64,7 @@ KNOWS: Final[dict[str, set[str]]] = {
     "client": {"ground", "domain", "answers"},
     "worker": {"ground", "domain", "answers", "client"},
     "relay": {"ground", "domain", "answers", "client"},
+    "contrib": {"domain", "client", "worker"},
     "cli": BELOW_STORE
     | {"store", "original", "engine", "web", "beanstalk", "delivery", "server", "client", "worker"}
     | {"relay"},
@@ -73,6 +75,8 @@ OTHERS: Final = {
     "redis": {"servers", "scripts", "bucket", "store", "original"},
     "aiohttp": {"web", "delivery"},
     "opentelemetry": {"client", "server", "web", "delivery"},
+    "celery": {"contrib"},
+    "kombu": {"contrib"},
     "psycopg": {"relay"},
     "pymysql": {"relay"},
 }

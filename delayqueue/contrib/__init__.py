@@ -1,0 +1,1 @@
+"""For programs that use other libraries; each module needs the extra of its name."""
