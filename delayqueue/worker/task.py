@@ -32,7 +32,7 @@ class Options(TypedDict, total=False):
     priority: int
 
 
-class Task(Generic[R, *Ts]):
+class Task(Generic[R, Unpack[Ts]]):
     """What `@worker.task("topic")` makes of a function. Calling it runs the function, here and now.
 
     push() and its like take the function's arguments in their order, all of them, and the job's options by name. The
@@ -58,31 +58,33 @@ class Task(Generic[R, *Ts]):
     def __repr__(self) -> str:
         return f"<task {self.topic}: {self.parameters.name}>"
 
-    def __call__(self, *args: *Ts) -> R:
+    def __call__(self, *args: Unpack[Ts]) -> R:
         """Run the function itself."""
         return self.function(*args)
 
-    def job(self, *args: *Ts, **options: Unpack[Options]) -> Job:
+    def job(self, *args: Unpack[Ts], **options: Unpack[Options]) -> Job:
         """The job that push() pushes; push_many() of a client takes jobs of several tasks."""
         return Job(topic=self.topic, **self._given(args, options))
 
     def _given(self, args: Sequence[object], options: Options) -> dict[str, Any]:
         return {"body": self.parameters.body_of(args), "ttr": self._ttr, **options}
 
-    def push(self, *args: *Ts, **options: Unpack[Options]) -> str:
+    def push(self, *args: Unpack[Ts], **options: Unpack[Options]) -> str:
         """Run the function later, in a worker. Returns the job's id. In a running loop, await push_async()."""
         return self._worker.client.push(self.topic, **self._given(args, options))
 
-    async def push_async(self, *args: *Ts, **options: Unpack[Options]) -> str:
+    async def push_async(self, *args: Unpack[Ts], **options: Unpack[Options]) -> str:
         """Run the function later, in a worker, for asyncio. Returns the job's id."""
         return await self._worker.async_client.push(self.topic, **self._given(args, options))
 
-    def push_many(self, rows: Iterable[tuple[*Ts]], **options: Unpack[Options]) -> list[Outcome]:
+    def push_many(
+        self, rows: Iterable[tuple[Unpack[Ts]]], **options: Unpack[Options]
+    ) -> list[Outcome]:
         """Run the function later for each row of arguments, up to 1000 of them. Returns an outcome per row."""
         return self._worker.client.push_many([self.job(*row, **options) for row in rows])
 
     async def push_many_async(
-        self, rows: Iterable[tuple[*Ts]], **options: Unpack[Options]
+        self, rows: Iterable[tuple[Unpack[Ts]]], **options: Unpack[Options]
     ) -> list[Outcome]:
         """Run the function later for each row of arguments, for asyncio. Returns an outcome per row."""
         jobs = [self.job(*row, **options) for row in rows]

@@ -118,7 +118,7 @@ class Worker:
         cron: str | None = None,
         every: Seconds | None = None,
         tz: str | None = None,
-    ) -> Callable[[Callable[[Unpack[Ts]], R]], Task[R, *Ts]]:
+    ) -> Callable[[Callable[[Unpack[Ts]], R]], Task[R, Unpack[Ts]]]:
         """Make a Task of the decorated function: `close.push(order, delay="30m")` runs it in a worker.
 
         The function gets its own arguments; current_job() is the job. With `cron` (in `tz`) or `every`, the server
@@ -128,7 +128,7 @@ class Worker:
         policy = _policy(retry, max_attempts)
         conditions = _conditions(0, timeout, bury_on, retry_on)
 
-        def decorate(function: Callable[[Unpack[Ts]], R]) -> Task[R, *Ts]:
+        def decorate(function: Callable[[Unpack[Ts]], R]) -> Task[R, Unpack[Ts]]:
             task = Task(self, topic, function, ttr)
             if topic in self.handlers.topics:
                 raise ValueError(f"{topic}: a task has its topic for itself")

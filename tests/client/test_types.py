@@ -76,6 +76,20 @@ def test_pyright_knows_the_type_of_everything_that_can_be_imported() -> None:
     ] == []
 
 
+def test_jedi_completes_a_program_that_was_ported() -> None:
+    """What notebooks, and editors without pyright, complete with."""
+    jedi = pytest.importorskip("jedi")
+    program = (REPOSITORY / "examples" / "task-queues" / "closing.py").read_text("utf-8")
+    project = jedi.Project(REPOSITORY)
+    completed = {}
+    for unfinished in ("close.", "worker.", "worker.client."):
+        script = jedi.Script(f"{program}\n{unfinished}", project=project)
+        completed[unfinished] = {completion.name for completion in script.complete()}
+    assert completed["close."] >= {"push", "push_many", "push_async", "cancel", "job"}
+    assert completed["worker."] >= {"task", "on", "run", "client"}
+    assert completed["worker.client."] >= {"push", "delete", "get"}
+
+
 def test_the_verbs_of_a_client_give_what_their_types_say(server: QueueServer, topic: str) -> None:
     with Client(server.url) as queue:
         assert_type(queue.push(topic, if_exists="keep", delay=60), str)
