@@ -17,6 +17,7 @@ from celery.utils.time import maybe_iso8601, maybe_make_aware
 from kombu import Exchange, Queue
 from kombu.exceptions import OperationalError
 from kombu.serialization import dumps
+from kombu.utils.encoding import bytes_to_str
 
 from delayqueue.client import TooMany, TransportError, Unavailable
 from delayqueue.client.jobs import seconds
@@ -34,7 +35,7 @@ TOPIC: Final = "celery"
 BEYOND: Final = "1m"  # what a worker may well hold: every broker waits longer for it
 TTR_S: Final = 10  # this much later comes what a worker had in hand that died
 RETRY: Final = ("1s", "10s", "1m")  # while the broker is away, however long
-BINARY: Final = "binary"  # kombu's name for an encoding that is none
+BINARY: Final = "binary"  # what kombu says of a body of bytes
 
 
 def install(
@@ -106,9 +107,8 @@ class _Sender(AMQP):  # type: ignore[misc]  # Celery has no types
     ) -> None:
         """Raises OperationalError, as for a broker, if the delay queue cannot be reached."""
         serializer = options.pop("serializer", None) or self.app.conf.task_serializer
-        content_type, encoding, payload = dumps(message.body, serializer=serializer)
-        if isinstance(payload, bytes):
-            payload, encoding = b64encode(payload).decode(), BINARY
+        content_type, encoding, body = dumps(message.body, serializer=serializer)
+        payload = b64encode(body).decode() if encoding == BINARY else bytes_to_str(body)
         properties = {"content_type": content_type, "content_encoding": encoding}
         # the worker would hold it by the first, and what the second counts begins when it is sent
         headers = message.headers | {"eta": None}
@@ -152,7 +152,7 @@ def _delay_s(headers: dict[str, Any], options: dict[str, Any]) -> float:
     eta, exchange = headers.get("eta"), options.get("exchange")
     if eta is None or "celery_delayed_" in getattr(exchange, "name", ""):  # RabbitMQ, quorum queues
         return 0
-    due = maybe_make_aware(maybe_iso8601(eta))
+    due = maybe_make_aware(maybe_iso8601(eta))  # of this clock, which a countdown was added to
     return float((due - datetime.now(UTC)).total_seconds())
 
 

@@ -29,7 +29,9 @@ PLAIN: Final[dict[Any, tuple[type, ...]]] = {
     int: (int,),
     float: (float, int),
     dict: (dict,),
+    dict[str, Any]: (dict,),
     list: (list,),
+    list[Any]: (list,),
 }
 
 

@@ -64,7 +64,8 @@ def _close(order: str) -> str:
 
 
 @pytest.fixture
-def shop() -> Shop:
+def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.setitem(sys.modules, "pydantic", None)  # the extra does without
     shop = Shop()
     shop.sent()  # all apps of a process have one memory
     return shop

@@ -119,7 +119,7 @@ def test_plain_arguments_need_no_pydantic(
     worker, queue = shop()
 
     @worker.task("plain")
-    async def plain(count: int, names: list, share: float = 1, more: Any = None) -> str:  # type: ignore[type-arg]  # plain
+    async def plain(count: int, names: list[Any], share: float = 1, more: Any = None) -> str:
         return f"{count + share} {names}"
 
     queue.push("plain", body)
