@@ -14,7 +14,7 @@ from bench.report import Findings, as_json, table
 from bench.target import StoreView, own_server, redis_command
 from bench.worker.contest import REPOSITORY, Round, Side, ours, peers
 
-PEERS: Final = ("arq", "dramatiq", "celery")
+PEERS: Final = ("arq", "dramatiq", "celery", "rq")
 PEERS_PYTHON: Final = "build/peers/bin/python"
 OUR_DATABASE: Final = 1  # the server's default; the peers' follow
 
@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=10_000, help="of each drain")
     parser.add_argument("--probes", type=int, default=100, help="single jobs for an idle worker")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--enqueue", action="store_true", help="measure only that")
     parser.add_argument(
         "--peers",
         metavar="PYTHON",
@@ -56,11 +57,13 @@ def measure(asked: argparse.Namespace) -> Findings:
     with tempfile.TemporaryDirectory(prefix="bench-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         sides = stack.enter_context(_sides(folder, asked.peers))
+        if asked.enqueue:
+            sides = [side for side in sides if not side.tuned]
         print(f"versions: {', '.join(f'{side.name} {side.version}' for side in sides)}")
         findings = Findings([side.name for side in sides])
         for _ in range(asked.rounds):
             for side in sides:
-                _measure(Round(side, folder, asked.jobs, asked.probes), findings)
+                _measure(Round(side, folder, asked.jobs, asked.probes), findings, asked.enqueue)
     return findings
 
 
@@ -80,9 +83,10 @@ def _sides(folder: Path, python: str) -> Iterator[list[Side]]:
         yield sides
 
 
-def _measure(task: Round, findings: Findings) -> None:
+def _measure(task: Round, findings: Findings, enqueue_only: bool) -> None:
     side = task.side
-    for step in (task.idle, task.enqueue, task.drain):
+    steps = [task.idle, task.enqueue, task.drain]
+    for step in [task.enqueue] if enqueue_only or not side.works else steps:
         print(f"{step.__name__}: {side.name}", file=sys.stderr, flush=True)
         findings.add(step.__name__, side.name, step())
     if side.url.startswith("redis:"):  # what a cut-off has left

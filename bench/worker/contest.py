@@ -36,6 +36,7 @@ class Side:
     url: str
     enqueues: dict[str, str]
     tuned: bool = False
+    works: bool = True  # False: only its enqueueing is measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,18 @@ class Round:
             probe.end(PROGRAM_S + jobs * max(PAUSE_S))
 
     def enqueue(self) -> Outcome:
-        """One program enqueues all jobs that will be drained, an equal part in each way."""
+        """One program enqueues all jobs that will be drained, an equal part in each way.
+
+        Beside each rate is the processor time of that program.
+        """
         figures = {}
         part, rest = divmod(self.jobs, len(self.side.enqueues))
         for number, (figure, role) in enumerate(self.side.enqueues.items()):
             with self._program(role, part + (rest if number == 0 else 0)) as program:
                 program.end(PROGRAM_S)
                 figures[figure] = per_second(program.says("enqueued_per_s", 1, 0)[0])
+                cpu_us = program.says("enqueue_cpu_us", 1, 0)[0]
+                figures[f"{figure}, client"] = Figure(cpu_us, "µs")
         return Outcome(figures)
 
     def drain(self) -> Outcome:
@@ -134,17 +140,25 @@ def version(python: str, package: str) -> str | None:
 
 def ours(server_port: int) -> Side:
     """Our client and worker, on our server."""
-    enqueues = {"one by one": "enqueue", "100 at once": "at_once", "arrays of 100": "batches"}
+    enqueues = {
+        "one by one": "push",
+        "one by one, asyncio": "enqueue",
+        "100 at once": "at_once",
+        "arrays of 100": "batches",
+    }
     url = f"http://127.0.0.1:{server_port}"
     return Side("ours", __version__, "bench.worker.ours", sys.executable, url, enqueues)
 
 
 def peers(package: str, python: str, store_port: int, database: int) -> list[Side]:
-    """A peer as installed, and tuned; none if it is not installed."""
+    """A peer as installed, and tuned; none if it is not installed. Of RQ, only its enqueueing."""
     found = version(python, package)
     if not found:
         return []
     url = f"redis://127.0.0.1:{store_port}/{database}"
     ways = {"one by one": "enqueue"} | ({"100 at once": "at_once"} if package == "arq" else {})
-    plain = Side(package, found, f"bench.worker.with_{package}", python, url, ways)
+    works = package != "rq"
+    plain = Side(package, found, f"bench.worker.with_{package}", python, url, ways, works=works)
+    if not works:
+        return [plain]
     return [plain, replace(plain, name=f"{package} tuned", tuned=True)]

@@ -6,11 +6,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from bench.worker.side import QUEUE, Work, play
-from delayqueue import AsyncClient, Worker
+from delayqueue import AsyncClient, Client, Worker
 from delayqueue.client import Job
 from delayqueue.worker import ReservedJob
 
 BATCH: Final = 100
+
+
+def push(url: str, bodies: Iterable[str]) -> None:
+    """One job a request, without asyncio."""
+    with Client(url) as queue:
+        for body in bodies:
+            queue.push(QUEUE, body)
 
 
 def enqueue(url: str, bodies: Iterable[str]) -> None:
@@ -60,4 +67,4 @@ def work(task: Work) -> None:
 
 
 if __name__ == "__main__":
-    play(work, enqueue=enqueue, at_once=at_once, batches=batches)
+    play(work, push=push, enqueue=enqueue, at_once=at_once, batches=batches)

@@ -35,7 +35,7 @@ def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> No
     )
     assert ended.returncode == 0, ended.stderr
     assert f"versions: ours {__version__}" in ended.stdout.splitlines()
-    for peer in ("arq", "dramatiq", "celery"):
+    for peer in ("arq", "dramatiq", "celery", "rq"):
         assert f"{peer}: not installed for /none; left out" in ended.stderr.splitlines()
     figures = {
         (measure, figure): told["rounds"]
@@ -45,9 +45,11 @@ def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> No
     assert set(figures) == {
         ("idle", "p50"),
         ("idle", "p99"),
-        ("enqueue", "one by one"),
-        ("enqueue", "100 at once"),
-        ("enqueue", "arrays of 100"),
+        *(
+            ("enqueue", way + figure)
+            for way in ("one by one", "one by one, asyncio", "100 at once", "arrays of 100")
+            for figure in ("", ", client")
+        ),
         ("drain", "rate"),
     }
     assert all(len(rounds) == 1 and rounds[0] > 0 for rounds in figures.values())
