@@ -7,10 +7,8 @@ from typing import Any
 
 from celery import Celery
 
-from delayqueue.contrib import celery as contrib
+from delayqueue.contrib.celery import install
 from delayqueue.worker import Next, ReservedJob
-
-contrib.TTR_S = 1  # type: ignore[misc]  # of a job whose worker is killed
 
 app = Celery("shop", broker=os.environ["BROKER"])
 # restored once a second if it is not acknowledged; by default an hour, looked at every 100 s
@@ -19,7 +17,7 @@ app.conf.broker_transport_options = {
     "unacked_restore_interval": 1,
     "unacked_restore_throttle": 1,
 }
-relay = contrib.install(app, topic=os.environ["TOPIC"], beyond=os.environ["BEYOND"])
+relay = install(app, topic=os.environ["TOPIC"], beyond=os.environ["BEYOND"])
 
 
 @app.task(name="close", bind=True)  # type: ignore[untyped-decorator]

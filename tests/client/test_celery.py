@@ -272,8 +272,12 @@ async def test_a_task_beyond_the_visibility_timeout_runs_once_and_so_does_its_re
 
 
 async def test_a_relay_that_dies_before_it_finishes_sends_the_task_again_with_its_id(
-    server: QueueServer, redis_server: StoreServer, tmp_path: Path
+    server: QueueServer,
+    redis_server: StoreServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("delayqueue.contrib.celery.TTR_S", 1)
     with Scene(server, redis_server, tmp_path, "1s") as scene, scene.running(*WORKER):
         task_id = scene.app.send_task("close", countdown=2).id
         with scene.running(*RELAY, DIES="yes") as relay:
