@@ -8,8 +8,8 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile 
 LANGUAGES := lua5.1 nodejs golang-go php-cli php-curl php-sqlite3 php-illuminate-queue php-illuminate-bus php-illuminate-events php-illuminate-database
 # what the packages in clients/ are installed and tried with
 PACKAGES := composer phpunit php-guzzlehttp-guzzle php-psr-log php-laravel-framework php-symfony-framework-bundle php-symfony-messenger
-# the databases that `delay-queue relay` reads
-DATABASES := mariadb-server postgresql
+# the databases that `delay-queue relay` reads, and what PHP programs write to them with
+DATABASES := mariadb-server postgresql php-mysql php-pgsql php-doctrine-dbal
 # beanstalkd, and its clients: ours has to be to them what it is
 BEANSTALK := beanstalkd php-pda-pheanstalk php-illuminate-cache php-illuminate-console \
 	php-symfony-beanstalkd-messenger php-symfony-console php-symfony-event-dispatcher ruby ruby-beaneater

@@ -21,6 +21,8 @@ def push(connection: Any, job: Job, *, table: str = TABLE) -> str:
 
     Raises TypeError or ValueError if a field cannot be what it is.
     """
+    if job.idempotency_key is not None:
+        raise ValueError("idempotency_key: the relay gives each row one of its own")
     request = job.request()
     row = {name: request.pop(name) for name in COLUMNS if name in request}
     _insert(connection, table, row | {"options": json.dumps(request)})

@@ -87,3 +87,5 @@ def test_jobs_and_cancels_are_committed_with_the_transaction(
 def test_a_job_that_cannot_be_is_refused_at_once(outbox: Outbox) -> None:
     with pytest.raises(ValueError, match="soon"):
         helpers.push(None, Job(topic="t", delay="soon"), table=outbox.table)
+    with pytest.raises(ValueError, match="idempotency_key"):
+        helpers.push(None, Job(topic="t", idempotency_key="row 7"), table=outbox.table)

@@ -10,6 +10,7 @@ use DelayQueue\Client\Exception\TransportException;
 use DelayQueue\Client\Internal\Address;
 use DelayQueue\Client\Internal\Data;
 use DelayQueue\Client\Internal\Duration;
+use DelayQueue\Client\Internal\Fields;
 use DelayQueue\Client\Internal\Retries;
 use DelayQueue\Client\Internal\UnexpectedAnswer;
 use DelayQueue\Client\Transport\CurlTransport;
@@ -118,16 +119,10 @@ class Client
     /** @param Call<mixed> $call */
     private function request(Call $call): Request
     {
-        try {
-            $body = json_encode($call->request, JSON_THROW_ON_ERROR | JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES);
-        } catch (\JsonException $error) {
-            throw new \InvalidArgumentException("$call->path cannot be asked: {$error->getMessage()}", 0, $error);
-        }
-
         return new Request(
             url: $this->address->url . $call->path,
             headers: $this->address->headers,
-            body: $body,
+            body: Fields::json($call->request, "the request for $call->path"),
             timeoutSeconds: $call->waitSeconds === null ? null : $call->waitSeconds + $this->timeoutSeconds,
             connectSeconds: $this->timeoutSeconds,
             stop: $call->stop,

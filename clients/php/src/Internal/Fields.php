@@ -13,7 +13,7 @@ use DelayQueue\Client\Job;
  */
 final class Fields
 {
-    private const BODY = JSON_THROW_ON_ERROR | JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES | JSON_PRESERVE_ZERO_FRACTION;
+    private const JSON = JSON_THROW_ON_ERROR | JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES;
 
     private const MAX_MESSAGE_BYTES = 4096; // the server keeps 1024 characters
 
@@ -36,15 +36,22 @@ final class Fields
      */
     public static function body(string|array|object $body): string
     {
-        if (is_string($body)) {
-            return preg_match('//u', $body) === 1
-                ? $body
-                : throw new \InvalidArgumentException('the body is not UTF-8: encode it, such as by base64_encode()');
+        if (!is_string($body)) {
+            return self::json($body, 'the body', JSON_PRESERVE_ZERO_FRACTION);
         }
+
+        return preg_match('//u', $body) === 1
+            ? $body
+            : throw new \InvalidArgumentException('the body is not UTF-8: encode it, such as by base64_encode()');
+    }
+
+    /** @throws \InvalidArgumentException if `what` cannot be JSON */
+    public static function json(mixed $value, string $what, int $flags = 0): string
+    {
         try {
-            return json_encode($body, self::BODY);
+            return json_encode($value, self::JSON | $flags);
         } catch (\JsonException $error) {
-            throw new \InvalidArgumentException("the body cannot be JSON: {$error->getMessage()}", 0, $error);
+            throw new \InvalidArgumentException("$what cannot be JSON: {$error->getMessage()}", 0, $error);
         }
     }
 

@@ -1,0 +1,82 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client;
+
+use DelayQueue\Client\Internal\Fields;
+
+/**
+ * Jobs that are committed with your data: rows of the outbox, a table that `delay-queue relay` moves to the server.
+ *
+ * Each method inserts one row, in the transaction of your connection. Nothing is committed here.
+ */
+final class Outbox
+{
+    public const TABLE = 'delay_queue_outbox';
+
+    private const COLUMNS = ['id', 'topic', 'body', 'delay', 'due']; // of a job; its other fields are `options`
+
+    /** @var \Closure(string, list<string|int|float>): mixed */
+    private readonly \Closure $execute;
+
+    /**
+     * @param \PDO|\Closure(string, list<string|int|float>): mixed $connection a connection, or what executes a statement
+     *     with values for its question marks, such as `DB::insert(...)` of Laravel
+     */
+    public function __construct(\PDO|\Closure $connection, private readonly string $table = self::TABLE)
+    {
+        $this->execute = $connection instanceof \PDO
+            ? static fn (string $sql, array $values): bool => self::execute($connection, $sql, $values)
+            : $connection;
+    }
+
+    /**
+     * Pushes the job when the transaction commits. Its `delay` counts from now. Returns its id.
+     *
+     * @throws \InvalidArgumentException if a field cannot be what it is
+     */
+    public function push(NewJob $job): string
+    {
+        if ($job->idempotencyKey !== null) {
+            throw new \InvalidArgumentException('idempotencyKey: the relay gives each row one of its own');
+        }
+        $request = $job->toRequest();
+        $columns = array_flip(self::COLUMNS);
+        $options = Fields::json(array_diff_key($request, $columns), 'a field of the job');
+        $this->insert(array_intersect_key($request, $columns) + ['options' => $options]);
+
+        return $job->id;
+    }
+
+    /** Ends the job when the transaction commits, in any state; it need not exist. */
+    public function cancel(string $id): void
+    {
+        $this->insert(['id' => $id, 'cancel' => '1']); // a text, because PostgreSQL takes no number for a BOOLEAN
+    }
+
+    /** Ends the jobs of the tag when the transaction commits, in one topic or in all. */
+    public function cancelTag(string $tag, ?string $topic = null): void
+    {
+        $this->insert(Fields::given(['cancel_tag' => $tag, 'topic' => $topic]));
+    }
+
+    /** @param array<string, string|int|float> $row */
+    private function insert(array $row): void
+    {
+        $names = implode(', ', array_keys($row));
+        $marks = implode(', ', array_fill(0, count($row), '?'));
+        $done = ($this->execute)("INSERT INTO $this->table ($names) VALUES ($marks)", array_values($row));
+        if ($done === false) { // of a connection that throws nothing: the transaction must not commit without the row
+            throw new \RuntimeException("$this->table: the row was not inserted");
+        }
+    }
+
+    /** @param list<string|int|float> $values */
+    private static function execute(\PDO $connection, string $sql, array $values): bool
+    {
+        $statement = $connection->prepare($sql);
+
+        return $statement !== false && $statement->execute($values);
+    }
+}

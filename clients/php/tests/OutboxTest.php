@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Client\Tests;
+
+use DelayQueue\Client\NewJob;
+use DelayQueue\Client\Outbox;
+use PHPUnit\Framework\TestCase;
+
+final class OutboxTest extends TestCase
+{
+    public function testEachMethodIsOneInsert(): void
+    {
+        $executed = [];
+        $outbox = new Outbox(static function (string $sql, array $values) use (&$executed): void {
+            $executed[] = [$sql, $values];
+        }, 'shop.outbox');
+        self::assertSame('a', $outbox->push(new NewJob('t', id: 'a', delay: '30m', tags: ['ü/']))); // void is no failure
+        $outbox->push(new NewJob('t', id: 'a', due: 9.5));
+        $outbox->cancel('a');
+        $outbox->cancelTag('ü');
+        $outbox->cancelTag('ü', 't');
+        self::assertSame([
+            ['INSERT INTO shop.outbox (topic, id, body, delay, options) VALUES (?, ?, ?, ?, ?)', ['t', 'a', '', 1800, '{"ttr":60,"tags":["ü/"]}']],
+            ['INSERT INTO shop.outbox (topic, id, body, due, options) VALUES (?, ?, ?, ?, ?)', ['t', 'a', '', 9.5, '{"ttr":60}']],
+            ['INSERT INTO shop.outbox (id, cancel) VALUES (?, ?)', ['a', '1']],
+            ['INSERT INTO shop.outbox (cancel_tag) VALUES (?)', ['ü']],
+            ['INSERT INTO shop.outbox (cancel_tag, topic) VALUES (?, ?)', ['ü', 't']],
+        ], $executed);
+    }
+
+    /** @dataProvider impossibleJobs */
+    public function testAJobThatCannotBeIsRefusedBeforeTheInsert(NewJob $job, string $reason): void
+    {
+        $this->expectException(\InvalidArgumentException::class);
+        $this->expectExceptionMessage($reason);
+        (new Outbox(static fn (): never => throw new \LogicException('a row was inserted')))->push($job);
+    }
+
+    /** @return array<string, array{NewJob, string}> */
+    public static function impossibleJobs(): array
+    {
+        return [
+            'a delay in words' => [new NewJob('t', delay: 'soon'), '"soon": must be a text like'],
+            'a tag in GBK' => [new NewJob('t', tags: ["\xe9"]), 'a field of the job cannot be JSON: Malformed UTF-8'],
+            'a body in GBK' => [new NewJob('t', "\xe9"), 'the body is not UTF-8'],
+            'a key' => [new NewJob('t', idempotencyKey: 'row 7'), 'idempotencyKey: the relay gives'],
+        ];
+    }
+
+    public function testARowThatADatabaseHasRefusedInSilenceIsAnError(): void
+    {
+        $silent = new \PDO('sqlite::memory:', options: [\PDO::ATTR_ERRMODE => \PDO::ERRMODE_SILENT]);
+        foreach ([static fn (): bool => false, $silent] as $connection) {
+            try {
+                (new Outbox($connection))->cancel('a');
+                self::fail('nothing was thrown');
+            } catch (\RuntimeException $error) {
+                self::assertSame('delay_queue_outbox: the row was not inserted', $error->getMessage());
+            }
+        }
+    }
+}
