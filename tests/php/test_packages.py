@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from tests.docs.follow import Follower
 from tests.processes import REPOSITORY
 
-from .project import PACKAGES, Project, needs
+from .project import DEBIAN, PACKAGES, Project, needs, needs_debian
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +29,41 @@ NEWEST = {
     ),
 }
 # what is not for users: /tests export-ignore and so on, in .gitattributes
-KEPT_BACK = {".gitattributes", "phpunit.xml.dist", "tests", "vendor", "composer.lock"}
+KEPT_BACK = {".gitattributes", "phpunit.xml.dist", "psalm.xml", "tests", "vendor", "composer.lock"}
+
+# of PHP newer than 8.1, which the packages allow: a pattern, and what it must find
+NEWER = {
+    "a readonly class": (r"\breadonly (final |abstract )?class\b", "final readonly class A {}"),
+    "a type of one value": (r"\) ?: ?(true|false|null) ?(\{|=>)", "function f(): true {}"),
+    "a parameter of one value": (r"(?<![|?\w])(true|false|null) \$", "function f(null $a) {}"),
+    "the type true": (r"\|true\b ?[${]", "function f(): int|true {}"),
+    "a union with an intersection": (r"\(\\?\w+ ?& ?\\?[A-Z]", "function f((A&B)|null $a) {}"),
+    "a constant with a type": (r"\bconst \??[\w\\|]+ \w+ ?=", "const string A = 'a';"),
+    "a member of an enum's case": (r"\bconst [^;]*->", "const A = B::C->value;"),
+    "a trait's constant": (r"\btrait \w+ ?\{.*\bconst\b", "trait A { const B = 1; }"),
+    "a function": (
+        r"\b(json_validate|array_(find|any|all)|str_(in|de)crement|mb_(trim|str_pad))\(",
+        "json_validate($a)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_package_has_no_php_newer_than_8_1(name: str) -> None:
+    needs("php")
+    files = list(PACKAGES[name].glob("src/**/*.php"))
+    assert files
+    for path in files:
+        # without comments, and on few lines
+        text = subprocess.run(["php", "-w", path], capture_output=True, text=True, check=True)
+        found = [what for what, (newer, _) in NEWER.items() if re.search(newer, text.stdout, re.S)]
+        assert found == [], path
+
+
+@pytest.mark.parametrize("what", NEWER)
+def test_php_newer_than_8_1_is_found(what: str) -> None:
+    pattern, example = NEWER[what]
+    assert re.search(pattern, example, re.S)
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -81,3 +117,16 @@ def test_the_units_of_a_package_pass(name: str, tmp_path: Path) -> None:
     project.composer("dump-autoload", "--dev", "--working-dir", str(package))
     said = project.run("phpunit", "--configuration", str(package))
     assert "OK (" in said
+
+
+def test_psalm_finds_nothing_at_its_strictest_level(tmp_path: Path) -> None:
+    needs("psalm", "composer")
+    needs_debian("Psr/Log/LoggerInterface.php", "Psr/Http/Client/ClientInterface.php")
+    package = tmp_path / "package"
+    shutil.copytree(PACKAGES["delay-queue/client"], package)
+    description = json.loads((package / "composer.json").read_text("utf-8"))
+    description["autoload-dev"]["psr-4"]["Psr\\"] = str(DEBIAN / "Psr")
+    (package / "composer.json").write_text(json.dumps(description), encoding="utf-8")
+    project = Project(tmp_path)
+    project.composer("dump-autoload", "--dev", "--working-dir", str(package))
+    project.run("psalm", f"--root={package}", "--no-cache", "--no-progress", "--threads=1")

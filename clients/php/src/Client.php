@@ -112,7 +112,7 @@ class Client
                 'pause' => $pause,
                 'reason' => $outcome instanceof Response ? "HTTP status $outcome->status" : $outcome->getMessage(),
             ]);
-            usleep((int) ($pause * 1e6));
+            usleep(max(0, (int) ($pause * 1e6)));
         }
     }
 
@@ -155,7 +155,7 @@ class Client
             $envelope = Data::of(json_decode($outcome->body, true, flags: JSON_THROW_ON_ERROR));
             [$code, $message, $data] = [$envelope->int('code'), $envelope->string('message'), $envelope->value('data')];
             if ($goneIsDone) {
-                $code = self::withoutGone($code);
+                $code = $code === self::NO_SUCH_JOB ? 0 : $code;
                 $data = self::eachWithoutGone($data);
             }
             if ($code === 0) {
@@ -174,17 +174,12 @@ class Client
         throw QueueException::of($code, $message, Retries::isRefused($outcome) ? Retries::askedSeconds($outcome) : 0.0);
     }
 
-    private static function withoutGone(int $code): int
-    {
-        return $code === self::NO_SUCH_JOB ? 0 : $code;
-    }
-
     /** In a batch, each job has its own code. */
     private static function eachWithoutGone(mixed $data): mixed
     {
         return is_array($data)
-            ? array_map(static fn (mixed $each): mixed => is_array($each) && is_int($each['code'] ?? null)
-                ? ['code' => self::withoutGone($each['code'])] + $each
+            ? array_map(static fn (mixed $each): mixed => is_array($each) && ($each['code'] ?? null) === self::NO_SUCH_JOB
+                ? ['code' => 0] + $each
                 : $each, $data)
             : $data;
     }

@@ -17,18 +17,14 @@ final class Outbox
 
     private const COLUMNS = ['id', 'topic', 'body', 'delay', 'due']; // of a job; its other fields are `options`
 
-    /** @var \Closure(string, list<string|int|float>): mixed */
-    private readonly \Closure $execute;
-
     /**
-     * @param \PDO|\Closure(string, list<string|int|float>): mixed $connection a connection, or what executes a statement
-     *     with values for its question marks, such as `DB::insert(...)` of Laravel
+     * @param \PDO|\Closure(string, list<mixed>): mixed $connection a connection, or what executes a statement with values
+     *     for its question marks, such as `DB::insert(...)` of Laravel
      */
-    public function __construct(\PDO|\Closure $connection, private readonly string $table = self::TABLE)
-    {
-        $this->execute = $connection instanceof \PDO
-            ? static fn (string $sql, array $values): bool => self::execute($connection, $sql, $values)
-            : $connection;
+    public function __construct(
+        private readonly \PDO|\Closure $connection,
+        private readonly string $table = self::TABLE,
+    ) {
     }
 
     /**
@@ -61,18 +57,21 @@ final class Outbox
         $this->insert(Fields::given(['cancel_tag' => $tag, 'topic' => $topic]));
     }
 
-    /** @param array<string, string|int|float> $row */
+    /** @param array<string, mixed> $row */
     private function insert(array $row): void
     {
         $names = implode(', ', array_keys($row));
         $marks = implode(', ', array_fill(0, count($row), '?'));
-        $done = ($this->execute)("INSERT INTO $this->table ($names) VALUES ($marks)", array_values($row));
+        $sql = "INSERT INTO $this->table ($names) VALUES ($marks)";
+        $done = $this->connection instanceof \PDO
+            ? self::execute($this->connection, $sql, array_values($row))
+            : ($this->connection)($sql, array_values($row));
         if ($done === false) { // of a connection that throws nothing: the transaction must not commit without the row
             throw new \RuntimeException("$this->table: the row was not inserted");
         }
     }
 
-    /** @param list<string|int|float> $values */
+    /** @param list<mixed> $values */
     private static function execute(\PDO $connection, string $sql, array $values): bool
     {
         $statement = $connection->prepare($sql);

@@ -93,8 +93,8 @@ final class Fields
     }
 
     /**
-     * @param string|array{url: string, headers?: array<string, string>, timeout?: int|float|string|\DateInterval,
-     *     ...}|null $call a URL, or more
+     * @param string|array{url: string, method?: string, headers?: array<string, string>,
+     *     timeout?: int|float|string|\DateInterval, expect?: string, give_up?: bool}|null $call a URL, or more
      *
      * @return array<string, mixed>|null
      */

@@ -51,7 +51,7 @@ final class Retries
             : null;
     }
 
-    /** @phpstan-assert-if-true Response $outcome */
+    /** @phpstan-assert-if-true =Response $outcome */
     public static function isRefused(Response|TransportException $outcome): bool
     {
         return $outcome instanceof Response && $outcome->status === 429;

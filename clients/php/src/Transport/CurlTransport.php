@@ -32,7 +32,7 @@ final class CurlTransport implements Transport
             $this->idle = [];
             $this->process = (int) getmypid();
         }
-        $curl = array_pop($this->idle) ?? curl_init();
+        $curl = array_pop($this->idle) ?? (curl_init() ?: throw new TransportException('curl has no memory'));
         curl_setopt_array($curl, $this->optionsOf($request));
         $text = curl_exec($curl);
         if (!is_string($text)) {
@@ -42,8 +42,8 @@ final class CurlTransport implements Transport
                 ? new Interrupted($message)
                 : new TransportException($message);
         }
-        $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
-        $headBytes = curl_getinfo($curl, CURLINFO_HEADER_SIZE);
+        $status = (int) curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
+        $headBytes = (int) curl_getinfo($curl, CURLINFO_HEADER_SIZE);
         curl_reset($curl); // its connection stays open
         $this->idle[] = $curl;
 
@@ -57,6 +57,8 @@ final class CurlTransport implements Transport
         foreach ($request->headers as $name => $value) {
             $lines[] = "$name: $value";
         }
+
+        $stop = $request->stop;
 
         return $this->options + [
             CURLOPT_URL => $request->url,
@@ -76,11 +78,11 @@ final class CurlTransport implements Transport
             CURLOPT_NOSIGNAL => true,
             CURLOPT_CONNECTTIMEOUT_MS => (int) ceil($request->connectSeconds * 1000),
             CURLOPT_TIMEOUT_MS => (int) ceil(($request->timeoutSeconds ?? 0) * 1000),
-        ] + ($request->stop === null ? [] : [
+        ] + ($stop === null ? [] : [
             CURLOPT_NOPROGRESS => false,
             // called at least once a second, and after each signal; an answer that has begun is read to its end
             CURLOPT_PROGRESSFUNCTION => static fn (\CurlHandle $curl, int $size, int $read): int
-                => $read === 0 && ($request->stop)() ? 1 : 0,
+                => $read === 0 && $stop() ? 1 : 0,
         ]);
     }
 

@@ -250,6 +250,8 @@ trait TopicVerbs
      * A request that may have no fields: [] would be sent as a JSON array.
      *
      * @param array<string, mixed> $fields
+     *
+     * @psalm-suppress LessSpecificReturnStatement, MoreSpecificReturnType a cast of an array makes a \stdClass
      */
     private static function object(array $fields): \stdClass
     {

@@ -37,7 +37,7 @@ final class Policy
                 "retry \"$this->retry\": must be " . implode(' or ', array_keys(self::PRESETS)),
             ),
             array_is_list($this->retry) => count($this->retry) + 1,
-            is_int($this->retry['max'] ?? null) => $this->retry['max'] + 1,
+            is_int($max = $this->retry['max'] ?? null) => $max + 1,
             default => throw new \InvalidArgumentException('retry: a formula needs "max", the number of its delays'),
         };
     }

@@ -81,6 +81,7 @@ final class Run
         } finally {
             $this->signals->restore();
         }
+        /** @psalm-suppress PossiblyUndefinedVariable the loop's condition sets it */
         $this->log->info('the worker ends: {why}', ['why' => $why]);
     }
 
@@ -226,6 +227,6 @@ final class Run
     /** A signal ends the pause, too. */
     private function pause(float $seconds): void
     {
-        usleep((int) ($seconds * 1e6));
+        usleep(max(0, (int) ($seconds * 1e6)));
     }
 }

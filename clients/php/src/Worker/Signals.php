@@ -13,7 +13,7 @@ final class Signals
 {
     private bool $hasCome = false;
 
-    /** @var array<int, mixed> */
+    /** @var array<int, int|callable(int): void> */
     private array $before = [];
 
     /** Lets SIGTERM and SIGINT be asked for by hasCome(); a second one ends the program at once. */
@@ -24,7 +24,9 @@ final class Signals
         }
         pcntl_async_signals(true);
         foreach ([SIGTERM, SIGINT] as $number) {
-            $this->before[$number] = pcntl_signal_get_handler($number);
+            /** @var int|callable(int): void $handler */
+            $handler = pcntl_signal_get_handler($number);
+            $this->before[$number] = $handler;
             pcntl_signal($number, function () use ($number): void {
                 $this->hasCome = true;
                 pcntl_signal($number, SIG_DFL);
@@ -41,7 +43,7 @@ final class Signals
     public function restore(): void
     {
         foreach ($this->before as $number => $handler) {
-            pcntl_signal($number, is_callable($handler) ? $handler : SIG_DFL);
+            pcntl_signal($number, $handler);
         }
         $this->before = [];
     }

@@ -75,6 +75,7 @@ final class Verdict
             if (str_starts_with($call['file'] ?? '', __DIR__)) {
                 break; // the rest is ours
             }
+            /** @psalm-suppress PossiblyUndefinedArrayOffset each call has its function */
             $lines[] = 'in ' . ($call['class'] ?? '') . ($call['type'] ?? '') . $call['function'] . '(), called at '
                 . ($call['file'] ?? 'PHP') . ':' . ($call['line'] ?? '-');
         }
