@@ -21,6 +21,7 @@ from kombu.utils.encoding import bytes_to_str
 
 from delayqueue.client import TooMany, TransportError, Unavailable
 from delayqueue.client.jobs import seconds
+from delayqueue.client.times import 
 from delayqueue.domain.job import MAX_BATCH
 from delayqueue.worker import Worker
 

@@ -1,5 +1,5 @@
-# pip install fastapi uvicorn standardwebhooks
-# uvicorn receiver:app --port 8080
+# .venv/bin/pip install fastapi uvicorn standardwebhooks
+# .venv/bin/uvicorn receiver:app --port 8080
 
 import os
 

@@ -145,6 +145,8 @@ async def test_subscribers_of_the_file_are_shown_and_not_dropped_at_run_time(own
         "topic": "shaky",
         "order": 0,
         "url": "",
+        "method": "POST",
+        "headers": {},
         "handler": f"{MODULE}:fails_at_first",
         "timeout": 30.0,
         "retry": [0.05, 3600.0],

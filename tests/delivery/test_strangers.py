@@ -15,7 +15,7 @@ from aiohttp import connector
 from delayqueue.delivery import connector as ours
 from delayqueue.delivery import webhook
 from delayqueue.delivery.addresses import AddressGuard, Resolver
-from delayqueue.delivery.connector import CALL_BYTES
+from delayqueue.delivery.connector import CALL_BYTES, EARLY_ANSWERS
 from delayqueue.delivery.outcome import CallOutcome, Event
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.subscriber import Subscriber
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 NAME: Final = "localhost"  # one that has to be looked up
 HERE: Final = ip_network("127.0.0.1/32")
 TOO_MUCH: Final = f"sent more than {CALL_BYTES} bytes during a call"
+TOO_MANY: Final = f"sent more than {EARLY_ANSWERS} early answers"
 SCHEMES: Final = pytest.mark.parametrize("scheme", ["http", "https"])
 
 
@@ -85,7 +86,7 @@ async def test_what_has_no_end_is_cut_off(tls: ssl.SSLContext, scheme: str, name
     if name in IN_A_BODY:
         assert outcome.message.startswith("200")  # the status counts
     elif name in BEFORE_A_HEAD:
-        assert outcome == CallOutcome(succeeded=False, message=TOO_MUCH)
+        assert outcome == CallOutcome(succeeded=False, message=TOO_MANY)
     elif name in IN_A_HEAD:
         assert outcome.message.startswith("no valid answer: ")
 
