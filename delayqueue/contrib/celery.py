@@ -20,8 +20,7 @@ from kombu.serialization import dumps
 from kombu.utils.encoding import bytes_to_str
 
 from delayqueue.client import TooMany, TransportError, Unavailable
-from delayqueue.client.jobs import seconds
-from delayqueue.client.times import 
+from delayqueue.client.times import seconds
 from delayqueue.domain.job import MAX_BATCH
 from delayqueue.worker import Worker
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from celery import Celery
 
-    from delayqueue.client.jobs import Seconds
+    from delayqueue.client.times import Seconds
 
 TOPIC: Final = "celery"
 BEYOND: Final = "1m"  # what a worker may well hold: every broker waits longer for it
