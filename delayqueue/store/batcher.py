@@ -174,7 +174,11 @@ class Batcher(Generic[Item, Result]):
         if isinstance(outcome, BaseException):
             self._fail(requests, outcome)
         else:
-            self._learn(size, len(outcome))
+            done = len(outcome)
+            if done < size:  # the rest was packed for nothing: the next call is given a few more than this one did
+                self._piece = done + done // 8 + 1
+            elif size >= self._piece:
+                self._piece *= 2
             at, unfinished = 0, []
             for request in requests:
                 upto = at + len(request.left)
@@ -185,13 +189,6 @@ class Batcher(Generic[Item, Result]):
                 self._wait_again(unfinished)
         if self._waiting:
             self._loop.call_soon(self._begin)
-
-    def _learn(self, size: int, done: int) -> None:
-        """A call got to `done` of `size` items, the rest was packed for nothing: the next one is given a few more."""
-        if done < size:
-            self._piece = done + done // 8 + 1
-        elif size >= self._piece:
-            self._piece *= 2
 
     def _wait_again(self, requests: list[VerbRequest[Item, Result]]) -> None:
         """The requests go on before those that wait."""

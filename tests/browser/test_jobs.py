@@ -49,7 +49,7 @@ def test_a_call_is_pushed_as_it_was_typed(admin: Admin, topic: str) -> None:
     with page.expect_request("**/push") as sent:
         admin.press("Push")
     call = (sent.value.post_data_json or {})["call"]
-    assert call == {"expect": None, "url": "http://a.b/", "headers": {"X-A": "b:c", "X-D": "e"}}
+    assert call == {"url": "http://a.b/", "headers": {"X-A": "b:c", "X-D": "e"}}
     expect(page.get_by_role("alert")).to_contain_text("calls = no")
 
 
