@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -123,6 +124,14 @@ class PostgreSQL(Database):
         command = [program, "-D", str(data), "-p", str(port), "-k", str(home), "-F"]
         super().__init__(home, [*command, "-c", f"listen_addresses={LOOPBACK}"], port)
         self.dsn = f"postgresql://root@{LOOPBACK}:{port}/postgres"
+
+    def kill(self) -> None:
+        """With its processes, which hold its memory until they notice: until then it cannot start again."""
+        children = self.children()
+        super().kill()
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
 
     @staticmethod
     def connected(port: int) -> Any:
