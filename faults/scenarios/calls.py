@@ -279,8 +279,8 @@ async def _until_ended(api: Api, ids: list[str]) -> dict[str, Json]:
 
     async def have_all() -> bool:
         try:
-            for at in range(0, len(ids), STATES_TOGETHER):
-                some = (await api.call("/get", {"ids": ids[at : at + STATES_TOGETHER]})).ok()
+            for part in pieces(ids, STATES_TOGETHER):
+                some = (await api.call("/get", {"ids": part})).ok()
                 found.update({job["id"]: job for job in some})
         except (aiohttp.ClientError, TimeoutError, AssertionError):
             return False

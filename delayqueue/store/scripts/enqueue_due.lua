@@ -13,14 +13,13 @@ return function(ARGV)
   local name, definition, time, next_time = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
   local topic, ttr, body, options = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
-  local taken = {}
+  local taken, its_call = {}, read_options(options).call
 
   local function push(first_id, spare_id, due)
     local id = first_id
     if call('HEXISTS', JOBS, id) == 1 then id = spare_id end
-    local job = { ttr = ttr, created = now, expire = 0, retain = 0, topic = topic, options = options, body = body }
-    job.call = read_options(options).call
-    if job.call then note_priority(id, job) end
+    local job = { ttr = ttr, created = now, expire = 0, retain = 0, topic = topic, options = options, body = body, call = its_call }
+    if its_call then note_priority(id, job) end
     delay_job(id, job, due)
     local ended = call('HGET', ENDED, id)
     if ended then forget_ended(id, ended) end
