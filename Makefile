@@ -20,7 +20,7 @@ KUBERNETES := v1.33.2
 # what builds the wheel
 BUILD := setuptools>=77.0.3
 # what is read as prose: pages, docstrings and comments
-PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples clients bench/README.md bench/MEASURED.md faults/README.md delayqueue
+PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples clients bench/README.md bench/MEASURED.md faults/README.md faults/MEASURED.md delayqueue
 # every version with its hashes: what the image holds, what the tests run with, and two parts of that
 IMAGE_LOCK := deploy/requirements.txt
 TEST_LOCK := deploy/requirements-test.txt
