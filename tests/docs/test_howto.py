@@ -39,7 +39,6 @@ ENGLISH_ONLY: Final = {f"docs/howto/{name}.md" for name in ("django", "fastapi",
 FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/index.md": ("curl", []),
     "docs/tutorial.md": ("php", []),
-    "docs/howto/curl.md": ("curl", []),
     "docs/howto/php.md": ("composer", []),
     "docs/howto/python.md": ("bash", []),
     "docs/howto/node.md": ("node", []),
