@@ -32,7 +32,14 @@ def main() -> int:
         if asked.small and row.small is None:
             _say(f"row {row.number}: has no small size")
             continue
-        outcome = run(row, home, small=asked.small, seed=asked.seed, minutes=asked.minutes)
+        outcome = run(
+            row,
+            home,
+            small=asked.small,
+            seed=asked.seed,
+            minutes=asked.minutes,
+            kills=asked.kills,
+        )
         outcomes.append(outcome)
         result = outcome.failure or outcome.not_run or f"passed, {outcome.figures}"
         _say(f"row {row.number}, {row.fault}: {result} (seed {outcome.seed}, {outcome.took_s} s)")
@@ -56,6 +63,7 @@ def _arguments() -> argparse.Namespace:
         help="instead: try the original server, and ours beside it; may be given twice",
     )
     parser.add_argument("--minutes", type=int, help="of row 27; default: 12")
+    parser.add_argument("--kills", type=int, help="of rows that kill so many times")
     parser.add_argument("--seed", type=int, help="default: a random one for each row")
     return parser.parse_args()
 

@@ -47,15 +47,14 @@ class Outcome:
 
 
 def run(
-    row: Row, home: Path, *, small: bool, seed: int | None = None, minutes: int | None = None
+    row: Row, home: Path, *, small: bool, seed: int | None = None, **asked: int | None
 ) -> Outcome:
-    """Try a row, for its time if it has one. A failure is part of the outcome, not raised."""
+    """Try a row, in the sizes `asked` for if it has them. A failure is part of the outcome, not raised."""
     assert row.run is not None, f"row {row.number} has nothing to run: {row.not_run}"
     seed = random.randrange(10**6) if seed is None else seed
     since_s = time.monotonic()
     sizes = (row.small or {}) if small else row.full
-    if minutes and "minutes" in sizes:
-        sizes = sizes | {"minutes": minutes}
+    sizes = sizes | {name: size for name, size in asked.items() if size and name in sizes}
     figures: Figures = {}
     failure = not_run = logs = ""
     for functions in (True, False) if row.both_wrappings and not small else (True,):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -45,6 +46,7 @@ class Worker:
         self.bodies: dict[str, str] = {}  # of the jobs that it got
         self.ended: set[str] = set()  # those whose end was acknowledged
         self.after_their_end: list[str] = []
+        self.again = 0  # deliveries of jobs that it had got before
 
     def has_ended_more_than(self, count: int) -> bool:
         """Whether jobs flow."""
@@ -57,6 +59,7 @@ class Worker:
                 for job in await self._client.pop_many(shop.NOW, count=100, wait=1):
                     if job.id in self.ended:
                         self.after_their_end.append(f"{job.id}, attempt {job.attempt}")
+                    self.again += job.id in self.bodies
                     self.bodies[job.id] = job.body
                     await self._client.finish(job)
                     self.ended.add(job.id)
@@ -91,6 +94,7 @@ async def _killed(bed: Bed, database: Database, kills: int) -> Figures:
     for process in (program, *relays):
         await _start(process)
     victims: Sequence[Process] = (program, *relays, server, store, database)
+    killed: Counter[str] = Counter()
     async with AsyncClient(server.url, token="", retries=0) as client:
         worker = Worker(client)
         async with asyncio.TaskGroup() as group:
@@ -101,6 +105,7 @@ async def _killed(bed: Bed, database: Database, kills: int) -> Figures:
                 await bed.pause(0.05, 0.3)
                 victim = victims[number % len(victims)]
                 victim.kill()
+                killed[victim.name] += 1
                 await _start(victim)
             program.kill()
             await until(lambda: _left(database) == 0, within_s=DRAINED_S)
@@ -117,7 +122,13 @@ async def _killed(bed: Bed, database: Database, kills: int) -> Figures:
     left = {job.id: job.body for job in jobs if job and job.ended is None}
     turned = {job: last[job] for job in last.keys() - due}
     assert left == {job: body for job, body in turned.items() if body}, "not the last push"
-    return {"kills": kills, "jobs": len(due), "changes of 20 ids": len(committed) - len(due)}
+    of_each = ", ".join(f"{name} {count}" for name, count in killed.items())
+    return {
+        "kills": f"{kills} ({of_each})",
+        "jobs": len(due),
+        "delivered again": worker.again,
+        "changes of 20 ids": len(committed) - len(due),
+    }
 
 
 def _program(bed: Bed, name: str, settings: dict[str, object], *command: str) -> Program:
