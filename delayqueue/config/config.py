@@ -210,10 +210,11 @@ class Config:
         values.whole(1, MAX_CONCURRENCY),
         "most calls at once to one host from each server process",
     )
-    call_secret: str = option(
+    call_secret: tuple[tuple[str, str], ...] = option(
         "",
-        values.secret,
-        "key that signs the calls of jobs: whsec_ and base64; empty = they are not signed",
+        values.call_secrets,
+        "keys that sign the calls of jobs: whsec_ and base64, or TOPIC=whsec_..., with commas between; "
+        "calls of a topic without a key are not signed",
         secret=True,
     )
     strict: bool = option(

@@ -266,8 +266,20 @@ def _host(text: str) -> str | IPv4Network | IPv6Network:
     return name
 
 
-def secret(text: str) -> str:
-    return check_secret(text) if text else ""
+def call_secrets(text: str) -> tuple[tuple[str, str], ...]:
+    """Topics and their secrets; that of "" is for all other topics."""
+    secrets: dict[str, str] = {}
+    for part in _parts(text):
+        found = re.fullmatch(r"(?:([^*]*[^*\s])\s*=\s*)?(whsec_.*)", part)
+        if found is None:
+            raise ValueError(
+                "must be whsec_... or TOPIC=whsec_..., with commas between; no * in a TOPIC"
+            )
+        topic = found[1] or ""
+        if topic in secrets:
+            raise ValueError("must have one secret for each topic, and one without a topic at most")
+        secrets[topic] = check_secret(found[2])
+    return tuple(secrets.items())
 
 
 def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from random import randint
@@ -37,17 +38,24 @@ GRACE_S: Final = 3.0  # for calls in flight when the server stops
 class JobCalls:
     """Takes the jobs with a call, of all topics, as they become ready. `run` is a background loop of the server.
 
-    A job has one subscriber, which is made of its call. `secret` signs the requests, "" = they are not signed.
+    A job has one subscriber, which is made of its call. `secrets` sign the requests of topics, that of "" those of
+    all other topics; those of a topic without a secret are not signed.
     """
 
     def __init__(
-        self, queue: DelayQueue, webhooks: Webhooks, guard: CallGuard, *, secret: str, per_host: int
+        self,
+        queue: DelayQueue,
+        webhooks: Webhooks,
+        guard: CallGuard,
+        *,
+        secrets: Mapping[str, str],
+        per_host: int,
     ) -> None:
         self._queue = queue
         self._jobs = queue.within(EVERYWHERE)
         self._webhooks = webhooks
         self._guard = guard
-        self._secret = secret
+        self._secrets = secrets
         self._per_host = per_host
         self._tally = queue.metrics.calls = CallTally(per_host)
         self._hosts: dict[str, HostPlaces] = {}  # that jobs in hand are for
@@ -133,7 +141,8 @@ class JobCalls:
             raise
 
     def _delivery(self, job: Reserved, call: Call, tally: HostTally) -> Delivery:
-        subscriber = call.subscriber(job.topic, self._secret)
+        secret = self._secrets.get(job.topic, self._secrets.get("", ""))
+        subscriber = call.subscriber(job.topic, secret)
         return Delivery(
             self._queue,
             self._jobs,

@@ -208,7 +208,11 @@ async def _calls(
     guard = CallGuard(config.call_allow)
     async with traced.webhooks(guard.addresses) as webhooks:
         yield JobCalls(
-            queue, webhooks, guard, secret=config.call_secret, per_host=config.call_concurrency
+            queue,
+            webhooks,
+            guard,
+            secrets=dict(config.call_secret),
+            per_host=config.call_concurrency,
         )
 
 

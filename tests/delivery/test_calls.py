@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
+OF_A, OF_B = (f"whsec_{letter * 32}" for letter in "AB")
 PRODUCER, CALLER, ONLY_CALLER, ADMIN = (
     f"{name}-of-this-test" for name in ("produces", "calls", "only", "admin")
 )
@@ -66,6 +67,30 @@ async def test_the_official_package_verifies_the_signature(shop: Shop) -> None:
     assert Webhook(SECRET).verify(call.body, headers) == {"text": "naïve"}
     with pytest.raises(WebhookVerificationError):
         Webhook(SECRET).verify(call.body + b" ", headers)
+
+
+@pytest.mark.parametrize("usual", [True, False], ids=["a secret for others", "none for others"])
+async def test_topics_have_secrets_of_their_own(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str, *, usual: bool
+) -> None:
+    secrets = {"a": OF_A, "b": OF_B} | ({"": SECRET} if usual else {})
+    server = calling(
+        processes,
+        redis_server,
+        redis_server.new_database(),
+        call_secret=", ".join(
+            f"{topic}.{name}={key}" if name else key for name, key in secrets.items()
+        ),
+    )
+    async with open_api(server.url) as api:
+        for name in ("a", "b", "other"):
+            shop = Shop(api, receiver, f"{topic}.{name}")
+            await push(shop, shop.topic, body="{}")
+            await shop.becomes("finished")
+            [call] = receiver.to(shop.topic)
+            if key := secrets.get(name, secrets.get("")):
+                assert Webhook(key).verify(call.body, dict(call.headers)) == {}
+            assert ("webhook-signature" in call.headers) == bool(key)
 
 
 async def test_method_and_headers_are_its_own(shop: Shop) -> None:
@@ -386,8 +411,7 @@ def calling(processes: Processes, store: StoreServer, database: object, **settin
         redis__db=database,
         calls="yes",
         call_allow="127.0.0.1",
-        call_secret=SECRET,
-        **settings,
+        **{"call_secret": SECRET} | settings,
     )
 
 

@@ -21,6 +21,8 @@ from delayqueue.web.tls import Tls
 
 SHIPPED: Final = Path(__file__).parents[2] / "delay-queue.conf"
 REDIS: Final = Address("127.0.0.1", 6379)
+SECRET: Final = f"whsec_{'A' * 32}"
+OTHER_SECRET: Final = f"whsec_{'B' * 34}=="
 
 # the original server's own file, its comments shortened and its lines uncommented
 ORIGINAL: Final = """\
@@ -156,6 +158,12 @@ def test_lines_are_read_as_the_original_reads_them(conf: Path, line: str, value:
         ("data_dir", "~/dq", Path.home() / "dq"),
         ("redis.db", "", 1),  # empty means the default
         ("max_body", "2097152", 2**21),
+        ("call_secret", SECRET, (("", SECRET),)),
+        (
+            "call_secret",
+            f"a=b={SECRET}, 发票 = {OTHER_SECRET},{SECRET}",
+            (("a=b", SECRET), ("发票", OTHER_SECRET), ("", SECRET)),
+        ),
     ],
 )
 def test_values_are_understood(conf: Path, key: str, text: str, value: object) -> None:
@@ -297,6 +305,23 @@ def test_a_bad_variable_is_named(name: str, text: str, message: str) -> None:
     assert complaint(None, **{name: text}) == message
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SECRET[:20], "must be whsec_ and then 24 to 64 bytes as base64"),
+        (f"a={SECRET}, a={OTHER_SECRET}", "must have one secret for each topic, and one without"),
+        (f"{SECRET}, {OTHER_SECRET}", "must have one secret for each topic, and one without"),
+        (f"a*={SECRET}", "must be whsec_... or TOPIC=whsec_..., with commas between; no * in"),
+        (f"={SECRET}", "must be whsec_... or TOPIC=whsec_..., with commas between"),
+        (f"a {SECRET}", "must be whsec_... or TOPIC=whsec_..., with commas between"),
+        ("a=hush", "must be whsec_... or TOPIC=whsec_..., with commas between"),
+    ],
+)
+def test_a_bad_secret_of_calls_is_refused_and_not_shown(text: str, message: str) -> None:
+    found = complaint(None, DELAYQUEUE_CALL_SECRET=text)
+    assert found.startswith(f"DELAYQUEUE_CALL_SECRET: {message}")
+
+
 def test_a_file_that_is_not_there_is_named(conf: Path) -> None:
     assert complaint(conf) == "FILE: No such file or directory: choose a readable file"
 
@@ -396,11 +421,13 @@ def test_secrets_do_not_show() -> None:
             "DELAYQUEUE_REDIS_PASSWORD": "s3",
             "DELAYQUEUE_REDIS_URL": "redis://:s3@h",
             "DELAYQUEUE_AUTH_TOKENS": "admin:s3s3s3s3s3s3s3s3, produce:s3s3s3s3s3s3s3s3:a*,",
+            "DELAYQUEUE_CALL_SECRET": f"topic=whsec_{'s3s3' * 8}",
         },
     )
     assert config.redis_password == "s3"
     assert [grant.topics for grant in config.auth_tokens] == ["*", "a*"]
     assert "s3" not in repr(config)
+    assert config.shown()["call_secret"] == "***"
 
 
 @pytest.mark.parametrize(

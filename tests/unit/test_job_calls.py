@@ -36,7 +36,7 @@ class Jobs:
 def calls_of(jobs: Jobs, per_host: int = 1) -> JobCalls:
     queue: Any = SimpleNamespace(within=lambda _: jobs, metrics=Metrics())
     webhooks: Any = None
-    return JobCalls(queue, webhooks, CallGuard(()), secret="", per_host=per_host)
+    return JobCalls(queue, webhooks, CallGuard(()), secrets={}, per_host=per_host)
 
 
 def reserved(call: Call | None, job_id: str = "j") -> Reserved:
