@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 RUN: Final = "run `make generate`"
 EXAMPLES: Final = REPOSITORY / "examples"
 # where the quoted files are, if not in the folder that is named after the page
-FOLDERS: Final = {"php.md": ("php-package", "php-cpm"), "tutorial.md": ("tutorial", "php")}
+FOLDERS: Final = {
+    "languages.md": ("node", "go", "java"),
+    "php.md": ("php-package", "php-cpm"),
+    "tutorial.md": ("tutorial", "php"),
+}
 # their servers speak English on the Chinese page, too
 ENGLISH_SERVERS: Final = {"api.md", "cli.md"}
 

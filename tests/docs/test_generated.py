@@ -29,7 +29,7 @@ def test_nothing_differs(page: Path) -> None:
         ("docs/api.md", "| `delay` | number, 0", "| `delay` | text, 0"),
         ("docs/api.zh-CN.md", "| `delay` | 数字，0", "| `delay` | 文本，0"),
         ("docs/python.md", "| `resume(topic)` |", "| `resume(topics)` |"),
-        ("docs/howto/go.md", "package main", "package other"),
+        ("docs/howto/languages.md", "package main", "package other"),
     ],
     ids=["command", "role", "field", "field in Chinese", "method", "quoted file"],
 )

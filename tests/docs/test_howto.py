@@ -35,15 +35,13 @@ PHEANSTALK: Final = Path("/usr/share/php/Pheanstalk/autoload.php")
 FOLDERS: Final = {".jar": "lib", ".php": "vendor"}
 # test_framework_pages.py follows them
 ENGLISH_ONLY: Final = {f"docs/howto/{name}.md" for name in ("django", "fastapi", "sentry")}
-# what a page needs beyond this repository: a program, and files
+# what a page needs beyond this repository: programs, and files
 FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/index.md": ("curl", []),
     "docs/tutorial.md": ("php", []),
     "docs/howto/php.md": ("composer", []),
     "docs/howto/python.md": ("bash", []),
-    "docs/howto/node.md": ("node", []),
-    "docs/howto/go.md": ("go", []),
-    "docs/howto/java.md": ("java", JACKSON),
+    "docs/howto/languages.md": ("node go java", JACKSON),
     "docs/howto/beanstalkd.md": ("php", [PHEANSTALK]),
 }
 # what runs the programs of the front page
@@ -65,8 +63,9 @@ def test_a_file_on_a_page_is_one_of_the_examples(page: str) -> None:
 def test_who_follows_a_page_sees_what_it_shows(
     page: str, server: QueueServer, beside_the_clone: Path
 ) -> None:
-    tool, files = FOLLOWED[page]
-    needs(tool, files)
+    tools, files = FOLLOWED[page]
+    for tool in tools.split():
+        needs(tool, files)
     for file in files:
         folder = beside_the_clone / FOLDERS[file.suffix]
         folder.mkdir(exist_ok=True)
