@@ -15,7 +15,9 @@ from delayqueue.config.loading import load
 from delayqueue.config.sections import Declared
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.addresses import AddressGuard
+from delayqueue.delivery.call_guard import check_declared_calls
 from delayqueue.delivery.callables import load_all
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.registrations import entry_of, refuse_taken
 from delayqueue.server.serve import check_addresses
 from delayqueue.server.tracing import check_tracing
@@ -49,6 +51,7 @@ def check(asked: Namespace) -> int:
     looks: list[Callable[[Config], object]] = [
         *(Authenticator.of, Tls.of, TubeAccess.of, check_tracing),
         *(partial(_check_subscriber, one) for one in config.declared.subscribers),
+        check_declared_calls,
         check_addresses,
     ]
     for look in looks:
@@ -69,7 +72,7 @@ def _found(look: Callable[[Config], object], config: Config) -> list[str]:
     return []
 
 
-def _check_subscriber(declared: Declared, config: Config) -> None:
+def _check_subscriber(declared: Declared[Subscriber], config: Config) -> None:
     AddressGuard(config.webhook_allow).check_declared([declared])
     load_all([declared])
 
@@ -112,7 +115,7 @@ async def _check_sections(shards: Shards, config: Config, layout: Layout) -> Non
     declared = config.declared
     check_limits(declared.limits, layout.count)
     keys = BucketKeys.of(1, config.bucket_name, config.queue_name)
-    subscribers = [entry_of(one.subscriber) for one in declared.subscribers]
+    subscribers = [entry_of(one.entry) for one in declared.subscribers]
     refuse_taken("subscribers", subscribers, await registered_in(shards, keys, "subscribers"))
-    schedules = map(entry_of, declared.schedules)
+    schedules = [entry_of(one.entry) for one in declared.schedules]
     refuse_taken("schedules", schedules, await registered_in(shards, keys, "schedules"))

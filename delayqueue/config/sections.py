@@ -1,15 +1,18 @@
 """The `[subscriber NAME]`, `[schedule NAME]` and `[limit TOPIC]` sections of a config file."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from delayqueue.config import ini
 from delayqueue.config.mistakes import Mistake, Mistakes
-from delayqueue.config.values import whole
-from delayqueue.domain import limit, retry
+from delayqueue.config.values import whole, yes_no
+from delayqueue.domain import call, limit, retry
+from delayqueue.domain.call import Call, check_headers
 from delayqueue.domain.choice import check_choice
 from delayqueue.domain.job import MAX_TOPIC_BYTES, MAX_TTR_S
 from delayqueue.domain.limit import Limit, check_rate
@@ -17,6 +20,7 @@ from delayqueue.domain.schedule import CatchUp, Schedule, check_cron, check_ever
 from delayqueue.domain.subscriber import (
     MAX_CONCURRENCY,
     MAX_ORDER,
+    Method,
     OnFailure,
     Payload,
     Subscriber,
@@ -32,20 +36,25 @@ from delayqueue.domain.subscriber import (
 Parser = Callable[[str], object]
 
 NO_RETRY: Final = "none"
+SECRET_KEYS: Final = frozenset(
+    ("secret", "headers", "call_headers")
+)  # no message shows their values
+
+Entry = TypeVar("Entry", Subscriber, Schedule)
 
 
-class Declared(NamedTuple):
-    """A subscriber from a config file; `where` is "FILE:LINE: [subscriber NAME]"."""
+class Declared(NamedTuple, Generic[Entry]):
+    """A subscriber or a schedule from a config file; `where` is "FILE:LINE: [subscriber NAME]"."""
 
     where: str
-    subscriber: Subscriber
+    entry: Entry
 
 
 class Sections(NamedTuple):
     """All sections of a config file."""
 
-    subscribers: tuple[Declared, ...] = ()
-    schedules: tuple[Schedule, ...] = ()
+    subscribers: tuple[Declared[Subscriber], ...] = ()
+    schedules: tuple[Declared[Schedule], ...] = ()
     limits: Mapping[str, Limit] = MappingProxyType({})  # by topic
 
 
@@ -82,23 +91,28 @@ def _name(where: str, name: str, check: Callable[[str], str]) -> str:
         raise Mistake(f"{where}: the name {error}") from None
 
 
-def _subscriber(where: str, name: str, values: dict[str, Any]) -> Declared:
+def _subscriber(where: str, name: str, values: dict[str, Any]) -> Declared[Subscriber]:
     if "topic" not in values:
         raise Mistake(f"{where}: topic is missing")
     if ("url" in values) == ("handler" in values):
         raise Mistake(f"{where}: give either url or handler")
-    for key in ("expect", "payload"):
+    for key in ("method", "headers", "expect", "payload"):
         if key in values and "url" not in values:
             raise Mistake(f"{where}: {key} is only for a url")
+    values["headers"] = tuple(values.get("headers", {}).items())
     return Declared(where, Subscriber(name=name, declared=True, **values))
 
 
-def _schedule(where: str, name: str, values: dict[str, Any]) -> Schedule:
+def _schedule(where: str, name: str, values: dict[str, Any]) -> Declared[Schedule]:
     if "topic" not in values:
         raise Mistake(f"{where}: topic is missing")
     if ("cron" in values) == ("every_ms" in values):
         raise Mistake(f"{where}: give either cron or every")
-    return Schedule(name=name, declared=True, **values)
+    of_call = {field: values.pop(field) for field, _ in CALL_KEYS.values() if field in values}
+    if of_call and "url" not in of_call:
+        raise Mistake(f"{where}: call is missing, which is the URL")
+    made = Call(**of_call) if of_call else None
+    return Declared(where, Schedule(name=name, declared=True, call=made, **values))
 
 
 def _limit(where: str, _: str, values: dict[str, Any]) -> Limit:
@@ -128,7 +142,7 @@ def _add(values: dict[str, Any], line: ini.Line, keys: dict[str, tuple[str, Pars
     if field in values:
         raise Mistake(f"{where}: {key}: set twice; keep one of them")
     if text:
-        values[field] = ini.parsed(f"{where}: {key}", text, parse, secret=key == "secret")
+        values[field] = ini.parsed(f"{where}: {key}", text, parse, secret=key in SECRET_KEYS)
 
 
 def _topic(text: str) -> str:
@@ -168,6 +182,15 @@ def _timeout_ms(text: str) -> int:
     return check_timeout(_duration_ms(text))
 
 
+def _headers(text: str) -> dict[str, str]:
+    headers: dict[str, Any] | None = None
+    with suppress(ValueError, RecursionError):
+        headers = json.loads(text)
+    if not isinstance(headers, dict) or not all(isinstance(one, str) for one in headers.values()):
+        raise ValueError('must be a JSON object of texts, as `{"X-Key": "abc"}`')
+    return check_headers(headers)
+
+
 def _retry_ms(text: str) -> tuple[int, ...]:
     if text in retry.PRESETS:
         return retry.preset(text)
@@ -182,16 +205,22 @@ def _retry_ms(text: str) -> tuple[int, ...]:
         ) from None
 
 
+# of the request to a URL: a subscriber's, or that of a call
+REQUEST_KEYS: Final[dict[str, tuple[str, Parser]]] = {
+    "method": ("method", partial(check_choice, Method)),
+    "headers": ("headers", _headers),
+    "timeout": ("timeout_ms", _timeout_ms),
+    "expect": ("expect", check_expect),
+}
 SUBSCRIBER_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "topic": ("topic", _topic),
     "order": ("order", whole(-MAX_ORDER, MAX_ORDER)),
     "url": ("url", check_url),
     "handler": ("handler", check_handler),
-    "timeout": ("timeout_ms", _timeout_ms),
+    **REQUEST_KEYS,
     "retry": ("retry_ms", _retry_ms),
     "concurrency": ("concurrency", whole(1, MAX_CONCURRENCY)),
     "secret": ("secret", check_secret),
-    "expect": ("expect", check_expect),
     "on_failure": ("on_failure", partial(check_choice, OnFailure)),
     "payload": ("payload", partial(check_choice, Payload)),
 }
@@ -202,6 +231,11 @@ LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "buried_retain": ("buried_retain_ms", _retain_ms),
     "buried_to": ("buried_to", _topic),
 }
+CALL_KEYS: Final[dict[str, tuple[str, Parser]]] = {
+    "call": ("url", call.check_url),
+    **{f"call_{key}": row for key, row in REQUEST_KEYS.items()},
+    "call_give_up": ("give_up", yes_no),
+}
 SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "topic": ("topic", _topic),
     "cron": ("cron", check_cron),
@@ -210,6 +244,7 @@ SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "body": ("body", str),
     "ttr": ("ttr_ms", _ttr_ms),
     "catch_up": ("catch_up", partial(check_choice, CatchUp)),
+    **CALL_KEYS,
 }
 # For each kind of section: what follows the kind in its name, its keys, and what is made of their values.
 KINDS: Final[

@@ -17,6 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from delayqueue.config.sections import Declared
 from delayqueue.config.startup import StartupError
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.errors import BadValue
 from delayqueue.tasks import SingleFlight
 from delayqueue.threads import Threads
@@ -112,7 +113,7 @@ class AddressGuard:
         if address is not None:
             self._check(address, str(address))
 
-    def check_declared(self, subscribers: Iterable[Declared]) -> None:
+    def check_declared(self, subscribers: Iterable[Declared[Subscriber]]) -> None:
         """Check the subscribers in a config file. Raises StartupError, which names the place, if one is forbidden."""
         for where, subscriber in subscribers:
             try:

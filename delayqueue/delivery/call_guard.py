@@ -5,6 +5,8 @@ from contextlib import suppress
 
 from yarl import URL
 
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
 from delayqueue.delivery.addresses import AddressGuard, Network, literal, unwrapped
 from delayqueue.errors import BadValue
 
@@ -41,6 +43,24 @@ class CallGuard:
             host.endswith(name[1:]) if name.startswith("*.") else host == name
             for name in self._names
         )
+
+
+def check_declared_calls(config: Config) -> None:
+    """Check the calls of schedules in the config file. Raises StartupError, which names each that is forbidden."""
+    guard = CallGuard(config.call_allow)
+    wrong: list[str] = []
+    for where, schedule in config.declared.schedules:
+        if schedule.call is None:
+            continue
+        if not config.calls:
+            wrong.append(f"{where}: call: this server makes no calls; set calls = yes")
+            continue
+        try:
+            guard.check_url(schedule.call.url)
+        except ValueError as error:
+            wrong.append(f"{where}: call = {schedule.call.url}: {error}")
+    if wrong:
+        raise StartupError(*wrong)
 
 
 def host_of(url: str) -> str:

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 Handler = Callable[[Event], Any]
 
 
-def load_all(subscribers: Iterable[Declared]) -> dict[str, Handler]:
+def load_all(subscribers: Iterable[Declared[Subscriber]]) -> dict[str, Handler]:
     """The handlers that a config file names, by "package.module:callable". Raises StartupError if one is invalid."""
     handlers = {}
     for where, subscriber in subscribers:

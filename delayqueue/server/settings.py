@@ -12,7 +12,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.sections import Sections
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.addresses import AddressGuard
-from delayqueue.delivery.call_guard import CallGuard
+from delayqueue.delivery.call_guard import CallGuard, check_declared_calls
 from delayqueue.delivery.callables import Handler, load_all
 from delayqueue.delivery.trial import try_webhook
 from delayqueue.delivery.webhook import Webhooks
@@ -69,9 +69,8 @@ class Settings:
         self._guard = Authenticator(files.grants, config.token_rate)
         self._addresses = AddressGuard(config.webhook_allow)
         self._calls = CallGuard(config.call_allow) if config.calls else None
-        declared = config.declared.subscribers
-        self._addresses.check_declared(declared)
-        self.handlers: dict[str, Handler] = load_all(declared)
+        self._check_targets(config)
+        self.handlers: dict[str, Handler] = load_all(config.declared.subscribers)
         self.beanstalk = BeanstalkServer(queue, files.access)
         self._undeclared = asyncio.Event()  # sections that the store does not know yet
         self._waits_to_declare = False  # and the log has said so
@@ -89,8 +88,8 @@ class Settings:
             return
         try:
             await self._check(sections)
-            await self._queue.subscribers.declare([one.subscriber for one in sections.subscribers])
-            await self._queue.schedules.declare(sections.schedules)
+            await self._queue.subscribers.declare([one.entry for one in sections.subscribers])
+            await self._queue.schedules.declare([one.entry for one in sections.schedules])
             await self._jobs.topics.declare_limits(sections.limits)
         except Unavailable:
             if not self._waits_to_declare:
@@ -162,11 +161,11 @@ class Settings:
 
         Files are read and modules imported in a thread, so that everything else goes on.
         """
-        declared, handlers = config.declared.subscribers, dict[str, Handler]()
-        self._addresses.check_declared(declared)
+        handlers = dict[str, Handler]()
+        self._check_targets(config)
         files = await in_time("reading files", partial(Files.of, config))
-        for one in declared:
-            doing = f"{one.where}: handler = {one.subscriber.handler}: importing it"
+        for one in config.declared.subscribers:
+            doing = f"{one.where}: handler = {one.entry.handler}: importing it"
             handlers |= await in_time(doing, partial(load_all, [one]))
         with suppress(Unavailable, TimeoutError):  # tokens do not wait for the store
             async with asyncio.timeout(CHECK_S):
@@ -188,13 +187,16 @@ class Settings:
         if self.tls and tls:  # it can be neither switched on nor off
             self.tls.use(tls)
 
+    def _check_targets(self, config: Config) -> None:
+        """Raises StartupError if a section names a URL that this server may not call."""
+        self._addresses.check_declared(config.declared.subscribers)
+        check_declared_calls(config)
+
     async def _check(self, sections: Sections) -> None:
         """Raises StartupError if the store cannot accept the sections' declarations, Unavailable if it fails."""
         self._jobs.topics.check_limits(sections.limits)
-        await self._queue.subscribers.check_declared(
-            [one.subscriber for one in sections.subscribers]
-        )
-        await self._queue.schedules.check_declared(sections.schedules)
+        await self._queue.subscribers.check_declared([one.entry for one in sections.subscribers])
+        await self._queue.schedules.check_declared([one.entry for one in sections.schedules])
 
     def _front(self, config: Config) -> Front:
         api = Api(

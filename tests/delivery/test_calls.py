@@ -78,9 +78,7 @@ async def test_topics_have_secrets_of_their_own(
         processes,
         redis_server,
         redis_server.new_database(),
-        call_secret=", ".join(
-            f"{topic}.{name}={key}" if name else key for name, key in secrets.items()
-        ),
+        secret=", ".join(f"{topic}.{name}={key}" if name else key for name, key in secrets.items()),
     )
     async with open_api(server.url) as api:
         for name in ("a", "b", "other"):
@@ -214,6 +212,40 @@ async def test_no_subscriber_gets_it(shop: Shop) -> None:
 
 
 # what follows a failure
+
+
+async def test_sections_of_the_config_file_call_urls_with_methods_and_headers(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    sections = f"""
+        language = en
+        calls = yes
+        call_allow = {LOOPBACK}
+        webhook_allow = {LOOPBACK}/32
+        [schedule {topic}]
+        topic = of-schedule
+        every = 1
+        body = tick
+        call = {receiver.url("call")}
+        call_method = PUT
+        call_headers = `{{"X-Key": "hush"}}`
+        [subscriber {topic}]
+        topic = of-subscriber
+        url = {receiver.url("subscriber")}
+        method = PATCH
+        headers = `{{"X-Key": "hush"}}`
+    """
+    server = processes.configured(sections, redis_server)
+    server.start()
+    async with open_api(server.url) as api:
+        await api.push(topic="of-subscriber", id="1", ttr=10, body="job")
+        await until(lambda: bool(receiver.to("call") and receiver.to("subscriber")))
+        [planned] = (await api.call("/schedules", {})).ok()
+        [subscribed] = (await api.call("/subscribers", {})).ok()
+    for path, method, body in (("call", "PUT", b"tick"), ("subscriber", "PATCH", b"job")):
+        call = receiver.to(path)[0]
+        assert (call.method, call.body, call.headers["X-Key"]) == (method, body, "hush")
+    assert planned["call"]["headers"] == subscribed["headers"] == {"X-Key": "***"}
 
 
 async def test_a_failure_follows_the_jobs_schedule(shop: Shop) -> None:
@@ -404,14 +436,22 @@ async def test_a_job_that_is_pushed_again_calls_the_new_url_only(shop: Shop) -> 
 # several servers, and their deaths
 
 
-def calling(processes: Processes, store: StoreServer, database: object, **settings: object) -> Any:
+def calling(
+    processes: Processes,
+    store: StoreServer,
+    database: object,
+    *,
+    secret: str = SECRET,
+    **settings: object,
+) -> QueueServer:
     return processes.server(
         store,
         None,
         redis__db=database,
         calls="yes",
         call_allow="127.0.0.1",
-        **{"call_secret": SECRET} | settings,
+        call_secret=secret,
+        **settings,
     )
 
 

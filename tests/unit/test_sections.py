@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.config.loading import load
-from delayqueue.config.startup import ConfigError
+from delayqueue.config.startup import ConfigError, StartupError
+from delayqueue.delivery.call_guard import check_declared_calls
+from delayqueue.domain.call import Call
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.schedule import CatchUp, Schedule
-from delayqueue.domain.subscriber import Subscriber
+from delayqueue.domain.subscriber import Method, Subscriber
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,11 +21,19 @@ if TYPE_CHECKING:
 SECRET: Final = "whsec_" + "A" * 32
 URL: Final = "http://h.example/x"
 HEAD: Final = f"[subscriber s]\ntopic = t\nurl = {URL}\n"
+PLAN: Final = "[schedule s]\ntopic = t\nevery = 1h\n"
 
 
 @pytest.fixture
 def conf(tmp_path: Path) -> Path:
     return tmp_path / "dq.conf"
+
+
+def planned(conf: Path, text: str) -> Schedule:
+    """The one schedule of a file with this text."""
+    conf.write_text(text, encoding="utf-8")
+    [declared] = load(conf, {}).declared.schedules
+    return declared.entry
 
 
 def only(conf: Path, text: str) -> Subscriber:
@@ -32,7 +42,7 @@ def only(conf: Path, text: str) -> Subscriber:
     sections = load(conf, {}).sections
     assert sections
     [declared] = sections.subscribers
-    return declared.subscriber
+    return declared.entry
 
 
 def test_a_section_is_a_subscriber(conf: Path) -> None:
@@ -53,26 +63,70 @@ def test_a_section_is_a_subscriber(conf: Path) -> None:
     )
 
 
+def test_a_subscriber_has_a_method_and_headers(conf: Path) -> None:
+    found = only(conf, HEAD + 'method = PUT\nheaders = `{"X-Key": "a;b", "X-B": "c"}`\n')
+    assert (found.method, found.headers) == (Method.PUT, (("X-Key", "a;b"), ("X-B", "c")))
+    assert Subscriber.read(found.definition) == found
+    assert "a;b" not in repr(found)
+
+
 def test_a_schedule_has_a_section_too(conf: Path) -> None:
-    conf.write_text(
+    text = (
         "[schedule daily report]\ntopic = report\ncron = 30 9 * * MON-FRI\ntz = Asia/Shanghai\n"
-        'body = `{"n": 1}`\nttr = 5m\ncatch_up = all\n',
-        encoding="utf-8",
+        'body = `{"n": 1}`\nttr = 5m\ncatch_up = all\n'
     )
-    sections = load(conf, {}).sections
-    assert sections
-    assert sections.schedules == (
-        Schedule(
-            name="daily report",
-            topic="report",
-            cron="30 9 * * MON-FRI",
-            tz="Asia/Shanghai",
-            body='{"n": 1}',
-            ttr_ms=300_000,
-            catch_up=CatchUp.ALL,
-            declared=True,
+    assert planned(conf, text) == Schedule(
+        name="daily report",
+        topic="report",
+        cron="30 9 * * MON-FRI",
+        tz="Asia/Shanghai",
+        body='{"n": 1}',
+        ttr_ms=300_000,
+        catch_up=CatchUp.ALL,
+        declared=True,
+    )
+
+
+def test_a_schedule_has_a_call(conf: Path) -> None:
+    of_call = (
+        f'call = {URL}\ncall_method = GET\ncall_headers = `{{"X-Key": "abc"}}`\ncall_timeout = 5m\n'
+        "call_expect = *ok*\ncall_give_up = yes\n"
+    )
+    found = planned(conf, PLAN + of_call)
+    assert found.call == Call(
+        url=URL,
+        method=Method.GET,
+        headers={"X-Key": "abc"},
+        timeout_ms=300_000,
+        expect="*ok*",
+        give_up=True,
+    )
+    assert Schedule.read(found.definition) == found
+    assert planned(conf, f"{PLAN}call = {URL}").call == Call(url=URL)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("", "FILE:3: [schedule s]: call: this server makes no calls; set calls = yes"),
+        ("calls = yes", ""),
+        (
+            "calls = yes\ncall_allow = 10.0.0.0/8",
+            f"FILE:4: [schedule s]: call = {URL}: call_allow does not list h.example",
         ),
-    )
+    ],
+    ids=["no calls", "allowed", "not listed"],
+)
+def test_a_start_refuses_a_call_that_is_forbidden(conf: Path, settings: str, message: str) -> None:
+    conf.write_text(f"language = en\n{settings}\n{PLAN}call = {URL}\n", encoding="utf-8")
+    config = load(conf, {})
+    try:
+        check_declared_calls(config)
+    except StartupError as error:
+        found = str(error).replace(str(conf), "FILE")
+    else:
+        found = ""
+    assert found == message
 
 
 @pytest.mark.parametrize(
@@ -145,7 +199,7 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
             HEAD + "color = red",
             (
                 "FILE:4: color: unknown key; a section takes "
-                "topic, order, url, handler, timeout, retry, concurrency, secret, expect, "
+                "topic, order, url, handler, method, headers, timeout, expect, retry, concurrency, secret, "
                 "on_failure, payload"
             ),
         ),
@@ -178,6 +232,24 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
         ),
         (HEAD + "on_failure = go", "FILE:4: on_failure = go: must be one of bury, continue"),
         (HEAD + "payload = x", "FILE:4: payload = x: must be one of body, event"),
+        (HEAD + "method = TRACE", "FILE:4: method = TRACE: must be one of POST, PUT, PATCH"),
+        (HEAD + "headers = X-Key: hush", "FILE:4: headers: must be a JSON object of texts, as `{"),
+        (HEAD + 'headers = `{"X": 1}`', "FILE:4: headers: must be a JSON object of texts"),
+        (HEAD + "headers = " + "[" * 100_000, "FILE:4: headers: must be a JSON object of texts"),
+        (
+            HEAD + 'headers = `{"X": "hush\\r\\nHost: x"}`',
+            "FILE:4: headers: the value of X must be visible ASCII characters",
+        ),
+        (HEAD + 'headers = `{"Host": "hush"}`', "FILE:4: headers: Host is set by the server"),
+        (
+            "[subscriber s]\ntopic = t\nhandler = a:b\nmethod = PUT",
+            "FILE:1: [subscriber s]: method is only for a url",
+        ),
+        (PLAN + "call_timeout = 5", "FILE:1: [schedule s]: call is missing, which is the URL"),
+        (PLAN + "call = h.example", "FILE:4: call = h.example: must be http[s]://HOST"),
+        (PLAN + "call = http://u:p@h/", "FILE:4: call = http://u:p@h/: must not have a user"),
+        (PLAN + 'call_headers = `{"X": []}`', "FILE:4: call_headers: must be a JSON object"),
+        (PLAN + "call_timeout = 301", "FILE:4: call_timeout = 301: must be more than 0 and at"),
         (
             "[subscriber s]\ntopic = t\nhandler = a:b\nexpect = success",
             "FILE:1: [subscriber s]: expect is only for a url",
