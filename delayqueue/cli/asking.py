@@ -1,6 +1,5 @@
 """The requests of each verb: most verbs call one endpoint, some call several."""
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -95,10 +94,12 @@ def find(server: RemoteServer, fields: Fields) -> list[Fields]:
 
 
 def registered(kind: str) -> Ask:
-    """List subscribers or schedules, over any number of pages: all, or the first `limit`."""
+    """List subscribers or schedules: all in one answer, or the first `limit`, over any number of pages."""
 
-    def ask(server: RemoteServer, fields: Fields) -> list[Fields]:
-        return _pages(f"/{kind}", server, fields, fields.pop("limit", sys.maxsize), kind)
+    def ask(server: RemoteServer, fields: Fields) -> Any:
+        if "limit" not in fields:
+            return server.call(f"/{kind}", fields)
+        return _pages(f"/{kind}", server, fields, fields.pop("limit"), kind)
 
     return ask
 
@@ -110,6 +111,8 @@ def _pages(path: str, server: RemoteServer, fields: Fields, wanted: int, what: s
     while True:
         page = {"limit": min(wanted - len(found), MAX_BATCH), "cursor": cursor}
         answer = server.call(path, fields | page)
+        if isinstance(answer, list):  # of an older server, which has no pages
+            return answer[:wanted]
         found += answer[what]
         if not answer["cursor"] or len(found) >= wanted:
             return found

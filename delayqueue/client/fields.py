@@ -70,6 +70,11 @@ def read(kind: type[T], data: Any) -> T:
     return kind(**found)
 
 
+def read_page(kind: type[T], listing: str, data: Any) -> T:
+    """Build a page of an answer; the list of a server that has no pages is the only one. Errors as in read()."""
+    return read(kind, {listing: data, "cursor": ""} if isinstance(data, list) else data)
+
+
 def read_or_none(kind: type[T], data: Any) -> T | None:
     """Build one of the classes in answers/; None stays None."""
     return None if data is None else read(kind, data)

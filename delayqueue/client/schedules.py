@@ -7,7 +7,7 @@ from typing import Literal
 
 from delayqueue.client.answers import Occurrence, Schedule, SchedulePage
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import each, member, nothing, read
+from delayqueue.client.fields import each, member, nothing, read_page
 from delayqueue.client.jobs import CallTo, OnConflict, given
 from delayqueue.client.payload import Payload
 from delayqueue.client.times import Seconds
@@ -57,7 +57,12 @@ class ScheduleVerbs:
         self, topic: str | None = None, *, limit: int = 1000, cursor: str | None = None
     ) -> Call[SchedulePage]:
         """Return at most `limit` schedules of a topic, or of all topics, by name; `cursor` is that of the last page."""
-        return Call("/schedules", given(**locals()), partial(read, SchedulePage), repeatable=True)
+        return Call(
+            "/schedules",
+            given(**locals()),
+            partial(read_page, SchedulePage, "schedules"),
+            repeatable=True,
+        )
 
     @verb
     def preview_schedule(

@@ -8,7 +8,7 @@ from typing import Literal
 
 from delayqueue.client.answers import Subscriber, SubscriberPage, Trial
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import each, nothing, read
+from delayqueue.client.fields import each, nothing, read, read_page
 from delayqueue.client.jobs import OnConflict, Retry, given
 from delayqueue.client.times import Seconds
 from delayqueue.domain.subscriber import LONGEST_TRIAL_S
@@ -66,7 +66,10 @@ class SubscriberVerbs:
     ) -> Call[SubscriberPage]:
         """Return at most `limit` subscribers in calling order; `cursor` is that of the last page."""
         return Call(
-            "/subscribers", given(**locals()), partial(read, SubscriberPage), repeatable=True
+            "/subscribers",
+            given(**locals()),
+            partial(read_page, SubscriberPage, "subscribers"),
+            repeatable=True,
         )
 
     @verb
