@@ -21,11 +21,22 @@ class LimitState:
     declared: bool
 
 
+@answer()
+class TopicRates:
+    """Jobs pushed, handed out and finished a second, and attempts that failed, over about the last minute."""
+
+    pushed: float
+    delivered: float
+    finished: float
+    failed: float
+
+
 @answer("TopicCounts")
 class TopicState:
     """A topic and its exact counts. `paused`: false, true = until resumed, or the unix time at which it ends.
 
-    `due_soon`, if asked for: how many jobs fall due within 60, 300 and 3600 seconds, by these numbers.
+    `due_soon`, if asked for: how many jobs fall due within 60, 300 and 3600 seconds, by these numbers. `rates`, if
+    asked for and known.
     """
 
     topic: str
@@ -37,6 +48,7 @@ class TopicState:
     paused: bool | float
     limit: LimitState | None
     due_soon: dict[str, int] | None = field(default=None, metadata=OPTIONAL)
+    rates: TopicRates | None = field(default=None, metadata=OPTIONAL)
 
 
 @answer()

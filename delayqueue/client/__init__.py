@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         SubscriberPage,
         TakenJob,
         TopicCounts,
+        TopicRates,
         Trial,
     )
     from delayqueue.client.blocking import Client
@@ -97,6 +98,7 @@ __all__ = [
     "TooLarge",
     "TooMany",
     "TopicCounts",
+    "TopicRates",
     "TransportError",
     "Trial",
     "Unauthorized",

@@ -14,7 +14,7 @@ from delayqueue.answers.subscribers import CallCounts as Calls
 from delayqueue.answers.subscribers import FailedCall, SubscriberPage, Trial
 from delayqueue.answers.subscribers import SubscriberState as Subscriber
 from delayqueue.answers.topics import Buried as DeadLetters
-from delayqueue.answers.topics import DeadLetterGroup, Forecast
+from delayqueue.answers.topics import DeadLetterGroup, Forecast, TopicRates
 from delayqueue.answers.topics import LimitState as Limits
 from delayqueue.answers.topics import TopicState as TopicCounts
 
@@ -49,5 +49,6 @@ __all__ = [
     "SubscriberPage",
     "TakenJob",
     "TopicCounts",
+    "TopicRates",
     "Trial",
 ]

@@ -158,11 +158,13 @@ class TopicVerbs:
         offset: int | None = None,
         limit: int | None = None,
         due_soon: bool | None = None,
+        rates: bool | None = None,
     ) -> Call[list[TopicCounts]]:
         """Return topics with exact counts: all, those with these names, or those with `match` in their name.
 
         `sort` by name, or by a count with the largest first; `reverse` turns the order round. At most `limit` are
-        returned. With `due_soon` also how many jobs fall due within 60, 300 and 3600 seconds.
+        returned. With `due_soon` also how many jobs fall due within 60, 300 and 3600 seconds; with `rates` also
+        how many a second were pushed, delivered, finished and failed in the last minute.
         """
         request = given(**locals() | {"names": None, "topics": names or None})
         return Call("/topics", request, partial(each, TopicCounts), repeatable=True)

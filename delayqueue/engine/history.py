@@ -15,13 +15,14 @@ from delayqueue.domain.slots import (
     RINGS,
     Depth,
     Mark,
+    Rates,
     Row,
     Slots,
 )
 from delayqueue.domain.tally import Counts, Tally
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
-from delayqueue.store.census import TopicView
+from delayqueue.store.census import TOPICS_PER_CALL, TopicView, pieces
 from delayqueue.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -88,6 +89,14 @@ class HistoryRecorder:
     async def read(self, span: str, topic: str, scope: Scope) -> Slots:
         """The last 3h, 2d or 30d of a topic, or of all topics (""). Raises Unavailable."""
         return await self._store.slots.read(RINGS[span], topic, scope)
+
+    async def rates(self, topics: Sequence[str]) -> dict[str, Rates]:
+        """The rates of the last minute of those topics of which they are known. Raises Unavailable."""
+        found: dict[str, Rates] = {}
+        for piece in pieces(topics, TOPICS_PER_CALL):
+            known = zip(piece, await self._store.slots.rates(piece), strict=True)
+            found.update((topic, rates) for topic, rates in known if rates)
+        return found
 
     async def _flush(self) -> None:
         named, looks = await self._add()

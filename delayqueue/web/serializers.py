@@ -15,13 +15,14 @@ from delayqueue.answers.jobs import (
 from delayqueue.answers.schedules import ScheduleState
 from delayqueue.answers.servers import HostCalls, ServerState
 from delayqueue.answers.subscribers import CallCounts, FailedCall, SubscriberState, Trial
-from delayqueue.answers.topics import LimitState, TopicState
+from delayqueue.answers.topics import LimitState, TopicRates, TopicState
 from delayqueue.domain import subscriber as domain
 from delayqueue.domain.body import readable
 from delayqueue.domain.call import Call
 from delayqueue.domain.call_tally import together
 from delayqueue.domain.job import CallResult, JobView, Reserved
 from delayqueue.domain.limit import Limit
+from delayqueue.domain.slots import Rates
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
 from delayqueue.engine.subscribers import Subscribed
@@ -212,7 +213,9 @@ def limit(one: Limit) -> LimitState:
     )
 
 
-def topic(view: TopicView, due_soon: Sequence[int] | None = None) -> TopicState:
+def topic(
+    view: TopicView, due_soon: Sequence[int] | None = None, rates: Rates | None = None
+) -> TopicState:
     """A topic in /topics' answer. `due_soon`: its jobs that fall due within each of SOON_S, None = not counted."""
     return TopicState(
         topic=view.topic,
@@ -224,6 +227,7 @@ def topic(view: TopicView, due_soon: Sequence[int] | None = None) -> TopicState:
         paused=_paused(view.paused_until_ms),
         limit=limit(view.limit) if view.limit else None,
         due_soon=dict(zip(map(str, SOON_S), due_soon, strict=True)) if due_soon else LEFT_OUT,
+        rates=TopicRates(*rates) if rates else LEFT_OUT,
     )
 
 

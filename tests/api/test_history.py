@@ -58,6 +58,10 @@ async def test_what_servers_kept_is_there_when_another_one_is_asked(
                 assert all(len(shown[name]) == steps for name in ("pushed", "buried"))
             assert sums((await api.call("/history", {"topic": "theirs"})).ok()) == (2, 2, 1, 1)
             assert sums((await api.call("/history", {"topic": "unknown"})).ok()) == NOTHING
+            asked = {"topics": ["theirs"], "rates": True}
+            [counts] = (await api.call("/topics", asked)).ok()
+            assert set(counts["rates"]) == {"pushed", "delivered", "finished", "failed"}
+            assert counts["rates"]["pushed"] > 0
             starts = [mark["server"] for mark in shown["marks"] if mark["kind"] == "started"]
             assert len(starts) == len(set(starts)) == 2
         async with open_api(server.url, token=OURS) as api:

@@ -10,11 +10,13 @@ import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Client, Job
-from tests.browser.conftest import HEIGHT, IN_BOTH, ON_PHONE, bury
+from tests.browser.conftest import HEIGHT, IN_BOTH, ON_PHONE, ONE_LOOK, bury
 from tests.browser.looks import PHONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from playwright.sync_api import Route
 
     from tests.browser.conftest import Admin
     from tests.processes import Processes, QueueServer, StoreServer
@@ -84,6 +86,36 @@ def test_topics_are_sorted_and_filtered_and_those_in_trouble_say_why(
         admin.press(state, only)
         expect(rows).to_have_count(1)
         expect(rows).to_contain_text(name)
+
+
+@ONE_LOOK
+def test_each_topic_shows_its_rates_if_they_are_known(
+    visit: Callable[[QueueServer], Admin], troubled: QueueServer
+) -> None:
+    def with_rates(route: Route) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        for topic in told["data"]:
+            topic.pop("rates", None)
+            if topic["topic"] == "busy":
+                topic["rates"] = {
+                    "pushed": 1234.4,
+                    "delivered": 3.44,
+                    "finished": 0,
+                    "failed": 0.123,
+                }
+        route.fulfill(response=answer, json=told)
+
+    admin = visit(troubled)
+    admin.page.route("**/topics", with_rates)
+    try:
+        rows = admin.open("topics").locator("tbody tr")
+        shown = rows.filter(has_text="busy").locator("td").all_inner_texts()
+        assert shown[-4:] == ["1,234", "3.4", "0", "0.12"]
+        shown = rows.filter(has_text="healthy").locator("td").all_inner_texts()
+        assert shown[-4:] == [""] * 4
+    finally:
+        admin.page.unroute("**/topics")
 
 
 def test_the_overview_counts_and_foretells(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.slots import MOST_TOPICS, RINGS, Mark, Row, Slot
+from delayqueue.domain.slots import MOST_TOPICS, RINGS, Mark, Rates, Row, Slot
 from delayqueue.domain.tally import Counts, Tally
 from delayqueue.store.bucket.slot_store import SlotStore
 from tests.store.bucket import HOSTILE, on_zset
@@ -137,6 +137,34 @@ async def test_a_slot_names_some_topics_and_adds_up_the_others(bucket: Bucket) -
     assert (await redis.hget(key, "o")).split(b",")[0] == b"215"
     assert await redis.object("encoding", key) != b"hashtable"  # it is small
     assert await redis.memory_usage(key) < 7000
+
+
+@coarse
+async def test_rates_are_those_of_the_last_minute(wheel: Bucket, clock: Clock) -> None:
+    slots = SlotStore(wheel.store)
+    assert await slots.rates(["t"]) == [None]  # nobody has counted anything
+    counts = Counts(pushed=120, delivered=60, finished=30, failed=6)
+    rows = [Row(None, counts, ZEROS), Row("t", counts), Row("u", Counts(pushed=6))]
+    await slots.add(rows)
+    assert await slots.rates(["t", "unknown"]) == [Rates(2, 1, 0.5, 0.1), Rates(0, 0, 0, 0)]
+    clock.pass_ms(MINUTE_MS + MINUTE_MS // 4)
+    await slots.add([Row(None, Counts(pushed=30)), Row("t", Counts(pushed=30))])
+    assert await slots.rates(["t", "u"]) == [
+        Rates(2, 0.75, 0.375, 0.075),  # three quarters of the minute before, and what came since
+        Rates(0.075, 0, 0, 0),
+    ]
+    clock.pass_ms(2 * MINUTE_MS)
+    assert await slots.rates(["t"]) == [None]
+
+
+@on_zset
+async def test_a_topic_that_a_full_slot_does_not_name_has_no_rates(bucket: Bucket) -> None:
+    slots = SlotStore(bucket.store)
+    named = [Row(f"t-{n}", Counts(pushed=60)) for n in range(MOST_TOPICS)]
+    await slots.add([Row(None, Counts(), ZEROS), *named])
+    known, unknown = await slots.rates(["t-0", "late"])
+    assert known
+    assert unknown is None
 
 
 @on_zset

@@ -7,7 +7,18 @@ from operator import attrgetter
 from typing import Any, Final
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.slots import MOST_TOPICS, RINGS, Mark, Ring, Row, Slot, Slots
+from delayqueue.domain.slots import (
+    FINEST,
+    MOST_TOPICS,
+    RINGS,
+    Mark,
+    Rates,
+    Ring,
+    Row,
+    Slot,
+    Slots,
+    rates,
+)
 from delayqueue.domain.tally import Counts
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
@@ -47,7 +58,9 @@ class SlotStore:
         now_ms = -1
         while len(packed) < ring.places:
             back = ring.places - 1 - len(packed)
-            what = (*ring, MOST_TOPICS, topic, back, min(piece, back + 1), last, int(not packed))
+            what = [*ring, MOST_TOPICS, back, min(piece, back + 1), last, int(not packed)]
+            if topic:
+                what.append(topic)
             reply = await self._store.run("history", BUCKET, what, scope)
             last, found, raw = reply.results
             packed += found
@@ -57,6 +70,15 @@ class SlotStore:
         known = (_mark(raw, now_ms) for raw in raw_marks)
         marks = [mark for mark in known if mark and now_ms - mark.ago_ms >= start_ms]
         return Slots(start_ms, now_ms, [_slot(each) for each in packed], marks)
+
+    async def rates(self, topics: Sequence[str]) -> list[Rates | None]:
+        """How often things happened within the last minute, by topic; None for those of which that is not known."""
+        what = [*FINEST, MOST_TOPICS, 1, 2, "", 0, *topics]
+        reply = await self._store.run("history", BUCKET, what)
+        slots = [_slot(packed) for packed in reply.results[1]]
+        elapsed = reply.now_ms % FINEST.step_ms / FINEST.step_ms
+        pairs = zip(slots[: len(topics)], slots[len(topics) :], strict=True)
+        return [rates(before, current, elapsed) for before, current in pairs]
 
 
 def _field(topic: str | None) -> str:

@@ -3,9 +3,10 @@
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  length of the ring's slots in ms, its places, topics that a slot names at most, topic ("" = all), how many slots back
---       from the last one (0) to begin, how many slots, number of the last slot ("" = the current one), 1 = with the marks
--- returns { number of the last slot, { figures of each slot (_history.lua), "" if nothing is known, ... },
+-- ARGV  length of the ring's slots in ms, its places, topics that a slot names at most, how many slots back
+--       from the last one (0) to begin, how many slots, number of the last slot ("" = the current one), 1 = with the marks,
+--       topics (none = all together)
+-- returns { number of the last slot, { figures of each slot (_history.lua), of each topic in it, "" if nothing is known, ... },
 --           { mark ("ms kind lasted server"), ... } }
 -- For a client that may reach some topics only, "all" means those of them that the slots name.
 local NOTHING = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -22,28 +23,40 @@ local function of_scope(key)
 end
 
 return function(ARGV)
-  local step, places, most_topics, topic = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-  local back, count, last, has_marks = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
+  local step, places, most_topics = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+  local back, count, last, has_marks = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
+  local topics = { unpack(ARGV, 8) }
+  local fields = { 'a', 'n' }
+  for i, topic in ipairs(topics) do fields[i + 2] = 't' .. topic end
   last = last or math.floor(now / step)
 
-  -- A topic that a slot does not name had no events, unless the slot is full, or nobody has counted.
-  local function of_topic(key)
-    local own, all, named = unpack(call('HMGET', key, 't' .. topic, 'a', 'n'))
-    if not all or not unpack_figures(all)[FIGURES] or (tonumber(named) or 0) >= most_topics then return own or '' end
-    local figures = unpack_figures(own)
-    add_figures(figures, NOTHING, true)
-    return pack_figures(figures)
-  end
-
-  local function of_slot(number)
-    local key = history_key(int(step), int(number % places))
-    if not is_slot(key, number) then return '' end
-    if topic ~= '' then return is_hidden(topic) and '' or of_topic(key) end
-    return scope and of_scope(key) or call('HGET', key, 'a') or ''
-  end
-
   local found, marks = {}, {}
-  for number = last - back, last - back + count - 1 do found[#found + 1] = of_slot(number) end
+
+  -- A topic that a slot does not name had no events, unless the slot is full, or nobody has counted.
+  local function add_topics(key)
+    local values = key and call('HMGET', key, unpack(fields)) or {}
+    local all, named = values[1], tonumber(values[2]) or 0
+    local names_all = all and unpack_figures(all)[FIGURES] and named < most_topics
+    for i, topic in ipairs(topics) do
+      local own = values[i + 2] or ''
+      if names_all then
+        local figures = unpack_figures(own)
+        add_figures(figures, NOTHING, true)
+        own = pack_figures(figures)
+      end
+      found[#found + 1] = is_hidden(topic) and '' or own
+    end
+  end
+
+  local function add_all(key)
+    found[#found + 1] = key and (scope and of_scope(key) or call('HGET', key, 'a')) or ''
+  end
+
+  local add = topics[1] and add_topics or add_all
+  for number = last - back, last - back + count - 1 do
+    local key = history_key(int(step), int(number % places))
+    add(is_slot(key, number) and key or nil)
+  end
   if has_marks then marks = redis.pcall('LRANGE', tag .. ':history:marks', 0, -1) end
   return { last, found, marks.err and {} or marks }
 end

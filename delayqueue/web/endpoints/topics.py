@@ -41,6 +41,7 @@ TOPIC: Final = TopicState(
     paused=False,
     limit=None,
     due_soon=LEFT_OUT,
+    rates=LEFT_OUT,
 )
 
 
@@ -162,6 +163,11 @@ class TopicsRequest(Request):
         None, description="Whether to count the jobs that fall due within 60, 300 and 3600 seconds."
     )
 
+    rates: bool | None = Field(
+        None,
+        description="Whether to tell what was pushed, delivered, finished and failed a second in the last minute.",
+    )
+
     without_topic = ()  # only those that the client may reach are returned
 
 
@@ -218,4 +224,7 @@ async def topics(api: Api, asked: TopicsRequest) -> Large[Iterable[TopicState]]:
         found = sorted(found, key=SORTS[asked.sort or "topic"], reverse=asked.reverse or False)
     page = found[start:end]
     due_soon = await api.jobs.census.due_soon(page) if asked.due_soon else {}
-    return Large(serializers.topic(view, due_soon.get(view.topic)) for view in page)
+    rates = await api.queue.history.rates([view.topic for view in page]) if asked.rates else {}
+    return Large(
+        serializers.topic(view, due_soon.get(view.topic), rates.get(view.topic)) for view in page
+    )

@@ -13,6 +13,7 @@ final class TopicCounts
      * @param float|null $oldestReadyAge seconds since its oldest ready job was due
      * @param bool|float $paused true = until it is resumed; a number = until then, in unix seconds
      * @param array<int, int>|null $dueSoon if asked for: how many jobs fall due within 60, 300 and 3600 seconds
+     * @param TopicRates|null $rates if asked for and known
      */
     public function __construct(
         public readonly string $topic,
@@ -24,6 +25,7 @@ final class TopicCounts
         public readonly bool|float $paused,
         public readonly ?Limits $limit,
         public readonly ?array $dueSoon,
+        public readonly ?TopicRates $rates,
     ) {
     }
 
@@ -40,6 +42,7 @@ final class TopicCounts
             paused: $data->boolOrFloat('paused'),
             limit: $data->has('limit') ? Limits::from($data->object('limit')) : null,
             dueSoon: $data->has('due_soon') ? $data->countOfEachNumber('due_soon') : null,
+            rates: $data->has('rates') ? TopicRates::from($data->object('rates')) : null,
         );
     }
 }

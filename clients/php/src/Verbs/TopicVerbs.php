@@ -218,6 +218,7 @@ trait TopicVerbs
      * @param 'buried'|'late'|'paused'|'limited'|null $only
      * @param 'topic'|'delayed'|'ready'|'reserved'|'buried'|'oldest'|null $sort by name, or the largest first
      * @param bool $dueSoon whether to count the jobs that fall due within 60, 300 and 3600 seconds
+     * @param bool $rates whether to tell what happened a second in the last minute
      *
      * @return list<TopicCounts>
      */
@@ -230,6 +231,7 @@ trait TopicVerbs
         ?int $offset = null,
         ?int $limit = null,
         bool $dueSoon = false,
+        bool $rates = false,
     ): array {
         $request = Fields::given([
             'topics' => $names ?: null,
@@ -240,6 +242,7 @@ trait TopicVerbs
             'offset' => $offset,
             'limit' => $limit,
             'due_soon' => $dueSoon ?: null,
+            'rates' => $rates ?: null,
         ]);
         $read = static fn (mixed $data): array => Data::each($data, TopicCounts::from(...));
 

@@ -8,6 +8,9 @@ const UNITS = { s: 1, m: 60, h: 3600, d: 86400 };
 /** 1234567 -> 1,234,567 */
 export const number = (value) => (value === null || value === undefined ? "–" : new Intl.NumberFormat(locale()).format(value));
 
+/** A number a second, to two digits below 10 and to whole ones above: 0.25, 3.4, 1,250. */
+export const perSecond = (value) => number(Number(value < 10 ? value.toPrecision(2) : value.toFixed(0)));
+
 /** "1 job", "5 jobs" */
 export const jobs = (count) => (count === 1 ? t("oneJob") : t("jobs", number(count)));
 

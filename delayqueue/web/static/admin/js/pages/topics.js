@@ -3,14 +3,15 @@
 import { call, may } from "../api.js";
 import { action, ask, say } from "../ask.js";
 import { breaking, choices, firstRows, h, table, unbroken } from "../dom.js";
-import { jobs, length, number, seconds, time } from "../format.js";
+import { jobs, length, number, perSecond, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { environment } from "../session.js";
 import { exportButtons } from "./exporting.js";
 
 const PAGE_OF_FILE = 1000;
-const COLUMNS = ["topic", "delayed", "ready", "reserved", "buried", "oldest_ready_age", "paused", "limit"];
+const COLUMNS = ["topic", "delayed", "ready", "reserved", "buried", "oldest_ready_age", "paused", "limit", "rates"];
+const RATES = ["pushed", "delivered", "finished", "failed"];
 const FILTERS = [null, "buried", "late", "paused", "limited"];
 
 export class Topics extends Live {
@@ -19,14 +20,14 @@ export class Topics extends Live {
 
   load() {
     const { match, only, sort, reverse, offset } = this.state;
-    return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: this.size + 1 });
+    return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: this.size + 1, rates: true });
   }
 
   /** The topics that a file gets: all that match. */
   read = async (cursor) => {
     const { match, only, sort, reverse } = this.state;
     const offset = Number(cursor);
-    const rows = await call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: PAGE_OF_FILE });
+    const rows = await call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: PAGE_OF_FILE, rates: true });
     return { rows, cursor: rows.length < PAGE_OF_FILE ? "" : String(offset + rows.length) };
   };
 
@@ -60,10 +61,15 @@ const count = (state) => ({
   name: t(state), sort: state, class: "number", cell: (row) => (row[state]
     ? topicLink(row.topic, state, "", h("span", { class: `state ${state}` }, number(row[state]))) : h("span", { class: "soft zero" }, "0")),
 });
+const rate = (event) => ({
+  name: t(`${event}_rate`), class: "number",
+  cell: ({ rates }) => (rates ? h("span", { class: rates[event] ? event : "soft zero" }, perSecond(rates[event])) : ""),
+});
 const columns = () => [
   { name: t("topic"), sort: "topic", rising: true, class: "wide title", cell: (row) => [topicLink(row.topic), " ", topicTags(row)] },
   count("delayed"), count("ready"), count("reserved"), count("buried"),
   { name: t("oldest"), sort: "oldest", class: "number", cell: (row) => (row.oldest_ready_age === null ? "" : length(row.oldest_ready_age)) },
+  ...RATES.map(rate),
 ];
 
 /** Topics with their counts. */
