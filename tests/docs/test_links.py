@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 PAGES: Final = [
     path.relative_to(REPOSITORY)
-    for pattern in ("*.md", "bench/*.md", "faults/*.md", "docs/**/*.md", "examples/**/*.md", "clients/**/*.md")
+    for pattern in (
+        "*.md",
+        "bench/*.md",
+        "faults/*.md",
+        "docs/**/*.md",
+        "examples/**/*.md",
+        "clients/**/*.md",
+    )
     for path in sorted(REPOSITORY.glob(pattern))
 ]
 LINK: Final = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
