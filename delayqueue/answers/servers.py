@@ -44,6 +44,20 @@ class HostCalls:
     error: str
 
 
+@answer("OutboxStats")
+class OutboxState:
+    """An outbox, as one of its relays told it at `seen`: rows that have `failed`, and why the newest of them has.
+
+    `oldest_age`: of the oldest row that waits, in seconds; 0 = none waits.
+    """
+
+    name: str
+    failed: int
+    reason: str
+    oldest_age: float
+    seen: float
+
+
 @answer("StoreStats")
 class StoreState:
     """The store; memory in bytes, `memory_limit` 0 = none."""
@@ -65,7 +79,10 @@ class Attention:
 
 @answer(kw_only=True)
 class Stats:
-    """An overview. `called`: ready jobs with a call; `calls`: the hosts to which calls go, those in trouble first."""
+    """An overview. `called`: ready jobs with a call; `calls`: the hosts to which calls go, those in trouble first.
+
+    `outboxes`: those whose relays were heard within the last hour, first those with failed rows.
+    """
 
     topics: int
     paused: int = 0
@@ -79,6 +96,7 @@ class Stats:
     servers: list[ServerState]
     called: int = 0
     calls: list[HostCalls] = field(default_factory=list)
+    outboxes: list[OutboxState] = field(default_factory=list)
     store: StoreState
     settings: dict[str, str]
     set_in: dict[str, str] = field(default_factory=dict)

@@ -84,6 +84,7 @@ def _run(asked: Namespace, database: Database, client: Client) -> int:
         if asked.once:
             while relay.move() and not signals.stop:
                 pass
+            relay.tell()
         else:
             logger.info("moving the rows of %s", asked.table)
             relay.run(signals, asked.poll)

@@ -14,6 +14,7 @@ SERVER_COLUMNS: Final = [
     *("polls", "late", "p99"),
 ]
 CALL_COLUMNS: Final = ["host", "calling", "limit", "ok/min", "failed", "put off", "took"]
+OUTBOX_COLUMNS: Final = ["outbox", "failed rows", "oldest", "seen", "newest reason"]
 MIB: Final = 1024 * 1024
 
 
@@ -39,6 +40,8 @@ class Top:
         ]
         if calls := stats.get("calls"):
             parts.append(fitting(CALL_COLUMNS, list(map(_calls, calls)), most))
+        if outboxes := stats.get("outboxes"):
+            parts.append(fitting(OUTBOX_COLUMNS, list(map(_outbox, outboxes)), most))
         return "\n\n".join(parts)
 
     def _server(self, server: Row) -> list[str]:
@@ -62,6 +65,12 @@ class Top:
 def _calls(host: Row) -> list[str]:
     counts = ("calling", "limit", "succeeded", "failed", "put_off")
     return [cell("host", host["host"]), *(str(host[name]) for name in counts), _ms(host["took"])]
+
+
+def _outbox(outbox: Row) -> list[str]:
+    ages = [age(outbox["oldest_age"]), age(max(0, time.time() - outbox["seen"])) + " ago"]
+    name, reason = cell("name", outbox["name"]), cell("reason", outbox["reason"])
+    return [name, str(outbox["failed"]), *ages, reason]
 
 
 def _store(store: Row) -> str:

@@ -8,6 +8,7 @@ from delayqueue.answers.jobs import SubscriberResult as Result
 from delayqueue.answers.schedules import Occurrence, SchedulePage
 from delayqueue.answers.schedules import ScheduleState as Schedule
 from delayqueue.answers.servers import Access, Attention, History, HistoryMark, HostCalls, Stats
+from delayqueue.answers.servers import OutboxState as OutboxStats
 from delayqueue.answers.servers import ServerState as ServerStats
 from delayqueue.answers.servers import StoreState as StoreStats
 from delayqueue.answers.subscribers import CallCounts as Calls
@@ -36,6 +37,7 @@ __all__ = [
     "JobDetails",
     "Limits",
     "Occurrence",
+    "OutboxStats",
     "Outcome",
     "Page",
     "ReservedJob",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from delayqueue.client.answers import Access, History, Stats
 from delayqueue.client.calls import Call, verb
@@ -27,6 +28,6 @@ class ServerVerbs:
         return Call("/stats", {}, partial(read, Stats), repeatable=True)
 
     @verb
-    def whoami(self) -> Call[Access]:
-        """Return what the client's token allows."""
-        return Call("/whoami", {}, partial(read, Access), repeatable=True)
+    def whoami(self, *, outbox: Mapping[str, Any] | None = None) -> Call[Access]:
+        """Return what the client's token allows. A relay tells how its `outbox` is, for stats()."""
+        return Call("/whoami", given(outbox=outbox), partial(read, Access), repeatable=True)

@@ -12,6 +12,7 @@ from typing import Final, Self
 
 from delayqueue import __version__
 from delayqueue.domain.call_tally import HostCalls
+from delayqueue.domain.outboxes import Outbox, Outboxes
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import DELIVERY_LATENESS, LATENESS_S, WAITING_POLLS, Metrics
 from delayqueue.store.bucket.bucket_store import BucketStore
@@ -39,6 +40,7 @@ class ServerView:
     lateness_p99: float | None = None
     call_limit: int = 0  # calls of jobs at once to one host; 0 = it makes none
     calls: tuple[HostCalls, ...] = ()  # to the hosts with the most trouble
+    outboxes: tuple[Outbox, ...] = ()
 
     @classmethod
     def read(cls, name: str, seen_ms: int, figures: str) -> Self:
@@ -46,6 +48,7 @@ class ServerView:
         written = json.loads(figures)
         known = {field: written[field] for field in _FIGURES if field in written}
         known["calls"] = tuple(map(HostCalls.read, written.get("calls", ())))
+        known["outboxes"] = tuple(map(Outbox.read, written.get("outboxes", ())))
         return cls(name=name, seen=seen_ms / 1000, **known)
 
 
@@ -59,6 +62,7 @@ class Heartbeat:
         self._store = store
         self._metrics = metrics
         self._name = name
+        self.outboxes = Outboxes()
         self._started = time()
         self.noted_at: float | None = None  # loop time at which the store last accepted the entry
         self.has_failed = False  # at the last try
@@ -101,6 +105,7 @@ class Heartbeat:
             lateness_p99=quantile(late, 0.99),
             call_limit=calls.per_host if calls else 0,
             calls=tuple(calls.report()) if calls else (),
+            outboxes=tuple(self.outboxes.report()),
         )
         return {field: value for field, value in asdict(view).items() if field in _FIGURES}
 

@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import urlsplit
 
 from delayqueue.relay.row import Row
 
@@ -36,11 +37,15 @@ LOCK: Final = """
 READ: Final = """
     SELECT o.seq, {db.created_ms}, {db.age_s}, o.id, o.topic, o.body, o.delay, o.due, o.options, o.cancel, o.cancel_tag
     FROM {table} o {db.by_seq} WHERE o.seq IN ({seqs}) AND {which} ORDER BY o.seq"""
+FAILURES: Final = "SELECT COUNT(*), MAX(seq) FROM {table} WHERE failed IS NOT NULL"
+REASON: Final = "SELECT failed FROM {table} WHERE seq = %s"
 FAIL: Final = "UPDATE {table} SET failed = %s WHERE seq = %s"
 
 
 class Database(ABC):
     """The outbox: `take` begins a transaction, in which the rows are locked, and `commit` ends it.
+
+    `name` tells it from others.
 
     After `lease_s` the database ends it too, and the session, so that others can take the rows of a relay that hangs.
     Every method can raise one of `errors`; then `close` it, and the next `take` connects again.
@@ -56,6 +61,8 @@ class Database(ABC):
     schema: ClassVar[str]  # statements with {table}, and {name}: the table's, as a part of others
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:
+        place = urlsplit(dsn)
+        self.name = "/".join(filter(None, (place.hostname, place.path.strip("/"), table)))
         self._dsn = dsn
         self._table = table
         self.lease_s = lease_s
@@ -96,6 +103,13 @@ class Database(ABC):
     def fail(self, row: Row, reason: str) -> None:
         """Note why a row cannot be carried out: it is not taken again."""
         self._execute(FAIL.format(table=self._table), [reason, row.seq])
+
+    def failures(self) -> tuple[int, str]:
+        """How many rows have failed, and why the newest of them has."""
+        [(count, seq)] = self._execute(FAILURES.format(table=self._table))
+        reasons = self._execute(REASON.format(table=self._table), [seq]) if count else ()
+        self.commit()
+        return count, next((reason for (reason,) in reasons if reason), "")
 
     def commit(self) -> None:
         """End the transaction, with what was done in it."""

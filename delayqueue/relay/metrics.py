@@ -29,6 +29,11 @@ class RelayMetrics(Collector):
             rows.add_metric([result], self._relay.moved[result])
         yield rows
         yield GaugeMetricFamily(
+            "delayqueue_relay_failed_rows",
+            "Rows that cannot be carried out, as of the last ten seconds",
+            self._relay.failed,
+        )
+        yield GaugeMetricFamily(
             "delayqueue_relay_oldest_seconds",
             "Age of the oldest row of the last batch; 0 = no row waits",
             self._relay.oldest_s,

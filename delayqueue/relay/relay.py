@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CALLS: Final = 3  # a call lasts at most this part of the lease; none begins that could outlast it
+TELL_S: Final = 10.0
 FIRST_BACKOFF_S: Final = 0.1
 LONGEST_BACKOFF_S: Final = 10.0
 LONGEST_POLL: Final = 10  # times the first one, while no rows come
@@ -55,6 +56,8 @@ class Relay:
         self._remember_s = remember_s
         self.moved: Counter[str] = Counter()  # rows `pushed`, `cancelled` and `failed`
         self.oldest_s = 0.0  # the age of the first row of the last batch, 0 = there was none
+        self.failed = 0  # rows that stand failed, when the server was last told
+        self._tell_at_s = 0.0  # by time.monotonic()
 
     def run(self, signals: Signals, poll_s: float | None = None) -> None:
         """Move rows as they come until a signal comes, whatever is away meanwhile.
@@ -65,10 +68,13 @@ class Relay:
         pause_s, backoff_s = first_s, FIRST_BACKOFF_S
         while not signals.stop:
             try:
-                if self.move():
+                moved = self.move()
+                if time.monotonic() >= self._tell_at_s:
+                    self.tell()
+                if moved:
                     pause_s = first_s
                 else:
-                    self._database.wait(signals, pause_s)
+                    self._database.wait(signals, min(pause_s, TELL_S))
                     pause_s = min(pause_s * 1.1, first_s * LONGEST_POLL)
                 backoff_s = FIRST_BACKOFF_S
             except (*AWAY, self._database.errors) as error:
@@ -100,6 +106,21 @@ class Relay:
         if len(done) + len(failed) < len(rows):
             raise Unavailable
         return len(rows)
+
+    def tell(self) -> None:
+        """Tell the server how the outbox is, if it listens. Raises one of the database's errors."""
+        self._tell_at_s = time.monotonic() + TELL_S
+        self.failed, reason = self._database.failures()
+        outbox = {
+            "name": self._database.name,
+            "failed": self.failed,
+            "reason": reason,
+            "oldest_age": self.oldest_s,
+        }
+        try:
+            self._client.whoami(outbox=outbox)
+        except (TransportError, QueueError) as error:
+            logger.debug("the server is not told of %d failed rows: %s", self.failed, error)
 
     def _carry_out(self, rows: Sequence[Row]) -> dict[int, Outcome]:
         """Do what the rows ask for. Returns the outcome of each."""

@@ -37,6 +37,7 @@ from delayqueue.domain.job import (
     IfExists,
     State,
 )
+from delayqueue.domain.outboxes import MAX_NAME_BYTES
 from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
 
 # Removed by the original's strings.TrimSpace, and by pydantic's strip_whitespace, too.
@@ -318,6 +319,12 @@ PopTopics = Annotated[
 ]
 Tag = Annotated[
     str, STRIPPED, Validate(check_tag), Field(description=f"A tag, 1 to {MAX_TAG_BYTES} bytes.")
+]
+OutboxName = Annotated[
+    str,
+    STRIPPED,
+    Validate(_check_name(MAX_NAME_BYTES)),
+    Field(description=f"Tells it from all others, 1 to {MAX_NAME_BYTES} bytes."),
 ]
 Tags = Annotated[
     tuple[Tag, ...],

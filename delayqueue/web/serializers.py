@@ -13,7 +13,7 @@ from delayqueue.answers.jobs import (
     TakenJob,
 )
 from delayqueue.answers.schedules import ScheduleState
-from delayqueue.answers.servers import HostCalls, ServerState
+from delayqueue.answers.servers import HostCalls, OutboxState, ServerState
 from delayqueue.answers.subscribers import CallCounts, FailedCall, SubscriberState, Trial
 from delayqueue.answers.topics import LimitState, TopicRates, TopicState
 from delayqueue.domain import subscriber as domain
@@ -22,6 +22,7 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.call_tally import together
 from delayqueue.domain.job import CallResult, JobView, Reserved
 from delayqueue.domain.limit import Limit
+from delayqueue.domain.outboxes import Seen, latest
 from delayqueue.domain.slots import Rates
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
@@ -173,7 +174,7 @@ def schedule(planned: Planned) -> ScheduleState:
 def server(view: ServerView) -> ServerState:
     """A server process in /stats' answer."""
     told = asdict(view)
-    del told["calls"]
+    del told["calls"], told["outboxes"]
     return ServerState(**told)
 
 
@@ -193,6 +194,19 @@ def calls(servers: Sequence[ServerView]) -> list[HostCalls]:
             error=readable(one.error),
         )
         for one in together(each for server in servers for each in server.calls)
+    ]
+
+
+def outboxes(servers: Sequence[ServerView]) -> list[OutboxState]:
+    """The outboxes of which the servers have heard, in /stats' answer."""
+    told = (
+        Seen(round(server.seen - each.ago_s, 3), each)
+        for server in servers
+        for each in server.outboxes
+    )
+    return [
+        OutboxState(one.name, one.failed, readable(one.reason), one.oldest_s, at)
+        for at, one in latest(told)
     ]
 
 

@@ -96,6 +96,17 @@ def test_who_is_called_and_why_somebody_is_not_is_seen(
         queue.delete(one)
 
 
+@IN_BOTH
+def test_rows_of_an_outbox_that_have_failed_are_seen_at_first_sight(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    name = f"db1/shop/{topic}"
+    queue.whoami(outbox={"name": name, "failed": 2, "reason": "no such <b>topic</b>"})
+    row = admin.open("").locator("tbody tr", has_text=name)
+    expect(row.locator(".failed")).to_have_text("2")
+    expect(row).to_contain_text("no such <b>topic</b>")
+
+
 def test_lists_are_saved(admin: Admin, queue: Client, topic: str) -> None:
     bury(queue, topic, 1, message=f"refused by {topic}")
     queue.subscribe(topic, f"{topic}-other", "https://shop.example/paid")

@@ -60,10 +60,10 @@ async def test_a_mock_of_the_async_client_is_awaited() -> None:
 
 def test_a_method_that_a_subclass_overrides_stays_so() -> None:
     class Quiet(Client):
-        def whoami(self) -> Any:
+        def stats(self) -> Any:
             return "nobody"
 
-    assert Quiet().whoami() == "nobody"
+    assert Quiet().stats() == "nobody"
     assert Quiet.push is Client.push
 
 

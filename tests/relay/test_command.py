@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import urllib.request
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.processes import free_port, run_program
 from tests.waiting import until
+
+FAR_S: Final = 60.0  # rows are counted every ten seconds
 
 if TYPE_CHECKING:
     from tests.processes import Processes, StoreServer
@@ -64,6 +66,24 @@ async def test_its_numbers_can_be_read_by_prometheus(outbox: Outbox) -> None:
     ]
     await until(lambda: all(line in numbers() for line in counted))
     await until(lambda: "delayqueue_relay_oldest_seconds 0.0" in numbers())
+    await until(lambda: "delayqueue_relay_failed_rows 1.0" in numbers(), within_s=FAR_S)
+
+
+async def test_the_server_shows_how_many_rows_have_failed(outbox: Outbox) -> None:
+    outbox.insert(id=f"{outbox.topic}-1")
+    outbox.insert(id=f"{outbox.topic}-2", options={"ttr": 0})
+    outbox.insert(id=f"{outbox.topic}-3", options={"ttr": -1})
+
+    def shown() -> list[tuple[int, str]]:
+        outboxes = outbox.client.stats().outboxes
+        return [(one.failed, one.reason) for one in outboxes if one.name.endswith(outbox.table)]
+
+    assert outbox.once().returncode == 1
+    await until(lambda: [failed for failed, _ in shown()] == [2])
+    assert shown()[0][1].startswith("ttr -1: ")
+    outbox.database.execute(f"UPDATE {outbox.table} SET options = '{{}}', failed = NULL")
+    assert outbox.once().returncode == 0
+    await until(lambda: shown() == [(0, "")])
 
 
 def test_rows_wait_for_a_token_that_may_push_them(

@@ -9,7 +9,9 @@ import pytest
 
 from delayqueue.client import Client
 from delayqueue.client.answers import Access, Outcome
+from delayqueue.client.calls import TransportError
 from delayqueue.errors import Code, Forbidden, Text
+from delayqueue.relay.postgres import Postgres
 from delayqueue.relay.relay import Relay
 from delayqueue.relay.row import Row
 
@@ -45,6 +47,30 @@ def test_a_row_that_no_job_can_be_fails_alone(options: str) -> None:
     assert (0 < len(reason) <= 1024, "\0" in reason) == (True, False)
     assert reason.encode().decode() == reason
     database.commit.assert_called_once_with()
+
+
+def test_a_server_that_does_not_listen_holds_up_no_row(caplog: pytest.LogCaptureFixture) -> None:
+    client = Mock(spec=Client)
+    client.whoami.side_effect = TransportError("nobody is there")
+    one, database = relay(row(), client)
+    database.name = "shop/outbox"
+    database.failures.return_value = (3, "no")
+    one.tell()
+    told = {"name": "shop/outbox", "failed": 3, "reason": "no", "oldest_age": 0.0}
+    client.whoami.assert_called_once_with(outbox=told)
+    assert (one.failed, caplog.text) == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("dsn", "name"),
+    [
+        ("mysql://shop:secret@db1:3306/shop?unix_socket=/x", "db1/shop/t"),
+        ("postgresql:///shop", "shop/t"),
+        ("postgresql://", "t"),
+    ],
+)
+def test_an_outbox_is_named_without_what_is_secret(dsn: str, name: str) -> None:
+    assert Postgres(dsn, "t", 30).name == name
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_a_server_that_began_anew_has_no_rates_yet() -> None:
 def test_calls_of_jobs_are_shown_if_there_are_any() -> None:
     shown = Top()(STATS)
     assert "calls due 2" in shown
-    head, row = shown.split("\n\n")[-1].splitlines()
+    head, row = shown.split("\n\n")[-2].splitlines()
     assert head.split() == ["HOST", "CALLING", "LIMIT", "OK/MIN", "FAILED", "PUT", "OFF", "TOOK"]
     assert row.split() == ["merchant.example.com", "10", "10", "118", "3", "40", "4200", "ms"]
     older: dict[str, Any] = {
@@ -41,6 +41,16 @@ def test_calls_of_jobs_are_shown_if_there_are_any() -> None:
     for without in (older, STATS | {"called": 0, "calls": []}):
         assert "CALLING" not in Top()(without)
         assert "calls due" not in Top()(without)
+
+
+def test_outboxes_are_shown_if_there_are_any() -> None:
+    head, row = Top()(STATS).split("\n\n")[-1].splitlines()
+    assert head.split() == ["OUTBOX", "FAILED", "ROWS", "OLDEST", "SEEN", "NEWEST", "REASON"]
+    assert row.startswith("db1/shop/delay_queue_outbox            2    0.2s")
+    assert row.endswith(" ago  ttr -1: must be 1 to 86400 seconds")
+    older = {name: value for name, value in STATS.items() if name != "outboxes"}
+    for without in (older, STATS | {"outboxes": []}):
+        assert "OUTBOX" not in Top()(without)
 
 
 @pytest.mark.parametrize(

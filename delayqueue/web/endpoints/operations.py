@@ -1,26 +1,34 @@
 """For operators: the state of the server, and what a token allows."""
 
 from heapq import nlargest
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from delayqueue.answers.servers import (
     Access,
     Attention,
     HostCalls,
+    OutboxState,
     Readiness,
     ServerState,
     Stats,
     StoreState,
 )
-from delayqueue.errors import Text, Unavailable
+from delayqueue.domain.access import Role
+from delayqueue.domain.job import MAX_DUE_S
+from delayqueue.domain.outboxes import MAX_REASON_CHARS, MAX_ROWS, Outbox
+from delayqueue.errors import BadJson, Forbidden, Invalid, Text, Unavailable
 from delayqueue.store.census import TopicView, pieces
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ALL, OPEN, VIEWERS, endpoint
 from delayqueue.web.endpoints.topics import TOPIC, troubles
+from delayqueue.web.fields import Bounds, OutboxName, Validate
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, exposition
+from delayqueue.web.requests import Request
 
 BUSIEST: Final = 8
 MOST_TROUBLED: Final = 20
@@ -64,6 +72,15 @@ STATS: Final = Stats(
             error="502 Bad Gateway",
         )
     ],
+    outboxes=[
+        OutboxState(
+            name="db1/shop/delay_queue_outbox",
+            failed=2,
+            reason="ttr -1: must be 1 to 86400 seconds",
+            oldest_age=0.25,
+            seen=1795217035.2,
+        )
+    ],
     store=StoreState(
         version="Redis 7.0.15", memory=1048576, memory_limit=0, durable=True, warnings=[]
     ),
@@ -101,6 +118,7 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
         servers=[serializers.server(server) for server in servers],
         called=sums.called,
         calls=serializers.calls(servers),
+        outboxes=serializers.outboxes(servers),
         store=StoreState(
             version=health.version,
             memory=health.memory_bytes,
@@ -118,15 +136,50 @@ def _urgency(topic: TopicView) -> tuple[int, int, int]:
     return topic.buried, topic.ready + topic.reserved, topic.delayed
 
 
+class OutboxRequest(Request):
+    """How an outbox is."""
+
+    name: OutboxName
+    failed: Annotated[int, Bounds(0, MAX_ROWS)] | None = Field(
+        None, description="Rows that cannot be carried out."
+    )
+    reason: Annotated[str, Validate(lambda text: text[:MAX_REASON_CHARS])] | None = Field(
+        None, description=f"Why the newest of them cannot, {MAX_REASON_CHARS} characters at most."
+    )
+    oldest_age: Annotated[float, Bounds(0, MAX_DUE_S)] | None = Field(
+        None, description="Seconds that the oldest row has waited; 0 = none waits."
+    )
+
+    @property
+    def told(self) -> Outbox:
+        """What the relay tells."""
+        return Outbox(self.name, self.failed or 0, self.reason or "", self.oldest_age or 0)
+
+
+class WhoamiRequest(Request):
+    """Who sends the token."""
+
+    outbox: OutboxRequest | None = Field(
+        None, description="From a relay: how its outbox is, for /stats; needs the role `produce`."
+    )
+
+    without_topic = ()
+
+
 @endpoint(
     "/whoami",
     ALL,
-    errors=(),
+    methods=("POST", "GET"),
+    errors=(Invalid, BadJson),
     answers=Access(["consume"], ["orders.*"], ["/pop", "/finish", "/release"]),
 )
-async def whoami(api: Api, request: HttpRequest) -> Access:
+async def whoami(api: Api, asked: WhoamiRequest, request: HttpRequest) -> Access:
     """Return the roles of the token that was sent."""
     roles = api.guard.roles(request)
+    if asked.outbox:
+        if roles.isdisjoint({Role.ADMIN, Role.PRODUCE}):
+            raise Forbidden
+        api.queue.heartbeat.outboxes.tell(asked.outbox.told)
     allowed = [each.path for each in api.endpoints if each.allows(roles)]
     return Access(sorted(roles), list(api.scope.entries), allowed)
 

@@ -15,6 +15,7 @@ final class Stats
      * @param list<ServerStats> $servers
      * @param int $called ready jobs with a call
      * @param list<HostCalls> $calls the hosts to which calls go, those in trouble first
+     * @param list<OutboxStats> $outboxes those whose relays were heard within the last hour, first those with failed rows
      * @param array<string, string> $settings of the server that answers
      * @param array<string, string> $setIn where those were set that do not have their defaults
      */
@@ -31,6 +32,7 @@ final class Stats
         public readonly array $servers,
         public readonly int $called,
         public readonly array $calls,
+        public readonly array $outboxes,
         public readonly StoreStats $store,
         public readonly array $settings,
         public readonly array $setIn,
@@ -53,6 +55,7 @@ final class Stats
             servers: $data->list('servers', ServerStats::from(...)),
             called: $data->int('called', 0),
             calls: $data->has('calls') ? $data->list('calls', HostCalls::from(...)) : [],
+            outboxes: $data->has('outboxes') ? $data->list('outboxes', OutboxStats::from(...)) : [],
             store: StoreStats::from($data->object('store')),
             settings: $data->textOfEach('settings'),
             setIn: $data->textOfEach('set_in'),

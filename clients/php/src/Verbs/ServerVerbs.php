@@ -35,11 +35,16 @@ trait ServerVerbs
         return $this->send(new Call('/stats', new \stdClass(), $read, repeatable: true));
     }
 
-    /** What the token of this client allows. */
-    public function whoami(): Access
+    /**
+     * What the token of this client allows.
+     *
+     * @param array{name: string, failed?: int, reason?: string, oldest_age?: float}|null $outbox from a relay: how its outbox is, for stats()
+     */
+    public function whoami(?array $outbox = null): Access
     {
+        $request = Fields::given(['outbox' => $outbox]);
         $read = static fn (mixed $data): Access => Access::from(Data::of($data));
 
-        return $this->send(new Call('/whoami', new \stdClass(), $read, repeatable: true));
+        return $this->send(new Call('/whoami', self::object($request), $read, repeatable: true));
     }
 }

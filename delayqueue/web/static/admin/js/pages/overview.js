@@ -1,8 +1,8 @@
 // Counts, throughput and due times of all topics.
 
 import { call } from "../api.js";
-import { h } from "../dom.js";
-import { length, number } from "../format.js";
+import { breaking, h, table, words } from "../dom.js";
+import { length, number, relative } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
@@ -46,9 +46,19 @@ export class Overview extends Live {
       h("section", { class: "card" },
         h("div", { class: "bar" }, h("h2", {}, t("busiest")), h("span", { class: "grow" }), h("a", { href: "#/topics" }, t("all"))),
         troubleTable(stats.attention)),
+      stats.outboxes?.length > 0 && h("section", { class: "card" }, h("h2", {}, t("outboxes")), outboxTable(stats.outboxes)),
     ];
   }
 }
+
+/** What relays tell of their outboxes. */
+const outboxTable = (outboxes) => table([
+  { name: t("name"), class: "wide title", cell: (one) => breaking(one.name) },
+  { name: t("failedRows"), class: "number", cell: (one) => h("span", { class: one.failed ? "failed" : null }, number(one.failed)) },
+  { name: t("newestReason"), class: "wide", cell: (one) => words(one.reason) },
+  { name: t("oldestRow"), class: "number time", cell: (one) => (one.oldest_age ? length(one.oldest_age) : "–") },
+  { name: t("heard"), cell: (one) => relative(one.seen) },
+], outboxes, (one) => one.name);
 
 /** A figure that leads to the page with its parts. */
 const tile = (path, name, value, note) => h("a", { class: "tile", href: `#/${path}` },

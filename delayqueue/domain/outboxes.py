@@ -1,0 +1,68 @@
+"""What relays tell about their outboxes: how many rows have failed, and why. No IO."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from time import monotonic
+from typing import Any, Final, NamedTuple, Self
+
+MOST_OUTBOXES: Final = 20  # that a process remembers, those of which it heard last
+MAX_NAME_BYTES: Final = 256
+MAX_REASON_CHARS: Final = 200
+MAX_ROWS: Final = 10**12
+FORGOTTEN_S: Final = 3600.0  # after the last word of its relays
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """An outbox, as one of its relays told it `ago_s` ago.
+
+    `failed` rows cannot be carried out, the newest of them for this `reason`; the oldest row that waits has `oldest_s`,
+    0 = none waits.
+    """
+
+    name: str
+    failed: int = 0
+    reason: str = ""
+    oldest_s: float = 0
+    ago_s: float = 0
+
+    @classmethod
+    def read(cls, written: dict[str, Any]) -> Self:
+        """Parse what a server wrote; fields that only a newer version knows are ignored."""
+        return cls(
+            **{each.name: written[each.name] for each in fields(cls) if each.name in written}
+        )
+
+
+class Outboxes:
+    """Those of which this process has heard."""
+
+    def __init__(self, now: Callable[[], float] = monotonic) -> None:
+        self._now = now
+        self._told: dict[str, tuple[float, Outbox]] = {}  # the one with the latest news last
+
+    def tell(self, outbox: Outbox) -> None:
+        """A relay tells how its outbox is."""
+        self._told.pop(outbox.name, None)
+        self._told[outbox.name] = self._now(), outbox
+        if len(self._told) > MOST_OUTBOXES:
+            del self._told[next(iter(self._told))]
+
+    def report(self) -> Iterator[Outbox]:
+        """All that are not forgotten."""
+        for told_s, outbox in self._told.values():
+            if (ago_s := round(self._now() - told_s, 3)) <= FORGOTTEN_S:
+                yield replace(outbox, ago_s=ago_s)
+
+
+class Seen(NamedTuple):
+    """An outbox, and when a relay told this of it, in unix seconds."""
+
+    at: float
+    outbox: Outbox
+
+
+def latest(reports: Iterable[Seen]) -> list[Seen]:
+    """The latest news of each, those with most failed rows first."""
+    found = {one.outbox.name: one for one in sorted(reports, key=lambda one: one.at)}
+    return sorted(found.values(), key=lambda one: (-one.outbox.failed, one.outbox.name))
