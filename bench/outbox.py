@@ -1,12 +1,14 @@
 """What an outbox costs: the INSERT that a transaction pays, and how many rows a second one relay moves.
 
-`python -m bench.outbox [ROWS]`, with MariaDB and PostgreSQL; 100,000 rows by default.
+`python -m bench.outbox [ROWS [RIVER]]`, with MariaDB and PostgreSQL; 100,000 rows by default. RIVER is the program that
+bench/river makes (`go mod tidy && go build`): what a transaction pays in PostgreSQL, beside River.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -36,14 +38,16 @@ TURNS: Final = (
 NO_TRIGGER: Final = f"DROP TRIGGER {TABLE}_notify ON {TABLE}"
 
 
-def main(rows: int) -> None:
-    """Measure with both databases."""
+def main(rows: int, river: str = "") -> None:
+    """Measure with both databases, and beside River if its program is given."""
     with tempfile.TemporaryDirectory() as folder:
         processes = Processes(Path(folder))
         redis = processes.redis("--appendonly", "yes")
         for kind in KINDS:
             with contextmanager(running)(kind) as database:
                 measure(database, processes, redis, rows)
+                if river and database.kind == "postgresql":  # its trigger is dropped
+                    subprocess.run([river, database.dsn], check=True)
         processes.close()
 
 
@@ -123,4 +127,4 @@ def processor_s(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else 100_000)
+    main(int(sys.argv[1]) if sys.argv[1:] else 100_000, *sys.argv[2:])
