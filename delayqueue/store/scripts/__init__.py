@@ -10,10 +10,10 @@ Each verb is a file, and its head declares:
 -- needs  sync, replicas     do not begin it if `durability` asks for these and they are known to be missing: the
                              server's sync, the replicas that follow it
 
-A verb's file returns the function that does it, which gets the call's arguments. What stands before that is built once:
-the library builds all parts and verbs at its first call and keeps them, so a local variable there keeps its value from
-one call to the next, whatever the bucket, and also if the call failed: a verb that uses it first sets it, unless it is
-to be remembered (push.lua: `known`). A script is built again at each call.
+A verb's file returns the function that does it, which gets the call's arguments (ARGV); of its keys, _keys.lua makes
+names. What stands before that is built once: the library builds all parts and verbs at its first call and keeps them,
+so a local variable there keeps its value from one call to the next, whatever the bucket, and also if the call failed: a
+verb that uses it first sets it, unless it must be remembered (push.lua: `known`). A script is built again at each call.
 
 What a script must do:
 
@@ -24,7 +24,7 @@ What a script must do:
 - What adds comes before what removes, and the record goes last when a job goes: from it inspect.lua finds a job again
   whose verb was stopped half-way.
 - Write, then say it: what an answer, a count or an event (`tell`) says is done.
-- A verb for many jobs does each by `safely`: an error is that job's UNAVAILABLE, and the call ends when it has done
+- A verb for many jobs does each by `for_each`: an error is that job's UNAVAILABLE, and the call ends when it has done
   enough. Its results are then those of the first jobs.
 - Every range has a LIMIT.
 - It returns results (one for each item, or what it has to tell), times (ms for each item) and how many items it did;

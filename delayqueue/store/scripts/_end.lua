@@ -27,8 +27,6 @@ do
   -- that was handed out has ms since then.
   -- Returns a code for each.
   function end_jobs(args, state, event)
-    local codes = {}
-    for at = 1, #args, 3 do codes[#codes + 1] = safely(end_one, args[at], args[at + 1], args[at + 2], state, event) end
-    return codes
+    return (for_each(function(id, receipt, message) return end_one(id, receipt, message, state, event) end, args, 3))
   end
 end

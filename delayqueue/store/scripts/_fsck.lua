@@ -75,7 +75,7 @@ local function check_priority(id, entry)
 end
 
 -- Lua allows 200 local variables in a script, including those of its parts: this block limits the scope of its own.
-local check_tags, expire_later, check_jobs
+local check_tags, check_jobs
 do
   function check_tags(id, job)
     spend(1)  -- to read them, too
@@ -86,19 +86,14 @@ do
     end
   end
 
-  function expire_later(id, job)
-    call('ZADD', expire_key(job.topic), int(job.expire), id)
-    wake_at(job.topic, job.expire)
-  end
-
   local function check_expiry(id, job)
     if job.expire > now and not call('ZSCORE', expire_key(job.topic), id) then
-      found('expiry', job.topic, id, function() expire_later(id, job) end)
+      found('expiry', job.topic, id, function() enter_expiry(id, job) end)
     end
   end
 
   local function find_again(id, job)
-    if job.expire > 0 then expire_later(id, job) end
+    enter_expiry(id, job)
     if job.due > now then delay_job(id, job, job.due) else make_ready(id, job) end
   end
 
@@ -272,7 +267,7 @@ local function check_expire(key, topic, id, time)
   if not job or job.expire == tonumber(time) then return end
   found('expiry', topic, id, function()
     call('ZREM', key, id)
-    if job.expire > 0 then expire_later(id, job) end
+    enter_expiry(id, job)
   end)
 end
 

@@ -190,6 +190,21 @@ local function untag(id, job)
   for _, name in ipairs(job.tags or {}) do redis.pcall('SREM', tag_key(name), id) end
 end
 
+-- The timer ends the job when it expires, if it does.
+local function enter_expiry(id, job)
+  if job.expire == 0 then return end
+  call('ZADD', expire_key(job.topic), int(job.expire), id)
+  wake_at(job.topic, job.expire)
+end
+
+-- Enters a live job wherever it is found beside its record and its place.
+local function enter(id, job)
+  if is_for_set(job) then note_priority(id, job) end
+  for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
+  enter_expiry(id, job)
+  call('HSETNX', TOPICS, job.topic, '')
+end
+
 -- Drops everything about a live job except its place. A key of the wrong type has no priorities.
 local function forget(id, job)
   call('HDEL', RUNS, id)
@@ -261,8 +276,7 @@ local function set_due(id, job, due)
   if job.expire > 0 then
     local shift = due - job.due
     if shift > 0 or run_of(id).attempt == 0 then job.expire = job.expire + shift end
-    call('ZADD', expire_key(job.topic), int(job.expire), id)
-    wake_at(job.topic, job.expire)
+    enter_expiry(id, job)
   end
   job.due = due
 end
@@ -349,13 +363,18 @@ local function results_of(run)
   return readable and type(results) == 'table' and results or {}
 end
 
--- Runs a verb on one job of a call that returns a code for each. A broken key that only this job needs is an error of
--- this job alone: the others of the call are done, and must be reported. No code: the call had done enough before.
-local function safely(verb, ...)
-  if has_done_enough() then return nil end
-  local done, code, time = pcall(verb, ...)
-  if done then return code, time end
-  return UNAVAILABLE, -1
+-- Runs a verb for each job of a call, whose arguments are `stride` of `args`, from `first` (1) on. Returns what it returns for each: a
+-- code, or what it has to tell, and a time if it has any. A broken key that only one job needs is an error of that job alone: the
+-- others are done, and must be reported. When the call has done enough, that was the last one.
+local function for_each(verb, args, stride, first)
+  local results, times = {}, {}
+  for at = first or 1, #args, stride do
+    if has_done_enough() then break end
+    local done, result, time = pcall(verb, unpack(args, at, at + stride - 1))
+    if not done then result, time = UNAVAILABLE, -1 end
+    results[#results + 1], times[#times + 1] = result, time
+  end
+  return results, times
 end
 
 -- Gives a job another chance: subscribers that failed are called again, and their retry schedules start over.

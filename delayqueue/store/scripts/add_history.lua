@@ -2,7 +2,6 @@
 -- requires  _history
 -- layout  follows
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  topics that a slot names at most, number of rings, for each its length in ms and its places; number of marks, for each
 --       its kind, ms since it began, ms that it lasted, server ("" = all); then rows: field (a, o or tTOPIC) and
 --       its figures (_history.lua)

@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  ids
 -- returns for each id 1 if its job has not ended, else 0: it has ended, is buried, or does not exist
 -- keeps: what is noted is forgotten by itself, unless it is noted again: the client may be gone. An older version of the

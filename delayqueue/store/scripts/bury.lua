@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  for each job: id, receipt ("" = in any state), message, priority ("" = keep its own)
 -- returns a code for each
 -- keeps: with a receipt only the reservation that it names is buried.
@@ -31,7 +30,5 @@ local function bury(id, receipt, message, priority)
 end
 
 return function(ARGV)
-  local codes = {}
-  for at = 1, #ARGV, 4 do codes[#codes + 1] = safely(bury, unpack(ARGV, at, at + 3)) end
-  return codes
+  return (for_each(bury, ARGV, 4))
 end

@@ -2,7 +2,6 @@
 -- requires  _call
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- ARGV  names of subscribers
 -- returns for each name { "succeeded HOUR" or "failed HOUR" or "ms HOUR", number, ... },
 --         and { the last failure (JSON: at ms, id, message), ... }

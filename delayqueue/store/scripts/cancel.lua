@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
 -- returns where to go on; the answer says how many were cancelled
 

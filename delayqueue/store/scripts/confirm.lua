@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  number of the other bucket, number of the parcel
 -- returns { 1 }, or { 0 } if that parcel no longer exists
 

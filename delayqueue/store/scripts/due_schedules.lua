@@ -2,7 +2,6 @@
 -- requires  _reads
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- ARGV  schedules at most
 -- returns { name, definition, time, ... }
 

@@ -2,7 +2,6 @@
 -- requires  _index_ranges
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- ARGV  number of times, each in ms from the shortest to the longest, topics
 -- returns for each topic { jobs due within each time }; only for the first ones if all would be too much work
 -- keeps: only ranges are counted, so the work does not grow with the number of jobs.

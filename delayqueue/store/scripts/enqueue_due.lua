@@ -2,7 +2,6 @@
 -- requires  _job
 -- layout  raises
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  name, definition (JSON), time ms that it was read with, next time ms ("" = never again),
 --       topic, ttr ms, body, options (JSON or ""), then for each occurrence: id, another id for it if somebody else's job has the first, due ms
 -- returns { 1, the first ids that were somebody else's, ... }; { 0 } if another process was faster or the schedule was changed

@@ -4,7 +4,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  pushes
--- KEYS  tag, queue name
 -- ARGV  number of the other bucket, ids
 -- returns { number of the parcel, 0 = none; { id, place, ms, record, run, ... } }
 --         place = delayed, ready, reserved (ms = deadline), buried (ms = since), ended (ms = when it is dropped; record =

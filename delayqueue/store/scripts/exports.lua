@@ -2,7 +2,6 @@
 -- requires  _call
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- returns { number, ... }
 
 return function(ARGV)

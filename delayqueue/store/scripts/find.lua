@@ -2,7 +2,6 @@
 -- requires  _job, _process
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic ("" = any of these three)
 -- returns { next cursor ("0" = that was all), { id, topic, state, due ms, ... } }
 -- keeps: a job that stays in the hash is seen by a search from the first cursor to the last; after a failover the search of this

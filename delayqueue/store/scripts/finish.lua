@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  for each job: id, receipt ("" = in any state), message
 -- returns a code for each
 -- keeps: with a receipt only the reservation that it names is finished.

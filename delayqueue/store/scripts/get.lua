@@ -2,7 +2,6 @@
 -- requires  _job, _reads
 -- flags  no-writes
 -- layout  raises
--- KEYS  tag, queue name
 -- ARGV  ids
 -- returns for each id { state, record, run or "" } or { "ended", kept record } (see finish_job), or {} for an unknown id;
 --         it ends before the id for which there is no room, or when it has done enough

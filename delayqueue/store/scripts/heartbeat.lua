@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  name, figures (JSON), ms of silence after which one is dropped
 -- returns {}
 

@@ -2,7 +2,6 @@
 -- requires  _history
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- ARGV  length of the ring's slots in ms, its places, topics that a slot names at most, how many slots back
 --       from the last one (0) to begin, how many slots, number of the last slot ("" = the current one), 1 = with the marks,
 --       topics (none = all together)

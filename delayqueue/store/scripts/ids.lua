@@ -2,7 +2,6 @@
 -- requires  _process
 -- flags  no-writes
 -- layout  raises
--- KEYS  tag, queue name
 -- ARGV  "job" or "ended", cursor ("0" at first)
 -- returns { next cursor ("0" = that was all), { id, ... }, how many there are in all, name of the server's process }
 -- keeps: an id that stays in the bucket is seen by a scan from the first cursor to the last, in one

@@ -3,7 +3,6 @@
 -- layout  follows
 -- waits  pushes
 -- needs  sync, replicas
--- KEYS  tag, queue name
 -- ARGV  number of the bucket that sent the parcel, number of the parcel, then id, place, ms, record, run, ...
 -- returns {}
 -- keeps: a parcel is imported once, however often it comes, even if its jobs have moved on since. A job that is here already
@@ -43,14 +42,8 @@ return function(ARGV)
     if run ~= '' then call('HSET', RUNS, id, run) end
     if place == 'broken' then return call('ZADD', BROKEN, time, id) end
     local job = unpack_record(record)
-    if is_for_set(job) then note_priority(id, job) end
+    enter(id, job)
     put_in[place](id, job, time)
-    for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
-    if job.expire > 0 then
-      call('ZADD', expire_key(job.topic), int(job.expire), id)
-      wake_at(job.topic, job.expire)
-    end
-    call('HSETNX', TOPICS, job.topic, '')
   end
 
   if number <= tonumber(call('HGET', TAKEN, source) or 0) then return {} end

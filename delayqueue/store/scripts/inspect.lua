@@ -4,7 +4,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  "1" to repair or "0", how much to check (entries, about), then pieces, the last one first: name, cursor, ...
 --       name = a key without the tag, "" = the keyspace; cursor = "0" at first. For sets also "=ID": that entry alone; for
 --       `job` that job, which is not in the middle of its ready list.

@@ -3,10 +3,9 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  topic, state (buried | delayed), count, then for each job: id, its body ("=" and the new one, or "" to keep it).
 --       With a topic: its first `count` jobs in that state. With topic "": the given jobs.
--- returns a code per id, for the first ones; the answer says how many ids there were
+-- returns a code per id, for the first ones; with a topic, the answer says how many ids there were
 
 return function(ARGV)
   local topic, wanted, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -16,15 +15,10 @@ return function(ARGV)
     return call('ZRANGE', buried_key(topic), 0, count - 1)
   end
 
-  local ids, bodies = {}, {}
-  for at = 4, #ARGV, 2 do
-    ids[#ids + 1] = ARGV[at]
-    if ARGV[at + 1] ~= '' then bodies[#ids] = string.sub(ARGV[at + 1], 2) end
-  end
-  if topic ~= '' then ids = first_ids() end
   local states = topic == '' and { buried = true, delayed = true } or { [wanted] = true }
-  local codes = {}
-  local function kick_one(i, id) return kick(id, read_job(id), states, bodies[i]) end
-  for i, id in ipairs(ids) do codes[i] = safely(kick_one, i, id) end
-  return codes, nil, #ids
+  local function kick_one(id, body) return kick(id, read_job(id), states, (body or '') ~= '' and string.sub(body, 2) or nil) end
+
+  if topic == '' then return (for_each(kick_one, ARGV, 2, 4)) end
+  local ids = first_ids()
+  return for_each(kick_one, ids, 1), nil, #ids
 end

@@ -4,7 +4,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  topic, this bucket's number (from 0), number of buckets, "1" if a config file says it, else "0",
 --       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms, buried_to (a topic); value "" = remove it.
 --       What is not named stays, unless a config file says it; a rate without a burst gets one of a tenth of a second.

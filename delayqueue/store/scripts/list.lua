@@ -2,7 +2,6 @@
 -- requires  _job, _reads, _scan_tag
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- ARGV  topic ("" = every), tag name, state ("" = every), first and last due ms (inclusive), ids looked at, at most,
 --       bytes that the answer of which this is a part already holds, where to go on: a place of scan_tag() ("0" at first), and ids
 --       that it returned last and that were on no page

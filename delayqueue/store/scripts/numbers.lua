@@ -2,7 +2,6 @@
 -- requires  _call
 -- layout  follows
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  how many
 -- returns { the first of them }; the others follow it
 

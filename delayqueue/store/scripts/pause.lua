@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  topic, ms to pause it ("0" = until it is resumed, "" = resume it)
 -- returns {}
 

@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  name, "1" to pause it, "0" to resume it
 -- returns { code }
 -- keeps: a pause is stored beside the definition, so that reading a config file again does not end it; it goes with the

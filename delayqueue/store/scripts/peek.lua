@@ -4,7 +4,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  topic, state
 -- returns { its id }, or {} if there is none; the answer says 1 if it has to be asked again, since it had done enough, else 0
 local NEVER = 10 ^ 15

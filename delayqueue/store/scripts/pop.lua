@@ -4,7 +4,6 @@
 -- layout  follows
 -- waits  all
 -- needs  replicas
--- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then for each request: count, 1 = the most urgent jobs of all topics or 0 = the
 --       first topics' jobs, number of topics, topics in the order to search; "" instead of one = jobs with a call, of all topics
 -- returns for each request { id, record, attempt, ... }, and at last the revision of the subscribers, "" if another bucket holds

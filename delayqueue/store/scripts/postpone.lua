@@ -4,7 +4,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  for each job: id, receipt, message, names of its subscribers (JSON array)
 -- returns a code for each, and when it is due: ms, -1 = buried, -2 = expired
 -- keeps: the pauses of those that failed in this round begin together, now, so that equal schedules stay in step.
@@ -22,8 +21,7 @@ local function first_due(run, names)
 end
 
 return function(ARGV)
-  return fail_each(ARGV, 4, function(at)
-    local id, receipt, message, names = unpack(ARGV, at, at + 3)
+  return fail_each(ARGV, 4, function(id, receipt, message, names)
     local job, run = held_job(id, receipt)
     if not job then return run end
     local first = first_due(run, cjson.decode(names))

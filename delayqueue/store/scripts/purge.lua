@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  topic, state (delayed | ready | reserved | buried | ended; "" = all), jobs dropped at most
 -- returns { 1 if there are more, else 0 }; the answer says how many were dropped
 -- keeps: it comes to an end even if entries without a job of this topic stay where they are. If all states are dropped

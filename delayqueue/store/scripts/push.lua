@@ -3,7 +3,6 @@
 -- layout  raises
 -- waits  pushes
 -- needs  sync, replicas
--- KEYS  tag, queue name
 -- ARGV  for each job:
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),
 --       retain ms, if_exists (replace | keep | fail; "strict" after it: fail if another topic has the id), options (JSON or

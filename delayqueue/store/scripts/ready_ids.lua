@@ -2,7 +2,6 @@
 -- requires  _call
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- ARGV  topic, first place, last place (inclusive; -1 = the end)
 -- returns { id, ... }, ghosts too
 

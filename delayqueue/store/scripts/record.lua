@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  for each record: id, receipt, subscriber, "1" if it succeeded, else "0", message, attempts, ms that it took,
 --       ms until it may be called again ("" = never), "=" and a message if the job is finished with it, else ""
 -- returns a code for each
@@ -72,16 +71,15 @@ local function count_call(id, result)
   call('PEXPIRE', failures_key(result.name), FAILURES_KEPT_MS)
 end
 
+local function record_and_count(id, receipt, name, ok, message, attempts, took, delay, ending)
+  local result = {
+    name = name, ok = ok == '1', message = message, attempts = tonumber(attempts), started = now - tonumber(took), ended = now,
+  }
+  local code, is_own_call = record(id, receipt, result, tonumber(delay), ending)
+  if code == OK and not is_own_call then pcall(count_call, id, result) end
+  return code
+end
+
 return function(ARGV)
-  local codes = {}
-  for at = 1, #ARGV, 9 do
-    local result = {
-      name = ARGV[at + 2], ok = ARGV[at + 3] == '1', message = ARGV[at + 4], attempts = tonumber(ARGV[at + 5]),
-      started = now - tonumber(ARGV[at + 6]), ended = now,
-    }
-    local code, is_own_call = safely(record, ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]), ARGV[at + 8])
-    if code == OK and not is_own_call then pcall(count_call, ARGV[at], result) end
-    codes[#codes + 1] = code
-  end
-  return codes
+  return (for_each(record_and_count, ARGV, 9))
 end

@@ -4,7 +4,6 @@
 -- layout  follows
 -- waits  pushes
 -- needs  sync, replicas
--- KEYS  tag, queue name
 -- ARGV  kind (subscribers | schedules), what to do with a name that exists (replace | keep | fail | declare; or "=" and a
 --       definition: replace that one only),
 --       then for each: name, definition (JSON), time ms of the first occurrence ("" = none)

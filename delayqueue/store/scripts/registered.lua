@@ -2,7 +2,6 @@
 -- requires  _call
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- ARGV  kind (subscribers | schedules), revision that is known already ("" = none), name ("" = all)
 -- returns { revision }, if that is not the known one, followed by { name, definition, time ms or -1, ... }
 --         time = the next occurrence of a schedule; since when a subscriber is paused

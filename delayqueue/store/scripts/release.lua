@@ -4,7 +4,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  for each job: id, receipt ("" = none), delay ms ("" = by the schedule), message,
 --       fallback ms ("" = none: at once without a schedule), priority ("" = keep its own),
 --       schedule ("" = none, else ",1000,5000,": the delays in ms)
@@ -18,8 +17,7 @@ local function delays(schedule)
 end
 
 return function(ARGV)
-  return fail_each(ARGV, 7, function(at)
-    local id, receipt, delay, message, fallback, priority, schedule = unpack(ARGV, at, at + 6)
+  return fail_each(ARGV, 7, function(id, receipt, delay, message, fallback, priority, schedule)
     local job, run = held_job(id, receipt)
     if not job then return run end
     if priority ~= '' then set_priority(id, job, tonumber(priority)) end

@@ -5,7 +5,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  for each job its receipt, its id, a message ("" = none), "1" if it was buried, else "0", and ms that it is delayed for
 --       ("" = it is not); the last one that was reserved comes first
 -- returns {}; the answer says how many were processed
@@ -43,10 +42,7 @@ local function requeue(receipt, id, message, was_buried, delay)
   tell('returned', job.topic, 1)
   local limit = settings_of(job.topic).limit
   if limit and not counts then count_through(job.topic, limit, -1) end
-  if job.expire > 0 then  -- the timer may have skipped it while it was reserved
-    call('ZADD', expire_key(job.topic), int(job.expire), id)
-    wake_at(job.topic, job.expire)
-  end
+  enter_expiry(id, job)  -- the timer may have skipped it while it was reserved
 end
 
 return function(ARGV)

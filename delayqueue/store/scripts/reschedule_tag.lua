@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  when (_reschedule.lua), priority ("" = their own), tag name, topic ("" = every), jobs looked at, about, where to go on
 --       (_tag.lua)
 -- returns { where to go on, the due ms of all of them, or -1; ids of those that were moved by a distance }; the answer says how

@@ -5,7 +5,6 @@
 -- layout  raises
 -- waits  all
 -- needs  replicas
--- KEYS  tag, queue name
 -- ARGV  for each job its id and the receipt that it gets
 -- returns for each of the first ids { OK, record, attempt, 1 if it was buried, else 0 }, or a code
 -- keeps: a client that is told of a job has its reservation.
@@ -34,15 +33,9 @@ local function reserve(id, receipt)
   local limit = settings_of(job.topic).limit
   if limit then count_through(job.topic, limit, 1) end
   tell('delivered', job.topic, 1)
-  return OK, { OK, pack_record(job), run.attempt, state == 'buried' and 1 or 0 }
+  return { OK, pack_record(job), run.attempt, state == 'buried' and 1 or 0 }
 end
 
 return function(ARGV)
-  local results = {}
-  for at = 1, #ARGV, 2 do
-    local code, found = safely(reserve, ARGV[at], ARGV[at + 1])
-    if not code then break end
-    results[#results + 1] = code == OK and found or code
-  end
-  return results
+  return (for_each(reserve, ARGV, 2))
 end

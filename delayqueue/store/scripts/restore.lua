@@ -4,7 +4,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  id, record, run ("" = none), for each job
 -- returns {}
 -- keeps: a job that was pushed with the same id since stays, and so does its kept record.
@@ -14,14 +13,8 @@ local function restore(id, job, run)
   local kept = ended and job_of_ended(ended)
   if kept and kept.created ~= job.created then return end
   if run ~= '' then call('HSET', RUNS, id, run) end
-  if is_for_set(job) then note_priority(id, job) end
-  for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
-  if job.expire > 0 then
-    call('ZADD', expire_key(job.topic), int(job.expire), id)
-    wake_at(job.topic, job.expire)
-  end
+  enter(id, job)
   delay_job(id, job, job.due)
-  call('HSETNX', TOPICS, job.topic, '')
   if ended then
     call('HDEL', ENDED, id)
     call('ZREM', done_key(job.topic), id)

@@ -2,7 +2,6 @@
 -- requires  _call
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- ARGV  ms of silence after which one does not count
 -- returns { name, ms when it was last heard, figures (JSON), ... }
 

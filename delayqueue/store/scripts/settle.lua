@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  pushes
--- KEYS  tag, queue name
 -- ARGV  the due time that marks a staged job (ms), then for each job: id, due ms ("" = drop it)
 -- returns a code for each: NOT_FOUND if it is no longer staged
 -- keeps: a job that somebody finished, cancelled, kicked or pushed again since then is left as it is.
@@ -19,7 +18,5 @@ return function(ARGV)
     return OK
   end
 
-  local codes = {}
-  for at = 2, #ARGV, 2 do codes[#codes + 1] = safely(settle, ARGV[at], ARGV[at + 1]) end
-  return codes
+  return (for_each(settle, ARGV, 2, 2))
 end

@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  topic, settings in the first bucket (JSON; "" = this is the first one), this bucket's number (from 0),
 --       number of buckets
 -- returns {}

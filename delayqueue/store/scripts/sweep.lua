@@ -4,7 +4,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  cursor of the topics ("0" at first), topics looked at, about, ms that a buried job is kept if its topic's
 --       settings do not say ("" = until somebody ends it)
 -- returns { next cursor, ghosts dropped, topics forgotten, buried jobs ended, 1 if it stopped because it had done enough }

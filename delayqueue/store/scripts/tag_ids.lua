@@ -2,7 +2,6 @@
 -- requires  _scan_tag
 -- flags  no-writes
 -- layout  follows
--- KEYS  tag, queue name
 -- ARGV  tag name, ids read, about, where to go on (_scan_tag.lua)
 -- returns { where to go on, { id, ... } }
 

@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  topic, first and last due ms (inclusive), ids
 -- returns for each of the ids, from the first on, until the answer is full or the call has done enough: { record, run or "" },
 --         NOT_FOUND if it can no longer be taken, or UNAVAILABLE

@@ -4,7 +4,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  limit (jobs moved at most in this call, shared among the due topics)
 -- returns { redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }; the answer says until when
 --         nothing is due. The event of due jobs has ms from due to now of each topic's oldest one

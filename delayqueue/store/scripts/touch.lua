@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  for each job: id, receipt ("" = none), ttr ms ("" = the job's own)
 -- returns a code for each, and its deadline in ms, -1 = none
 -- keeps: only a reserved job is touched; with a receipt only that reservation.
@@ -17,11 +16,5 @@ local function touch(id, receipt, ttr)
 end
 
 return function(ARGV)
-  local codes, deadlines = {}, {}
-
-  for at = 1, #ARGV, 3 do
-    local code, deadline = safely(touch, ARGV[at], ARGV[at + 1], ARGV[at + 2])
-    codes[#codes + 1], deadlines[#deadlines + 1] = code, deadline
-  end
-  return codes, deadlines
+  return for_each(touch, ARGV, 3)
 end

@@ -3,7 +3,6 @@
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
--- KEYS  tag, queue name
 -- ARGV  kind (subscribers | schedules), name, definition ("" = any that was registered at run time)
 -- returns { code }: WRONG_STATE if a config file declares it
 -- keeps: with a definition, only that one is removed, whoever declared it.

@@ -2,7 +2,6 @@
 -- requires  _job, _reads
 -- flags  no-writes
 -- layout  raises
--- KEYS  tag, queue name
 -- ARGV  ids
 -- returns bytes for each id, 0 for an unknown one; only for the first ones if all would be too much work
 local function is_known(id)
