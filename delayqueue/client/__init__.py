@@ -5,39 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.answers import (
-        Access,
-        Attempt,
-        Attention,
-        Calls,
-        DeadLetterGroup,
-        DeadLetters,
-        FailedCall,
-        Findings,
-        Forecast,
-        FoundJob,
-        History,
-        HistoryMark,
-        JobCall,
-        JobDetails,
-        Limits,
-        Occurrence,
-        Outcome,
-        Page,
-        ReservedJob,
-        Result,
-        Schedule,
-        SchedulePage,
-        ServerStats,
-        Stats,
-        StoreStats,
-        Subscriber,
-        SubscriberPage,
-        TakenJob,
-        TopicCounts,
-        TopicRates,
-        Trial,
-    )
+    from delayqueue.client.answers import *
     from delayqueue.client.blocking import Client
     from delayqueue.client.calls import TransportError
     from delayqueue.client.jobs import Job

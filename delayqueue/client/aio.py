@@ -61,20 +61,16 @@ class AsyncClient(Caller, Verbs):
             return await (self._batcher.send(traced) if traced.join else self._send(traced))
 
     async def _send(self, call: Call[T]) -> T:
-        talk = conversation(call, self._retries)
-        pause_s = next(talk)
-        while True:
-            if pause_s:
-                await asyncio.sleep(pause_s)
-            try:
-                pause_s = talk.send(await self._try(call))
-            except StopIteration as end:
-                result: T = end.value
-                rest = call.rest()
-                if rest is None:
-                    return result
-                call, talk = rest, conversation(rest, self._retries)
-                pause_s = next(talk)
+        tries = conversation(call, self._retries)
+        pause_s, call = next(tries)
+        try:
+            while True:
+                if pause_s:
+                    await asyncio.sleep(pause_s)
+                pause_s, call = tries.send(await self._try(call))
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
     async def _try(self, call: Call[T]) -> Answer | TransportError:
         try:

@@ -16,6 +16,7 @@ from typing import (
     NamedTuple,
     ParamSpec,
     Protocol,
+    TypeAlias,
     TypeGuard,
     TypeVar,
     overload,
@@ -43,6 +44,10 @@ STRANGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionE
 ERRORS: Final[dict[int, type[QueueError]]] = {
     error.code: error for error in QueueError.__subclasses__()
 }
+
+
+# yields the pause before a try and the call to make, and is sent the outcome
+Tries: TypeAlias = "Generator[tuple[float, Call[T]], Answer | TransportError, T]"
 
 
 class TransportError(Exception):
@@ -97,15 +102,22 @@ class Call(Generic[T]):
         return None if self.wait_s is None else self.wait_s + timeout_s
 
 
-def conversation(call: Call[T], retries: int) -> Generator[float, Answer | TransportError, T]:
-    """The rules for retries: yields the pause before the next try, and is sent its outcome.
+def conversation(call: Call[T], retries: int) -> Tries[T]:
+    """Each try of a call, and of the calls for what answers have no room for. Returns the last result."""
+    while True:
+        result = yield from _tries(call, retries)
+        rest = call.rest()
+        if rest is None:
+            return result
+        call = rest
 
-    Returns the call's result; raises the last try's error.
-    """
+
+def _tries(call: Call[T], retries: int) -> Tries[T]:
+    """The rules for retries. Returns the call's result; raises the last try's error."""
     repeated, pause_s = False, 0.0
     for left in range(retries, -1, -1):
         began_s = time.monotonic() + pause_s
-        outcome = yield pause_s
+        outcome = yield pause_s, call
         next_s = _pause_s(call, outcome, retries - left)
         if next_s is None or not left:
             result = _result(call, outcome, gone_is_done=repeated and call.gone_is_done)

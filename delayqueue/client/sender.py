@@ -45,20 +45,16 @@ class Sender(Caller):
             return self._send(traced)
 
     def _send(self, call: Call[T]) -> T:
-        talk = conversation(call, self._retries)
-        pause_s = next(talk)
-        while True:
-            if pause_s:
-                time.sleep(pause_s)
-            try:
-                pause_s = talk.send(self._try(call))
-            except StopIteration as end:
-                result: T = end.value
-                rest = call.rest()
-                if rest is None:
-                    return result
-                call, talk = rest, conversation(rest, self._retries)
-                pause_s = next(talk)
+        tries = conversation(call, self._retries)
+        pause_s, call = next(tries)
+        try:
+            while True:
+                if pause_s:
+                    time.sleep(pause_s)
+                pause_s, call = tries.send(self._try(call))
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
     def _try(self, call: Call[T]) -> Answer | TransportError:
         try:

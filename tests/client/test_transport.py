@@ -279,9 +279,9 @@ def refusal(retry_after: str | None) -> Answer:
 def test_a_call_that_was_too_many_is_made_again_when_the_server_says() -> None:
     call = Call("/pop", {}, read=str)  # which must not be repeated
     talk = conversation(call, retries=2)
-    assert next(talk) == 0
-    assert talk.send(refusal("3")) == 3
-    assert talk.send(refusal(None)) == 0.1
+    assert next(talk) == (0, call)
+    assert talk.send(refusal("3")) == (3, call)
+    assert talk.send(refusal(None)) == (0.1, call)
     with pytest.raises(StopIteration, match="done"):
         talk.send(Answer(200, b'{"code":0,"message":"ok","data":"done"}'))
 
