@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from asyncio import Future
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -12,7 +12,6 @@ from delayqueue.domain.job import Job, JobView, Reserved
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of
 from delayqueue.engine.end_waits import EndWait
 from delayqueue.engine.take_service import TakeService
-from delayqueue.engine.wait_queue import Poll, StandingPoll
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.store.dead_letters import DeadLetters
@@ -53,7 +52,8 @@ class Jobs:
     """The verbs on the jobs of a scope: jobs of other topics do not exist here. DelayQueue.within() makes it.
 
     Those on topics and tags are in `topics`, the counts of all topics, of any scope, in `census`, those on ranges in
-    `listings` and `taking`. Verbs that name topics do not check them: the caller does.
+    `listings` and `taking`; those on polls are described in Waiters. Verbs that name topics do not check them: the
+    caller does.
 
     Verbs that need one call of the store return its Future. Verbs for one job raise the error for its code (NoSuchJob,
     WrongState, StaleReceipt); push, and verbs for many jobs, return a code for each. All raise Unavailable if the store
@@ -70,6 +70,10 @@ class Jobs:
         self.listings = Listings(store.by_bucket, scope)
         self.dead_letters = DeadLetters(store.by_bucket)
         self.search = Search(store.by_bucket, scope)
+        # polls name their topics, whatever the scope
+        self.pop, self.poll, self.leave = waiters.pop, waiters.poll, waiters.leave
+        self.consume, self.widen = waiters.consume, waiters.widen
+        self.requeue, self.stop_waiting = waiters.requeue, waiters.ends.leave
 
     def push(self, job: Job) -> Future[Pushed]:
         """Add a job, or replace the one with that id. Returns a code: JOB_EXISTS if `if_exists` is `fail`."""
@@ -78,45 +82,6 @@ class Jobs:
     def push_many(self, jobs: Sequence[Job]) -> Future[list[Pushed]]:
         """Add many jobs. Returns a code for each."""
         return self._store.run(PUSH, jobs, self.scope)
-
-    def pop(
-        self, topics: tuple[str, ...], count: int, wait_s: float, *, by_priority: bool = False
-    ) -> Coroutine[None, None, list[Reserved]]:
-        """Reserve up to `count` ready jobs, by order of topics, or by priority across all of them.
-
-        Waits up to `wait_s` for the first.
-        """
-        return self._waiters.pop(topics, count, wait_s, by_priority=by_priority)
-
-    def poll(
-        self, topics: tuple[str, ...], count: int, wait_s: float, *, by_priority: bool = False
-    ) -> Poll:
-        """Begin to wait as pop() does. Whoever calls it takes the poll's answer, or leaves."""
-        return self._waiters.poll(topics, count, wait_s, by_priority=by_priority)
-
-    def consume(self, topics: tuple[str, ...], room: int) -> StandingPoll:
-        """Begin to take jobs as they become ready, up to `room`. Whoever calls it takes them, and leaves at the end."""
-        return self._waiters.consume(topics, room)
-
-    def widen(self, poll: StandingPoll) -> None:
-        """Make room for one job more."""
-        self._waiters.widen(poll)
-
-    def leave(self, poll: Poll) -> None:
-        """End a poll whose client is gone: what was reserved for it is put back."""
-        self._waiters.leave(poll)
-
-    def requeue(
-        self, jobs: Iterable[Reserved], message: str = "", *, delay_ms: int | None = None
-    ) -> None:
-        """Undo reservations whose client is gone: the jobs are ready again at once, and the attempt does not count.
-
-        With `delay_ms` they are delayed for that long.
-
-        A job that was reserved by its id before it was due goes back to its time, a buried one is buried again. A
-        message is kept with the jobs, among the remarks that belong to no attempt.
-        """
-        self._waiters.requeue(jobs, message, delay_ms=delay_ms)
 
     def finish(
         self, ids: Sequence[str], receipts: Sequence[str], message: str = ""
@@ -142,10 +107,6 @@ class Jobs:
     def wait_for_end(self, job_id: str, wait_s: float) -> EndWait:
         """Begin to wait, up to `wait_s`, for a job's end or burial. Whoever calls it takes the answer, or stops."""
         return self._waiters.ends.wait(job_id, wait_s, self.scope)
-
-    def stop_waiting(self, wait: EndWait) -> None:
-        """The client of a wait for an end is gone."""
-        self._waiters.ends.leave(wait)
 
     def release(  # noqa: PLR0913  # everything that can be said about a failed attempt
         self,

@@ -130,7 +130,11 @@ class Waiters:
     def requeue(
         self, jobs: Iterable[Reserved], message: str = "", *, delay_ms: int | None = None
     ) -> None:
-        """Undo reservations whose client is gone, in the background; a message is kept with the jobs."""
+        """Undo reservations whose client is gone, in the background: the jobs are ready again, no attempt counts.
+
+        With `delay_ms` they are delayed for that long. One that was reserved by its id before it was due goes back to
+        its time, a buried one is buried again. A message is kept with the jobs, among the remarks of no attempt.
+        """
         returns = [
             Requeue(job.id, nonce_of(job.receipt, job.id), message, job.was_buried, delay_ms)
             for job in jobs
