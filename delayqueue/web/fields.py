@@ -245,6 +245,11 @@ def check_body(body: str, limit_bytes: int) -> None:
         )
 
 
+def optional(description: str) -> Any:
+    """The default of a field that may be left out, and what the field means."""
+    return Field(None, description=description)
+
+
 def ms(seconds: float) -> int:
     """Seconds as milliseconds."""
     return round(seconds * 1000)

@@ -28,6 +28,7 @@ from delayqueue.web.fields import (
     Validate,
     exclusive,
     one_of,
+    optional,
 )
 
 Name = Annotated[
@@ -95,7 +96,7 @@ class OneRequest(Request):
 class IdRequest(Request):
     """One id or many."""
 
-    id: JobId | None = Field(None, description="The job; this or `ids`.")
+    id: JobId | None = optional("The job; this or `ids`.")
     ids: JobIds | None = None
 
     without_topic = ()
@@ -125,18 +126,14 @@ class TopicRequest(Request):
 class AnyTopicRequest(Request):
     """One topic, or all."""
 
-    topic: Topic | None = Field(None, description="Only of this topic; of all by default.")
+    topic: Topic | None = optional("Only of this topic; of all by default.")
 
 
 class PagedRequest(AnyTopicRequest):
     """What is registered for one topic, or for all; with `limit` a page of it."""
 
-    limit: JobCount | None = Field(
-        None, description="The most to return; with it, the answer is a page."
-    )
-    cursor: str | None = Field(
-        None, description="With `limit`: the cursor that the previous page returned."
-    )
+    limit: JobCount | None = optional("The most to return; with it, the answer is a page.")
+    cursor: str | None = optional("With `limit`: the cursor that the previous page returned.")
 
     def page(
         self,
@@ -161,7 +158,7 @@ class TagRequest(IdRequest):
     """Jobs by their ids, or those of a tag, in one topic or in all."""
 
     tag: Tag | None = None
-    topic: Topic | None = Field(None, description="With `tag`: only in this topic.")
+    topic: Topic | None = optional("With `tag`: only in this topic.")
 
     def named_topics(self) -> Iterable[str] | None:
         """Its topic, if it has one; a tag can be on jobs of all topics."""

@@ -12,7 +12,7 @@ from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.subscriber import Method
 from delayqueue.errors import BadValue, Forbidden, Invalid
 from delayqueue.web.api import Api
-from delayqueue.web.fields import Number, Validate, choice
+from delayqueue.web.fields import Number, Validate, choice, optional
 from delayqueue.web.requests import Request
 
 
@@ -84,9 +84,8 @@ class CallRequest(Request):
     headers: Headers | None = None
     timeout: Timeout | None = None
     expect: Expect | None = None
-    give_up: bool | None = Field(
-        None,
-        description="Whether to bury the job at once after 400, 401, 403, 404, 405, 410 or 422.",
+    give_up: bool | None = optional(
+        "Whether to bury the job at once after 400, 401, 403, 404, 405, 410 or 422."
     )
 
     def call(self) -> Call:

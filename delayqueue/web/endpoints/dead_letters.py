@@ -13,7 +13,7 @@ from delayqueue.store.dead_letters import MOST, DeadLetter
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
-from delayqueue.web.fields import Bounds
+from delayqueue.web.fields import Bounds, optional
 from delayqueue.web.requests import AnyTopicRequest
 
 GROUP: Final = DeadLetterGroup(
@@ -32,9 +32,9 @@ IdCount = Annotated[
 class BuriedRequest(AnyTopicRequest):
     """Which dead letters: of one topic or of all, with one reason or with any."""
 
-    reason: str | None = Field(None, description="Only the group of this reason.")
+    reason: str | None = optional("Only the group of this reason.")
     ids: IdCount | None = None
-    cursor: str | None = Field(None, description="The cursor that the previous page returned.")
+    cursor: str | None = optional("The cursor that the previous page returned.")
 
 
 @endpoint(

@@ -2,15 +2,13 @@
 
 from typing import Annotated, Final
 
-from pydantic import Field
-
 from delayqueue.answers.jobs import Findings, FoundJob
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import BadValue, Invalid
 from delayqueue.store.search import Wanted
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
-from delayqueue.web.fields import JobCount, Validate
+from delayqueue.web.fields import JobCount, Validate, optional
 from delayqueue.web.requests import AnyTopicRequest
 
 DEFAULT_COUNT: Final = 100
@@ -29,12 +27,12 @@ Part = Annotated[str, Validate(check_part)]
 class FindRequest(AnyTopicRequest):
     """What to search for: a text in the id, in the body, or in both."""
 
-    id: Part | None = Field(None, description="A part of the id; this, `text` or both.")
-    text: Part | None = Field(None, description="A part of the body, as it was pushed.")
-    limit: JobCount | None = Field(
-        None, description="It stops once this many are found, or somewhat more; 100 by default."
+    id: Part | None = optional("A part of the id; this, `text` or both.")
+    text: Part | None = optional("A part of the body, as it was pushed.")
+    limit: JobCount | None = optional(
+        "It stops once this many are found, or somewhat more; 100 by default."
     )
-    cursor: str | None = Field(None, description="The cursor that the previous answer returned.")
+    cursor: str | None = optional("The cursor that the previous answer returned.")
 
     def wanted(self) -> Wanted:
         """The search in the form that the store takes."""

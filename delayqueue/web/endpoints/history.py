@@ -2,15 +2,13 @@
 
 from typing import Annotated, Any, Final
 
-from pydantic import Field
-
 from delayqueue.answers.servers import History, HistoryMark
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.slots import RINGS, Mark, Slot
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
-from delayqueue.web.fields import one_of
+from delayqueue.web.fields import one_of, optional
 from delayqueue.web.requests import AnyTopicRequest
 
 COUNTS: Final = ("pushed", "delivered", "finished", "failed")
@@ -37,12 +35,9 @@ EXAMPLE: Final = History(
 class HistoryRequest(AnyTopicRequest):
     """One topic or all, and how far back."""
 
-    span: Annotated[str, one_of(*RINGS)] | None = Field(
-        None,
-        description=(
-            "How far back: `3h`, the default, in steps of a minute, `2d` of 10 minutes, `30d` of an hour; "
-            "the last step is not over."
-        ),
+    span: Annotated[str, one_of(*RINGS)] | None = optional(
+        "How far back: `3h`, the default, in steps of a minute, `2d` of 10 minutes, `30d` of an hour; "
+        "the last step is not over."
     )
 
     without_topic = ()  # those that the client may reach

@@ -50,6 +50,7 @@ from delayqueue.web.fields import (
     exclusive,
     ms_or_none,
     one_of,
+    optional,
     wait_s,
     when_ms,
 )
@@ -95,15 +96,10 @@ class GetRequest(IdRequest):
 
     of_original = True
 
-    options: bool | None = Field(
-        None, description="Whether to include `retry`, `retain` and `expires`."
-    )
-    timeout: Timeout | None = Field(
-        None,
-        description=(
-            "With `id`: seconds to wait until the job has ended or is buried, at most `queue_block_timeout`; "
-            "0 by default."
-        ),
+    options: bool | None = optional("Whether to include `retry`, `retain` and `expires`.")
+    timeout: Timeout | None = optional(
+        "With `id`: seconds to wait until the job has ended or is buried, at most `queue_block_timeout`; "
+        "0 by default."
     )
 
     def end_wait_s(self, most_s: float) -> float:
@@ -118,17 +114,16 @@ class GetRequest(IdRequest):
 class RescheduleRequest(TagRequest):
     """A new due time for jobs, a new priority, or both."""
 
-    id: JobId | None = Field(None, description="The job; this, `ids` or `tag`.")
-    ids: JobIds | None = Field(None, description="Many at once; reserved jobs do not change.")
-    tag: Tag | None = Field(None, description="All jobs of the tag that are not reserved.")
-    delay: Delay | None = Field(
-        None,
-        description="Seconds from now until it is due, for all jobs of a tag alike; one of `delay`, `due`, `by`.",
+    id: JobId | None = optional("The job; this, `ids` or `tag`.")
+    ids: JobIds | None = optional("Many at once; reserved jobs do not change.")
+    tag: Tag | None = optional("All jobs of the tag that are not reserved.")
+    delay: Delay | None = optional(
+        "Seconds from now until it is due, for all jobs of a tag alike; one of `delay`, `due`, `by`."
     )
-    due: DueTime | None = Field(None, description="Unix seconds at which it is due.")
+    due: DueTime | None = optional("Unix seconds at which it is due.")
     by: Distance | None = None
-    priority: Priority | None = Field(
-        None, description="Of ready jobs the smallest number goes first; it can be changed alone."
+    priority: Priority | None = optional(
+        "Of ready jobs the smallest number goes first; it can be changed alone."
     )
 
     def by_tag(self) -> bool:
@@ -156,24 +151,19 @@ class RescheduleRequest(TagRequest):
 class KickRequest(TagRequest):
     """Jobs to make ready now: by id, or in one state, those of a tag or the first `count` of a topic."""
 
-    id: JobId | None = Field(None, description="The job; this, `ids`, `topic` or `tag`.")
-    ids: JobIds | None = Field(
-        None, description="Many at once; jobs that are neither buried nor delayed do not change."
+    id: JobId | None = optional("The job; this, `ids`, `topic` or `tag`.")
+    ids: JobIds | None = optional(
+        "Many at once; jobs that are neither buried nor delayed do not change."
     )
-    tag: Tag | None = Field(
-        None, description="All buried jobs of the tag; with `topic` those of that topic."
-    )
-    topic: Topic | None = Field(
-        None, description="The first `count` buried jobs of the topic, and no delayed ones."
+    tag: Tag | None = optional("All buried jobs of the tag; with `topic` those of that topic.")
+    topic: Topic | None = optional(
+        "The first `count` buried jobs of the topic, and no delayed ones."
     )
     state: KickState | None = None
-    count: JobCount | None = Field(None, description="With `topic`: how many; 1 by default.")
-    body: Body | None = Field(
-        None,
-        description=(
-            "With `id`: the job goes on with this body. Its attempts and messages, tags, priority, TTR, "
-            "`retry`, `retain` and `expire` stay."
-        ),
+    count: JobCount | None = optional("With `topic`: how many; 1 by default.")
+    body: Body | None = optional(
+        "With `id`: the job goes on with this body. Its attempts and messages, tags, priority, TTR, "
+        "`retry`, `retain` and `expire` stay."
     )
 
     def with_body(self, max_body_bytes: int) -> str | None:

@@ -41,6 +41,7 @@ from delayqueue.web.fields import (
     check_body,
     is_traceparent,
     ms,
+    optional,
     when_ms,
 )
 from delayqueue.web.http import HttpRequest
@@ -60,37 +61,29 @@ class PushRequest(Request):
         )
     )
     delay: Delay | None = None
-    due: DueTime | None = Field(
-        None,
-        description="Unix seconds at which it is due, instead of `delay`; at once if they are past.",
+    due: DueTime | None = optional(
+        "Unix seconds at which it is due, instead of `delay`; at once if they are past."
     )
     ttr: Ttr
     body: Body | None = None
     tags: Tags | None = None
-    retry: RetryRequest | None = Field(
-        None,
-        description=(
-            "When it is delivered again after a failure: one of `delays`, `preset`, `max`; "
-            "at once, forever, by default."
-        ),
+    retry: RetryRequest | None = optional(
+        "When it is delivered again after a failure: one of `delays`, `preset`, `max`; "
+        "at once, forever, by default."
     )
-    if_exists: IfExistsWord | None = Field(
-        None,
-        description=(
-            "If the id exists, in any state, also as a kept result: `replace` it, the default; "
-            "`keep` it and answer 0; or `fail` with code 5."
-        ),
+    if_exists: IfExistsWord | None = optional(
+        "If the id exists, in any state, also as a kept result: `replace` it, the default; "
+        "`keep` it and answer 0; or `fail` with code 5."
     )
-    retain: Seconds | None = Field(
-        None, description="How many seconds its record is kept after its end; 0 by default."
+    retain: Seconds | None = optional(
+        "How many seconds its record is kept after its end; 0 by default."
     )
-    expire: SomeSeconds | None = Field(
-        None,
-        description="How many seconds after its due time it expires if it was not delivered; never by default.",
+    expire: SomeSeconds | None = optional(
+        "How many seconds after its due time it expires if it was not delivered; never by default."
     )
     priority: Priority | None = None
-    call: CallRequest | None = Field(
-        None, description="The server makes this call when the job is due; no worker gets the job."
+    call: CallRequest | None = optional(
+        "The server makes this call when the job is due; no worker gets the job."
     )
     traceparent: Traceparent | None = None
     idempotency_key: IdempotencyKey | None = None

@@ -23,6 +23,7 @@ from delayqueue.web.fields import (
     Topic,
     exclusive,
     ms,
+    optional,
 )
 from delayqueue.web.requests import AnyTopicRequest, Request, TopicRequest
 
@@ -67,13 +68,12 @@ class RangeRequest(Request):
 class ListRequest(AnyTopicRequest, RangeRequest):
     """A page of the jobs of a topic or a tag."""
 
-    topic: Topic | None = Field(None, description="Only of this topic; this, `tag` or both.")
+    topic: Topic | None = optional("Only of this topic; this, `tag` or both.")
     tag: Tag | None = None
     state: JobState | None = None
-    limit: JobCount | None = Field(None, description="The most jobs on the page; 100 by default.")
-    cursor: str | None = Field(
-        None,
-        description="The cursor that the previous page returned; the other fields must be the same.",
+    limit: JobCount | None = optional("The most jobs on the page; 100 by default.")
+    cursor: str | None = optional(
+        "The cursor that the previous page returned; the other fields must be the same."
     )
 
     def what(self) -> Listing:
@@ -88,7 +88,7 @@ class ListRequest(AnyTopicRequest, RangeRequest):
 class TakeRequest(TopicRequest, RangeRequest):
     """A range of jobs to hand out and remove."""
 
-    count: JobCount | None = Field(None, description="The most jobs; 100 by default.")
+    count: JobCount | None = optional("The most jobs; 100 by default.")
 
 
 class ForecastRequest(AnyTopicRequest):

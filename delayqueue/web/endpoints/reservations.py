@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated, Final
 
-from pydantic import Field
-
 from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
@@ -35,6 +33,7 @@ from delayqueue.web.fields import (
     Timeout,
     Ttr,
     ms_or_none,
+    optional,
     wait_s,
 )
 from delayqueue.web.requests import IdRequest, OneRequest, Request, RetryRequest
@@ -58,16 +57,12 @@ class PopRequest(Request):
     """A poll: its topics, and how long it waits."""
 
     topic: PopTopics
-    timeout: Timeout | None = Field(
-        None,
-        description=(
-            "Seconds to wait for the first job, at most `queue_block_timeout`, which is the default; 0 = do not wait. "
-            "A job that is ready is handed out however short that is."
-        ),
+    timeout: Timeout | None = optional(
+        "Seconds to wait for the first job, at most `queue_block_timeout`, which is the default; 0 = do not wait. "
+        "A job that is ready is handed out however short that is."
     )
-    count: JobCount | None = Field(
-        None,
-        description="The most jobs; with it, the answer is an array, as soon as there is one job.",
+    count: JobCount | None = optional(
+        "The most jobs; with it, the answer is an array, as soon as there is one job."
     )
 
     of_original = True
@@ -80,15 +75,14 @@ class PopRequest(Request):
 class EndRequest(IdRequest):
     """Jobs to finish or delete."""
 
-    receipt: Receipt | None = Field(
-        None,
-        description="With `id`: the receipt of the reservation, from /pop; without it, the job ends in any state.",
+    receipt: Receipt | None = optional(
+        "With `id`: the receipt of the reservation, from /pop; without it, the job ends in any state."
     )
-    receipts: Annotated[list[str], FIRST] | None = Field(
-        None, description='With `ids`: a receipt for each of them, "" for none.'
+    receipts: Annotated[list[str], FIRST] | None = optional(
+        'With `ids`: a receipt for each of them, "" for none.'
     )
-    message: Message | None = Field(
-        None, description=f"Kept with the result, {MAX_MESSAGE_CHARS} characters at most."
+    message: Message | None = optional(
+        f"Kept with the result, {MAX_MESSAGE_CHARS} characters at most."
     )
 
     of_original = True
@@ -119,18 +113,16 @@ class TouchRequest(OneRequest):
     """A reservation to extend."""
 
     receipt: Receipt | None = None
-    ttr: Ttr | None = Field(
-        None,
-        description="The new deadline is this many seconds from now; the job's own `ttr` by default.",
+    ttr: Ttr | None = optional(
+        "The new deadline is this many seconds from now; the job's own `ttr` by default."
     )
 
 
 class BuryRequest(OneRequest):
     """A job to bury."""
 
-    receipt: Receipt | None = Field(
-        None,
-        description="The receipt of the reservation, from /pop; without it, a delayed or ready job can be buried, too.",
+    receipt: Receipt | None = optional(
+        "The receipt of the reservation, from /pop; without it, a delayed or ready job can be buried, too."
     )
     message: Message | None = None
 
@@ -139,20 +131,15 @@ class ReleaseRequest(BuryRequest):
     """A reserved job to give back."""
 
     receipt: Receipt | None = None
-    delay: Delay | None = Field(
-        None,
-        description="Seconds until it is due again, instead of the schedule's delay; it still counts as a failure.",
+    delay: Delay | None = optional(
+        "Seconds until it is due again, instead of the schedule's delay; it still counts as a failure."
     )
-    fallback: Seconds | None = Field(
-        None,
-        description="How many seconds a job without a retry schedule waits for its next attempt; 0 by default.",
+    fallback: Seconds | None = optional(
+        "How many seconds a job without a retry schedule waits for its next attempt; 0 by default."
     )
-    retry: RetryRequest | None = Field(
-        None,
-        description=(
-            "The schedule for a job without its own, instead of `fallback`; "
-            "at its end the job is buried, even with a `delay`."
-        ),
+    retry: RetryRequest | None = optional(
+        "The schedule for a job without its own, instead of `fallback`; "
+        "at its end the job is buried, even with a `delay`."
     )
 
 

@@ -28,6 +28,7 @@ from delayqueue.web.fields import (
     choice,
     ms,
     ms_or_none,
+    optional,
 )
 from delayqueue.web.requests import IfNamed, NameRequest, PagedRequest, Request
 from delayqueue.web.targets import CallRequest, check_call
@@ -110,23 +111,17 @@ class PreviewRequest(TimesRequest):
 class ScheduleRequest(NameRequest, TimesRequest):
     """A schedule to register."""
 
-    topic: PushedTopic | None = Field(
-        None, description="The topic that jobs are pushed to; required unless it is changed."
+    topic: PushedTopic | None = optional(
+        "The topic that jobs are pushed to; required unless it is changed."
     )
     body: Body | None = None
-    ttr: Ttr | None = Field(
-        None, description=f"Time to run of the jobs in seconds; {DEFAULT_TTR_S} by default."
-    )
+    ttr: Ttr | None = optional(f"Time to run of the jobs in seconds; {DEFAULT_TTR_S} by default.")
     catch_up: CatchUpWord | None = None
-    paused: bool | None = Field(
-        None,
-        description=(
-            "Whether to push nothing until this is changed to false; the times meanwhile are not caught up."
-        ),
+    paused: bool | None = optional(
+        "Whether to push nothing until this is changed to false; the times meanwhile are not caught up."
     )
-    call: CallRequest | None = Field(
-        None,
-        description="The call that the server makes with its jobs; no worker gets them. `change` replaces all of it.",
+    call: CallRequest | None = optional(
+        "The call that the server makes with its jobs; no worker gets them. `change` replaces all of it."
     )
     if_exists: IfNamed | None = None
 

@@ -15,14 +15,7 @@ from delayqueue.errors import Invalid, JobExists, NoSuchJob, TooLarge, WrongStat
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
-from delayqueue.web.fields import (
-    Body,
-    Bounds,
-    PushedTopic,
-    Validate,
-    check_body,
-    choice,
-)
+from delayqueue.web.fields import Body, Bounds, PushedTopic, Validate, check_body, choice, optional
 from delayqueue.web.requests import (
     IfNamed,
     NameRequest,
@@ -99,22 +92,18 @@ PayloadWord = Annotated[
 class SubscribeRequest(NameRequest):
     """A subscriber to register."""
 
-    topic: PushedTopic | None = Field(
-        None, description="The topic whose jobs it gets; required unless it is changed."
+    topic: PushedTopic | None = optional(
+        "The topic whose jobs it gets; required unless it is changed."
     )
     order: Order | None = None
-    url: Url | None = Field(
-        None,
-        description="The http or https URL that jobs are sent to; required unless it is changed.",
+    url: Url | None = optional(
+        "The http or https URL that jobs are sent to; required unless it is changed."
     )
     method: MethodWord | None = None
     headers: Headers | None = None
     timeout: Timeout | None = None
-    retry: RetryRequest | None = Field(
-        None,
-        description=(
-            "When a failed call is repeated, for jobs without a `retry`: after 5s, 5m, 30m, 2h, 5h, 10h by default."
-        ),
+    retry: RetryRequest | None = optional(
+        "When a failed call is repeated, for jobs without a `retry`: after 5s, 5m, 30m, 2h, 5h, 10h by default."
     )
     concurrency: Calls | None = None
     secret: Secret | None = None
@@ -146,13 +135,13 @@ class SubscribeRequest(NameRequest):
 class SubscribersRequest(PagedRequest):
     """The subscribers of one topic, or all."""
 
-    calls: bool | None = Field(None, description="Whether to include statistics of their calls.")
+    calls: bool | None = optional("Whether to include statistics of their calls.")
 
 
 class TrialRequest(NameRequest):
     """A subscriber to call with a made-up job."""
 
-    body: Body | None = Field(None, description="The body of the made-up job.")
+    body: Body | None = optional("The body of the made-up job.")
 
 
 @endpoint(

@@ -28,6 +28,7 @@ from delayqueue.web.fields import (
     ms,
     ms_or_none,
     one_of,
+    optional,
 )
 from delayqueue.web.requests import Request, TopicRequest
 
@@ -105,15 +106,12 @@ class LimitRequest(TopicRequest):
     rate: Rate | None = None
     burst: Burst | None = None
     concurrency: Concurrency | None = None
-    buried_retain: SomeSeconds | None = Field(
-        None,
-        description=(
-            "How many seconds a buried job is kept before it ends as `expired`; "
-            "null = as the setting `buried_retain` says, forever by default."
-        ),
+    buried_retain: SomeSeconds | None = optional(
+        "How many seconds a buried job is kept before it ends as `expired`; "
+        "null = as the setting `buried_retain` says, forever by default."
     )
-    buried_to: PushedTopic | None = Field(
-        None, description="The topic that gets a job for each buried one; null = none does."
+    buried_to: PushedTopic | None = optional(
+        "The topic that gets a job for each buried one; null = none does."
     )
 
     def named_topics(self) -> Iterable[str]:
@@ -131,7 +129,7 @@ class LimitRequest(TopicRequest):
 class PauseRequest(TopicRequest):
     """A topic to pause, for `seconds` or until it is resumed."""
 
-    seconds: SomeSeconds | None = Field(None, description="For how long; until /resume by default.")
+    seconds: SomeSeconds | None = optional("For how long; until /resume by default.")
 
 
 class PurgeRequest(TopicRequest):
@@ -143,24 +141,21 @@ class PurgeRequest(TopicRequest):
 class TopicsRequest(Request):
     """Which topics: these, or those with `match` in their name; `limit` of them, starting at `offset`."""
 
-    topics: Annotated[list[Topic], FIRST] | None = Field(
-        None, description="Only these topics; all counts are 0 for one that has no jobs."
+    topics: Annotated[list[Topic], FIRST] | None = optional(
+        "Only these topics; all counts are 0 for one that has no jobs."
     )
-    match: str | None = Field(None, description="Only topics with this in their name.")
-    only: Annotated[str, one_of(*FILTERS)] | None = Field(
-        None,
-        description="Only topics with this trouble; `late`: a job has been ready for a minute.",
+    match: str | None = optional("Only topics with this in their name.")
+    only: Annotated[str, one_of(*FILTERS)] | None = optional(
+        "Only topics with this trouble; `late`: a job has been ready for a minute."
     )
-    sort: Annotated[str, one_of(*SORTS)] | None = Field(
-        None, description="By the name, the default, or by this count, the largest first."
+    sort: Annotated[str, one_of(*SORTS)] | None = optional(
+        "By the name, the default, or by this count, the largest first."
     )
-    reverse: bool | None = Field(None, description="In reverse order.")
-    offset: Annotated[int, Bounds(0, MAX_OFFSET)] | None = Field(
-        None, description="How many to skip."
-    )
-    limit: JobCount | None = Field(None, description="The most to return.")
-    due_soon: bool | None = Field(
-        None, description="Whether to count the jobs that fall due within 60, 300 and 3600 seconds."
+    reverse: bool | None = optional("In reverse order.")
+    offset: Annotated[int, Bounds(0, MAX_OFFSET)] | None = optional("How many to skip.")
+    limit: JobCount | None = optional("The most to return.")
+    due_soon: bool | None = optional(
+        "Whether to count the jobs that fall due within 60, 300 and 3600 seconds."
     )
 
     rates: bool | None = Field(
