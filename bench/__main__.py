@@ -8,7 +8,19 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bench import beanstalk, calls, cliffs, footprint, hooks, lists, page, rates, soak, timing
+from bench import (
+    beanstalk,
+    calls,
+    cliffs,
+    footprint,
+    hooks,
+    lists,
+    page,
+    rates,
+    soak,
+    timing,
+    workers,
+)
 from bench.chart import Labels, line_chart
 from bench.measure import Measure, Scale
 from bench.processes import BenchError, raise_file_limit
@@ -27,6 +39,7 @@ MEASURES = {
         *calls.MEASURES,
         *cliffs.MEASURES,
         *lists.MEASURES,
+        *workers.MEASURES,
         *soak.MEASURES,
     )
 }

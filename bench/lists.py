@@ -34,7 +34,7 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
-    async def post(self, path: str, **asked: object) -> Any:
+    async def post(self, path: str, asked: object) -> Any:
         """The data of the answer. Raises BenchError if its code is not 0."""
         body = json.dumps(asked)
         head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Length: {len(body)}"
@@ -70,9 +70,8 @@ def begin(work: Coroutine[Any, Any, Any], stack: AsyncExitStack) -> asyncio.Task
 
 async def push(connection: Connection, topic: str, number: int) -> None:
     """Push a job that is ready at once."""
-    await connection.post(
-        "/push", topic=topic, id=f"{topic}-{number}", delay=0, ttr=TTR_S, body="body"
-    )
+    job = {"topic": topic, "id": f"{topic}-{number}", "delay": 0, "ttr": TTR_S, "body": "body"}
+    await connection.post("/push", job)
 
 
 def different(topics: list[str]) -> Lists:
@@ -121,9 +120,8 @@ async def arrivals(server: Server, each_list: Lists) -> dict[str, Figure]:
         pusher = await connect(server.port, stack)
         waiting = set[asyncio.Task[Any]]()
         for each in each_list:
-            poll = (await connect(server.port, stack)).post(
-                "/pop", topic=",".join(each), timeout=WAIT_S
-            )
+            asked = {"topic": ",".join(each), "timeout": WAIT_S}
+            poll = (await connect(server.port, stack)).post("/pop", asked)
             waiting.add(begin(poll, stack))
         await asyncio.sleep(SETTLE_S)
         commands = server.seen().commands()
@@ -141,7 +139,7 @@ async def arrivals(server: Server, each_list: Lists) -> dict[str, Figure]:
         if not all(taken):
             raise BenchError("a poll ended without a job")
         for job in taken:  # else the server looks after them while the next polls are at rest
-            await pusher.post("/finish", id=job["id"], receipt=job["receipt"])
+            await pusher.post("/finish", {"id": job["id"], "receipt": job["receipt"]})
     return figures | {
         "until a worker has it": Figure(1000 * statistics.median(took_s), "ms"),
         "at rest": Figure(at_rest, "commands/s"),
@@ -156,8 +154,8 @@ async def rounds(server: Server, each_list: Lists) -> dict[str, Figure]:
 
         async def work(connection: Connection, topics: list[str]) -> None:
             while True:
-                job = await connection.post("/pop", topic=",".join(topics), timeout=WAIT_S)
-                await connection.post("/finish", id=job["id"], receipt=job["receipt"])
+                job = await connection.post("/pop", {"topic": ",".join(topics), "timeout": WAIT_S})
+                await connection.post("/finish", {"id": job["id"], "receipt": job["receipt"]})
                 done.put_nowait(None)
 
         for each in each_list:

@@ -69,6 +69,7 @@ WITHOUT_WAIT: Final = {
     "confirm": "what is imported already is dropped, and dropped again after a failover",
     "enqueue_due": "the schedule's time is lost with the jobs: they come again, with the same ids",
     "heartbeat": "repeated all the time",
+    "hold": "repeated all the time",
     "inspect": "damage is found again",
     "numbers": "those who use them know that some can come twice",
     "peek": "it only removes ghosts",

@@ -17,6 +17,7 @@ class ReservedJob:
     receipt: str
     due: float
     traceparent: str = field(default="", metadata=OPTIONAL)  # if it was pushed with one
+    tags: tuple[str, ...] = field(default=(), metadata=OPTIONAL)  # if it has any
 
 
 @answer()
@@ -68,7 +69,7 @@ class JobCall:
 class FullJob:
     """All about a job; `delay` is its due time in whole unix seconds, as in the original.
 
-    `call` is there only if the job has one.
+    `call` is there only if the job has one, `worker` only while a worker has it that told its name.
 
     `retry`, `retain` and `expires` are there only if asked for: its own retry schedule, how long it is kept after its
     end, and when it expires; null = it has none.
@@ -91,6 +92,7 @@ class FullJob:
     attempts: tuple[FailedAttempt, ...]
     results: tuple[SubscriberResult, ...]
     call: JobCall | None = field(default=None, metadata=NEVER_NULL)
+    worker: str | None = field(default=None, metadata=NEVER_NULL)
     retry: tuple[float, ...] | None = field(default=None, metadata=OPTIONAL)
     retain: float | None = field(default=None, metadata=OPTIONAL)
     expires: float | None = field(default=None, metadata=OPTIONAL)

@@ -58,6 +58,42 @@ class OutboxState:
     seen: float
 
 
+@answer()
+class WorkerJob:
+    """A job that a worker has in hand, since when, and until when it is its own."""
+
+    id: str
+    topic: str
+    since: float
+    until: float
+
+
+@answer("WorkerStats")
+class WorkerState:
+    """A worker that told its name with a poll, seen by any server; `since` the first time, `seen` the last time.
+
+    `address` is that of its connection. It has `in_hand` jobs, which are its own until `until` at the latest; `jobs`
+    are those that it has had for longest. `finished` and `failed` count the last minute. `gone`: its connection broke,
+    and nothing was heard of it since.
+    """
+
+    name: str
+    version: str
+    host: str
+    pid: int
+    concurrency: int
+    address: str
+    topics: list[str]
+    since: float
+    seen: float
+    gone: bool
+    in_hand: int
+    until: float | None
+    jobs: list[WorkerJob]
+    finished: int
+    failed: int
+
+
 @answer("StoreStats")
 class StoreState:
     """The store; memory in bytes, `memory_limit` 0 = none."""

@@ -120,6 +120,12 @@ REMOTE: Final[Families] = {
             ask=asking.forecast,
             show=tables.forecast,
         ),
+        remote(
+            "workers",
+            "list the workers that told their names, and what they have in hand",
+            WATCH,
+            show=tables.workers,
+        ),
         remote("whoami", "show what the token may do"),
     ),
     "jobs": (

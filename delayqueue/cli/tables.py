@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -101,11 +102,11 @@ def jobs(found: Sequence[Row]) -> str:
     """Jobs, one per line."""
     if not found:
         return "no jobs"
-    columns = ["id", "topic", "state", "due", "attempt", "receipt", "tags", "body"]
-    columns = [column for column in columns if column in found[0]]
+    columns = ["id", "topic", "state", "due", "attempt", "receipt", "worker", "tags", "body"]
+    columns = [column for column in columns if any(column in job for job in found)]
     if any(job.get("message") for job in found):
         columns.append("message")
-    return table(columns, [[_short(name, job[name]) for name in columns] for job in found])
+    return table(columns, [[_short(name, job.get(name)) for name in columns] for job in found])
 
 
 def job(found: Row) -> str:
@@ -133,6 +134,41 @@ def _history_of(columns: Sequence[str], entries: Sequence[Row]) -> str:
 def found(data: Row | Sequence[Row | None]) -> str:
     """A job, or several of which some may not exist."""
     return job(data) if isinstance(data, Mapping) else jobs([one for one in data if one])
+
+
+def workers(found: Sequence[Row]) -> str:
+    """Workers, one per line, with the job that each has had for longest."""
+    if not found:
+        return "no workers have told their names"
+    now_s = time.time()
+    columns = ["worker", "version", "topics", "jobs", "longest", "finished", "failed", "seen"]
+    rows = [
+        [
+            *(cell(name, one[name]) for name in ("name", "version", "topics")),
+            f"{one['in_hand']}/{one['concurrency'] or '-'}",
+            _longest(one["jobs"], now_s),
+            *(str(one[name]) for name in ("finished", "failed")),
+            _sign_of(one, now_s),
+        ]
+        for one in found
+    ]
+    return table(columns, rows)
+
+
+def _longest(jobs_in_hand: Sequence[Row], now_s: float) -> str:
+    if not jobs_in_hand:
+        return "-"
+    job = jobs_in_hand[0]
+    return f"{cell('id', job['id'])} of {cell('topic', job['topic'])} {age(now_s - job['since'])}"
+
+
+def _sign_of(worker: Row, now_s: float) -> str:
+    """When the server last heard of it, and what that means for its jobs."""
+    seen = f"{age(max(0, now_s - worker['seen']))} ago"
+    if not worker["gone"]:
+        return seen
+    hold = f", holds its jobs until {local_time(worker['until'])}" if worker["until"] else ""
+    return f"GONE {seen}{hold}"
 
 
 def stats(data: Row) -> str:

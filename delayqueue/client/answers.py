@@ -7,10 +7,19 @@ from delayqueue.answers.jobs import PushResult as Outcome
 from delayqueue.answers.jobs import SubscriberResult as Result
 from delayqueue.answers.schedules import Occurrence, SchedulePage
 from delayqueue.answers.schedules import ScheduleState as Schedule
-from delayqueue.answers.servers import Access, Attention, History, HistoryMark, HostCalls, Stats
+from delayqueue.answers.servers import (
+    Access,
+    Attention,
+    History,
+    HistoryMark,
+    HostCalls,
+    Stats,
+    WorkerJob,
+)
 from delayqueue.answers.servers import OutboxState as OutboxStats
 from delayqueue.answers.servers import ServerState as ServerStats
 from delayqueue.answers.servers import StoreState as StoreStats
+from delayqueue.answers.servers import WorkerState as WorkerStats
 from delayqueue.answers.subscribers import CallCounts as Calls
 from delayqueue.answers.subscribers import FailedCall, SubscriberPage, Trial
 from delayqueue.answers.subscribers import SubscriberState as Subscriber
@@ -53,4 +62,6 @@ __all__ = [
     "TopicCounts",
     "TopicRates",
     "Trial",
+    "WorkerJob",
+    "WorkerStats",
 ]

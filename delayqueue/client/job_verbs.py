@@ -16,6 +16,7 @@ from delayqueue.client.jobs import (
     Job,
     OnConflict,
     Retry,
+    WorkerName,
     given,
     new_id,
     push_request,
@@ -74,20 +75,26 @@ class JobVerbs:
         return Call("/push", requests, outcomes, repeatable=all(map(_may_push_again, requests)))
 
     @verb
-    def pop(self, *topics: str, wait: Seconds | None = None) -> Call[ReservedJob | None]:
+    def pop(
+        self, *topics: str, wait: Seconds | None = None, worker: WorkerName | None = None
+    ) -> Call[ReservedJob | None]:
         """Reserve a job; earlier topics come first.
 
         Waits at most `wait`; without it, as long as the server's setting says (180 s by default). Returns None if no
-        job came.
+        job came. workers() shows a `worker` that tells its name, and the job names it.
         """
-        return _pop(topics, wait, {}, partial(read_or_none, ReservedJob))
+        return _pop(topics, wait, given(worker=worker), partial(read_or_none, ReservedJob))
 
     @verb
     def pop_many(
-        self, *topics: str, count: int, wait: Seconds | None = None
+        self,
+        *topics: str,
+        count: int,
+        wait: Seconds | None = None,
+        worker: WorkerName | None = None,
     ) -> Call[list[ReservedJob]]:
         """Reserve up to `count` jobs, as soon as there is at least one. Returns [] if no job came."""
-        return _pop(topics, wait, {"count": count}, partial(each, ReservedJob))
+        return _pop(topics, wait, given(count=count, worker=worker), partial(each, ReservedJob))
 
     @verb
     def finish(self, job: ReservedJob | str, *, message: str | None = None) -> Call[None]:

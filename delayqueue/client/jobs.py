@@ -19,6 +19,8 @@ from delayqueue.domain.job import IfExists, State
 Retry: TypeAlias = str | Sequence[float | str | timedelta] | Mapping[str, Any]
 # a URL, or {"url": "https://…", "headers": {…}, "timeout": "10s", "expect": "success", "give_up": True}
 CallTo: TypeAlias = str | Mapping[str, Any]
+# a name, or {"name": "web1:4711", "version": "2.4", "host": "web1", "pid": 4711, "concurrency": 10}
+WorkerName: TypeAlias = str | Mapping[str, Any]
 # what to do if the id or name already exists
 OnConflict: TypeAlias = IfExists | Literal["replace", "keep", "fail"]
 AnyState: TypeAlias = (
@@ -46,6 +48,11 @@ def call_request(call: CallTo) -> dict[str, Any]:
     return {"url": call} if isinstance(call, str) else given(**call)
 
 
+def worker_request(worker: WorkerName) -> Mapping[str, Any]:
+    """Who polls, in the form that the server takes."""
+    return {"name": worker} if isinstance(worker, str) else worker
+
+
 # how a field is sent, if not as it is given
 SENT: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("delay", "fallback", "timeout", "ttr", "retain", "expire"), seconds),
@@ -54,6 +61,7 @@ SENT: Final[Mapping[str, Callable[[Any], Any]]] = {
     "by": distance,
     "retry": retry_request,
     "call": call_request,
+    "worker": worker_request,
     "body": body_of,
 }
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
-from delayqueue.client.answers import Access, History, Stats
+from delayqueue.client.answers import Access, History, Stats, WorkerStats
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import read
+from delayqueue.client.fields import each, read
 from delayqueue.client.jobs import given
 
 Span = Literal["3h", "2d", "30d"]  # in steps of a minute, 10 minutes, an hour
 
 
 class ServerVerbs:
-    """The endpoints /history, /stats and /whoami."""
+    """The endpoints /history, /stats, /whoami and /workers."""
 
     @verb
     def history(self, topic: str | None = None, *, span: Span | None = None) -> Call[History]:
@@ -26,6 +26,11 @@ class ServerVerbs:
     def stats(self) -> Call[Stats]:
         """Return an overview of all topics, the server processes and the store."""
         return Call("/stats", {}, partial(read, Stats), repeatable=True)
+
+    @verb
+    def workers(self) -> Call[list[WorkerStats]]:
+        """Return the workers that told their names, first those that are gone with jobs in hand."""
+        return Call("/workers", {}, partial(each, WorkerStats), repeatable=True)
 
     @verb
     def whoami(self, *, outbox: Mapping[str, Any] | None = None) -> Call[Access]:

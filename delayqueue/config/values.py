@@ -86,6 +86,7 @@ OWN_KEYS = (
         "awaited",
         "removed",
         "servers",
+        "workers",
         "subscribers",
         "schedules",
         "schedule_times",
@@ -111,7 +112,7 @@ OWN_KEYS = (
         "expire:",
         "done:",
     ),
-    *("tag:", "aside:", "parcel:", "history:"),
+    *("tag:", "aside:", "parcel:", "history:", "holders:"),
 )
 
 

@@ -98,6 +98,7 @@ class Reserved:
     ttr_ms: int
     retry_ms: tuple[int, ...] | None
     traceparent: str = ""
+    tags: tuple[str, ...] = ()
     created_ms: int = 0
     was_buried: bool = False
     revision: str = ""
@@ -131,7 +132,8 @@ class CallResult:
 class JobView:
     """All about a job. `message` is the last one that a consumer left; a time that was not reached is None.
 
-    `remarks` are the messages that belong to no attempt. `expire_ms`: when the job expires, 0 = never.
+    `remarks` are the messages that belong to no attempt. `expire_ms`: when the job expires, 0 = never. `worker`: the
+    name of the one that holds the job, "" = none, or unknown.
     """
 
     topic: str
@@ -154,3 +156,4 @@ class JobView:
     retain_ms: int
     expire_ms: int
     call: Call | None
+    worker: str = ""

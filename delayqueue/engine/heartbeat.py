@@ -73,7 +73,8 @@ class Heartbeat:
         while True:
             self._window.append(self._late())
             try:
-                await self._store.heartbeat(self._name, json.dumps(self._figures()), SILENCE_MS)
+                figures = json.dumps(self._figures())
+                await self._store.heartbeat("servers", self._name, figures, SILENCE_MS)
                 self.noted_at = asyncio.get_running_loop().time()
                 self.has_failed = False
             except Unavailable:
@@ -83,7 +84,7 @@ class Heartbeat:
 
     async def servers(self) -> list[ServerView]:
         """All processes that were alive recently, by name. Raises Unavailable if the store does not answer."""
-        entries = await self._store.servers(SILENCE_MS)
+        entries = await self._store.servers("servers", SILENCE_MS)
         return sorted(
             (ServerView.read(*entry) for entry in entries), key=lambda server: server.name
         )

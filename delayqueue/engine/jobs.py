@@ -4,6 +4,7 @@ import asyncio
 import logging
 from asyncio import Future
 from collections.abc import Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Final
 
@@ -13,6 +14,7 @@ from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of
 from delayqueue.engine.end_waits import EndWait
 from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.waiters import Waiters
+from delayqueue.engine.workers import Workers
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.store.dead_letters import DeadLetters
 from delayqueue.store.listings import Listings
@@ -60,9 +62,17 @@ class Jobs:
     does not answer; if only some buckets do not, verbs for many give their jobs that code.
     """
 
-    def __init__(self, store: Store, waiters: Waiters, taking: TakeService, scope: Scope) -> None:
+    def __init__(
+        self,
+        store: Store,
+        waiters: Waiters,
+        taking: TakeService,
+        workers: Workers,
+        scope: Scope,
+    ) -> None:
         self._store = store
         self._waiters = waiters
+        self._workers = workers
         self.scope = scope
         self.taking = taking
         self.census = store.census
@@ -90,7 +100,11 @@ class Jobs:
 
         A receipt other than "" limits it to that reservation.
         """
-        return self._store.run(FINISH, _endings(ids, receipts, message), self.scope)
+        items = _endings(ids, receipts, message)
+        if not self._workers.in_hand:
+            return self._store.run(FINISH, items, self.scope)
+        noted = partial(self._workers.finished, receipts)
+        return self._store.run_then(FINISH, items, self.scope, noted)
 
     def delete(
         self, ids: Sequence[str], receipts: Sequence[str], message: str = ""

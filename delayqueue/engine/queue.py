@@ -12,6 +12,7 @@ from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.timers import Timers, stale_before
 from delayqueue.engine.waiters import Waiters
+from delayqueue.engine.workers import Workers
 from delayqueue.errors import Text
 from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
 from delayqueue.store.store import Store
@@ -38,6 +39,7 @@ class DelayQueue:
         self.store = store
         self._waiters = Waiters(store, max_polls)
         self._taking = TakeService(store)
+        self.workers = Workers(store, name)
         self.subscribers = Subscribers(store.registry, store.by_bucket)
         self.schedules = Schedules(store.registry)
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)
@@ -49,7 +51,7 @@ class DelayQueue:
 
     def within(self, scope: Scope) -> Jobs:
         """The verbs on jobs, for a client that may reach the topics of a scope."""
-        return Jobs(self.store, self._waiters, self._taking, scope)
+        return Jobs(self.store, self._waiters, self._taking, self.workers, scope)
 
     def stale_buckets(self) -> list[int]:
         """Buckets that do not work: their timer has not ticked recently, or their store accepts no writes.
@@ -82,6 +84,7 @@ class DelayQueue:
             ),
             "waits for ends": self._waiters.ends.run,
             "heartbeat": self.heartbeat.run,
+            "workers": self.workers.run,
             "schedules": self.schedules.run,
             "migration": self.store.migration.run,
             "timers": self.timers.run,

@@ -274,6 +274,22 @@ REQUEUE: Final = Verb[Requeue, bool](
 )
 
 
+class Holding(NamedTuple):
+    """A job that was handed out, the name of the worker that got it, and the deadline that was found last, 0 = none."""
+
+    id: str
+    topic: str
+    nonce: str
+    worker: str
+    deadline_ms: int = 0
+
+
+# Note which workers hold jobs. The result is the reservation's deadline in ms, or one of these.
+ENDED: Final = -1  # the job
+GIVEN_BACK: Final = -2  # the job is there, but not in this reservation
+HOLD: Final = Verb[Holding, int]("hold", _flat, _codes, LOST)
+
+
 # Undo takes; a job that was pushed with the same id since stays. The result is whether it is lost.
 RESTORE: Final = Verb[Taken, bool](
     "restore",

@@ -126,7 +126,8 @@ class Queue(Client):
         held.state = State.RESERVED
         topic, job_id, body = (held.request[name] for name in ("topic", "id", "body"))
         trace = held.request.get("traceparent", "")
-        job = ReservedJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, trace)
+        tags = tuple(held.request.get("tags", ()))
+        job = ReservedJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, trace, tags)
         verdict = await verdict_on(worker, job, context)
         if self._jobs.get(job_id) is held:  # otherwise it was pushed again, or deleted, meanwhile
             verdict = self._settle(worker, held, verdict)

@@ -155,6 +155,20 @@ check_tag: Final = _check_name(MAX_TAG_BYTES)
 check_key: Final = _check_name(MAX_KEY_BYTES)
 
 
+def check_label(limit_bytes: int, *, may_be_empty: bool = False) -> Callable[[str], str]:
+    """The check of a short text that people read: a name without control characters."""
+    check_length = _check_name(limit_bytes)
+
+    def check(text: str) -> str:
+        if not text.isprintable():
+            raise Refused(
+                f"{NAME} 不能包含控制字符", f"{NAME} {shown(text)}: no control characters"
+            )
+        return check_length(text) if text or not may_be_empty else text
+
+    return check
+
+
 def check_pushed_topic(text: str) -> str:
     """Check a topic to push to."""
     if "," in text:

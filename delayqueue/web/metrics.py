@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from delayqueue import __version__
 from delayqueue.domain.job import LIVE_STATES
+from delayqueue.engine.worker_view import WorkerView
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, JOB_EVENTS, OTHER, Metric, Snapshot
 from delayqueue.store.census import SOON_S, TopicView
 from delayqueue.store.types import Health
@@ -62,6 +63,7 @@ class StoreFigures(NamedTuple):
     health: Health
     subscribers: int
     schedules: int
+    workers: Sequence[WorkerView]
 
 
 class Figures(Collector):
@@ -92,6 +94,7 @@ class Figures(Collector):
             yield from _of_topics(store.topics)
             yield _gauge("delayqueue_subscribers", "Registered subscribers.", store.subscribers)
             yield _gauge("delayqueue_schedules", "Registered schedules.", store.schedules)
+            yield _of_workers(store.workers)
 
     def _simple(
         self, family: CounterMetricFamily | GaugeMetricFamily, metric: Metric
@@ -160,6 +163,17 @@ def _of_health(health: Health) -> Iterator[Family]:
         "delayqueue_store_durable",
         "Whether the store writes an append-only file, its last write succeeded, and replicas follow as configured.",
         health.durable,
+    )
+
+
+def _of_workers(workers: Sequence[WorkerView]) -> Family:
+    gone = sum(view.is_lost for view in workers)
+    here = sum(not view.gone for view in workers)
+    return _gauge(
+        "delayqueue_workers",
+        "Workers that told their names: alive, and those whose connection broke with jobs in hand.",
+        {("alive",): here, ("gone",): gone},
+        "state",
     )
 
 

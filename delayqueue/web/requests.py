@@ -10,14 +10,14 @@ from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from delayqueue.domain import retry
+from delayqueue.domain import retry, subscriber, worker
 from delayqueue.domain.job import CHANGE, IfExists
-from delayqueue.domain.subscriber import MAX_NAME_BYTES, check_name
 from delayqueue.errors import BadValue, Invalid, Text
 from delayqueue.store.cursor import page_of
 from delayqueue.web.fields import (
     FIRST,
     STRIPPED,
+    Bounds,
     JobCount,
     JobId,
     JobIds,
@@ -26,6 +26,7 @@ from delayqueue.web.fields import (
     Tag,
     Topic,
     Validate,
+    check_label,
     exclusive,
     one_of,
     optional,
@@ -34,8 +35,10 @@ from delayqueue.web.fields import (
 Name = Annotated[
     str,
     STRIPPED,
-    Validate(check_name),
-    Field(description=f"Names the subscriber or the schedule, 1 to {MAX_NAME_BYTES} bytes."),
+    Validate(subscriber.check_name),
+    Field(
+        description=f"Names the subscriber or the schedule, 1 to {subscriber.MAX_NAME_BYTES} bytes."
+    ),
 ]
 
 Item = TypeVar("Item")
@@ -258,3 +261,31 @@ class RetryRequest(Request):
     def delays_ms(self) -> tuple[int, ...]:
         """The schedule."""
         return self._delays_ms
+
+
+class WorkerRequest(Request):
+    """Who polls."""
+
+    name: Annotated[
+        str,
+        STRIPPED,
+        Validate(check_label(worker.MAX_NAME_BYTES)),
+        Field(description=f"Tells it from all other workers, 1 to {worker.MAX_NAME_BYTES} bytes."),
+    ]
+    version: (
+        Annotated[str, Validate(check_label(worker.MAX_VERSION_BYTES, may_be_empty=True))] | None
+    ) = optional(f"Of its program, at most {worker.MAX_VERSION_BYTES} bytes.")
+    host: Annotated[str, Validate(check_label(worker.MAX_NAME_BYTES, may_be_empty=True))] | None = (
+        optional(f"The machine that it runs on, at most {worker.MAX_NAME_BYTES} bytes.")
+    )
+    pid: Annotated[int, Bounds(0, worker.MAX_PID)] | None = optional("Its process there.")
+    concurrency: Annotated[int, Bounds(0, worker.MAX_CONCURRENCY)] | None = optional(
+        "How many jobs it runs at once."
+    )
+
+    @property
+    def who(self) -> worker.Worker:
+        """What it says."""
+        return worker.Worker(
+            self.name, self.version or "", self.host or "", self.pid or 0, self.concurrency or 0
+        )

@@ -1,7 +1,8 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from typing import Final
 
 from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import (
@@ -13,7 +14,7 @@ from delayqueue.answers.jobs import (
     TakenJob,
 )
 from delayqueue.answers.schedules import ScheduleState
-from delayqueue.answers.servers import HostCalls, OutboxState, ServerState
+from delayqueue.answers.servers import HostCalls, OutboxState, ServerState, WorkerJob, WorkerState
 from delayqueue.answers.subscribers import CallCounts, FailedCall, SubscriberState, Trial
 from delayqueue.answers.topics import LimitState, TopicRates, TopicState
 from delayqueue.domain import subscriber as domain
@@ -27,9 +28,12 @@ from delayqueue.domain.slots import Rates
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
 from delayqueue.engine.subscribers import Subscribed
+from delayqueue.engine.worker_view import WorkerView
 from delayqueue.store.census import SOON_S, TopicView
 from delayqueue.store.subscriber_calls import SubscriberCalls
 from delayqueue.store.types import Taken
+
+OF_WORKER: Final = [field.name for field in fields(WorkerState)]
 
 
 def seconds(ms: int | None) -> float | None:
@@ -47,6 +51,7 @@ def reserved(job: Reserved) -> ReservedJob:
         job.receipt,
         job.due_ms / 1000,
         job.traceparent or LEFT_OUT,
+        job.tags or LEFT_OUT,
     )
 
 
@@ -75,6 +80,7 @@ def full(job: JobView, *, options: bool = False) -> FullJob:
         ),
         results=tuple(_result(result) for result in job.results),
         call=_call(job.call) if job.call else LEFT_OUT,
+        worker=readable(job.worker) if job.worker else LEFT_OUT,
         retry=retry if options else LEFT_OUT,
         retain=seconds(job.retain_ms or None) if options else LEFT_OUT,
         expires=seconds(job.expire_ms or None) if options else LEFT_OUT,
@@ -208,6 +214,12 @@ def outboxes(servers: Sequence[ServerView]) -> list[OutboxState]:
         OutboxState(one.name, one.failed, readable(one.reason), one.oldest_s, at)
         for at, one in latest(told)
     ]
+
+
+def worker(view: WorkerView) -> WorkerState:
+    """A worker in /workers' answer."""
+    members = {name: getattr(view, name) for name in OF_WORKER}  # asdict() copies each job, too
+    return WorkerState(**members | {"jobs": [WorkerJob(*job) for job in view.jobs]})
 
 
 def taken(job: Taken) -> TakenJob:

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from delayqueue.client.answers import ReservedJob
 
@@ -22,6 +22,12 @@ def current_job() -> ReservedJob:
 def current_context() -> Any:
     """What the worker's lifespan has yielded; None without one. Raises LookupError outside of a handler or task."""
     return _current.get()[1]
+
+
+def tags_of_current_job() -> Sequence[str]:
+    """The tags of the job that the running handler or task was called for; () outside of one."""
+    current = _current.get(None)
+    return current[0].tags if current else ()
 
 
 @contextmanager

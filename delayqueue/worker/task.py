@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, TypeVarTuple, Unpack
 
 from delayqueue.client.jobs import DEFAULT_TTR_S, Job, OnConflict
+from delayqueue.worker.current import tags_of_current_job
 from delayqueue.worker.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -67,7 +68,13 @@ class Task(Generic[R, Unpack[Ts]]):
         return Job(topic=self.topic, **self._given(args, options))
 
     def _given(self, args: Sequence[object], options: Options) -> dict[str, Any]:
-        return {"body": self.parameters.body_of(args), "ttr": self._ttr, **options}
+        body = self.parameters.body_of(args)
+        tags = (*options.get("tags", ()), *self._kept_tags())
+        return {"body": body, "ttr": self._ttr, **options, "tags": tuple(dict.fromkeys(tags))}
+
+    def _kept_tags(self) -> Sequence[str]:
+        """The tags of the job whose handler runs, if the worker keeps them."""
+        return tags_of_current_job() if self._worker.keep_tags else ()
 
     def push(self, *args: Unpack[Ts], **options: Unpack[Options]) -> str:
         """Run the function later, in a worker. Returns the job's id. In a running loop, await push_async()."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from delayqueue import __version__
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.blocking import Client
 from delayqueue.client.jobs import DEFAULT_TTR_S
@@ -41,6 +44,9 @@ class Worker:
     finished its job; one that raises has failed it, and the job is delivered again by its retry schedule, or by that of
     on(). Handlers can raise Retry and Bury to decide otherwise. `url` and `token` default to DELAYQUEUE_URL and
     DELAYQUEUE_TOKEN.
+
+    The server shows each process of it as HOST:PID, or NAME@HOST:PID, with the `version` of your program. With
+    `keep_tags`, jobs that tasks push from inside a handler have the tags of its job, too.
     """
 
     def __init__(
@@ -49,6 +55,9 @@ class Worker:
         *,
         token: str | None = None,
         concurrency: int = DEFAULT_CONCURRENCY,
+        name: str | None = None,
+        version: str | None = None,
+        keep_tags: bool = False,
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency {concurrency}: must be at least 1")
@@ -57,6 +66,9 @@ class Worker:
         self.token: str | None = token
         self.concurrency: int = concurrency
         self.prune: bool = False  # remove schedules of tasks that this worker does not declare
+        self.name: str | None = name
+        self.version: str | None = version
+        self.keep_tags: bool = keep_tags
         self.limits: Limits = Limits()
         self.figures: Figures = Figures()
         self.times: list[Times] = []
@@ -70,6 +82,18 @@ class Worker:
     def async_client(self) -> AsyncClient:
         """The client that the worker itself and the push_async() of tasks use."""
         return AsyncClient(self.url, token=self.token)
+
+    def _described(self) -> dict[str, Any]:
+        """What this process tells the server about itself."""
+        host, pid = socket.gethostname(), os.getpid()
+        place = f"{host}:{pid}"
+        return {
+            "name": place if self.name is None else f"{self.name}@{place}",
+            "version": __version__ if self.version is None else self.version,
+            "host": host,
+            "pid": pid,
+            "concurrency": self.concurrency,
+        }
 
     def on(
         self,
@@ -187,7 +211,7 @@ class Worker:
             run = WorkerRun(
                 self.handlers,
                 client,
-                self.concurrency,
+                self._described(),
                 context,
                 figures=self.figures,
                 limits=self.limits,

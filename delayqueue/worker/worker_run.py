@@ -46,13 +46,13 @@ TTR_EXPIRED: Final = "ttr expired"  # the server's message for a job whose worke
 
 
 class WorkerRun:
-    """One run of a worker; `context` is what its lifespan yields."""
+    """One run of a worker; `context` is what its lifespan yields, `described` what the server is told of it."""
 
     def __init__(
         self,
         handlers: Handlers,
         client: AsyncClient,
-        concurrency: int,
+        described: dict[str, Any],
         context: Any,
         *,
         figures: Figures,
@@ -62,7 +62,8 @@ class WorkerRun:
         self._client = client
         self._changed = asyncio.Event()
         self._executor = Executor(freed=self._changed.set)
-        self._concurrency = concurrency
+        self._described = described
+        self._concurrency: int = described["concurrency"]
         self._context = context
         self._figures = figures
         self._limits = limits
@@ -107,7 +108,7 @@ class WorkerRun:
             free = await self._free()
             try:
                 jobs = await self._client.pop_many(
-                    *topics[at:], *topics[:at], count=free, wait=POLL_S
+                    *topics[at:], *topics[:at], count=free, wait=POLL_S, worker=self._described
                 )
             except (QueueError, TransportError) as error:
                 log.warning("cannot fetch jobs: %s", error)

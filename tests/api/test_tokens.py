@@ -191,6 +191,7 @@ OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
     ("/schedules", {"topic": "theirs"}),
     ("/schedules", {}),
     ("/stats", {}),
+    ("/workers", {}),
 ]
 # these act on ids, and find no job of another topic: the code that they get, and the state in which others may do it
 BY_ID: Final = [

@@ -30,6 +30,7 @@ PLACES: Final = (
     "subscribers",
     "schedules",
     "calls",
+    "workers",
     "servers",
 )
 SERIOUS: Final = """async () => (await axe.run()).violations

@@ -30,6 +30,7 @@ PLACES: Final = (
     "find/mail",
     "push",
     "servers",
+    "workers",
     "subscribers",
     "schedules",
     "calls",

@@ -55,7 +55,8 @@ def test_tabs_reasons_and_buttons_are_within_reach_and_names_break_at_their_dots
 @pytest.mark.parametrize("look", in_looks([Look(PHONE.width, "en", "light")], ALL), indirect=True)
 def test_the_names_of_columns_are_on_one_line(admin: Admin, queue: Client, topic: str) -> None:
     queue.subscribe(topic, topic, "https://shop.example/paid")
-    for place in ("servers", "subscribers"):
+    queue.pop(topic, wait=0, worker=topic)
+    for place in ("servers", "subscribers", "workers"):
         page = admin.open(place)
         expect(page.locator("tbody tr")).not_to_have_count(0)
         assert page.evaluate(WRAPPED) == []

@@ -84,4 +84,5 @@ CALLS: Final[dict[str, Callable[[Any, Scene], Any]]] = {
     "unschedule": lambda c, s: c.unschedule(s.topic),
     "unsubscribe": lambda c, s: c.unsubscribe(s.topic),
     "whoami": lambda c, _: c.whoami(),
+    "workers": lambda c, _: c.workers(),
 }

@@ -100,6 +100,31 @@ def test_other_languages_push_tasks_too(body: str, verdict: Finished | Buried) -
     assert ran.verdict.message.endswith(verdict.message)
 
 
+@pytest.mark.parametrize(("keeps", "tags"), [(False, ["own"]), (True, ["own", "order:1"])])
+def test_a_push_from_a_handler_has_the_tags_of_its_job_if_the_worker_keeps_them(
+    keeps: bool, tags: list[str]
+) -> None:
+    worker, queue = shop()
+    worker.keep_tags = keeps
+
+    @worker.task("mail")
+    def mail(to: str) -> None:
+        """Send a mail."""
+
+    @worker.task("order")
+    def order(to: str) -> None:
+        mail.push(to, tags=["own"], delay=60, id=f"mail-{to}")
+
+    order.push("a", tags=["order:1", "own"])
+    mail.push("b", tags=["own"], delay=60, id="mail-b")
+    [ran] = queue.advance()
+    assert ran.verdict == Finished("")
+    pushed, other = queue.get("mail-a"), queue.get("mail-b")
+    assert pushed is not None
+    assert other is not None
+    assert (list(pushed.tags), list(other.tags)) == (tags, ["own"])
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

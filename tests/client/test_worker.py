@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 import signal
+import socket
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -107,6 +108,38 @@ async def test_the_handlers_of_a_topic_run_in_their_order(
     with working(server, trace):
         await until_gone(queue, job_id)
     assert trace.lines() == [f"book {job_id}", f"mail {job_id}"]
+
+
+async def test_a_worker_tells_who_it_is_and_its_touches_show_that_it_is_alive(
+    server: QueueServer, queue: AsyncClient
+) -> None:
+    worker, stop, topic = Worker(server.url, concurrency=1, version="9.1"), asyncio.Event(), "seen"
+    worker.name = secrets.token_hex(4)
+
+    @worker.on(topic)
+    async def handle(_: ReservedJob) -> None:
+        await stop.wait()
+
+    host, pid = socket.gethostname(), os.getpid()
+    running = asyncio.create_task(worker.work(stop))
+    job_id = await queue.push(topic, ttr=3)
+    before = 0.0
+
+    async def extended() -> bool:
+        nonlocal before
+        for one in await queue.workers():
+            if one.name == f"{worker.name}@{host}:{pid}" and one.in_hand:
+                before = before or one.seen
+                assert (one.version, one.host, one.pid, one.concurrency) == ("9.1", host, pid, 1)
+                return one.seen > before + 1
+        return False
+
+    await until_async(extended)
+    details = await queue.get(job_id)
+    assert details is not None
+    assert details.worker == f"{worker.name}@{host}:{pid}"
+    stop.set()
+    await running
 
 
 @pytest.mark.parametrize("topic", ["slow", "slow-thread"])

@@ -39,6 +39,7 @@ def shown() -> dict[str, set[str]]:
         Health(1, 1, durable=True),
         1,
         1,
+        (),
     )
     families = Figures({"1": metrics.snapshot() | process_figures()}, store).collect()
     suffixes = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}

@@ -73,11 +73,11 @@ $calls = [
     fn () => $queue->push('b', id: 'b1', delay: '1h', call: 'https://example.com/'),
     fn () => $queue->push('b', id: 'b2', delay: '1h', call: $target),
     fn () => $queue->getMany(['b1', 'b2']),
-    fn () => $queue->pop('none,a', wait: 5),
+    fn () => $queue->pop('none,a', wait: 5, worker: ['name' => 'w', 'version' => '1', 'host' => 'h', 'pid' => 1, 'concurrency' => 1]),
     fn () => $queue->touch($GLOBALS['held'][0], ttr: 90),
     fn () => $queue->release($GLOBALS['held'][0], delay: 0, fallback: 1, retry: ['1m', 2], message: 'not yet'),
     fn () => $queue->get('a1', options: true, wait: 0),
-    fn () => $queue->popMany(['a'], count: 1, wait: '5s'),
+    fn () => $queue->popMany(['a'], count: 1, wait: '5s', worker: 'w'),
     fn () => $queue->bury($GLOBALS['held'][0], message: 'no such order 10017'),
     fn () => $queue->get('a1', wait: '5s'),
     fn () => $queue->getMany(['a1', 'a2', 'none'], options: true),
@@ -139,6 +139,7 @@ $calls = [
     fn () => $queue->purge('a', state: 'ended'),
     fn () => $queue->stats(),
     fn () => $queue->whoami(),
+    fn () => $queue->workers(),
 ];
 $held = []; // the jobs that were popped last
 foreach ($calls as $call) {

@@ -61,6 +61,7 @@ SINGLE: Final = (
     "called_topics",
     "numbers",
     "awaited",
+    "workers",
 )
 REGISTERED: Final = (
     "subscribers",
@@ -127,6 +128,7 @@ class Contents:
     broken: Scores = field(default_factory=dict)
     layout: dict[bytes, bytes] = field(default_factory=dict)
     servers: dict[bytes, bytes] = field(default_factory=dict)
+    workers: dict[bytes, bytes] = field(default_factory=dict)
     rates: dict[bytes, bytes] = field(default_factory=dict)
     removed: dict[bytes, bytes] = field(default_factory=dict)
     delay: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
@@ -217,6 +219,7 @@ def contents_of(taken: Snapshot, keys: BucketKeys, among: Sequence[BucketKeys] =
         elif family in {
             b"aside",
             b"history",
+            b"holders",
             b"subscriber_calls",
             b"subscriber_failures",
         }:  # for people who look at it

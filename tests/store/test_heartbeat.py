@@ -22,13 +22,13 @@ SILENCE_MS: Final = 15_000
 async def test_one_that_fell_silent_is_dropped_also_when_the_clock_was_put_back(
     wheel: Bucket, clock: Clock, step_ms: int
 ) -> None:
-    await wheel.store.heartbeat("gone", "{}", SILENCE_MS)
+    await wheel.store.heartbeat("servers", "gone", "{}", SILENCE_MS)
     clock.pass_ms(step_ms)
-    assert await wheel.store.servers(SILENCE_MS) == []
-    await wheel.store.heartbeat("here", "{}", SILENCE_MS)
+    assert await wheel.store.servers("servers", SILENCE_MS) == []
+    await wheel.store.heartbeat("servers", "here", "{}", SILENCE_MS)
     clock.pass_ms(-step_ms)
-    await wheel.store.heartbeat("there", "{}", SILENCE_MS)
-    assert [name for name, _, _ in await wheel.store.servers(SILENCE_MS)] == ["there"]
+    await wheel.store.heartbeat("servers", "there", "{}", SILENCE_MS)
+    assert [name for name, _, _ in await wheel.store.servers("servers", SILENCE_MS)] == ["there"]
 
 
 @coarse
@@ -42,6 +42,6 @@ async def test_one_that_fell_silent_is_dropped_also_when_the_clock_was_put_back(
 async def test_a_server_of_another_version_is_seen_with_the_figures_that_both_know(
     wheel: Bucket, written: str, read: dict[str, Any]
 ) -> None:
-    await wheel.store.heartbeat("other", written, SILENCE_MS)
+    await wheel.store.heartbeat("servers", "other", written, SILENCE_MS)
     [seen] = await Heartbeat(wheel.store, Metrics(), "this").servers()
     assert seen == ServerView("other", seen.seen, **read)

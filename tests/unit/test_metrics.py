@@ -26,7 +26,7 @@ HEALTH = Health(0, 0, durable=True)
 
 def holding(*topics: TopicView, most: int = 9, health: Health = HEALTH) -> StoreFigures:
     figures = asyncio.run(TopicFigures.of(topics, most))
-    return StoreFigures(figures, health, subscribers=2, schedules=3)
+    return StoreFigures(figures, health, subscribers=2, schedules=3, workers=())
 
 
 NOBODY = holding()

@@ -14,6 +14,7 @@ final class Job
      * @param int $attempt how often it has been handed out, counted from 1
      * @param float $due when it was to be delivered, in unix seconds
      * @param string $traceparent W3C trace context; '' if it was pushed without one
+     * @param list<string> $tags
      */
     public function __construct(
         public readonly string $topic,
@@ -23,6 +24,7 @@ final class Job
         public readonly string $receipt,
         public readonly float $due,
         public readonly string $traceparent = '',
+        public readonly array $tags = [],
     ) {
     }
 
@@ -55,6 +57,7 @@ final class Job
             receipt: $data->string('receipt'),
             due: $data->float('due'),
             traceparent: $data->string('traceparent', ''),
+            tags: $data->has('tags') ? $data->strings('tags') : [],
         );
     }
 }

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from redis.asyncio import Redis
 
@@ -43,6 +43,8 @@ from delayqueue.store.verbs import Verb
 # The most jobs that one tick moves: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
 NAMES_PER_CALL = 1000
+
+Told: TypeAlias = Literal["servers", "workers"]  # what server processes tell each other about
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -210,13 +212,13 @@ class BucketStore:
 
         return await in_pieces(count, topics)
 
-    async def heartbeat(self, name: str, figures: str, silence_ms: int) -> None:
-        """Record that the process `name` is alive; processes that were silent for longer are dropped."""
-        await self.run("heartbeat", 0, [name, figures, silence_ms])
+    async def heartbeat(self, told: Told, name: str, figures: str, silence_ms: int) -> None:
+        """Record what the process `name` tells; what processes told that were silent for longer is dropped."""
+        await self.run("heartbeat", 0, [told, name, figures, silence_ms])
 
-    async def servers(self, silence_ms: int) -> list[tuple[str, int, str]]:
+    async def servers(self, told: Told, silence_ms: int) -> list[tuple[str, int, str]]:
         """Name, time last heard in ms and figures of all processes that were heard within `silence_ms`."""
-        found = (await self.run("servers", 0, [silence_ms])).results
+        found = (await self.run("servers", 0, [told, silence_ms])).results
         return [(text(found[i]), found[i + 1], text(found[i + 2])) for i in range(0, len(found), 3)]
 
     def run(

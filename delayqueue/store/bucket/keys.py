@@ -44,6 +44,10 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:taken              | hash | bucket -> number of the last parcel that came from it                                 |
 | T:numbers            | str  | of bucket 1 only: the last number that was given out (numbers.lua)                    |
 | T:servers            | hash | of bucket 1 only: server process -> ms when it was last heard, figures (JSON)         |
+| T:workers            | hash | of bucket 1 only: server process -> ms when it was last heard, the workers that it    |
+|                      |      | has seen (JSON)                                                                       |
+| T:holders:PROCESS    | hash | id -> receipt, name of the worker that holds it; PROCESS is the first part of the     |
+|                      |      | receipts of a server process. It expires (hold.lua)                                   |
 | T:history:MS:PLACE   | hash | of bucket 1 only: figures of topics in a slot of MS milliseconds; it expires          |
 |                      |      | (_history.lua). T:history:marks is a list of "ms kind lasted server"                  |
 | T:subscribers        | hash | of bucket 1 only, as the four below: name -> definition (JSON)                        |

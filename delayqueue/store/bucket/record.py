@@ -189,6 +189,7 @@ def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserve
         ttr_ms=record.ttr_ms,
         retry_ms=_retry_ms(options["retry"]) if "retry" in options else None,
         traceparent=options.get("traceparent", ""),
+        tags=tuple(options.get("tags", ())),
         created_ms=record.created_ms,
         call=_call(options["call"]) if "call" in options else None,
     )

@@ -111,10 +111,14 @@ def settings_of(written: bytes) -> dict[str, Any]:
     return {}
 
 
-def view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView | None:
-    """All about a job, from its state, record and run; None if those are unreadable."""
+def view(
+    job_id: str, state: bytes, record: bytes, run: bytes = b"", worker: bytes = b""
+) -> JobView | None:
+    """All about a job, from its state, record, run and the worker that holds it; None if those are unreadable."""
     with suppress(ValueError):
         if state == b"ended":
             return ended_view(job_id, record)
-        return live_view(job_id, State(state.decode()), record, run)
+        found = live_view(job_id, State(state.decode()), record, run)
+        found.worker = text(worker)
+        return found
     return None

@@ -1,16 +1,19 @@
 -- Reads jobs, including those that have ended and are still kept. Changes nothing.
--- requires  _job, _reads
+-- requires  _job, _reads, _holders
 -- flags  no-writes
 -- layout  raises
 -- ARGV  ids
--- returns for each id { state, record, run or "" } or { "ended", kept record } (see finish_job), or {} for an unknown id;
+-- returns for each id { state, record, run or "", name of the worker that holds it or "" } or { "ended", kept record } (see finish_job), or {} for an unknown id;
 --         it ends before the id for which there is no room, or when it has done enough
 local READ_US = 8  -- a job, beside what read_job counts
 
 local function get(id)
   count_work(READ_US)
   local job = read_job(id)
-  if job then return { state_of(id, job), job.record, call('HGET', RUNS, id) or '' } end
+  if job then
+    local state, run = state_of(id, job), call('HGET', RUNS, id) or ''
+    return { state, job.record, run, state == 'reserved' and holder_of(id, run) or '' }
+  end
   local ended = call('HGET', ENDED, id)
   if ended and not is_hidden_ended(ended) then return { 'ended', ended } end
   return {}

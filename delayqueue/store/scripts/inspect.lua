@@ -28,7 +28,7 @@ local function look_at_nothing() return '0' end
 local PARCEL = { 'list', look_at_nothing }
 local BESIDE_JOBS = {
   subscriber_calls = { 'hash', look_at_nothing }, subscriber_failures = { 'list', look_at_nothing },
-  history = { 'hash', look_at_nothing },
+  history = { 'hash', look_at_nothing }, holders = { 'hash', look_at_nothing },
 }
 local READY_LIST = { 'list', look_at_list }
 
@@ -118,7 +118,7 @@ local SINGLE = {
   taken = { 'hash', look_at_nothing }, priorities = { 'hash', each_field(check_priority) },
   removed = { 'hash', look_at_nothing }, awaited = { 'zset', look_at_nothing }, numbers = { 'string', look_at_nothing },
   subscribers_paused = { 'hash', look_at_nothing }, ['history:marks'] = { 'list', look_at_nothing },
-  called_topics = { 'zset', look_at_nothing },
+  called_topics = { 'zset', look_at_nothing }, workers = { 'hash', look_at_nothing },
 }
 local look_at_ranked = each('ZSCAN', check_ranked)
 

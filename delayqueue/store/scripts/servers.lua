@@ -1,13 +1,13 @@
--- Reads which server processes are alive. Changes nothing.
+-- Reads what the server processes that are alive have told. Changes nothing.
 -- requires  _call
 -- flags  no-writes
 -- layout  follows
--- ARGV  ms of silence after which one does not count
+-- ARGV  servers or workers (heartbeat.lua), ms of silence after which one does not count
 -- returns { name, ms when it was last heard, figures (JSON), ... }
 
 return function(ARGV)
-  local silence = tonumber(ARGV[1])
-  local found, entries = {}, call('HGETALL', SERVERS)
+  local silence = tonumber(ARGV[2])
+  local found, entries = {}, call('HGETALL', told_key(ARGV[1]))
   for i = 1, #entries, 2 do
     local heard, figures = string.match(entries[i + 1], '^(%d+) (.*)$')
     if heard and math.abs(now - heard) <= silence then

@@ -74,6 +74,7 @@ FULL: Final = FullJob(
     attempts=(FailedAttempt(1, 1795216000.0, 1795216012.5, "no answer"),),
     results=(),
     call=LEFT_OUT,
+    worker=LEFT_OUT,
     retry=LEFT_OUT,
     retain=LEFT_OUT,
     expires=LEFT_OUT,

@@ -3,8 +3,6 @@
 from heapq import nlargest
 from typing import Annotated, Final
 
-from pydantic import Field
-
 from delayqueue.answers.servers import (
     Access,
     Attention,
@@ -14,6 +12,8 @@ from delayqueue.answers.servers import (
     ServerState,
     Stats,
     StoreState,
+    WorkerJob,
+    WorkerState,
 )
 from delayqueue.domain.access import Role
 from delayqueue.domain.job import MAX_DUE_S
@@ -23,9 +23,9 @@ from delayqueue.store.census import TopicView, pieces
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ALL, OPEN, VIEWERS, endpoint
+from delayqueue.web.endpoint import ALL, OPEN, VIEWERS, Large, endpoint
 from delayqueue.web.endpoints.topics import TOPIC, troubles
-from delayqueue.web.fields import Bounds, OutboxName, Validate
+from delayqueue.web.fields import Bounds, OutboxName, Validate, optional
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, exposition
 from delayqueue.web.requests import Request
@@ -88,6 +88,24 @@ STATS: Final = Stats(
     set_in={"bind_address": "/etc/delay-queue.conf:3"},
 )
 
+WORKER: Final = WorkerState(
+    name="web1:4711",
+    version="2.4.0",
+    host="web1",
+    pid=4711,
+    concurrency=10,
+    address="10.0.0.7",
+    topics=["order"],
+    since=1795215237.0,
+    seen=1795217037.354,
+    gone=False,
+    in_hand=1,
+    until=1795217090.254,
+    jobs=[WorkerJob(id="1001", topic="order", since=1795217030.254, until=1795217090.254)],
+    finished=12,
+    failed=1,
+)
+
 
 @endpoint("/stats", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=STATS)
 async def stats(api: Api, request: HttpRequest) -> Stats:
@@ -136,18 +154,28 @@ def _urgency(topic: TopicView) -> tuple[int, int, int]:
     return topic.buried, topic.ready + topic.reserved, topic.delayed
 
 
+@endpoint("/workers", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=[WORKER])
+async def workers(api: Api) -> Large[list[WorkerState]]:
+    """Return the workers that told their names with their polls, first those that are gone with jobs in hand.
+
+    They are seen a few seconds later, and forgotten a minute after the last sign of them.
+    """
+    api.scope.check(None)
+    return Large([serializers.worker(view) for view in await api.queue.workers.all()])
+
+
 class OutboxRequest(Request):
     """How an outbox is."""
 
     name: OutboxName
-    failed: Annotated[int, Bounds(0, MAX_ROWS)] | None = Field(
-        None, description="Rows that cannot be carried out."
+    failed: Annotated[int, Bounds(0, MAX_ROWS)] | None = optional(
+        "Rows that cannot be carried out."
     )
-    reason: Annotated[str, Validate(lambda text: text[:MAX_REASON_CHARS])] | None = Field(
-        None, description=f"Why the newest of them cannot, {MAX_REASON_CHARS} characters at most."
+    reason: Annotated[str, Validate(lambda text: text[:MAX_REASON_CHARS])] | None = optional(
+        f"Why the newest of them cannot, {MAX_REASON_CHARS} characters at most."
     )
-    oldest_age: Annotated[float, Bounds(0, MAX_DUE_S)] | None = Field(
-        None, description="Seconds that the oldest row has waited; 0 = none waits."
+    oldest_age: Annotated[float, Bounds(0, MAX_DUE_S)] | None = optional(
+        "Seconds that the oldest row has waited; 0 = none waits."
     )
 
     @property
@@ -159,8 +187,8 @@ class OutboxRequest(Request):
 class WhoamiRequest(Request):
     """Who sends the token."""
 
-    outbox: OutboxRequest | None = Field(
-        None, description="From a relay: how its outbox is, for /stats; needs the role `produce`."
+    outbox: OutboxRequest | None = optional(
+        "From a relay: how its outbox is, for /stats; needs the role `produce`."
     )
 
     without_topic = ()
@@ -228,6 +256,7 @@ async def _of_store(api: Api) -> StoreFigures | None:
             health=await api.queue.store.health(),
             subscribers=await api.queue.subscribers.count(),
             schedules=await api.queue.schedules.count(),
+            workers=await api.queue.workers.all(),
         )
     except Unavailable:
         return None

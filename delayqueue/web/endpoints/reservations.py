@@ -1,6 +1,6 @@
 """Handing jobs out, and ending, giving back or extending a reservation."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated, Final
 
@@ -8,6 +8,8 @@ from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
 from delayqueue.engine.jobs import Jobs, raise_for
+from delayqueue.engine.wait_queue import Poll
+from delayqueue.engine.workers import Seen, Workers
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
 from delayqueue.net.later import Later
 from delayqueue.web import serializers
@@ -36,7 +38,14 @@ from delayqueue.web.fields import (
     optional,
     wait_s,
 )
-from delayqueue.web.requests import IdRequest, OneRequest, Request, RetryRequest
+from delayqueue.web.http import HttpRequest
+from delayqueue.web.requests import (
+    IdRequest,
+    OneRequest,
+    Request,
+    RetryRequest,
+    WorkerRequest,
+)
 
 RECEIPT: Final = "3f9c1e7a2b60-1f-7d31c6aa"
 BY_RECEIPT: Final = (*BAD, NoSuchJob, StaleReceipt)
@@ -48,6 +57,7 @@ RESERVED: Final = ReservedJob(
     receipt=RECEIPT,
     due=1795217037.354,
     traceparent=LEFT_OUT,
+    tags=LEFT_OUT,
 )
 
 AT_ONCE_CHARS: Final = 256 * 1024  # of bodies that become JSON in one go: a millisecond
@@ -63,6 +73,9 @@ class PopRequest(Request):
     )
     count: JobCount | None = optional(
         "The most jobs; with it, the answer is an array, as soon as there is one job."
+    )
+    worker: WorkerRequest | None = optional(
+        "Who polls: /workers shows it, and the jobs that it gets name it."
     )
 
     of_original = True
@@ -147,16 +160,45 @@ PopAnswer = Returnable[ReservedJob | list[ReservedJob] | Large[list[ReservedJob]
 
 
 @endpoint("/pop", CONSUMERS, asks={"topic": "urgent,order", "timeout": 10}, answers=RESERVED)
-def pop(api: Api, asked: PopRequest) -> Later[PopAnswer]:
+def pop(api: Api, asked: PopRequest, request: HttpRequest) -> Later[PopAnswer]:
     """Reserve ready jobs, waiting for the first.
 
     If the client is gone before it has the answer, they are put back at once.
     """
     many, jobs = asked.count is not None, api.jobs
-    poll = jobs.poll(asked.topic, asked.count or 1, wait_s(asked.timeout, api.longest_wait_s))
+    longest_s = wait_s(asked.timeout, api.longest_wait_s)
+    poll = jobs.poll(asked.topic, asked.count or 1, longest_s)
+    if asked.worker is not None:
+        workers, who = api.queue.workers, asked.worker.who
+        if seen := workers.polls(who, asked.topic, longest_s, request.peer or ""):
+            return _pop_of(workers, seen, jobs, poll, many=many)
     return Later(
         poll.future, lambda _: _popped(jobs, poll.take(), many=many), lambda: jobs.leave(poll)
     )
+
+
+def _pop_of(
+    workers: Workers, seen: Seen, jobs: Jobs, poll: Poll, *, many: bool
+) -> Later[PopAnswer]:
+    """The poll of a worker that has told its name."""
+
+    def read(_: object) -> PopAnswer:
+        popped = poll.take()
+        workers.took(seen, popped)
+        answer = _popped(jobs, popped, many=many)
+        if answer.undelivered is not None:
+            answer.undelivered = partial(lost, popped, answer.undelivered)
+        return answer
+
+    def lost(popped: list[Reserved], give_back: Callable[[], None]) -> None:
+        workers.left(seen, popped)
+        give_back()
+
+    def leave() -> None:
+        workers.left(seen)
+        jobs.leave(poll)
+
+    return Later(poll.future, read, leave)
 
 
 def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> PopAnswer:

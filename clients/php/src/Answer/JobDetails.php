@@ -16,6 +16,7 @@ final class JobDetails
      * @param list<Attempt> $attempts
      * @param list<SubscriberResult> $results
      * @param JobCall|null $call null = it has none
+     * @param string|null $worker the name of the worker that has it; null = none, or one that did not tell its name
      * @param list<float>|null $retry with `options`: its own retry schedule; null = it has none
      * @param float|null $retain with `options`: how long it is kept after its end; null = not at all
      * @param float|null $expires with `options`: when nobody needs it any more; null = never
@@ -38,6 +39,7 @@ final class JobDetails
         public readonly array $attempts,
         public readonly array $results,
         public readonly ?JobCall $call,
+        public readonly ?string $worker,
         public readonly ?array $retry,
         public readonly ?float $retain,
         public readonly ?float $expires,
@@ -65,6 +67,7 @@ final class JobDetails
             attempts: $data->list('attempts', Attempt::from(...)),
             results: $data->list('results', SubscriberResult::from(...)),
             call: $data->has('call') ? JobCall::from($data->object('call')) : null,
+            worker: $data->stringOrNull('worker'),
             retry: $data->has('retry') ? $data->floats('retry') : null,
             retain: $data->floatOrNull('retain'),
             expires: $data->floatOrNull('expires'),

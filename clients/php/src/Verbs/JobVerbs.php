@@ -118,15 +118,18 @@ trait JobVerbs
      * @param string|list<string> $topics
      * @param int|float|string|\DateInterval|null $wait at most; null = as the server's setting says, 180 s by default
      * @param (\Closure(): bool)|null $stop asked while it waits, once a second and after a signal: true ends the wait
+     * @param string|array{name: string, version?: string, host?: string, pid?: int, concurrency?: int}|null $worker who
+     *     polls, or its name alone: workers() shows it, and the job names it
      */
     public function pop(
         string|array $topics,
         int|float|string|\DateInterval|null $wait = null,
         ?\Closure $stop = null,
+        string|array|null $worker = null,
     ): ?Job {
         $read = static fn (mixed $data): ?Job => $data === null ? null : Job::from(Data::of($data));
         try {
-            return $this->send(self::popCall($topics, $wait, $stop, [], $read));
+            return $this->send(self::popCall($topics, $wait, $stop, [], $worker, $read));
         } catch (Interrupted) {
             return null;
         }
@@ -138,6 +141,8 @@ trait JobVerbs
      * @param string|list<string> $topics
      * @param int|float|string|\DateInterval|null $wait at most; null = as the server's setting says, 180 s by default
      * @param (\Closure(): bool)|null $stop asked while it waits, once a second and after a signal: true ends the wait
+     * @param string|array{name: string, version?: string, host?: string, pid?: int, concurrency?: int}|null $worker who
+     *     polls, or its name alone: workers() shows it, and the job names it
      *
      * @return list<Job>
      */
@@ -146,10 +151,11 @@ trait JobVerbs
         int $count,
         int|float|string|\DateInterval|null $wait = null,
         ?\Closure $stop = null,
+        string|array|null $worker = null,
     ): array {
         $read = static fn (mixed $data): array => Data::each($data, Job::from(...));
         try {
-            return $this->send(self::popCall($topics, $wait, $stop, ['count' => $count], $read));
+            return $this->send(self::popCall($topics, $wait, $stop, ['count' => $count], $worker, $read));
         } catch (Interrupted) {
             return [];
         }
@@ -410,6 +416,7 @@ trait JobVerbs
      * @param string|list<string> $topics
      * @param (\Closure(): bool)|null $stop
      * @param array<string, mixed> $fields
+     * @param string|array<string, mixed>|null $worker
      * @param \Closure(mixed): T $read
      *
      * @return Call<T>
@@ -419,10 +426,14 @@ trait JobVerbs
         int|float|string|\DateInterval|null $wait,
         ?\Closure $stop,
         array $fields,
+        string|array|null $worker,
         \Closure $read,
     ): Call {
         $seconds = Duration::secondsOrNull($wait);
-        $request = ['topic' => implode(',', (array) $topics)] + $fields + Fields::given(['timeout' => $seconds]);
+        $request = ['topic' => implode(',', (array) $topics)] + $fields + Fields::given([
+            'timeout' => $seconds,
+            'worker' => is_string($worker) ? ['name' => $worker] : $worker,
+        ]);
 
         return new Call(
             '/pop',

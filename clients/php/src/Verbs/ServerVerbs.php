@@ -7,11 +7,12 @@ namespace DelayQueue\Client\Verbs;
 use DelayQueue\Client\Answer\Access;
 use DelayQueue\Client\Answer\History;
 use DelayQueue\Client\Answer\Stats;
+use DelayQueue\Client\Answer\WorkerStats;
 use DelayQueue\Client\Call;
 use DelayQueue\Client\Internal\Data;
 use DelayQueue\Client\Internal\Fields;
 
-/** The endpoints /history, /stats and /whoami. */
+/** The endpoints /history, /stats, /whoami and /workers. */
 trait ServerVerbs
 {
     /**
@@ -33,6 +34,18 @@ trait ServerVerbs
         $read = static fn (mixed $data): Stats => Stats::from(Data::of($data));
 
         return $this->send(new Call('/stats', new \stdClass(), $read, repeatable: true));
+    }
+
+    /**
+     * The workers that told their names, first those that are gone with jobs in hand.
+     *
+     * @return list<WorkerStats>
+     */
+    public function workers(): array
+    {
+        $read = static fn (mixed $data): array => Data::each($data, WorkerStats::from(...));
+
+        return $this->send(new Call('/workers', new \stdClass(), $read, repeatable: true));
     }
 
     /**

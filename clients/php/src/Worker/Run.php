@@ -91,7 +91,7 @@ final class Run
         try {
             // after a failure it does not wait, so that the log soon tells that it is over
             $wait = $this->trouble === '' ? $waitSeconds : 0.0;
-            $job = $this->client->pop($topics, $wait, $this->signals->hasCome(...));
+            $job = $this->client->pop($topics, $wait, $this->signals->hasCome(...), $this->described());
         } catch (QueueException | TransportException $error) {
             if ($error->getMessage() !== $this->trouble) {
                 $this->trouble = $error->getMessage();
@@ -107,6 +107,21 @@ final class Run
         }
 
         return $job;
+    }
+
+    /** @return array{name: string, version: string, host: string, pid: int, concurrency: int} */
+    private function described(): array
+    {
+        $host = (string) gethostname();
+        $process = (int) getmypid();
+
+        return [
+            'name' => "$host:$process",
+            'version' => 'PHP ' . PHP_VERSION,
+            'host' => $host,
+            'pid' => $process,
+            'concurrency' => 1,
+        ];
     }
 
     private function handle(Job $job): Verdict

@@ -17,17 +17,19 @@ import { Servers } from "./pages/servers.js";
 import { TagPage } from "./pages/tag.js";
 import { TopicPage } from "./pages/topic.js";
 import { Topics } from "./pages/topics.js";
+import { Workers } from "./pages/workers.js";
 import { CHANGED, environment, learn } from "./session.js";
 
 // path -> page; the rest of the path is the page's argument
 const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, find: Find, push: Push, clone: Push, edit: Edit, subscribers: Subscribers,
-  schedules: Schedules, calls: Calls, servers: Servers };
+  schedules: Schedules, calls: Calls, workers: Workers, servers: Servers };
 // where a search leads to: only there it stays in its field
 const SEARCHED = ["job", "tag", "find"];
 // path, text, the verb that the page needs
 const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["dead", "deadLetters", "buried"],
   ["push", "push", "push"], ["subscribers", "subscribers", "subscribers"],
-  ["schedules", "schedules", "schedules"], ["calls", "calls", "stats"], ["servers", "servers", "stats"]];
+  ["schedules", "schedules", "schedules"], ["calls", "calls", "stats"], ["workers", "workers", "workers"],
+  ["servers", "servers", "stats"]];
 
 const element = (id) => document.getElementById(id);
 

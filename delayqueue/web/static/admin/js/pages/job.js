@@ -1,6 +1,6 @@
 // A job: its fields, its history, and the actions on it.
 
-import { call } from "../api.js";
+import { call, may } from "../api.js";
 import { breaking, facts, h, table, words } from "../dom.js";
 import { length, relative, time } from "../format.js";
 import { t } from "../i18n.js";
@@ -25,6 +25,7 @@ function view(found, refresh) {
     [t("dueAt"), `${time(found.due)} · ${relative(found.due)}`],
     [t("ttr"), length(found.ttr)],
     [t("attempts"), String(found.attempt)],
+    found.worker && [t("worker"), may("workers") ? h("a", { href: `#/workers/${encodeURIComponent(found.worker)}` }, breaking(found.worker)) : breaking(found.worker)],
     found.tags.length && [t("tags"), found.tags.map(tagLink)],
     found.call && [t("call"), breaking(`${found.call.method} ${found.call.url}`)],
     found.message && !isTold(found) && [t("message"), words(found.message)],

@@ -1,0 +1,260 @@
+"""The workers that tell their names with their polls: who they are, what they have in hand, whether they are alive.
+
+A process sees its own workers poll and finish. What happened to a job that it handed out, the store knows, whichever
+server heard of it: every few seconds the process asks for those that are still in hand (hold.lua), which also notes
+there who has them, and writes what it knows of its workers, for all servers.
+"""
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.job import Reserved
+from delayqueue.domain.receipt import nonce_of
+from delayqueue.domain.worker import Worker
+from delayqueue.engine.heartbeat import SILENCE_MS, WINDOW_S
+from delayqueue.engine.worker_view import MOST_SHOWN, WorkerView
+from delayqueue.errors import Code, Unavailable
+from delayqueue.store.store import Store
+from delayqueue.store.verbs import ENDED, GIVEN_BACK, HOLD, LOST, Holding
+from delayqueue.tasks import by_turns
+
+log = logging.getLogger(__name__)
+
+INTERVAL_S: Final = 3.0
+SETTLED_S: Final = 1.0  # a job that is in hand for less is not looked at: most are done by then
+# of the time that a job has been in hand, until it is looked at again: one that has taken ten minutes takes longer
+LOOK_SHARE: Final = 0.1
+FORGOTTEN_S: Final = 60.0  # after the last sign of a worker that has nothing in hand
+MOST_WORKERS: Final = 2000  # of one process; more are not seen
+MOST_IN_HAND: Final = 10_000  # jobs of all these workers; more are not seen
+MOST_CHARS: Final = 1024 * 1024  # that are told of them: a worker takes about 400
+TOGETHER: Final = 500  # jobs that are looked at in one call
+
+_written: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@dataclass(slots=True, eq=False)
+class InHand:
+    """A job that a worker got; times are loop times."""
+
+    worker: "Seen"
+    id: str
+    topic: str
+    receipt: str
+    since_s: float
+    look_s: float  # when to ask the store about it
+    deadline_ms: int | None = None  # None = the store has not told it yet
+    is_over: bool = False  # it is asked about once more, so that the store forgets who had it
+
+
+@dataclass(slots=True, eq=False)
+class Seen:
+    """A worker that this process has seen; times are loop times."""
+
+    who: Worker
+    address: str
+    since_s: float
+    topics: tuple[str, ...] = ()
+    seen_s: float = 0.0
+    waits_until_s: float = (
+        0.0  # the end of its poll: until then its connection shows that it is there
+    )
+    gone: bool = False  # a connection on which it waited broke, and nothing was heard of it since
+    finished: int = 0
+    failed: int = 0
+    window: deque[tuple[int, int]] = field(
+        default_factory=lambda: deque([(0, 0)], maxlen=round(WINDOW_S / INTERVAL_S))
+    )
+
+    def heard(self, now_s: float) -> None:
+        """It has shown that it is alive."""
+        self.seen_s, self.gone = now_s, False
+
+    def last_s(self, now_s: float) -> float:
+        """When there was the last sign of it."""
+        return max(self.seen_s, min(now_s, self.waits_until_s))
+
+
+class Workers:
+    """Those that this process has seen, and how all servers' are read."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._name = name
+        self._loop = asyncio.get_running_loop()
+        self._seen: dict[str, Seen] = {}
+        self.in_hand: dict[str, InHand] = {}  # by receipt, the oldest first
+        self._has_told = False
+
+    def polls(
+        self, who: Worker, topics: tuple[str, ...], wait_s: float, address: str
+    ) -> Seen | None:
+        """A worker begins to wait for jobs; None if there are too many."""
+        now_s = self._loop.time()
+        seen = self._seen.get(who.name)
+        if seen is None:
+            if len(self._seen) >= MOST_WORKERS:
+                return None
+            seen = self._seen[who.name] = Seen(who, address, now_s)
+        seen.who, seen.address = who, address
+        if topics != seen.topics and set(topics) != set(seen.topics):  # it may change their order
+            seen.topics = topics
+        seen.waits_until_s = now_s + wait_s
+        seen.heard(now_s)
+        return seen
+
+    def took(self, seen: Seen, jobs: Iterable[Reserved]) -> None:
+        """A worker's poll is answered with these jobs."""
+        now_s = seen.waits_until_s = self._loop.time()
+        seen.heard(now_s)
+        for job in jobs:
+            if len(self.in_hand) >= MOST_IN_HAND:
+                return
+            self.in_hand[job.receipt] = InHand(
+                seen, job.id, job.topic, job.receipt, now_s, now_s + SETTLED_S
+            )
+
+    def left(self, seen: Seen, jobs: Iterable[Reserved] = ()) -> None:
+        """A worker's connection broke while it waited, or before it got these jobs."""
+        now_s = self._loop.time()
+        seen.seen_s = seen.waits_until_s = now_s
+        seen.gone = True
+        for job in jobs:
+            if known := self.in_hand.get(job.receipt):
+                self._end(known, now_s)
+
+    def finished(self, receipts: Sequence[str], codes: Sequence[int]) -> list[int]:
+        """Jobs were finished by these receipts, with these codes; returns the codes."""
+        now_s = self._loop.time()
+        for receipt, code in zip(receipts, codes, strict=True):
+            job = self.in_hand.get(receipt)
+            if code == Code.OK and job is not None and not job.is_over:
+                job.worker.finished += 1
+                job.worker.heard(now_s)
+                self._end(job, now_s)
+        return list(codes)
+
+    def _end(self, job: InHand, now_s: float) -> None:
+        """It is no longer in hand."""
+        if now_s - job.since_s < SETTLED_S:  # the store has not heard of it
+            del self.in_hand[job.receipt]
+        else:
+            job.is_over, job.look_s = True, now_s
+
+    async def run(self) -> None:
+        """Ask for the jobs in hand, and tell the other servers, until cancelled."""
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            try:
+                await self.look()
+                await self.tell()
+            except Unavailable:
+                log.debug("the workers cannot be told")
+
+    async def all(self) -> list[WorkerView]:
+        """The workers that all servers have seen, by name, and first those that are gone with jobs in hand.
+
+        Raises Unavailable if the store does not answer.
+        """
+        found: dict[str, WorkerView] = {}
+        for _, heard_ms, written in await self._store.by_bucket.servers("workers", SILENCE_MS):
+            rows: list[Mapping[str, Any]] = json.loads(written)
+            async for row in by_turns(rows):
+                view = WorkerView.read(row, heard_ms / 1000)
+                if known := found.get(view.name):
+                    known.add(view)
+                else:
+                    found[view.name] = view
+        return sorted(found.values(), key=lambda view: (not view.is_lost, view.name))
+
+    async def look(self) -> None:
+        """Ask the store about all jobs whose time for that has come."""
+        now_s = self._loop.time()
+        jobs = [job for job in self.in_hand.values() if job.look_s <= now_s]
+        for at in range(0, len(jobs), TOGETHER):
+            piece = jobs[at : at + TOGETHER]
+            items = [
+                Holding(
+                    job.id,
+                    job.topic,
+                    nonce_of(job.receipt, job.id),
+                    job.worker.who.name,
+                    job.deadline_ms or 0,
+                )
+                for job in piece
+            ]
+            results = await self._store.run(HOLD, items, EVERYWHERE)
+            for job, result in zip(piece, results, strict=True):
+                self._note(job, result, now_s)
+
+    def _note(self, job: InHand, result: int, now_s: float) -> None:
+        """What the store has said about a job, which may have been finished meanwhile."""
+        worker = job.worker
+        if result == LOST:
+            return
+        if result in {ENDED, GIVEN_BACK}:
+            del self.in_hand[job.receipt]
+            if not job.is_over:
+                worker.finished += result == ENDED
+                worker.failed += result == GIVEN_BACK
+        elif not job.is_over:
+            if job.deadline_ms is not None and result != job.deadline_ms:  # it was extended
+                worker.heard(now_s)
+            job.deadline_ms = result
+            job.look_s = now_s + LOOK_SHARE * (now_s - job.since_s)
+
+    async def tell(self) -> None:
+        """Write what is known of the workers, and forget those of which there was no sign for long."""
+        now_s = self._loop.time()
+        jobs: dict[Seen, list[InHand]] = {}
+        for job in self.in_hand.values():
+            if not job.is_over:
+                jobs.setdefault(job.worker, []).append(job)
+        # room is made for others that may come: in a poll, or with jobs in hand, a worker is never forgotten
+        forgotten_s = FORGOTTEN_S if len(self._seen) < MOST_WORKERS else 0
+        rows: list[str] = []
+        size = 0
+        async for seen in by_turns(list(self._seen.values())):
+            mine = jobs.get(seen, [])
+            if not mine and now_s - seen.last_s(now_s) > forgotten_s:
+                del self._seen[seen.who.name]
+                continue
+            row = _written(_row(seen, mine, now_s))
+            size += len(row)
+            if size <= MOST_CHARS:
+                rows.append(row)
+            seen.window.append((seen.finished, seen.failed))
+        if rows or self._has_told:
+            await self._store.by_bucket.heartbeat(
+                "workers", self._name, f"[{','.join(rows)}]", SILENCE_MS
+            )
+        self._has_told = bool(rows)
+
+
+def _row(seen: Seen, in_hand: Sequence[InHand], now_s: float) -> dict[str, Any]:
+    """What is written of a worker: ages in seconds instead of times, because servers have clocks of their own."""
+    jobs = [job for job in in_hand if job.deadline_ms is not None]
+    finished, failed = seen.window[0]
+    return {
+        **seen.who._asdict(),
+        "address": seen.address,
+        "topics": seen.topics,
+        "since": round(now_s - seen.since_s, 1),
+        "seen": round(now_s - seen.last_s(now_s), 1),
+        "gone": seen.gone,
+        "in_hand": len(jobs),
+        "until": max((job.deadline_ms or 0 for job in jobs), default=None),
+        "jobs": [
+            (job.id, job.topic, round(now_s - job.since_s, 1), job.deadline_ms)
+            for job in islice(jobs, MOST_SHOWN)
+        ],
+        "finished": seen.finished - finished,
+        "failed": seen.failed - failed,
+    }

@@ -1,0 +1,161 @@
+"""/workers: who polls, what they have in hand, and whether they are alive."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.api_client import INVALID
+from tests.waiting import until_async
+
+from .conftest import in_one_setup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.api_client import Api, Json
+
+Pair = tuple["Api", "Api"]
+TTR_S: Final = 50
+
+
+async def seen(api: Api, name: str) -> Json | None:
+    found = (await api.call("/workers", {})).ok()
+    return next((one for one in found if one["name"] == name), None)
+
+
+async def until_seen(api: Api, name: str, is_so: Callable[[Json], bool]) -> Json:
+    """The worker, as soon as it is seen like that."""
+    found: Json = {}
+
+    async def holds() -> bool:
+        nonlocal found
+        found = await seen(api, name) or {}
+        return bool(found) and is_so(found)
+
+    await until_async(holds)
+    return found
+
+
+async def test_all_servers_tell_who_has_a_job_and_what_became_of_it(
+    pair: Pair, topic: str, name: Callable[[str], str]
+) -> None:
+    one, other = pair
+    who: Json = {
+        "name": name("w"),
+        "version": "2.4",
+        "host": "web1",
+        "pid": 4711,
+        "concurrency": 3,
+    }
+    for job in "abc":
+        (await one.push(topic=topic, id=f"{topic}/{job}", ttr=TTR_S)).ok()
+    taken: list[Json] = []
+    while len(taken) < 3:
+        taken += (await one.pop(topic, count=3, worker=who)).ok()
+    view = await until_seen(other, who["name"], lambda view: view["in_hand"] == 3)
+    assert {field: view[field] for field in who} == who
+    assert (view["topics"], view["address"], view["gone"]) == ([topic], "127.0.0.1", False)
+    assert view["since"] <= view["seen"]
+    for job in view["jobs"]:
+        assert TTR_S - 1 < job["until"] - job["since"] < TTR_S + 1
+    a, b, c = sorted(taken, key=lambda job: str(job["id"]))
+    assert (await other.get(a["id"])).ok()["worker"] == who["name"]
+    listed = (await other.call("/list", {"topic": topic, "state": "reserved"})).ok()["jobs"]
+    assert [job["worker"] for job in listed] == [who["name"]] * 3
+    # it finishes one here and one there, and gives the third back
+    (await one.finish(a["id"], receipt=a["receipt"])).ok()
+    (await other.finish(b["id"], receipt=b["receipt"])).ok()
+    (await other.call("/release", {"id": c["id"], "receipt": c["receipt"], "delay": 60})).ok()
+    view = await until_seen(other, who["name"], lambda view: view["in_hand"] == 0)
+    assert (view["finished"], view["failed"], view["until"], view["jobs"]) == (2, 1, None, [])
+    assert "worker" not in (await one.get(c["id"])).ok()
+
+
+@in_one_setup
+async def test_one_that_vanishes_with_jobs_in_hand_is_seen_before_their_ttr(
+    api: Api, topic: str, name: Callable[[str], str]
+) -> None:
+    who = {"name": name("w")}
+    (await api.push(topic=topic, id=topic, ttr=TTR_S)).ok()
+    job = (await api.pop(topic, worker=who)).ok()
+    assert job["id"] == topic
+    poll = asyncio.create_task(api.pop(topic, worker=who, timeout=25))
+    await until_seen(api, who["name"], lambda view: view["in_hand"] == 1)
+    poll.cancel()
+    view = await until_seen(api, who["name"], lambda view: bool(view["gone"]))
+    assert view["in_hand"] == 1
+    assert view["until"] > view["seen"]
+    assert (await api.call("/workers", {})).ok()[0] == view  # it comes first
+    metrics = await (await api.session.get(f"{api.url}/metrics")).text()
+    assert 'delayqueue_workers{state="gone"} 1.0' in metrics
+    # it was only its connection
+    touched = {"id": topic, "receipt": job["receipt"], "ttr": TTR_S + 10}
+    (await api.call("/touch", touched)).ok()
+    await until_seen(api, who["name"], lambda view: not view["gone"])
+    (await api.finish(topic)).ok()
+
+
+@in_one_setup
+async def test_who_does_not_tell_its_name_is_not_seen(api: Api, topic: str) -> None:
+    (await api.push(topic=topic, id=topic, ttr=TTR_S)).ok()
+    (await api.pop(topic)).ok()
+    (await api.call("/pop", {"topic": topic, "timeout": 0, "worker": None})).ok()
+    found = (await api.call("/workers", {})).ok()
+    assert not [one for one in found if topic in one["topics"]]
+    assert "worker" not in (await api.get(topic)).ok()
+    (await api.finish(topic)).ok()
+
+
+BAD: Final[list[tuple[Any, str]]] = [
+    ("w", "worker"),
+    ([], "worker"),
+    ({}, "worker.name"),
+    ({"name": ""}, "worker.name"),
+    ({"name": 5}, "worker.name"),
+    ({"name": "排" * 86}, "worker.name 最长256字节"),
+    ({"name": "w" * 10_240}, "worker.name 最长256字节"),
+    ({"name": "w\nx"}, "worker.name 不能包含控制字符"),
+    ({"name": "w\u202e"}, "worker.name"),
+    ({"name": "w", "host": "h\x1b[1m"}, "worker.host"),
+    ({"name": "w", "version": "1" * 65}, "worker.version"),
+    ({"name": "w", "host": "h" * 257}, "worker.host"),
+    ({"name": "w", "host": None, "pid": "1"}, "worker.pid"),
+    ({"name": "w", "pid": -1}, "worker.pid"),
+    ({"name": "w", "pid": 2**32}, "worker.pid"),
+    ({"name": "w", "concurrency": 1.5}, "worker.concurrency"),
+    ({"name": "w", "concurrency": 100_001}, "worker.concurrency"),
+]
+
+
+@in_one_setup
+@pytest.mark.parametrize(("worker", "field"), BAD)
+async def test_a_description_that_cannot_be_is_refused_and_takes_no_job(
+    api: Api, topic: str, worker: object, field: str
+) -> None:
+    (await api.push(topic=topic, id=topic)).ok()
+    message = (await api.pop(topic, worker=worker)).refused(INVALID)
+    assert field in message
+    assert (await api.get(topic)).ok()["attempt"] == 0
+
+
+@in_one_setup
+async def test_the_longest_description_is_taken(
+    api: Api, topic: str, name: Callable[[str], str]
+) -> None:
+    long = name("w").ljust(256, "x")
+    who = {"name": long, "version": "1" * 64, "host": "h" * 256, "pid": 2**32 - 1}
+    poll = asyncio.create_task(api.pop(topic, worker=who | {"concurrency": 100_000}, timeout=25))
+    assert (await until_seen(api, long, bool))["pid"] == 2**32 - 1
+    poll.cancel()
+
+
+@in_one_setup
+async def test_pop_tells_the_tags_of_a_job_that_has_some(api: Api, topic: str) -> None:
+    (await api.push(topic=topic, id=f"{topic}/a", tags=["x", "y"])).ok()
+    (await api.push(topic=topic, id=f"{topic}/b", priority=5000)).ok()
+    first, second = [(await api.pop(topic)).ok() for _ in "ab"]
+    assert first["tags"] == ["x", "y"]
+    assert "tags" not in second

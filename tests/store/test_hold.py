@@ -1,0 +1,106 @@
+"""hold: notes which worker has a job, and tells what became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.job import State
+from delayqueue.domain.receipt import nonce_of
+from delayqueue.store.types import Listing
+from delayqueue.store.verbs import ENDED, GIVEN_BACK, HOLD, Holding
+from tests.store.bucket import ALWAYS, HOUR_MS, SOON_MS, Bucket, a_moment, job
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from delayqueue.domain.job import Reserved
+
+DAY_MS: Final = 24 * HOUR_MS
+
+
+async def hold(
+    bucket: Bucket, *jobs: Reserved, worker: str = "w 1", known_ms: int = 0
+) -> Sequence[int]:
+    items = [
+        Holding(one.id, one.topic, nonce_of(one.receipt, one.id), worker, known_ms) for one in jobs
+    ]
+    return await bucket.store.all_of(HOLD, items)
+
+
+def holders_key(bucket: Bucket, popped: Reserved) -> str:
+    return bucket.key(f"holders:{popped.receipt.partition('-')[0]}")
+
+
+async def test_a_reserved_job_names_its_worker(bucket: Bucket) -> None:
+    await bucket.push(job("a", tags=("g",)), job("b"), job("c"))
+    first, second, _ = await bucket.pop()
+    assert (await bucket.view("a")).worker == ""
+    assert min(await hold(bucket, first, second)) > await bucket.now_ms()
+    assert [(await bucket.view(one)).worker for one in "abc"] == ["w 1", "w 1", ""]
+    what = Listing("", "g", State.RESERVED.value, ALWAYS)
+    page = await bucket.store.list_jobs(0, what, 10, [b"0"], 0, EVERYWHERE)
+    assert [one.worker for one in page.jobs] == ["w 1"]
+
+
+@pytest.mark.parametrize(
+    ("end", "result"), [("finish", ENDED), ("release", GIVEN_BACK), ("expire", GIVEN_BACK)]
+)
+async def test_what_became_of_a_job_is_told_and_its_entry_goes(
+    bucket: Bucket, end: str, result: int
+) -> None:
+    await bucket.push(job("a", ttr_ms=SOON_MS if end == "expire" else HOUR_MS))
+    popped = await bucket.pop_one()
+    await hold(bucket, popped)
+    if end == "finish":
+        await bucket.finish("a")
+    elif end == "release":
+        await bucket.release("a")
+    else:
+        await a_moment()
+        await bucket.tick()
+    assert await hold(bucket, popped) == [result]
+    assert await bucket.redis.hlen(holders_key(bucket, popped)) == 0
+
+
+async def test_the_entry_of_an_earlier_reservation_counts_for_nobody(bucket: Bucket) -> None:
+    await bucket.push(job("a", ttr_ms=SOON_MS))
+    former = await bucket.pop_one()
+    await hold(bucket, former)
+    await a_moment()
+    await bucket.tick()
+    present = await bucket.pop_one()
+    assert (await bucket.view("a")).worker == ""
+    await hold(bucket, present, worker="w 2")
+    assert await hold(bucket, former) == [GIVEN_BACK]
+    assert (await bucket.view("a")).worker == "w 2"
+
+
+async def test_a_job_whose_deadline_is_the_known_one_is_not_written_again(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    popped = await bucket.pop_one()
+    (known,) = await hold(bucket, popped)
+    await bucket.redis.delete(holders_key(bucket, popped))
+    assert await hold(bucket, popped, known_ms=known) == [known]
+    assert (await bucket.view("a")).worker == ""
+    await bucket.touch("a", ttr_ms=2 * HOUR_MS)
+    (extended,) = await hold(bucket, popped, known_ms=known)
+    assert extended > known
+    assert (await bucket.view("a")).worker == "w 1"
+
+
+async def test_what_a_dead_server_leaves_behind_expires(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    popped = await bucket.pop_one()
+    await hold(bucket, popped)
+    assert DAY_MS < await bucket.redis.pttl(holders_key(bucket, popped)) <= DAY_MS + HOUR_MS
+
+
+async def test_a_broken_key_hides_the_name_and_nothing_else(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    popped = await bucket.pop_one()
+    await bucket.redis.set(holders_key(bucket, popped), "x")
+    assert (await bucket.view("a")).worker == ""
+    await bucket.redis.delete(holders_key(bucket, popped))
