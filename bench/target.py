@@ -50,9 +50,9 @@ class StoreView:
         """How many replicas have all that was written."""
         return self._redis.wait(100, 1)
 
-    def memory(self, *patterns: str) -> int:
-        """Bytes of all keys with names like these."""
-        keys = [key for pattern in patterns for key in self._redis.scan_iter(pattern)]
+    def memory(self, pattern: str) -> int:
+        """Bytes of all keys with names like this."""
+        keys = self._redis.scan_iter(pattern)
         return sum(self._redis.memory_usage(key, samples=0) or 0 for key in keys)
 
     def due_topics(self, now: float) -> int:

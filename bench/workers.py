@@ -18,7 +18,7 @@ MEASURED_S: Final = 30
 BATCH: Final = 1_000  # jobs of a push
 TTR_S: Final = 3_600
 ROUNDS: Final = 5  # of /workers
-KEYS: Final = ("{dq_bucket_1}:workers", "{dq_bucket_1}:holders:*")
+KEYS: Final = {"workers": "{dq_bucket_1}:workers", "jobs in hand": "{dq_bucket_1}:holders:*"}
 
 
 def workers(server: Server, _scale: Scale) -> Outcome:
@@ -52,7 +52,8 @@ async def working(server: Server, *, named: bool) -> dict[str, Figure]:
         await asyncio.sleep(SETTLE_S)
         figures = await cost(server)
         if named:
-            figures["in the store"] = Figure(server.seen().memory(*KEYS) / 1024, "KiB")
+            for name, keys in KEYS.items():
+                figures[f"in the store: {name}"] = Figure(server.seen().memory(keys) / 1024, "KiB")
             figures |= await listing(server, control)
         for start in range(0, len(jobs), BATCH):  # so that what follows begins as this did
             await control.post(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from tests.processes import REPOSITORY
+import pytest
+
+from tests.processes import REPOSITORY, QueueServer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.processes import QueueServer
+    from tests.processes import Processes, StoreServer
 
 COMMIT: Final = "4d136e5"  # its verbs are scripts, all of which are built again at each call
+BEFORE_NAMES: Final = "b712954"  # /pop does not know the field `worker` yet
 
 
 class NoSuchCommit(Exception):
@@ -38,3 +41,16 @@ def let_run(server: QueueServer, program: Path) -> QueueServer:
         "env", "--unset=DELAYQUEUE_STRICT", f"PYTHONPATH={program}"
     )  # it knows no such setting
     return server
+
+
+def strict_server(commit: str, processes: Processes, store: StoreServer) -> QueueServer:
+    """A server of that commit, which refuses unknown fields. Skips the test if this clone does not have the commit."""
+    home = processes.home("earlier")
+    try:
+        program = program_of(commit, home / "program")
+    except NoSuchCommit as error:
+        pytest.skip(str(error))
+    settings = store.settings(store.new_database()) | {"strict": "yes"}
+    server = QueueServer("earlier", home, settings)
+    server.wrap("env", f"PYTHONPATH={program}")
+    return processes.started(server)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from delayqueue.client.calls import TransportError
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import MAX_BATCH
-from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
+from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
 from delayqueue.tasks import cancel_all, is_cancellation
 from delayqueue.worker import lease
 from delayqueue.worker.executor import Executor
@@ -42,6 +42,9 @@ FIRST_RETRY_S: Final = 0.5  # before the next report of a job's end; doubled up 
 LONGEST_RETRY_S: Final = 5.0
 CANCEL_S: Final = 1.0  # for handlers that are cancelled at the end
 ENDS: Final = {Finished: "finished", Released: "released", Buried: "buried"}
+NAMED: Final = (
+    "worker"  # how an error begins that is about its name, which an older server does not know
+)
 TTR_EXPIRED: Final = "ttr expired"  # the server's message for a job whose worker has died
 
 
@@ -62,7 +65,7 @@ class WorkerRun:
         self._client = client
         self._changed = asyncio.Event()
         self._executor = Executor(freed=self._changed.set)
-        self._described = described
+        self._described: dict[str, Any] | None = described  # None = the server refuses it
         self._concurrency: int = described["concurrency"]
         self._context = context
         self._figures = figures
@@ -111,6 +114,12 @@ class WorkerRun:
                     *topics[at:], *topics[:at], count=free, wait=POLL_S, worker=self._described
                 )
             except (QueueError, TransportError) as error:
+                if self._described and isinstance(error, Invalid) and str(error).startswith(NAMED):
+                    self._described = None
+                    log.warning(
+                        "the server does not take the worker's name; it polls without it: %s", error
+                    )
+                    continue
                 log.warning("cannot fetch jobs: %s", error)
                 wanted_s = error.retry_after_s if isinstance(error, TooMany) else 0
                 await asyncio.sleep(max(RETRY_S, wanted_s))

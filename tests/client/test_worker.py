@@ -19,6 +19,7 @@ from delayqueue.client import AsyncClient, Job, JobDetails, ReservedJob
 from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS
 from delayqueue.worker import Bury, Retry, Worker
 from delayqueue.worker.program import HANGS
+from tests.earlier import BEFORE_NAMES, strict_server
 from tests.processes import REPOSITORY, fork_server, run_program
 from tests.waiting import until, until_async
 
@@ -140,6 +141,27 @@ async def test_a_worker_tells_who_it_is_and_its_touches_show_that_it_is_alive(
     assert details.worker == f"{worker.name}@{host}:{pid}"
     stop.set()
     await running
+
+
+async def test_a_worker_does_without_its_name_at_a_server_that_does_not_know_the_field(
+    processes: Processes, redis_server: StoreServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = strict_server(BEFORE_NAMES, processes, redis_server)
+    worker, stop, done = Worker(server.url), asyncio.Event(), list[str]()
+
+    @worker.on("order")
+    async def handle(job: ReservedJob) -> None:
+        done.append(job.id)
+
+    running = asyncio.create_task(worker.work(stop))
+    async with AsyncClient(server.url) as queue:
+        ids = [await queue.push("order") for _ in range(2)]
+    await until(lambda: sorted(done) == sorted(ids))
+    stop.set()
+    await running
+    refused = [one.getMessage() for one in caplog.records if "worker: unknown" in one.getMessage()]
+    assert len(refused) == 1
+    assert "polls without it" in refused[0]
 
 
 @pytest.mark.parametrize("topic", ["slow", "slow-thread"])

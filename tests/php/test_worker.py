@@ -14,6 +14,7 @@ import pytest
 
 from delayqueue import Client
 from delayqueue.client import Job
+from tests.earlier import BEFORE_NAMES, strict_server
 from tests.waiting import until
 
 from .project import COMMAND_S, Project, needs
@@ -104,6 +105,21 @@ def project(project: Project) -> Project:
     for name in ("notes", "go"):
         (project.folder / name).unlink(missing_ok=True)
     return project
+
+
+async def test_a_worker_does_without_its_name_at_a_server_that_does_not_know_the_field(
+    project: Project, processes: Processes, redis_server: StoreServer
+) -> None:
+    needs("setpriv")
+    earlier = strict_server(BEFORE_NAMES, processes, redis_server)
+    with Client(earlier.url) as queue:
+        for number in range(2):
+            queue.push("orders", id=f"nameless-{number}")
+    code = "return (new Worker())->on('orders', fn (Job $job) => note($job->id));"
+    with Running(project, earlier, "--max-jobs=2", code=code) as worker:
+        assert await worker.ended() == 0
+        assert worker.log().count("worker: unknown field") == 1
+    assert notes(project) == ["nameless-0", "nameless-1"]
 
 
 async def test_jobs_end_as_their_handlers_do(
