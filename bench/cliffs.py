@@ -103,18 +103,32 @@ def _push(queue: Client, count: int, job: Callable[[int], Job]) -> None:
                 raise BenchError(f"a push was refused: {result.message}")
 
 
-def _pushed_by(queue: Client, jobs: int) -> float:
-    """A time at which that many jobs will have been pushed, and the probe is at work."""
+def _pushed_before(
+    server: Server, queue: Client, jobs: int, job: Callable[[float, int], Job]
+) -> float:
+    """Push jobs that are made of a time and a number; returns the time.
+
+    All are in before it, and there is time for the probe to settle.
+    """
     began_at = time.monotonic()
     _push(queue, BATCH, lambda _: Job(topic=f"{TOPIC}-measured", delay=DAY_S))
-    took_s = time.monotonic() - began_at
-    return time.time() + 4 * SETTLES_S + SPARE * took_s * jobs / BATCH
+    foreseen_s = SPARE * (time.monotonic() - began_at) * jobs / BATCH
+    while True:
+        server.seen().flush()
+        due = time.time() + 4 * SETTLES_S + foreseen_s
+        _push(queue, jobs, partial(job, due))
+        if time.time() < due - 2 * SETTLES_S:
+            return due
+        foreseen_s *= 2
 
 
 def _due_together(server: Server, queue: Client, jobs: int, topics: int) -> Figures:
     """Jobs that are due at once, in so many topics."""
-    due = _pushed_by(queue, jobs)
-    _push(queue, jobs, lambda number: Job(topic=f"{TOPIC}-{number % topics}", due=due))
+
+    def job(due: float, number: int) -> Job:
+        return Job(topic=f"{TOPIC}-{number % topics}", due=due)
+
+    due = _pushed_before(server, queue, jobs, job)
     return _beside(
         server,
         f"{jobs:,} due in {topics:,} topics",
@@ -175,8 +189,11 @@ def _expired_reservations(server: Server, queue: Client, share: float) -> Figure
 
 def _expired_jobs(server: Server, queue: Client, share: float) -> Figures:
     jobs = int(200_000 * share)
-    end = _pushed_by(queue, jobs)
-    _push(queue, jobs, lambda _: Job(topic=TOPIC, expire=end - time.time()))
+
+    def job(end: float, _: int) -> Job:
+        return Job(topic=TOPIC, expire=end - time.time())
+
+    end = _pushed_before(server, queue, jobs, job)
 
     def have_expired() -> bool:
         now = time.time()

@@ -23,6 +23,7 @@ KEYS: Final = ("{dq_bucket_1}", "{dq_bucket_1}:dq_queue_%s")
 STORED: Final = 1_000  # jobs before it is measured: a small hash is of another kind
 CALLS: Final = 300
 BATCH: Final = 100
+TTR_MS: Final = 86_400_000  # longer than this takes, however slow
 LATER: Final = "+86400000"
 NOW: Final = "+0"
 STARTS_S: Final = 60.0
@@ -49,8 +50,14 @@ class Counted:
 
     def push(self, topic: str, when: str, jobs: int = 1) -> None:
         """Push jobs, in one call."""
-        job = (topic, when, 60_000, 0, 0, "replace", "", "b" * 40)
+        job = (topic, when, TTR_MS, 0, 0, "replace", "", "b" * 40)
         self.call("push", *(word for _ in range(jobs) for word in (next(self._ids), *job)))
+
+    def reserved(self, topic: str, receipt: str) -> Iterator[str]:
+        """Reserve the topic's jobs, as many as are taken: a call gives only some."""
+        while True:
+            reply: Any = self.call("pop", receipt, BATCH, 0, 1, topic)
+            yield from reply[6][::3]
 
     def of(self, act: Act) -> float:
         """Instructions of each, after a first one."""
@@ -100,8 +107,7 @@ def _measured(counted: Counted) -> Iterator[tuple[str, float]]:
     yield "push, ready", counted.of(lambda: counted.push("now", NOW))
     yield "pop", counted.of(lambda: counted.call("pop", "receipt", 1, 0, 1, "now"))
     yield "pop, nothing", counted.of(lambda: counted.call("pop", "receipt", 1, 0, 1, "none"))
-    held: Any = counted.call("pop", "again", CALLS + 1, 0, 1, "now")
-    ids = iter(held[6][::3])
+    ids = iter(list(itertools.islice(counted.reserved("now", "again"), CALLS + 1)))
     yield "finish", counted.of(lambda: counted.call("finish", next(ids), "again", ""))
     yield "tick, nothing", counted.of(lambda: counted.call("tick", 2000))
 

@@ -27,7 +27,8 @@ Paged = tuple[
     TagPlace, int, Change
 ]  # the next place, START = done; how many; what became ready or due
 
-PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store's time
+PIECE = 500  # jobs that one script call is given: more than it comes to
+MOVED = 100  # that are moved by a distance: their ids go back and forth until a call comes to them
 DECLARED = Text(
     "该topic的限制在配置文件中，请在文件中修改",
     "the topic's limits come from a config file; change them there and restart the servers",
@@ -121,7 +122,7 @@ class Topics:
         moved: set[bytes] = set()
 
         async def of(bucket: int) -> AsyncIterator[int]:
-            page = TagPage(tag, topic, PIECE, START, self._scope)
+            page = TagPage(tag, topic, MOVED, START, self._scope)
             left: list[bytes] = []
             async for _ in paced():
                 if not left:

@@ -91,6 +91,17 @@ async def test_many_topics_delay_neither_the_first_nor_the_last_that_is_due(buck
     assert ticked.change.next_due_ms == 0
 
 
+async def test_a_topic_with_much_to_do_does_not_hold_up_another(bucket: Bucket) -> None:
+    jobs = [job(f"{n}", topic="much", ttr_ms=1) for n in range(1000)]
+    await bucket.push(*jobs, job("other", topic="other", ttr_ms=1))
+    while await bucket.pop("much"):
+        pass
+    await bucket.pop_one("other")
+    await a_moment()
+    assert 1 < (await bucket.store.tick(0)).redelivered < 300
+    assert await bucket.state("other") == "ready"
+
+
 async def test_a_job_whose_ttr_is_over_comes_again(bucket: Bucket) -> None:
     await bucket.push(job("a", ttr_ms=1))
     first = await bucket.pop_one()

@@ -25,7 +25,8 @@ What a script must do:
   whose verb was stopped half-way.
 - Write, then say it: what an answer, a count or an event (`tell`) says is done.
 - A verb for many jobs does each by `for_each`: an error is that job's UNAVAILABLE, and the call ends when it has done
-  enough. Its results are then those of the first jobs.
+  enough. Its results are then those of the first jobs. Each command counts as work by itself, and so does each record
+  that is read; what a command does for many elements counts by `count_work` (_call.lua).
 - Every range has a LIMIT.
 - It returns results (one for each item, or what it has to tell), times (ms for each item) and how many items it did;
   `returns` in its head says what the first two hold. The rest of the answer comes from the state of the call: `arrive`

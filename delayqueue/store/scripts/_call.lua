@@ -4,8 +4,6 @@
 -- the API's codes (errors.py)
 local OK, INVALID, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE = 0, 1, 2, 3, 4, 5, 6
 
-local call = redis.call
-
 -- The state of one call: begin() resets all of it.
 local now                       -- the store's time at its beginning, in ms
 local scope                     -- the topics that the client may reach, nil = all
@@ -16,8 +14,29 @@ local sound                     -- keys that check_keys has found to have the ri
 local earliest                  -- of the times that the call has set, ms; nil = none
 local read_bytes                -- of jobs that the answer holds
 local has_awaited               -- whether somebody waits for the end of a job; nil = nobody has looked
-local done_us                   -- of the store's time that its jobs have taken, about
+local done_us = 0               -- of the store's time that it has taken, about
 local events                    -- event, topic, how many jobs, { ms, ... } or false, ...
+
+-- Counts the work of this call, in us of a store that is busy, about. The store does nothing else meanwhile, so a call that has done
+-- enough begins no other job: the next call does. Each command counts; what it does for each of many elements, or what
+-- Lua does with a job, counts on top.
+local function count_work(us) done_us = done_us + us end
+
+-- times: a factor for the limit
+local function has_done_enough(times) return done_us >= (times or 1) * 2000 end
+
+local call
+do  -- limits the scope of the rest
+  local run, WRITE_US, READ_US = redis.call, 4, {}
+  for command in string.gmatch('EXISTS HEXISTS HGET HLEN HMGET HSTRLEN LLEN SCARD SISMEMBER ZCARD ZMSCORE ZSCORE', '%u+') do
+    READ_US[command] = 2
+  end
+
+  function call(command, ...)
+    done_us = done_us + (READ_US[command] or WRITE_US)
+    return run(command, ...)
+  end
+end
 
 -- Lua prints 1.7950e+12, but Redis wants all digits, and takes twice as long to write a number itself. '%d' takes a third of
 -- the time of '%.0f', which a store of 32 bits needs.

@@ -25,7 +25,7 @@ local function found(kind, name, id, repair)
 end
 
 local function spend(entries)
-  local ENTRY_US = 6
+  local ENTRY_US = 2  -- beside the commands
   left = left - entries
   count_work(entries * ENTRY_US)
 end

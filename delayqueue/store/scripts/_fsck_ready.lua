@@ -2,10 +2,11 @@
 -- keeps: without `repairs` nothing is written.
 -- requires  _fsck
 
-local is_in_list, is_near_an_end, check_list
+local is_in_list, is_near_an_end, is_long, check_list, check_ghosts
 do  -- limits the scope of the rest
-  local MOST_US = 3000       -- of the work for a whole ready list: about 250 jobs
   local LIST_LIMIT = 1000    -- a ready list with more entries is not checked as a whole
+  local LONG = 50            -- entries: about a quarter of what a call can check
+  local FIRST_READ, MOST_READ = 4, 64  -- entries that are read together
   local END_OF_LIST = 10000  -- entries read at either end to find one id: about 1 ms
 
   -- Whether the id is in the topic's ready list, nil if that is too long for this call.
@@ -27,19 +28,45 @@ do  -- limits the scope of the rest
     return place ~= false
   end
 
+  -- Whether the list would be the most of a call's work.
+  function is_long(topic) return call('LLEN', queue_key(topic)) > LONG end
+
+  -- Calls look(id, job, has_record, is_ready) for each id of a list; returns whether it came to its end. Reads few at first: their
+  -- records can be megabytes.
+  local function each_listed(topic, ids, look)
+    local at, size = 1, FIRST_READ
+    while at <= #ids do
+      if has_done_enough() then return false end
+      local some = { unpack(ids, at, math.min(at + size - 1, #ids)) }
+      local records, jobs, dues, bytes = call('HMGET', JOBS, unpack(some)), {}, {}, 0
+      for i, record in ipairs(records) do
+        jobs[i] = record and unpack_record(record) or false
+        dues[i], bytes = jobs[i] and jobs[i].due or 0, bytes + (record and #record or 0)
+      end
+      spend(#some + bytes / UNIT_BYTES)
+      local reserved, buried = call('ZMSCORE', reserved_key(topic), unpack(some)), call('ZMSCORE', buried_key(topic), unpack(some))
+      local delayed = delay_has(topic, some, dues)
+      for i, id in ipairs(some) do
+        local job = jobs[i]
+        local is_ready = job and job.topic == topic and not (reserved[i] or delayed[i] or buried[i] or is_ranked(id, job))
+        look(id, job, records[i], is_ready)
+      end
+      at, size = at + #some, bytes > UNIT_BYTES * #some and FIRST_READ or math.min(2 * size, MOST_READ)
+    end
+    return true
+  end
+
+  -- A whole list, in one call: what is too much for that is left out.
   function check_list(topic)
     local key = queue_key(topic)
     local length = call('LLEN', key)
     if length > LIST_LIMIT then return end
     looked = looked + length
-    local ready, ghosts, before_us = {}, 0, done_us
-    for _, id in ipairs(call('LRANGE', key, 0, -1)) do
-      spend(2)
-      if done_us - before_us > MOST_US then return end
-      local job, has_record = job_of(id)
+    local seen, ghosts = {}, 0
+    local is_whole = each_listed(topic, call('LRANGE', key, 0, -1), function(id, job, has_record, is_ready)
       if has_record and not job then  -- for pop it is not a ghost
         found_entry(key, id, function() count_removed(topic, call('LREM', key, 0, id)) end)
-      elseif ready[id] or not job or job.topic ~= topic or state_of(id, job) ~= 'ready' or is_ranked(id, job) then
+      elseif seen[id] or not is_ready then
         ghosts = ghosts + 1
       elseif job.call then  -- an older version of the server has made it ready
         found_entry(key, id, function()
@@ -47,13 +74,18 @@ do  -- limits the scope of the rest
           count_removed(topic, call('LREM', key, 0, id))
         end)
       end
-      ready[id] = true
-    end
+      seen[id] = true
+    end)
     local counted = call('HGET', GHOSTS, topic)
-    if tonumber(counted or 0) == ghosts and (ghosts > 0 or not counted) then return end
+    if not is_whole or tonumber(counted or 0) == ghosts and (ghosts > 0 or not counted) then return end
     found('ghost_count', topic, '', function()
       if ghosts > 0 then call('HSET', GHOSTS, topic, ghosts) else call('HDEL', GHOSTS, topic) end
     end)
+  end
+
+  -- The count of an empty list; the others are keys of their own.
+  function check_ghosts(topic)
+    if call('LLEN', queue_key(topic)) == 0 then check_list(topic) end
   end
 end
 

@@ -51,20 +51,9 @@ local function is_paused(settings)
   return until_ms ~= nil and (until_ms == 0 or until_ms > now)
 end
 
--- Counts the work of this call, in us as measured on one machine, about. The store does nothing else meanwhile, so a call that has
--- done enough begins no other job: the next call does.
-local function count_work(us) done_us = done_us + us end
-
--- Counts a job that was read or written; what else is done to it counts on top.
-local function count_job(bytes, job) count_work(4 + bytes / 768 + (job and job.tags and 2 * #job.tags or 0)) end
-
--- times: a factor for the limit
-local function has_done_enough(times) return done_us >= (times or 1) * 2000 end
-
 local function read_job(id)
   local record = call('HGET', JOBS, id)
   local job = record and unpack_record(record)
-  if record then count_job(#record, job) end
   if job and is_hidden(job.topic) then return nil end
   return job
 end
@@ -105,7 +94,6 @@ local function drop_ghosts(topic, place, count)
   local middle = call('LLEN', queue) / 2
   for i, id in ipairs(call('LRANGE', queue, place, place + count - 1)) do
     if has_done_enough(2) then break end  -- what the verb did to the same jobs before must not prevent this
-    count_work(5)
     local job = read_job(id)
     if seen[id] or not (job and job.topic == topic and state_of(id, job) == 'ready') or is_ranked(id, job) then
       call('LSET', queue, place + i - 1, '')  -- no id is empty
@@ -142,7 +130,6 @@ do
   end
 
   function unreserve(id, topic)
-    count_work(5)
     if call('ZREM', reserved_key(topic), id) == 0 then return false end
     freed[topic] = let_others_go
     return true
@@ -152,7 +139,6 @@ end
 -- Removes the id of a job that is not reserved from its index; its record stays. In the list of ready jobs the id
 -- stays as a ghost, which is counted, because removing it would take a walk through the list; pop and sweep skip it.
 local function leave_waiting(id, job)
-  count_work(10)
   if delay_remove(job.topic, id, job.due) then return 'delayed' end
   if call('ZREM', buried_key(job.topic), id) == 1 then return 'buried' end
   if not leave_ranked(id, job) then count_ghosts(job.topic, 1) end
@@ -187,7 +173,7 @@ end
 
 -- A key of the wrong type holds no jobs of the tag.
 local function untag(id, job)
-  for _, name in ipairs(job.tags or {}) do redis.pcall('SREM', tag_key(name), id) end
+  for _, name in ipairs(job.tags or {}) do pcall(call, 'SREM', tag_key(name), id) end
 end
 
 -- The timer ends the job when it expires, if it does.
@@ -240,9 +226,7 @@ end
 -- The job in the kept record of a job that ended; nil if it is unreadable.
 local function job_of_ended(ended)
   local message_length, run_length, at = string.match(ended, '^%a+ %d+ (%d+) (%d+)\n()')
-  local job = message_length and unpack_record(ended, at + message_length + run_length)
-  count_job(#ended, job)
-  return job
+  return message_length and unpack_record(ended, at + message_length + run_length) or nil
 end
 
 local function is_hidden_ended(ended)
@@ -253,7 +237,6 @@ end
 
 -- Drops the kept record of a job that ended, when its time has come, or because its id is pushed again.
 local function forget_ended(id, ended)
-  count_work(5)
   local job = job_of_ended(ended)
   call('HDEL', ENDED, id)
   if not job then return end
@@ -263,7 +246,6 @@ end
 
 -- Puts a job, which must be in no other place, among the delayed ones; its record gets the new due time.
 local function delay_job(id, job, due)
-  count_work(15)
   job.due = due
   call('HSET', JOBS, id, pack_record(job))
   delay_add(job.topic, { due, id })
@@ -344,7 +326,6 @@ do  -- limits the scope of the rest
         )
       end
       local report = { topic = topic, due = now, created = now, ttr = REPORT_TTR_MS, expire = 0, retain = 0, options = '', body = body }
-      count_job(#body)
       local made, name = now, nil
       repeat
         name, made = id_beside(REPORT_ID .. int(made) .. ':', id), made + 1
@@ -396,7 +377,6 @@ local function is_early(job, run) return job.due > now and job.due > run.started
 -- Returns 'ready', 'delayed' or 'buried'; 'expired' if its time is over.
 -- keeps: the id is added to its new place before it leaves `reserved`, and holds its receipt until then.
 local function fail_job(id, job, run, message, delay, fallback, retry)
-  count_work(20)
   note(run, message)
   run.step, run.receipt = run.step + 1, '-'
   if job.expire > 0 and job.expire <= now then

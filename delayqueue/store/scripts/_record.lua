@@ -3,11 +3,13 @@
 --   "1" due created ttr topic_length expire retain options_length      41 bytes
 -- Times in ms; expire = absolute, 0 for never; retain = 0 for none. Each number has its fixed width in digits of base 90,
 -- '!' (33) to 'z': memory per job counts more than being readable.
+-- requires  _call
 local read_options, pack_record, unpack_record, body_of
 do  -- limits their scope: Lua allows 200 local variables in a script
   local TIME, SHORT_TIME, LENGTH = 7, 5, 2
   local TIME_ZERO, SHORT_TIME_ZERO, LENGTH_ZERO = 17734604157303, 2189457303, 3003  -- "!!!!!!!", "!!!!!", "!!" as digits
   local PLAIN, FULL = 48, 49  -- "0", "1"
+  local BYTES_PER_US = 768  -- of a job that is read
 
   -- Neither this nor number_at has a loop: they run for each job that is processed.
   local function pack_number(number, width)
@@ -73,6 +75,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
   -- The optional fields of a job (record.py, dump_options), nil if they are unreadable.
   function read_options(text)
     if text == '' then return NO_OPTIONS end
+    count_work(4 + #text / 32)
     local readable, options = pcall(cjson.decode, text)
     if not readable or type(options) ~= 'table' then return nil end
     local is_sound = is_list_of('string', options.tags) and is_list_of('number', options.retry)
@@ -88,6 +91,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     local kind, expire, retain, options_length, topic_at = string.byte(text, before + 1), 0, 0, 0, before + 23
     local length = #text - before
     if kind ~= PLAIN and kind ~= FULL or length < 22 then return nil end
+    count_work(length / BYTES_PER_US)
     if kind == FULL then
       if length < 41 then return nil end
       expire, retain, options_length = number_at(text, before + 23, TIME), number_at(text, before + 30, TIME), number_at(text, before + 37, SHORT_TIME)

@@ -11,7 +11,6 @@ local KEPT_MS = 15000  -- three times as long as until a server looks again (end
 local DROPPED = 200  -- at most in a call
 
 local function has_not_ended(id)
-  count_work(6)
   local job = read_job(id)
   return job and not call('ZSCORE', buried_key(job.topic), id)
 end

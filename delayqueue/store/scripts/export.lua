@@ -10,7 +10,7 @@
 --         what is kept), broken (ms = since; the record is unreadable)
 -- keeps: a parcel that is on its way is returned instead of a new one. So a caller that gets none knows that all
 --        of the ids that were ever here have arrived, or ended. A job leaves its place in the same script that puts it into the parcel.
-local MOST_BYTES = 1024 * 1024
+local MOST_JOBS, MOST_BYTES = 40, 1024 * 1024  -- about 2 ms of the store's time, here and in the other bucket
 local PIECE = 1000  -- elements that one command adds
 
 local function time_in(place, id, job)
@@ -76,7 +76,7 @@ return function(ARGV)
   local seen = {}
   for at = 2, #ARGV do
     local id = ARGV[at]
-    if bytes >= MOST_BYTES then break end
+    if #leavers >= MOST_JOBS or bytes >= MOST_BYTES then break end
     if not seen[id] then put(id) end
     seen[id] = true
   end

@@ -6,8 +6,8 @@
 -- returns { next cursor ("0" = that was all), { id, topic, state, due ms, ... } }
 -- keeps: a job that stays in the hash is seen by a search from the first cursor to the last; after a failover the search of this
 --        hash begins again.
-local MOST_LOOKED, MOST_BYTES = 1000, 512 * 1024  -- 2 to 4 ms of the store's time
-local LONGEST_PAGE, PAGE_BYTES = 128, 256 * 1024   -- what one command reads, bodies included
+local LOOK_US, BYTES_PER_US = 2, 256  -- what an entry takes, and its bytes, which Lua searches
+local LONGEST_PAGE, PAGE_BYTES = 64, 128 * 1024  -- what one command reads, bodies included
 
 local function has(text, part) return part == '' or string.find(text, part, 1, true) ~= nil end
 
@@ -28,9 +28,10 @@ return function(ARGV)
     for i = 1, #page[2], 2 do
       local id, value = page[2][i], page[2][i + 1]
       looked, bytes = looked + 1, bytes + #value
+      count_work(LOOK_US + #value / BYTES_PER_US)
       if has(id, id_part) and has(value, body_part) then add(id, value) end
     end
     page_size = bytes - before < PAGE_BYTES and math.min(LONGEST_PAGE, page_size * 2) or 1
-  until cursor == '0' or looked >= MOST_LOOKED or bytes >= MOST_BYTES
+  until cursor == '0' or has_done_enough()
   return { signed(cursor), found }, nil, looked
 end

@@ -5,10 +5,8 @@
 -- ARGV  ids
 -- returns for each id { state, record, run or "", name of the worker that holds it or "" } or { "ended", kept record } (see finish_job), or {} for an unknown id;
 --         it ends before the id for which there is no room, or when it has done enough
-local READ_US = 8  -- a job, beside what read_job counts
 
 local function get(id)
-  count_work(READ_US)
   local job = read_job(id)
   if job then
     local state, run = state_of(id, job), call('HGET', RUNS, id) or ''

@@ -6,7 +6,7 @@
 -- returns { next cursor ("0" = that was all), { id, ... }, how many there are in all, name of the server's process }
 -- keeps: an id that stays in the bucket is seen by a scan from the first cursor to the last, in one
 --        process: a cursor is meaningless to another one.
-local MOST_IDS, MOST_BYTES = 500, 1024 * 1024
+local MOST_IDS, MOST_BYTES = 100, 1024 * 1024  -- an export asks for each of them again (export.lua)
 local LONGEST_PAGE, PAGE_BYTES = 64, 64 * 1024  -- what one command reads, bodies included
 
 return function(ARGV)

@@ -19,18 +19,12 @@ local function page_of(command, key, id)
   return { '0', is_there and { id, score or nil } or {} }
 end
 
-local function look_at_list(_, _, topic)
-  check_list(topic)
-  return '0'
-end
-
 local function look_at_nothing() return '0' end
 local PARCEL = { 'list', look_at_nothing }
 local BESIDE_JOBS = {
   subscriber_calls = { 'hash', look_at_nothing }, subscriber_failures = { 'list', look_at_nothing },
   history = { 'hash', look_at_nothing }, holders = { 'hash', look_at_nothing },
 }
-local READY_LIST = { 'list', look_at_list }
 
 local function topic_of_list(key)
   if string.sub(key, 1, #queue_prefix) ~= queue_prefix or #key < #queue_prefix + #queue_suffix then return nil end
@@ -43,6 +37,18 @@ local pieces  -- left to check
 local function has_enough() return left <= 0 or has_done_enough() end
 
 local function later(name, cursor) pieces[#pieces + 1] = { name, cursor } end
+
+-- A list is checked as a whole: a long one is the first thing that the next call does.
+local function look_at_list(_, cursor, topic)
+  if cursor == '0' and looked > 0 and is_long(topic) then
+    left = 0
+    return 'first'
+  end
+  check_list(topic)
+  return '0'
+end
+
+local READY_LIST = { 'list', look_at_list }
 
 -- Calls look(fields, values) for each page of a hash, a set or a sorted set, from the cursor on; returns the next one. Sets
 -- that Redis stores compactly come as one page: what is too much of it is left for later.
@@ -109,7 +115,7 @@ end
 
 local SINGLE = {
   job = { 'hash', look_at_jobs }, run = { 'hash', each_field(check_run) }, ended = { 'hash', each_field(check_ended) },
-  topics = { 'hash', each_field(check_topic) }, ghosts = { 'hash', each_field(check_list) },
+  topics = { 'hash', each_field(check_topic) }, ghosts = { 'hash', each_field(check_ghosts) },
   broken = { 'zset', each('ZSCAN', check_broken) }, timers = { 'zset', each('ZSCAN', check_timer) },
   layout = { 'hash', look_at_nothing },
   rates = { 'hash', look_at_nothing }, servers = { 'hash', look_at_nothing }, subscribers = { 'hash', look_at_nothing },

@@ -8,7 +8,6 @@
 -- returns { where to go on then, "0" alone if that was all; { { id, state, record, run, worker } or { id, "ended", kept record, "", "" } },
 --           bytes that it holds then, 1 if it has no room for the next job, else 0 }
 -- keeps: a job that stays is on a page, whatever becomes of others: see scan_tag().
-local LOOK_US = 6  -- at an id, beside what read_job counts
 local MOST_LEFT = 50  -- ids that one scan is to return, about: those that find no room on a page go into its cursor
 
 return function(ARGV)
@@ -46,7 +45,6 @@ return function(ARGV)
         if is_full then break end
         add(id)
       end
-      count_work(LOOK_US)
       at, looked = at + 1, looked + 1
     elseif is_over then
       break

@@ -14,6 +14,7 @@
 --        may reach some topics only replaces no job of another. Its id and the time of its push identify a job, so two pushes
 --        of an id never have the same time.
 local STRIDE = 9
+local WRITE_US = 4  -- a job; a tag takes 1 more
 local AHEAD_MS = 1000  -- a job that is replaced was pushed now, or later: before the clock was put back a little
 
 local function append(lists, name, first, second)
@@ -165,9 +166,7 @@ end
 -- Returns a code, and the other topic that had the id.
 local function push(id, job, if_exists, old_record, ended)
   local old = old_record and unpack_record(old_record)
-  count_job(#job.body, job)
-  count_work(4 + 3 * (job.tags and #job.tags or 0) + (job.expire > 0 and 4 or 0))
-  if old then count_job(#old_record, old) end
+  count_work(WRITE_US + #job.body / 768 + (job.tags and #job.tags or 0))
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   local former = old or ended and job_of_ended(ended)
   local other = former and former.topic ~= job.topic and former.topic or nil

@@ -9,7 +9,6 @@
 --           known one }; the answer says how many entries were read
 -- Delayed jobs come in the order of their due times and need no marks. The other states' indexes are not sorted by it.
 local ENDED_STATES = { ended = true, finished = true, cancelled = true, expired = true }
-local LOOK_US = 8  -- at an entry, beside what read_job counts
 local READY_SETS = { ranked = ranked_key, called = called_key }
 local SETS = { ranked = ranked_key, called = called_key, reserved = reserved_key, buried = buried_key }
 
@@ -91,7 +90,6 @@ return function(ARGV)
     for _, id in ipairs(ids) do
       local bytes = ENDED_STATES[state] and call('HSTRLEN', ENDED, id) or bytes_of(id)
       if has_done_enough() or not may_read(bytes) then break end
-      count_work(LOOK_US)
       looked = looked + 1
       local job = not seen[id] and job_of(id)
       seen[id] = true

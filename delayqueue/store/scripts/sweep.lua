@@ -9,7 +9,7 @@
 -- returns { next cursor, ghosts dropped, topics forgotten, buried jobs ended, 1 if it stopped because it had done enough }
 local READ_TOGETHER = 200  -- ids of buried jobs: more than a call processes
 local REACH = 25000  -- ids from either end of a ready list: to walk there takes about 0.5 ms
-local WINDOW = 400  -- ids read in one call, shared among the ready lists that have ghosts
+local WINDOW = 150  -- ids read in one call, shared among the ready lists that have ghosts
 
 local function is_empty(topic) return not has_jobs(topic) and call('EXISTS', expire_key(topic), done_key(topic)) == 0 end
 
@@ -42,12 +42,14 @@ return function(ARGV)
     return true
   end
 
-  local haunted = {}  -- topic, its settings, ...
+  local kept, haunted = {}, {}  -- topic, for how long, ...; topic, its settings, ...
 
   local function look_at(topic, settings)
-    local limits = settings ~= '' and settings_of(topic).limit or {}
+    local limits = read_settings(settings).limit or {}
     local retain = limits.buried_retain_ms or buried_retain
-    if retain and not has_done_enough() then end_buried(topic, retain) end
+    if retain and (first_of(buried_key(topic)) or now) <= now - retain then
+      kept[#kept + 1], kept[#kept + 2] = topic, retain
+    end
     if not forget_if_empty(topic, settings) and call('HEXISTS', GHOSTS, topic) == 1 then
       haunted[#haunted + 1], haunted[#haunted + 2] = topic, settings
     end
@@ -68,6 +70,8 @@ return function(ARGV)
   local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes whole, whatever the limit
   -- pcall: a topic with a broken key does not keep the others from being swept; inspect.lua repairs it
   for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end
+  done_us = 0  -- a look at the topics is bounded by their number: the last of them must not find all spent
+  for i = 1, #kept, 2 do pcall(end_buried, kept[i], kept[i + 1]) end
   local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted / 2)))
   for i = 1, #haunted, 2 do pcall(drop_some, haunted[i], haunted[i + 1], window) end
   local is_cut_short = has_done_enough()

@@ -7,11 +7,13 @@
 -- ARGV  limit (jobs moved at most in this call, shared among the due topics)
 -- returns { redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }; the answer says until when
 --         nothing is due. The event of due jobs has ms from due to now of each topic's oldest one
--- keeps: the work is proportional to what is due; a topic that fails does not delay the others, nor do many topics that are due
---        together: each call serves those that are due longest and those that have just become due.
-local TOPICS_PER_CALL = 80  -- about 2 ms of the store's time
+-- keeps: the work is proportional to what is due; a topic that fails does not delay the others, nor does one with much to do, nor
+--        do many topics that are due together: each call serves those that are due longest and those that have just become due.
+local MOST_TOPICS = 80  -- even: more than a call serves
+local TOPIC_US = 10  -- what one takes, beside its commands
 local SET_ASIDE_MS = 60000  -- a job or topic that a broken key blocks is tried again after this
-local RANKED_US = 6  -- what a job for a sorted set takes more
+local MOVED_US = 0.75  -- what a job that becomes ready takes
+local RANKED_US = 6  -- what one for a sorted set takes more
 local NAMED = 20  -- buried jobs that are named, for the log
 
 -- Returns how many of them have a call.
@@ -46,24 +48,30 @@ local function end_pause(topic, settings)
   return nil
 end
 
+-- The state of a call.
+local redelivered, buried, expired, set_aside, named
+local knows_priorities
+local allowed                -- the part of a call's work after which this topic has had its share
+local timers, without_timer  -- of the topics that were served: { ms, topic, ... }, and those that have none now
+
 -- Sets the topic's next timer: the first of its times and of these. has_others: it has more than delayed jobs.
 local function rearm(topic, has_others, ...)
   local first
   if has_others then first = first_time(topic) else first = delay_next(topic) end
   for _, time in pairs({ ... }) do first = math.min(first or time, time) end
-  if first then call('ZADD', TIMERS, int(first), topic) else call('ZREM', TIMERS, topic) end
+  if first then
+    timers[#timers + 1], timers[#timers + 2] = int(first), topic
+  else
+    without_timer[#without_timer + 1] = topic
+  end
 end
 
--- The state of a call.
-local redelivered, buried, expired, set_aside, named
-local knows_priorities
-
--- Processes the ids of a set that are due. Returns how many it processed. One that fails does not block
+-- Processes the ids of a set that are due, one at least. Returns how many it processed. One that fails does not block
 -- the others.
 local function each_due(key, share, act)
   local looked = 0
   for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', '0', int(share))) do
-    if has_done_enough() then break end
+    if looked > 0 and has_done_enough(allowed) then break end
     looked = looked + 1
     if not pcall(act, id) then
       call('ZADD', key, int(now + SET_ASIDE_MS), id)
@@ -102,7 +110,7 @@ local function ranked_of(topic, ids)
   local jobs = {}
   if not knows_priorities or #ids == 0 then return jobs, #ids end
   for i, priority in ipairs(redis.pcall('HMGET', PRIORITIES, unpack(ids))) do  -- a key of the wrong type holds none
-    if priority and has_done_enough() then return jobs, i - 1 end
+    if priority and i > 1 and has_done_enough(allowed) then return jobs, i - 1 end
     local job = priority and read_job(ids[i])
     if job and job.topic == topic and is_for_set(job) then
       count_work(RANKED_US)
@@ -116,6 +124,7 @@ local function move_due(topic, share)
   local ids = delay_due(topic, share)
   local ranked, count = ranked_of(topic, ids)
   if count < #ids then ids = delay_due(topic, count) end
+  count_work(#ids * MOVED_US)
   if #ids > 0 then
     local first = delay_next(topic)
     delay_check(topic)
@@ -157,44 +166,64 @@ local function let_on(topic, settings)
   return time and time > now and time or nil
 end
 
-local function tick(topic, share)
-  local has_others = call('EXISTS', reserved_key(topic), expire_key(topic), done_key(topic)) > 0
+local function tick(topic, share, has_others, written)
   if has_others then
     share = share - move_expired_reservations(topic, share)
     share = share - end_expired(topic, share)
     share = share - sweep_ended(topic, share)
   end
   move_due(topic, share)
-  local settings = settings_of(topic)
+  local settings = read_settings(written)
   rearm(topic, has_others, end_pause(topic, settings), let_on(topic, settings))
 end
 
--- The topics to serve in this call: if more are due than it can serve, half of them are those that are due longest, so that each
--- topic has its turn, and half those that became due last, so that none waits behind many.
+-- The topics to serve in this call, those that are due longest, so that each has its turn, by turns with those that became due
+-- last, so that none waits behind many.
 local function due_topics()
-  local topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', '0', int(TOPICS_PER_CALL))
-  if #topics < TOPICS_PER_CALL then return topics end
-  local half = TOPICS_PER_CALL / 2
-  local latest = call('ZREVRANGEBYSCORE', TIMERS, int(now), '-inf', 'LIMIT', '0', int(half))
-  for i, topic in ipairs(latest) do topics[half + i] = topic end
+  local oldest, topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', '0', int(MOST_TOPICS)), {}
+  local are_all = #oldest < MOST_TOPICS
+  local latest = are_all and {} or call('ZREVRANGEBYSCORE', TIMERS, int(now), '-inf', 'LIMIT', '0', int(MOST_TOPICS / 2))
+  for i = 1, math.ceil(#oldest / 2) do
+    local last = #oldest + 1 - i
+    topics[#topics + 1] = oldest[i]
+    if last > i then topics[#topics + 1] = are_all and oldest[last] or latest[i] end
+  end
   return topics
 end
 
-return function(ARGV)
-  local limit = tonumber(ARGV[1])
-  redelivered, buried, expired, set_aside, named = 0, 0, 0, 0, {}
-  earliest = first_of(TIMERS)
-  if not earliest or earliest > now then return { 0, 0, 0, 0, {} } end  -- most ticks
-  knows_priorities = has_priorities()
-  local topics = due_topics()
-  local share = math.max(1, math.floor(limit / math.max(1, #topics)))
-  for _, topic in ipairs(topics) do
-    if not pcall(tick, topic, share) then
-      call('ZADD', TIMERS, int(now + SET_ASIDE_MS), topic)
+local function others_of(topic) return reserved_key(topic), expire_key(topic), done_key(topic) end
+
+-- Whether one of them has more than delayed jobs: if not, none is asked by itself.
+local function any_has_others(topics)
+  local keys = {}
+  for _, topic in ipairs(topics) do keys[#keys + 1], keys[#keys + 2], keys[#keys + 3] = others_of(topic) end
+  return call('EXISTS', unpack(keys)) > 0
+end
+
+local function serve(topics, limit)
+  local written = redis.pcall('HMGET', TOPICS, unpack(topics))  -- a key of the wrong type has no settings
+  local have_others = any_has_others(topics)
+  local share = math.max(1, math.floor(limit / #topics))
+  for i, topic in ipairs(topics) do
+    if has_done_enough() then break end
+    count_work(TOPIC_US)
+    allowed = i / #topics
+    local has_others = have_others and call('EXISTS', others_of(topic)) > 0
+    if not pcall(tick, topic, share, has_others, written[i]) then
+      timers[#timers + 1], timers[#timers + 2] = int(now + SET_ASIDE_MS), topic
       set_aside = set_aside + 1
     end
   end
+  if #timers > 0 then call('ZADD', TIMERS, unpack(timers)) end
+  if #without_timer > 0 then call('ZREM', TIMERS, unpack(without_timer)) end
+end
 
+return function(ARGV)
+  redelivered, buried, expired, set_aside, named, timers, without_timer = 0, 0, 0, 0, {}, {}, {}
+  earliest = first_of(TIMERS)
+  if not earliest or earliest > now then return { 0, 0, 0, 0, {} } end  -- most ticks
+  knows_priorities = has_priorities()
+  serve(due_topics(), tonumber(ARGV[1]))
   earliest = first_of(TIMERS)  -- of all topics
   return { redelivered, buried, expired, set_aside, named }
 end

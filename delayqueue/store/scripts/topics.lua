@@ -38,14 +38,10 @@ end
 -- Jobs whose priority comes before the usual one.
 local function count_urgent(topic) return call('ZCOUNT', ranked_key(topic), '-inf', '(' .. USUAL_PRIORITY) end
 
-local function count_called(topic) return call('ZCARD', called_key(topic)) end
-
--- An empty list has no ghosts.
-local function count_without_ghosts(topic, has)
-  local listed = has.listed and call('LLEN', queue_key(topic)) or 0
-  local ghosts = listed > 0 and call('HGET', GHOSTS, topic) or 0
-  local ranked, called = has.ranked and call('ZCARD', ranked_key(topic)) or 0, has.called and count_called(topic) or 0
-  return listed - ghosts + ranked + called
+-- How many ids the list has without its ghosts; an empty one has none.
+local function count_listed(topic)
+  local listed = call('LLEN', queue_key(topic))
+  return listed > 0 and listed - (call('HGET', GHOSTS, topic) or 0) or 0
 end
 
 -- Whether any of the topics has that key.
@@ -66,11 +62,13 @@ return function(ARGV)
 
   local function count(topic, written, has)
     if not has.other and (not written or written == '') then return delay_count(topic) end
-    local ready, settings = count_without_ghosts(topic, has), read_settings(written)
+    local settings = read_settings(written)
+    local called = has.called and call('ZCARD', called_key(topic)) or 0
+    local ready = (has.listed and count_listed(topic) or 0) + (has.ranked and call('ZCARD', ranked_key(topic)) or 0) + called
     return {
       delay_count(topic), ready, has.reserved and call('ZCARD', reserved_key(topic)) or 0, has.buried and call('ZCARD', buried_key(topic)) or 0,
       ready > 0 and oldest_age(topic) or -1, is_paused(settings) and settings.paused_until or -1,
-      settings.limit and cjson.encode(settings.limit) or '', has.ranked and count_urgent(topic) or 0, has.called and count_called(topic) or 0,
+      settings.limit and cjson.encode(settings.limit) or '', has.ranked and count_urgent(topic) or 0, called,
     }
   end
 
