@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,7 +43,7 @@ def main(rows: int, river: str = "") -> None:
         processes = Processes(Path(folder))
         redis = processes.redis("--appendonly", "yes")
         for kind in KINDS:
-            with contextmanager(running)(kind) as database:
+            with running(kind) as database:
                 measure(database, processes, redis, rows)
                 if river and database.kind == "postgresql":  # its trigger is dropped
                     subprocess.run([river, database.dsn], check=True)

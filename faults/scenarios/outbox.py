@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,7 +71,7 @@ async def everything_killed(bed: Bed, *, kills: int) -> Figures:
     figures: Figures = {}
     for kind in KINDS:
         try:
-            with contextmanager(running)(kind) as database:
+            with running(kind) as database:
                 found = await _killed(bed, database, kills)
         except pytest.skip.Exception as missing:
             raise CannotRun(str(missing)) from None

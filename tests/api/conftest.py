@@ -63,10 +63,25 @@ def started(request: pytest.FixtureRequest, processes: Processes, setup: Setup) 
     return processes.server(store, **setup.settings())
 
 
+@pytest.fixture(scope="session")
+def serve(
+    request: pytest.FixtureRequest, lasting_processes: Processes
+) -> Callable[[Setup], QueueServer]:
+    """Gives the server of a setup, which is started once: each module goes through all setups."""
+    running: dict[str, QueueServer] = {}
+
+    def serve(setup: Setup) -> QueueServer:
+        if setup.store not in running:
+            running[setup.store] = started(request, lasting_processes, setup)
+        return running[setup.store]
+
+    return serve
+
+
 @pytest.fixture(scope="session", params=SETUPS)
-def server(request: pytest.FixtureRequest, lasting_processes: Processes) -> QueueServer:
+def server(request: pytest.FixtureRequest, serve: Callable[[Setup], QueueServer]) -> QueueServer:
     """A running server. Tests share it, so each uses topics and ids of its own."""
-    return started(request, lasting_processes, request.param)
+    return serve(request.param)
 
 
 @pytest.fixture
@@ -78,9 +93,9 @@ async def api(request: pytest.FixtureRequest, server: QueueServer) -> AsyncItera
 
 
 @pytest.fixture(scope="session")
-def ordered_server(request: pytest.FixtureRequest, lasting_processes: Processes) -> QueueServer:
+def ordered_server(serve: Callable[[Setup], QueueServer]) -> QueueServer:
     """A running server with one bucket: only with one is the order within a topic strict."""
-    return started(request, lasting_processes, ONE_BUCKET)
+    return serve(ONE_BUCKET)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -13,7 +14,7 @@ from tests.waiting import PATIENCE_S, until_async
 from .receiver import SECRET, Receiver, receiving
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from tests.processes import Processes, QueueServer, StoreServer
 
@@ -72,21 +73,36 @@ def results(job: Json) -> dict[str, tuple[str, int, str]]:
     }
 
 
+@pytest.fixture(scope="session")
+def serve(
+    request: pytest.FixtureRequest, lasting_processes: Processes
+) -> Callable[[tuple[str, int, str]], QueueServer]:
+    """Gives the server of a store, which is started once: each module goes through all stores."""
+
+    @cache
+    def serve(given: tuple[str, int, str]) -> QueueServer:
+        store, bucket_size, scheduler = given
+        return lasting_processes.server(
+            request.getfixturevalue(store),
+            bucket_size=bucket_size,
+            scheduler=scheduler,
+            webhook_allow="127.0.0.1/32",
+            calls="yes",
+            call_allow="127.0.0.0/8, localhost",
+            call_concurrency=2,
+            call_secret=SECRET,
+            language="en",
+        )
+
+    return serve
+
+
 @pytest.fixture(scope="session", params=STORES)
-def server(request: pytest.FixtureRequest, lasting_processes: Processes) -> QueueServer:
+def server(
+    request: pytest.FixtureRequest, serve: Callable[[tuple[str, int, str]], QueueServer]
+) -> QueueServer:
     """A running server. Tests share it, so each uses topics and names of its own."""
-    store, bucket_size, scheduler = request.param
-    return lasting_processes.server(
-        request.getfixturevalue(store),
-        bucket_size=bucket_size,
-        scheduler=scheduler,
-        webhook_allow="127.0.0.1/32",
-        calls="yes",
-        call_allow="127.0.0.0/8, localhost",
-        call_concurrency=2,
-        call_secret=SECRET,
-        language="en",
-    )
+    return serve(request.param)
 
 
 @pytest.fixture

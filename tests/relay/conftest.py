@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import sys
+from contextlib import ExitStack
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -16,7 +18,7 @@ from tests.relay.gateway import Gateway
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.processes import Processes, QueueServer, StoreServer
 
@@ -95,10 +97,17 @@ def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
     return processes.server(redis_server, strict="yes")
 
 
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Callable[[str], Database]]:
+    """Gives a database of a kind, which is started once: each module goes through all kinds."""
+    with ExitStack() as stack:
+        yield cache(lambda kind: stack.enter_context(running(kind)))
+
+
 @pytest.fixture(scope="session", params=KINDS)
-def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+def database(request: pytest.FixtureRequest, databases: Callable[[str], Database]) -> Database:
     """A MariaDB, or a PostgreSQL."""
-    yield from running(request.param)
+    return databases(request.param)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -153,6 +153,7 @@ KINDS: Final[dict[str, type[MariaDB | PostgreSQL]]] = {
 }
 
 
+@contextmanager
 def running(kind: str) -> Iterator[Database]:
     """A database server that runs as long as the block."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
