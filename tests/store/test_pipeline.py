@@ -46,7 +46,7 @@ NOBODY: Final = Wait(1, LATER_MS)
 
 @pytest.fixture(scope="module")
 def store(processes: Processes) -> StoreServer:
-    return processes.redis()
+    return processes.redis("--repl-diskless-sync-delay", "0")
 
 
 @pytest.fixture
