@@ -47,15 +47,18 @@ SETUPS: Final = [
     pytest.param(Setup("watched_store", bucket_size=1), id="sentinel", marks=ESSENTIAL),
     pytest.param(Setup("cluster", bucket_size=8), id="cluster-8-buckets", marks=ESSENTIAL),
 ]
-# for what is decided before a store is asked, and what tests/store tries on each; --every-store runs all
-in_one_setup: Final = pytest.mark.parametrize(
-    "server",
-    [
-        pytest.param(ONE_BUCKET, id="redis"),
-        *(pytest.param(*each.values, id=each.id, marks=pytest.mark.seldom) for each in SETUPS[1:]),
-    ],
-    indirect=True,
-)
+
+
+def one_setup_of(fixture: str) -> pytest.MarkDecorator:
+    """For what is decided before a store is asked, and what tests/store tries on each; --every-store runs all."""
+    usual = pytest.param(ONE_BUCKET, id="redis")
+    others = (
+        pytest.param(*each.values, id=each.id, marks=pytest.mark.seldom) for each in SETUPS[1:]
+    )
+    return pytest.mark.parametrize(fixture, [usual, *others], indirect=True)
+
+
+in_one_setup: Final = one_setup_of("server")
 
 
 def started(request: pytest.FixtureRequest, processes: Processes, setup: Setup) -> QueueServer:

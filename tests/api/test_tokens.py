@@ -14,7 +14,7 @@ from tests.processes import ProcessError
 from tests.routes import ROUTES, named
 from tests.waiting import until_async
 
-from .conftest import SETUPS, Setup
+from .conftest import SETUPS, Setup, one_setup_of
 from .jobs import neighbour, waiting_poll
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ TOKENS: Final = (
 )
 GUARDED: Final = [route for route in ROUTES if route.endpoint.roles is not None]
 WEB_PAGE: Final = {"Origin": "https://elsewhere.example"}
+in_one_setup: Final = one_setup_of("guarded")
 
 
 class Clients(NamedTuple):
@@ -77,12 +78,14 @@ async def ask(api: Api, route: Route) -> int:
         return response.status
 
 
+@in_one_setup
 @pytest.mark.parametrize("route", GUARDED, ids=named)
 async def test_without_a_known_token_nothing_is_done(clients: Clients, route: Route) -> None:
     assert await ask(clients.nobody, route) == 401
     assert await ask(clients.stranger, route) == 401
 
 
+@in_one_setup
 @pytest.mark.parametrize("route", GUARDED, ids=named)
 async def test_a_role_may_call_what_the_table_says(clients: Clients, route: Route) -> None:
     roles = {
@@ -97,6 +100,7 @@ async def test_a_role_may_call_what_the_table_says(clients: Clients, route: Rout
     assert {role for role in told if route.path not in told[role]["endpoints"]} == refused
 
 
+@in_one_setup
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 async def test_probes_need_no_token(clients: Clients, path: str) -> None:
     (await clients.nobody.request("GET", path)).ok()
@@ -113,6 +117,7 @@ def basic(password: str) -> str:
     return "Basic " + base64.b64encode(f"any:{password}".encode()).decode()
 
 
+@in_one_setup
 @pytest.mark.parametrize(
     ("header", "status"),
     [
@@ -211,6 +216,7 @@ NAMES_NO_TOPIC: Final = {
 }
 
 
+@in_one_setup
 @pytest.mark.parametrize(("path", "payload"), OUT_OF_REACH)
 async def test_a_token_for_some_topics_reaches_no_other(
     clients: Clients, path: str, payload: dict[str, Any]
