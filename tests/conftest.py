@@ -9,12 +9,15 @@ import time
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from tests.clusters import UNHURRIED, StoreCluster, WatchedStore
 from tests.processes import WITHOUT_FUNCTIONS, Processes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+
+    from xdist.remote import Producer
 
     from tests.processes import StoreServer
 
@@ -26,9 +29,24 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # folders and files that take half a minute or more: a processor that begins with one last would keep the others waiting
 LONG: Final = {
-    *("browser", "client", "upgrade", "test_crashes.py", "test_reloading.py"),
+    *("browser", "relay", "client", "upgrade", "test_crashes.py", "test_reloading.py"),
     *("test_moves.py", "test_replication.py", "test_shards.py"),
 }
+
+
+# folders whose files one processor runs: to start Chromium, or MariaDB and PostgreSQL, takes seconds
+TOGETHER: Final = ("tests/browser/", "tests/relay/")
+
+
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
+    """Gives a file to one processor, or a folder of TOGETHER."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next(filter(nodeid.startswith, TOGETHER), super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")
