@@ -2,13 +2,12 @@
 -- requires  _call, _record, _run, _index, _ready, _beside
 
 -- A topic's settings: paused_until (ms; 0 = until resumed), limit (limit.lua). Unreadable settings count as none.
-local function read_settings(written)
+local function settings_of(topic, written)
+  written = written or call('HGET', TOPICS, topic)
   if not written or written == '' then return {} end
   local readable, settings = pcall(cjson.decode, written)
   return readable and type(settings) == 'table' and settings or {}
 end
-
-local function settings_of(topic) return read_settings(call('HGET', TOPICS, topic)) end
 
 local function save_settings(topic, settings)
   call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')
@@ -141,7 +140,8 @@ end
 local function leave_waiting(id, job)
   if delay_remove(job.topic, id, job.due) then return 'delayed' end
   if call('ZREM', buried_key(job.topic), id) == 1 then return 'buried' end
-  if not leave_ranked(id, job) then count_ghosts(job.topic, 1) end
+  local key = set_of(job)  -- a job that an older version of the server made ready is in the list all the same
+  if not key or call('ZREM', key, rank_of(id, job)) == 0 then count_ghosts(job.topic, 1) end
   return 'ready'
 end
 

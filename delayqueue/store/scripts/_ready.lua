@@ -59,13 +59,6 @@ local function is_ranked(id, job)
   return key ~= nil and call('ZSCORE', key, rank_of(id, job)) ~= false
 end
 
--- Removes a ready job from its sorted set; returns whether it was there. One that an older version of the server made
--- ready is in the list.
-local function leave_ranked(id, job)
-  local key = set_of(job)
-  return key ~= nil and call('ZREM', key, rank_of(id, job)) == 1
-end
-
 -- Counts ids that were taken out of a ready list, for those that read it by places (_marks.lua). A broken key has no readers.
 local function count_removed(topic, count) redis.pcall('HINCRBY', REMOVED, topic, int(count)) end
 

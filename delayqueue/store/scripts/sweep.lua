@@ -45,7 +45,7 @@ return function(ARGV)
   local kept, haunted = {}, {}  -- topic, for how long, ...; topic, its settings, ...
 
   local function look_at(topic, settings)
-    local limits = read_settings(settings).limit or {}
+    local limits = settings_of(topic, settings).limit or {}
     local retain = limits.buried_retain_ms or buried_retain
     if retain and (first_of(buried_key(topic)) or now) <= now - retain then
       kept[#kept + 1], kept[#kept + 2] = topic, retain

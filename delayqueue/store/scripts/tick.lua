@@ -173,7 +173,7 @@ local function tick(topic, share, has_others, written)
     share = share - sweep_ended(topic, share)
   end
   move_due(topic, share)
-  local settings = read_settings(written)
+  local settings = settings_of(topic, written or '')
   rearm(topic, has_others, end_pause(topic, settings), let_on(topic, settings))
 end
 

@@ -62,7 +62,7 @@ return function(ARGV)
 
   local function count(topic, written, has)
     if not has.other and (not written or written == '') then return delay_count(topic) end
-    local settings = read_settings(written)
+    local settings = settings_of(topic, written)
     local called = has.called and call('ZCARD', called_key(topic)) or 0
     local ready = (has.listed and count_listed(topic) or 0) + (has.ranked and call('ZCARD', ranked_key(topic)) or 0) + called
     return {
