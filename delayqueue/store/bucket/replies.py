@@ -9,18 +9,12 @@ from delayqueue.domain.job import JobView, Reserved, State
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.store.bucket.record import ended_view, live_view, reserved_job, text
-from delayqueue.store.types import SOON_MS, Arrivals, Change, Moved, Reservation, TopicCounts
+from delayqueue.store.types import NO_CHANGE, SOON_MS, Change, Moved, Reservation, TopicCounts
 
 BURIED = -1  # instead of the time of a job that is delivered again
 
-
-class JobEvent(NamedTuple):
-    """What happened to jobs of a topic: one of metrics.EVENTS, and how late some of them were, or how long it took."""
-
-    event: str
-    topic: str
-    number: int
-    times_ms: Sequence[int]
+# What happened to jobs of a topic: an event of metrics.EVENTS, the topic, and the number and times of count_event.
+JobEvent = tuple[str, str, int, Sequence[int]]
 
 
 class Reply(NamedTuple):
@@ -45,21 +39,17 @@ def read_reply(answer: list[Any]) -> Reply:
     times_at = 6 + results
     ready_at = times_at + times
     events_at = ready_at + 2 * topics
-    ready: Arrivals = []
+    change = NO_CHANGE
     if topics:
         ready = [(text(answer[i]), answer[i + 1]) for i in range(ready_at, events_at, 2)]
-    events = []
+        change = Change(ready, or_none(next_due_ms))
+    elif next_due_ms >= 0:
+        change = Change([], next_due_ms, next_due_ms < SOON_MS)
+    events: list[JobEvent] = []
     for at in range(events_at, len(answer), 4):
         event, topic, number, times_ms = answer[at : at + 4]
-        events.append(JobEvent(event.decode(), text(topic), number, times_ms or ()))
-    return Reply(
-        results=answer[6:times_at],
-        times=answer[times_at:ready_at],
-        looked=looked,
-        change=Change(ready, or_none(next_due_ms), topics > 0 or 0 <= next_due_ms < SOON_MS),
-        events=events,
-        now_ms=now_ms,
-    )
+        events.append((event.decode(), text(topic), number, times_ms or ()))
+    return Reply(answer[6:times_at], answer[times_at:ready_at], looked, change, events, now_ms)
 
 
 def moved(reply: Reply) -> list[Moved]:
