@@ -106,6 +106,113 @@ def test_yii2_queue_pushes_removes_cancels_and_works(yii: Project, queue: Client
 
 
 @pytest.fixture(scope="module")
+def hyperf(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Project:
+    library = ("3.1.71", [str(STAND_INS / "hyperf_async_queue.php")])
+    project = Project(
+        tmp_path_factory.mktemp("hyperf"),
+        "delay-queue/hyperf",
+        libraries={"hyperf/async-queue": library},
+    )
+    project.variables["DELAYQUEUE_URL"] = server.url
+    return project
+
+
+HYPERF: Final = """
+use DelayQueue\\Hyperf\\DelayQueueDriver;
+use Hyperf\\AsyncQueue\\{Job as AsyncJob, Result};
+
+class CloseOrder extends AsyncJob
+{
+    public function __construct(
+        private string $order,
+        protected int $maxAttempts = 0,
+        private string $says = '',
+        private string $data = '',
+    ) {
+    }
+
+    public function tags(): array
+    {
+        return ["order:$this->order"];
+    }
+
+    public function handle(): ?Result
+    {
+        echo "works on $this->order\\n";
+        if ($this->says === 'fail') {
+            throw new RuntimeException("no order $this->order");
+        }
+        return $this->says === '' ? null : constant(Result::class . "::$this->says");
+    }
+
+    public function fail(Throwable $error): void
+    {
+        echo "given up: {$error->getMessage()}\\n";
+    }
+}
+
+$container = new class () implements Psr\\Container\\ContainerInterface {
+};
+$config = ['channel' => 'hyperf', 'timeout' => 0, 'retry_seconds' => [0], 'handle_timeout' => 60];
+$driver = new DelayQueueDriver($container, $config);
+$client = new Client();
+"""
+
+
+def test_hyperf_pushes_deletes_and_works(hyperf: Project, queue: Client) -> None:
+    said = hyperf.php(
+        HYPERF
+        + """
+        $driver->push(new CloseOrder('1001'), 1800);
+        $driver->push(new CloseOrder('1002'), 1800);
+        echo json_encode($driver->info()), "\\n";
+        echo json_encode([$driver->delete(new CloseOrder('1001')), $driver->delete(new CloseOrder('1001'))]), "\\n";
+        echo $client->cancel('order:1002'), "\\n";
+        $driver->push(new CloseOrder('1000', data: "\\xe9"));
+        $driver->push(new CloseOrder('1003', 1, 'RETRY'));
+        $driver->push(new CloseOrder('1004', 0, 'DROP'));
+        $driver->consume();
+        """
+    )
+    assert said.splitlines() == [
+        '{"waiting":0,"delayed":2,"reserved":0,"failed":0,"timeout":0}',
+        *("[true,false]", "1"),
+        *("BeforeHandle 0", "works on 1000", "AfterHandle 0"),
+        *("BeforeHandle 0", "works on 1003", "AfterHandle 1"),
+        *("BeforeHandle 0", "works on 1004", "AfterHandle 0"),
+        *("BeforeHandle 1", "works on 1003", "AfterHandle 2"),
+    ]
+    [given_up] = queue.list_jobs("hyperf").jobs
+    assert (given_up.state, given_up.message, given_up.ttr) == ("buried", "no attempt is left", 60)
+    queue.purge("hyperf")
+
+
+def test_hyperf_buries_what_fails_for_good_and_reloads_it(hyperf: Project, queue: Client) -> None:
+    said = hyperf.php(
+        HYPERF
+        + """
+        $driver->push(new CloseOrder('1005', 1, 'fail'));
+        $driver->consume();
+        $client->push('hyperf', 'no message');
+        $driver->consume();
+        echo "reloaded {$driver->reload('timeout')} {$driver->reload()}\\n";
+        $driver->consume();
+        $driver->consume();
+        var_dump($driver->flush(), $driver->flush());
+        """
+    )
+    given_up = "given up: no order 1005"
+    assert said.splitlines() == [
+        *("BeforeHandle 0", "works on 1005", "RetryHandle 1"),
+        *("BeforeHandle 1", "works on 1005", "FailedHandle 2", given_up),
+        "reloaded 0 2",
+        *("BeforeHandle 2", "works on 1005", "FailedHandle 3", given_up),
+        *("bool(true)", "bool(false)"),
+    ]
+    assert queue.list_jobs("hyperf").jobs == []
+
+
+@pytest.fixture(scope="module")
 def cpm(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Project:
     """A project of php-cpm's users, with what the page shows."""
     needs_debian("Psr/Log/autoload.php")

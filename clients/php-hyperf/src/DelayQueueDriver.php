@@ -1,0 +1,222 @@
+<?php
+
+declare(strict_types=1);
+
+namespace DelayQueue\Hyperf;
+
+use DelayQueue\Client\Client;
+use DelayQueue\Client\Exception\NoSuchJob;
+use DelayQueue\Client\Exception\StaleReceipt;
+use DelayQueue\Client\Job;
+use DelayQueue\Client\State;
+use Hyperf\AsyncQueue\Driver\Driver;
+use Hyperf\AsyncQueue\Event\AfterHandle;
+use Hyperf\AsyncQueue\Event\BeforeHandle;
+use Hyperf\AsyncQueue\Event\FailedHandle;
+use Hyperf\AsyncQueue\Event\RetryHandle;
+use Hyperf\AsyncQueue\JobInterface;
+use Hyperf\AsyncQueue\JobMessage;
+use Hyperf\AsyncQueue\MessageInterface;
+use Hyperf\AsyncQueue\Result;
+use Psr\Container\ContainerInterface;
+
+/** A driver of hyperf/async-queue over the delay-queue server. Its channel is a topic. */
+class DelayQueueDriver extends Driver
+{
+    private const RETRIES = 4; // within 8.5 s, the time of a restart or a failover
+
+    private const BASE64 = 'base64,'; // before a message that is not UTF-8
+
+    private const KICKED_TOGETHER = 1000;
+
+    private readonly string $topic;
+
+    private readonly Client $client; // of all coroutines: each call takes a connection of its own
+
+    /** @param array<string, mixed> $config of the pool, in config/autoload/async_queue.php */
+    public function __construct(ContainerInterface $container, array $config)
+    {
+        parent::__construct($container, $config);
+        $this->topic = $config['channel'] ?? 'queue';
+        $this->client = new Client($config['url'] ?? null, $config['token'] ?? null);
+    }
+
+    /** A job may have a method tags(), such as ["order:1001"], by which cancel() of a client finds it. */
+    public function push(JobInterface $job, int $delay = 0): bool
+    {
+        $message = $this->packer->pack(new JobMessage($job));
+        $tags = method_exists($job, 'tags') ? $job->tags() : [];
+        if ($delay > 0) {
+            $tags[] = self::tagOf($message);
+        }
+        $body = preg_match('//u', $message) === 1 ? $message : self::BASE64 . base64_encode($message);
+        $ttr = $this->config['handle_timeout'] ?? 10;
+        $this->client->push($this->topic, $body, delay: $delay, ttr: $ttr, tags: $tags);
+
+        return true;
+    }
+
+    /** Ends the delayed jobs that are equal to this one. */
+    public function delete(JobInterface $job): bool
+    {
+        $tag = self::tagOf($this->packer->pack(new JobMessage($job)));
+
+        return $this->client->cancel($tag, $this->topic) > 0;
+    }
+
+    /** @return array{Job, MessageInterface}|array{false, null} */
+    public function pop(): array
+    {
+        $wait = $this->config['timeout'] ?? 5;
+        $job = $this->client->pop($this->topic, wait: $wait);
+        if ($job === null) {
+            return [false, null];
+        }
+        $packed = $job->body;
+        if (str_starts_with($packed, self::BASE64)) {
+            $packed = (string) base64_decode(substr($packed, strlen(self::BASE64)));
+        }
+        try {
+            $message = $this->packer->unpack($packed);
+        } catch (\Throwable $error) {
+            $message = $error->getMessage();
+        }
+        if (!$message instanceof MessageInterface) { // the next attempt would read the same
+            $this->bury($job, 'no message of async-queue' . (is_string($message) ? ": $message" : ''));
+
+            return [false, null];
+        }
+        for ($attempt = 1; $attempt < $job->attempt; ++$attempt) {
+            $message->attempts(); // counts one that is over
+        }
+
+        return [$job, $message];
+    }
+
+    public function ack(mixed $data): bool
+    {
+        return $this->end(static fn (Client $client) => $client->finish($data));
+    }
+
+    public function fail(mixed $data): bool
+    {
+        return $this->bury($data, '');
+    }
+
+    /** Makes the dead letters ready again. Jobs whose time ran out need no help: the server delivers them again. */
+    public function reload(?string $queue = null): int
+    {
+        $reloaded = 0;
+        while ($queue !== 'timeout') {
+            $count = $this->client->kickTopic($this->topic, self::KICKED_TOGETHER);
+            if ($count === 0) {
+                break;
+            }
+            $reloaded += $count;
+        }
+
+        return $reloaded;
+    }
+
+    /** Deletes the dead letters. */
+    public function flush(?string $queue = null): bool
+    {
+        return $queue !== 'timeout' && $this->client->purge($this->topic, State::Buried) > 0;
+    }
+
+    /** @return array<string, int> how many jobs there are */
+    public function info(): array
+    {
+        $counts = $this->client->topics([$this->topic])[0] ?? null;
+
+        return [
+            'waiting' => $counts?->ready ?? 0,
+            'delayed' => $counts?->delayed ?? 0,
+            'reserved' => $counts?->reserved ?? 0,
+            'failed' => $counts?->buried ?? 0,
+            'timeout' => 0,
+        ];
+    }
+
+    /**
+     * What runs a job: as in async-queue, but a job that fails stays the same job, with its attempts and their reasons.
+     *
+     * @param mixed $data
+     * @param mixed $message
+     */
+    protected function getCallback($data, $message): callable
+    {
+        return function () use ($data, $message): void {
+            try {
+                $this->event?->dispatch(new BeforeHandle($message));
+                $result = $message->job()->handle();
+                $result = $result instanceof Result ? $result : Result::ACK;
+                match ($result) {
+                    Result::ACK, Result::DROP => $this->ack($data),
+                    Result::REQUEUE => $this->release($data, 0, ''),
+                    Result::RETRY => $message->attempts()
+                        ? $this->release($data, $this->retryDelay($message), '')
+                        : $this->bury($data, 'no attempt is left'),
+                };
+                $this->event?->dispatch(new AfterHandle($message, $result));
+            } catch (\Throwable $error) {
+                if ($message->attempts()) {
+                    $this->event?->dispatch(new RetryHandle($message, $error));
+                    $this->release($data, $this->retryDelay($message), (string) $error);
+                } else {
+                    $this->event?->dispatch(new FailedHandle($message, $error));
+                    $this->bury($data, (string) $error);
+                    $message->job()->fail($error);
+                }
+            }
+        };
+    }
+
+    /** Pushes the job again, as a new one. */
+    protected function retry(MessageInterface $message): bool
+    {
+        return $this->push($message->job(), $this->retryDelay($message));
+    }
+
+    protected function remove(mixed $data): bool
+    {
+        return $this->ack($data);
+    }
+
+    private function retryDelay(MessageInterface $message): int
+    {
+        $seconds = $this->config['retry_seconds'] ?? 10;
+        if (!is_array($seconds)) {
+            return (int) $seconds;
+        }
+
+        return $seconds[$message->getAttempts() - 1] ?? (end($seconds) ?: 10);
+    }
+
+    private function release(Job $job, int $delay, string $reason): bool
+    {
+        return $this->end(static fn (Client $client) => $client->release($job, delay: $delay, message: $reason));
+    }
+
+    private function bury(Job $job, string $reason): bool
+    {
+        return $this->end(static fn (Client $client) => $client->bury($job, $reason));
+    }
+
+    /** Ends a reservation. Returns false if it is over: the job was cancelled, or took longer than handle_timeout. */
+    private function end(callable $ask): bool
+    {
+        try {
+            $ask($this->client->with(retries: self::RETRIES));
+        } catch (NoSuchJob | StaleReceipt) {
+            return false;
+        }
+
+        return true;
+    }
+
+    private static function tagOf(string $message): string
+    {
+        return 'message:' . hash('sha256', $message);
+    }
+}
