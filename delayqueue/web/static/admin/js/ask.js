@@ -8,8 +8,9 @@ let toasts = [];
 
 function show(changed) {
   toasts = changed;
-  render(toasts.map((toast) => h("div", { key: toast.at, class: toast.bad ? "toast bad" : "toast", role: toast.bad ? "alert" : null, onclick: () => drop(toast) }, toast.text)),
-    element("toasts"));
+  render(toasts.map((toast) => h("div", { key: toast.at, class: toast.bad ? "toast bad" : "toast", role: toast.bad ? "alert" : null, onclick: () => drop(toast) },
+    toast.text, toast.undo && h("button", { type: "button", onclick: toast.undo }, t("undo")))),
+  element("toasts"));
 }
 
 const drop = (toast) => show(toasts.filter((one) => one !== toast));
@@ -19,6 +20,22 @@ export function say(text, bad = false) {
   const toast = { text, bad, at: performance.now() };
   show([...toasts.filter((one) => bad || !one.bad), toast]);
   setTimeout(() => drop(toast), bad ? 9000 : 4000);
+}
+
+const UNDO_MS = 60000;
+
+/** Say that something was done, and offer for a minute to undo it; undo() resolves to what it then says, t("undone") if that is nothing. */
+export function sayUndoable(text, undo) {
+  const run = async () => {
+    try {
+      say(await undo() || t("undone"));
+    } catch (error) {
+      say(error.message, true);
+    }
+  };
+  const toast = { text, at: performance.now(), undo: run };
+  show([...toasts.filter((one) => !one.undo && !one.bad), toast]); // only the last thing can be undone
+  setTimeout(() => drop(toast), UNDO_MS);
 }
 
 /** Open the dialog with this content. Resolves when it is closed, to what closed it. */

@@ -1,7 +1,7 @@
 // A table of jobs, and the buttons of one.
 
 import { call, callPages, may } from "../api.js";
-import { action, ask } from "../ask.js";
+import { action, ask, sayUndoable } from "../ask.js";
 import { breaking, firstRows, h, table } from "../dom.js";
 import { lastLine, relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
@@ -46,17 +46,28 @@ export function jobTable({ jobs, cursors, next }, more, { topic = true, attempts
 export function jobActions(job, changed) {
   const verb = (name, run, kind) => action(t(name), async () => { if (await run() !== false) await changed(); }, kind, name); // false: the user cancelled
   const one = (path, request = {}) => call(path, { id: job.id, ...request });
+  const isWaiting = job.state === "delayed" || job.state === "ready"; // a dead letter cannot become one again
+  const backToItsTime = () => one("reschedule", { due: job.due }).then(changed);
   const buttons = {
-    kick: verb("kick", () => one("kick")),
+    kick: verb("kick", async () => {
+      await one("kick");
+      if (isWaiting) sayUndoable(t("didKick", job.id), backToItsTime);
+    }),
     reschedule: verb("reschedule", async () => {
       const answer = await ask(t("reschedule"), { input: t("rescheduleAsk"), value: "10m" });
-      return answer !== null && one("reschedule", { delay: seconds(answer) });
+      if (answer === null) return false;
+      await one("reschedule", { delay: seconds(answer) });
+      if (isWaiting) sayUndoable(t("didReschedule", job.id), backToItsTime);
+      return true;
     }),
     touch: verb("touch", () => one("touch")),
     release: verb("release", async () => await ask(t("release"), { text: t("releaseAsk") }) !== null && one("release", { delay: 0 })),
     bury: verb("bury", async () => {
       const why = await ask(t("bury"), { input: t("buryAsk") });
-      return why !== null && one("bury", { message: why });
+      if (why === null) return false;
+      await one("bury", { message: why });
+      sayUndoable(t("didBury", job.id), () => one("kick").then(changed));
+      return true;
     }),
     delete: verb("delete", async () => {
       const options = { text: t("deleteAsk", job.id), danger: true };

@@ -1,7 +1,7 @@
 // Subscribers, which the server calls, and schedules, by which it pushes jobs.
 
 import { call, callPages, may } from "../api.js";
-import { action, ask, Form, tell } from "../ask.js";
+import { action, ask, Form, sayUndoable, tell } from "../ask.js";
 import { breaking, facts, firstRows, h, table, unbroken, words } from "../dom.js";
 import { exactly, length, number, relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
@@ -54,7 +54,7 @@ const SUBSCRIBERS = (old) => ({
   actions: (one, refresh) => [
     one.url && may("try-subscriber") && action(t("tryIt"), () => tryIt(one.name), null, "try"),
     may("pause-subscriber") && (one.paused === null
-      ? action(t("pause"), () => pause(one, refresh), null, "pause") : action(t("resume"), () => change("resume", one.name, refresh), null, "resume")),
+      ? action(t("pause"), () => pause(one, refresh), null, "pause") : action(t("resume"), () => changeUndoably("resume", one.name, refresh), null, "resume")),
   ],
   fields: [
     ["name", t("name"), { required: true }], ["topic", t("topic"), { required: true }],
@@ -81,7 +81,14 @@ const SUBSCRIBERS = (old) => ({
 });
 
 async function pause({ name, topic }, refresh) {
-  if (await ask(t("pause"), { text: t("pauseSubscriberAsk", name, topic) }) !== null) await change("pause", name, refresh);
+  if (await ask(t("pause"), { text: t("pauseSubscriberAsk", name, topic) }) !== null) await changeUndoably("pause", name, refresh);
+}
+
+/** Pause or resume a subscriber; the other of the two undoes it. */
+async function changeUndoably(verb, name, refresh) {
+  await change(verb, name, refresh);
+  const [text, other] = verb === "pause" ? ["didPause", "resume"] : ["didResume", "pause"];
+  sayUndoable(t(text, name), () => change(other, name, refresh));
 }
 
 async function change(verb, name, refresh) {
@@ -117,8 +124,9 @@ const SCHEDULES = (old) => ({
       await tell(t("pushedNow"), jobLink(id));
     }, null, "run"),
     may("schedule") && !one.declared && action(t(one.paused ? "resume" : "pause"), async () => {
-      await call("schedule", { name: one.name, paused: !one.paused, if_exists: "change" });
-      await refresh();
+      const set = (paused) => call("schedule", { name: one.name, paused, if_exists: "change" }).then(refresh);
+      await set(!one.paused);
+      sayUndoable(t(one.paused ? "didResume" : "didPause", one.name), () => set(one.paused));
     }, null, "pause"),
   ],
   fields: [

@@ -1,7 +1,7 @@
 // A page with a list of jobs: the user ticks rows, or all that match, and applies a verb to them.
 
 import { call, may } from "../api.js";
-import { action, ask, say, tell, withProgress } from "../ask.js";
+import { action, ask, say, sayUndoable, tell, withProgress } from "../ask.js";
 import { h } from "../dom.js";
 import { jobs, number, seconds } from "../format.js";
 import { t } from "../i18n.js";
@@ -70,12 +70,25 @@ async function doAll(verb, ids, given) {
   return { done, failed };
 }
 
+/** Whether moving all of them back by the same distance undoes it: not if a move to an earlier time stopped at the present, and dead
+ *  letters do not become that again. */
+const canMoveBack = (verb, given, { states }) => verb === "reschedule" && given.by > 0 && states !== undefined && !states.has("buried");
+
 /** Ask, apply the verb, and show the outcome. Returns the ids that are done; null if the user cancels.
- *  about: {reason: why all of them were buried, if they were; title: what the verb is called here} */
+ *  about: {reason: why all of them were buried, if they were; title: what the verb is called here; states: theirs, a Set, if known;
+ *  changed: called after an undo} */
 export async function doWith(verb, ids, about = {}) {
   const given = await confirm(verb, ids.length, about);
   if (given === null) return null;
   const { done, failed } = await doAll(verb, ids, given);
+  if (!failed.length && canMoveBack(verb, given, about)) {
+    sayUndoable(t("didCount", jobs(done.length)), async () => {
+      const back = await doAll(verb, done, { by: -given.by });
+      await about.changed();
+      return t("undoneCount", jobs(back.done.length));
+    });
+    return done;
+  }
   await tell(t("didCount", jobs(done.length)), failed.length && [
     h("p", {}, t("failedCount", number(failed.length))),
     h("ul", { class: "failed" }, failed.slice(0, MOST_NAMED).map(([id, why]) => h("li", { key: id }, h("code", {}, id), ": ", why))),
@@ -110,7 +123,8 @@ export class Selecting extends Live {
   };
 
   run = async (verb) => {
-    const done = await doWith(verb, [...this.state.ticked.keys()]);
+    const { ticked } = this.state;
+    const done = await doWith(verb, [...ticked.keys()], { states: new Set(ticked.values()), changed: this.refresh });
     if (done === null) return;
     this.tick(done.map((id) => ({ id })), false); // refused ones stay ticked
     await this.refresh();

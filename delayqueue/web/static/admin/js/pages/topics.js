@@ -1,7 +1,7 @@
 // All topics with their counts; the argument is what they are sorted by at first.
 
 import { call, may } from "../api.js";
-import { action, ask, say } from "../ask.js";
+import { action, ask, say, sayUndoable } from "../ask.js";
 import { breaking, choices, firstRows, h, table, unbroken } from "../dom.js";
 import { jobs, length, number, perSecond, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
@@ -117,6 +117,12 @@ function limitOf(text) {
   return limit;
 }
 
+/** Pause a topic as it was paused before: until it is resumed, or for the rest of the time. */
+async function pauseAgain({ topic, paused }) {
+  const left = paused === true ? null : paused - Date.now() / 1000;
+  if (left === null || left > 0) await call("pause", { topic, seconds: left });
+}
+
 /** The buttons of a topic. */
 export function topicActions(topic, changed) {
   const name = topic.topic;
@@ -124,13 +130,20 @@ export function topicActions(topic, changed) {
     const answer = await ask(t("pause"), { input: t("pauseFor") });
     if (answer === null) return;
     await call("pause", { topic: name, seconds: answer.trim() ? seconds(answer) : null });
+    sayUndoable(t("didPause", name), () => call("resume", { topic: name }).then(changed));
     await changed();
   });
-  const resume = action(t("resume"), async () => { await call("resume", { topic: name }); await changed(); });
+  const resume = action(t("resume"), async () => {
+    await call("resume", { topic: name });
+    sayUndoable(t("didResume", name), () => pauseAgain(topic).then(changed));
+    await changed();
+  });
   const limit = action(t("limit"), async () => {
     const answer = await ask(t("limit"), { input: t("limitTo"), value: topic.limit ? limitText(topic.limit) : "" });
     if (answer === null) return;
     await call("limit", { topic: name, ...limitOf(answer) });
+    const { rate = null, burst = null, concurrency = null } = topic.limit || {};
+    sayUndoable(t("didLimit", name), () => call("limit", { topic: name, rate, concurrency, ...(rate && { burst }) }).then(changed));
     await changed();
   });
   const purge = action(t("purge"), async () => {

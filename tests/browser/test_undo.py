@@ -1,0 +1,104 @@
+"""What the page can undo for a minute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from delayqueue.client import Job
+from tests.browser.conftest import ON_PHONE, bury
+from tests.browser.test_selection import tick
+
+if TYPE_CHECKING:
+    from delayqueue.client import Client
+    from tests.browser.conftest import Admin
+
+
+def test_a_pause_a_resume_and_limits_are_undone(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push(topic, delay=60)
+    queue.limit(topic, rate=50, burst=9)
+    page = admin.open(f"topic/{topic}")
+    tags = page.locator("h1 .tag")
+    limited = admin.text("limited: 50/s")
+    admin.press("Pause")
+    page.locator("dialog input").fill("10m")
+    admin.agree("Pause")
+    expect(tags).to_have_text([admin.pattern("paused until {0}"), limited])
+    admin.press("Undo")
+    expect(tags).to_have_text([limited])
+    expect(admin.said("Undone.")).to_be_visible()
+    queue.pause(topic, length=1000)
+    until = queue.topics(topic)[0].paused
+    admin.press("Resume")
+    expect(tags).to_have_text([limited])
+    admin.press("Undo")
+    expect(tags).to_have_count(2)
+    assert queue.topics(topic)[0].paused == pytest.approx(until, abs=10)
+    admin.press("Limit")
+    page.locator("dialog input").fill("3")
+    admin.agree("Limit")
+    expect(tags.last).to_have_text(admin.text("limited: 3"))
+    admin.press("Undo")
+    expect(tags.last).to_have_text(limited)
+    limit = queue.topics(topic)[0].limit
+    assert limit
+    assert (limit.rate, limit.burst, limit.concurrency) == (50, 9, None)
+    queue.limit(topic, rate=None)
+    queue.resume(topic)
+
+
+@ON_PHONE
+def test_a_job_goes_back_to_its_time_and_a_buried_one_becomes_ready(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, id=topic, delay=3600)
+    due = queue.get(topic).due  # type: ignore[union-attr]
+    page = admin.open(f"job/{topic}")
+    state = page.locator("dd .state")
+    admin.press("Kick")
+    expect(state).to_have_text(admin.text("ready"))
+    admin.press("Undo")
+    expect(state).to_have_text(admin.text("delayed"))
+    assert queue.get(topic).due == due  # type: ignore[union-attr]
+    queue.kick(topic)
+    assert queue.pop(topic, wait=5)
+    admin.press("Bury")
+    admin.agree("Bury")
+    expect(state).to_have_text(admin.text("buried"))
+    admin.press("Undo")
+    expect(state).to_have_text(admin.text("ready"))
+
+
+def test_many_moved_jobs_go_back_unless_that_is_not_certain(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    jobs = [Job(topic=topic, id=f"{topic}-{n}", delay=3600 * (n + 1)) for n in range(3)]
+    queue.push_many(jobs)
+    dues = [job.due for job in queue.list_jobs(topic).jobs]
+    page = admin.open(f"topic/{topic}")
+    undo = admin.button("Undo")
+
+    def move(how: str) -> None:
+        admin.press("Reschedule")
+        page.get_by_label(admin.pattern(how)).check()
+        page.locator("dialog input[name=answer]").fill("2h")
+        admin.agree("Reschedule")
+
+    tick(page, 0, 1, 2)
+    move("each this much later than it is due now (-1h: earlier)")
+    undo.click()
+    expect(admin.said("Undone: 3 jobs.")).to_be_visible()
+    assert [job.due for job in queue.list_jobs(topic).jobs] == dues
+    tick(page, 0)
+    move("all at the same moment, this long from now")
+    expect(admin.said("Done: 1 job.")).to_be_visible()
+    expect(undo).to_have_count(0)
+    bury(queue, topic, 1)
+    page = admin.open(f"topic/{topic}")
+    admin.list_only("buried")
+    tick(page, 0)
+    move("each this much later than it is due now (-1h: earlier)")
+    expect(page.locator("tbody tr")).to_have_count(0)
+    expect(undo).to_have_count(0)
