@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from delayqueue.domain import retry, subscriber, worker
-from delayqueue.domain.job import CHANGE, IfExists
+from delayqueue.domain.job import CHANGE, MAX_DUE_S, IfExists
+from delayqueue.domain.outboxes import MAX_REASON_CHARS, MAX_ROWS, Outbox
 from delayqueue.errors import BadValue, Invalid, Text
 from delayqueue.store.cursor import page_of
 from delayqueue.web.fields import (
@@ -22,6 +23,7 @@ from delayqueue.web.fields import (
     JobId,
     JobIds,
     Number,
+    OutboxName,
     SchemaExtra,
     Tag,
     Topic,
@@ -289,3 +291,23 @@ class WorkerRequest(Request):
         return worker.Worker(
             self.name, self.version or "", self.host or "", self.pid or 0, self.concurrency or 0
         )
+
+
+class OutboxRequest(Request):
+    """How an outbox is."""
+
+    name: OutboxName
+    failed: Annotated[int, Bounds(0, MAX_ROWS)] | None = optional(
+        "Rows that cannot be carried out."
+    )
+    reason: Annotated[str, Validate(lambda text: text[:MAX_REASON_CHARS])] | None = optional(
+        f"Why the newest of them cannot, {MAX_REASON_CHARS} characters at most."
+    )
+    oldest_age: Annotated[float, Bounds(0, MAX_DUE_S)] | None = optional(
+        "Seconds that the oldest row has waited; 0 = none waits."
+    )
+
+    @property
+    def told(self) -> Outbox:
+        """What the relay tells."""
+        return Outbox(self.name, self.failed or 0, self.reason or "", self.oldest_age or 0)

@@ -3,16 +3,13 @@
 -- flags  allow-oom
 -- layout  raises
 -- waits  never
--- KEYS  tag, queue name
 -- ARGV  for each job: id, topic, receipt, the worker's name, the deadline that this returned last (0 = none): with the same, nothing else is read
 -- returns for each the deadline of that reservation in ms; -1 = the job has ended, -2 = it has not, but the reservation has
 -- keeps: an entry stands only for the reservation of its receipt. What a server that died leaves behind expires.
 local KEPT_MS = 90000000  -- an hour more than the longest TTR
 local STRIDE = 5
-local LOOK_US = 4  -- at a job
 
 local function hold(id, topic, receipt, name, known)
-  count_work(LOOK_US)
   local due = call('ZSCORE', reserved_key(topic), id)
   if due == known then return tonumber(due) end
   local key, run = holders_key(receipt), call('HGET', RUNS, id)
@@ -26,11 +23,4 @@ local function hold(id, topic, receipt, name, known)
   return call('HEXISTS', JOBS, id) == 1 and -2 or -1
 end
 
-return function(ARGV)
-  local found = {}
-  for at = 1, #ARGV, STRIDE do
-    local deadline = safely(hold, unpack(ARGV, at, at + STRIDE - 1))
-    found[#found + 1] = deadline
-  end
-  return found
-end
+return function(ARGV) return (for_each(hold, ARGV, STRIDE)) end

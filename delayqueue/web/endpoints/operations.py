@@ -1,7 +1,7 @@
 """For operators: the state of the server, and what a token allows."""
 
 from heapq import nlargest
-from typing import Annotated, Final
+from typing import Final
 
 from delayqueue.answers.servers import (
     Access,
@@ -16,8 +16,6 @@ from delayqueue.answers.servers import (
     WorkerState,
 )
 from delayqueue.domain.access import Role
-from delayqueue.domain.job import MAX_DUE_S
-from delayqueue.domain.outboxes import MAX_REASON_CHARS, MAX_ROWS, Outbox
 from delayqueue.errors import BadJson, Forbidden, Invalid, Text, Unavailable
 from delayqueue.store.census import TopicView, pieces
 from delayqueue.tasks import by_turns
@@ -25,10 +23,10 @@ from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ALL, OPEN, VIEWERS, Large, endpoint
 from delayqueue.web.endpoints.topics import TOPIC, troubles
-from delayqueue.web.fields import Bounds, OutboxName, Validate, optional
+from delayqueue.web.fields import optional
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, exposition
-from delayqueue.web.requests import Request
+from delayqueue.web.requests import OutboxRequest, Request
 
 BUSIEST: Final = 8
 MOST_TROUBLED: Final = 20
@@ -162,26 +160,6 @@ async def workers(api: Api) -> Large[list[WorkerState]]:
     """
     api.scope.check(None)
     return Large([serializers.worker(view) for view in await api.queue.workers.all()])
-
-
-class OutboxRequest(Request):
-    """How an outbox is."""
-
-    name: OutboxName
-    failed: Annotated[int, Bounds(0, MAX_ROWS)] | None = optional(
-        "Rows that cannot be carried out."
-    )
-    reason: Annotated[str, Validate(lambda text: text[:MAX_REASON_CHARS])] | None = optional(
-        f"Why the newest of them cannot, {MAX_REASON_CHARS} characters at most."
-    )
-    oldest_age: Annotated[float, Bounds(0, MAX_DUE_S)] | None = optional(
-        "Seconds that the oldest row has waited; 0 = none waits."
-    )
-
-    @property
-    def told(self) -> Outbox:
-        """What the relay tells."""
-        return Outbox(self.name, self.failed or 0, self.reason or "", self.oldest_age or 0)
 
 
 class WhoamiRequest(Request):

@@ -11,7 +11,9 @@ import { exportButtons } from "./exporting.js";
 
 const PAGE_OF_FILE = 1000;
 const COLUMNS = ["topic", "delayed", "ready", "reserved", "buried", "oldest_ready_age", "paused", "limit", "rates"];
-const RATES = ["pushed", "delivered", "finished", "failed"];
+const RATES = [
+  ["pushed", "pushed_rate"], ["delivered", "delivered_rate"], ["finished", "finished_rate"], ["failed", "failed_rate"],
+];
 const FILTERS = [null, "buried", "late", "paused", "limited"];
 
 export class Topics extends Live {
@@ -61,8 +63,8 @@ const count = (state) => ({
   name: t(state), sort: state, class: "number", cell: (row) => (row[state]
     ? topicLink(row.topic, state, "", h("span", { class: `state ${state}` }, number(row[state]))) : h("span", { class: "soft zero" }, "0")),
 });
-const rate = (event) => ({
-  name: t(`${event}_rate`), class: "number",
+const rate = ([event, text]) => ({
+  name: t(text), class: "number",
   cell: ({ rates }) => (rates ? h("span", { class: rates[event] ? event : "soft zero" }, perSecond(rates[event])) : ""),
 });
 const columns = () => [
