@@ -117,7 +117,7 @@ def test_a_server_that_does_not_tell_what_one_may_do_is_left_to_refuse_it(admin:
     page.route("**/whoami", as_before)
     try:
         sign_in(admin, VIEWER_TOKEN)
-        expect(page.locator("nav a")).to_have_count(8)
+        expect(page.locator("nav a")).to_have_count(9)
         page.locator("nav a", has_text="Push a job").click()
         admin.field("Topic").fill("mail")
         admin.press("Push")
@@ -132,7 +132,7 @@ def test_who_may_only_look_sees_all_and_is_offered_nothing(
     with Client(guarded.url, token=ADMIN_TOKEN) as queue:
         bury(queue, topic, 1, message="shut")
     sign_in(admin, VIEWER_TOKEN)
-    expect(admin.page.locator("nav a")).to_have_count(7)  # all except the form that pushes
+    expect(admin.page.locator("nav a")).to_have_count(8)  # all except the form that pushes
     changes = re.compile("|".join(map(admin.text, CHANGES)))
     for place in ("dead", f"topic/{topic}", "subscribers", "schedules"):
         page = admin.open(place)

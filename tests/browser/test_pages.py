@@ -51,7 +51,7 @@ def test_every_page_shows_itself_and_needs_no_scrolling_sideways(
     widths = {}
     for place in PLACES:
         page = admin.open(place)
-        expect(page.locator("nav a")).to_have_count(8)
+        expect(page.locator("nav a")).to_have_count(9)
         language = {"en": "en", "zh": "zh-CN"}[admin.look.language]
         assert page.locator("html").get_attribute("lang") == language
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == DARK

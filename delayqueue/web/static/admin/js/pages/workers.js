@@ -36,10 +36,10 @@ const columns = () => [
   { name: t("name"), class: "wide title", cell: (worker) => [breaking(worker.name), h("div", { class: "soft small" }, placeOf(worker))] },
   { name: t("sign"), cell: signOf },
   { name: t("topics"), class: "wide", cell: (worker) => worker.topics.map((topic, index) => [index > 0 && ", ", topicLink(topic)]) },
-  { name: t("inHand"), class: "number", cell: (worker) => (worker.concurrency ? `${number(worker.in_hand)} / ${number(worker.concurrency)}` : number(worker.in_hand)) },
+  { name: t("inHand"), class: "number time", cell: (worker) => (worker.concurrency ? `${number(worker.in_hand)} / ${number(worker.concurrency)}` : number(worker.in_hand)) },
   { name: t("runs"), class: "wide", cell: jobsOf },
-  { name: t("lastMinute"), cell: (worker) => t("callCounts", number(worker.finished), number(worker.failed)) },
-  { name: t("seenSince"), cell: (worker) => relative(worker.since) },
+  { name: t("lastMinute"), class: "time", cell: (worker) => h("span", { class: worker.failed ? "failed" : null }, t("callCounts", number(worker.finished), number(worker.failed))) },
+  { name: t("seenSince"), class: "time", cell: (worker) => relative(worker.since) },
 ];
 
 /** Where it runs, and its version. */
