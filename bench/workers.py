@@ -98,12 +98,11 @@ async def listing(server: Server, connection: Connection) -> dict[str, Figure]:
     """The processor time of the server for /workers, and how large the answer is."""
     pids = listeners(server.port)
     before_s = cpu_seconds(pids)
-    for _ in range(ROUNDS):
-        found = await connection.post("/workers", {})
+    found = [await connection.post("/workers", {}) for _ in range(ROUNDS)]
     used_s = cpu_seconds(pids) - before_s
     return {
         "/workers": Figure(1000 * used_s / ROUNDS, "ms of the server"),
-        "/workers: answer": Figure(len(json.dumps(found)) / 1024, "KiB"),
+        "/workers: answer": Figure(len(json.dumps(found[0])) / 1024, "KiB"),
     }
 
 
