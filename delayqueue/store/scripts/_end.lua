@@ -27,6 +27,7 @@ do
   -- that was handed out has ms since then.
   -- Returns a code for each.
   function end_jobs(args, state, event)
+    count_commands(#args > 3)
     return (for_each(function(id, receipt, message) return end_one(id, receipt, message, state, event) end, args, 3))
   end
 end

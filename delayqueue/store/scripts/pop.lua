@@ -236,6 +236,7 @@ local function pop_by_priority(topics, count, found)
 end
 
 return function(ARGV)
+  count_commands(false)
   receipt, looks, is_full, knows_priorities = ARGV[1], 0, false, has_priorities()
   local answer, at, complete = {}, 2, 0
   while at <= #ARGV do

@@ -206,6 +206,7 @@ local function is_one_plain_job(ARGV)
 end
 
 return function(ARGV)
+  count_commands(#ARGV > STRIDE)
   local code = is_one_plain_job(ARGV) and push_alone(ARGV[1], job_at(ARGV, 1))
   if code then return { code } end
   local results, seen = {}, {}

@@ -9,7 +9,7 @@
 --         nothing is due. The event of due jobs has ms from due to now of each topic's oldest one
 -- keeps: the work is proportional to what is due; a topic that fails does not delay the others, nor does one with much to do, nor
 --        do many topics that are due together: each call serves those that are due longest and those that have just become due.
-local MOST_TOPICS = 80  -- even: more than a call serves
+local MOST_TOPICS = 50  -- even; about what a call comes to
 local TOPIC_US = 10  -- what one takes, beside its commands
 local SET_ASIDE_MS = 60000  -- a job or topic that a broken key blocks is tried again after this
 local MOVED_US = 0.75  -- what a job that becomes ready takes
@@ -51,19 +51,14 @@ end
 -- The state of a call.
 local redelivered, buried, expired, set_aside, named
 local knows_priorities
-local allowed                -- the part of a call's work after which this topic has had its share
-local timers, without_timer  -- of the topics that were served: { ms, topic, ... }, and those that have none now
+local allowed  -- the part of a call's work after which this topic has had its share
 
 -- Sets the topic's next timer: the first of its times and of these. has_others: it has more than delayed jobs.
 local function rearm(topic, has_others, ...)
   local first
   if has_others then first = first_time(topic) else first = delay_next(topic) end
   for _, time in pairs({ ... }) do first = math.min(first or time, time) end
-  if first then
-    timers[#timers + 1], timers[#timers + 2] = int(first), topic
-  else
-    without_timer[#without_timer + 1] = topic
-  end
+  if first then call('ZADD', TIMERS, int(first), topic) else call('ZREM', TIMERS, topic) end
 end
 
 -- Processes the ids of a set that are due, one at least. Returns how many it processed. One that fails does not block
@@ -166,14 +161,15 @@ local function let_on(topic, settings)
   return time and time > now and time or nil
 end
 
-local function tick(topic, share, has_others, written)
+local function tick(topic, share)
+  local has_others = call('EXISTS', reserved_key(topic), expire_key(topic), done_key(topic)) > 0
   if has_others then
     share = share - move_expired_reservations(topic, share)
     share = share - end_expired(topic, share)
     share = share - sweep_ended(topic, share)
   end
   move_due(topic, share)
-  local settings = settings_of(topic, written or '')
+  local settings = settings_of(topic)
   rearm(topic, has_others, end_pause(topic, settings), let_on(topic, settings))
 end
 
@@ -191,35 +187,21 @@ local function due_topics()
   return topics
 end
 
-local function others_of(topic) return reserved_key(topic), expire_key(topic), done_key(topic) end
-
--- Whether one of them has more than delayed jobs: if not, none is asked by itself.
-local function any_has_others(topics)
-  local keys = {}
-  for _, topic in ipairs(topics) do keys[#keys + 1], keys[#keys + 2], keys[#keys + 3] = others_of(topic) end
-  return call('EXISTS', unpack(keys)) > 0
-end
-
 local function serve(topics, limit)
-  local written = redis.pcall('HMGET', TOPICS, unpack(topics))  -- a key of the wrong type has no settings
-  local have_others = any_has_others(topics)
   local share = math.max(1, math.floor(limit / #topics))
   for i, topic in ipairs(topics) do
     if has_done_enough() then break end
     count_work(TOPIC_US)
     allowed = i / #topics
-    local has_others = have_others and call('EXISTS', others_of(topic)) > 0
-    if not pcall(tick, topic, share, has_others, written[i]) then
-      timers[#timers + 1], timers[#timers + 2] = int(now + SET_ASIDE_MS), topic
+    if not pcall(tick, topic, share) then
+      call('ZADD', TIMERS, int(now + SET_ASIDE_MS), topic)
       set_aside = set_aside + 1
     end
   end
-  if #timers > 0 then call('ZADD', TIMERS, unpack(timers)) end
-  if #without_timer > 0 then call('ZREM', TIMERS, unpack(without_timer)) end
 end
 
 return function(ARGV)
-  redelivered, buried, expired, set_aside, named, timers, without_timer = 0, 0, 0, 0, {}, {}, {}
+  redelivered, buried, expired, set_aside, named = 0, 0, 0, 0, {}
   earliest = first_of(TIMERS)
   if not earliest or earliest > now then return { 0, 0, 0, 0, {} } end  -- most ticks
   knows_priorities = has_priorities()
