@@ -147,6 +147,8 @@ def _become(program: Program) -> None:
     os.chdir(program.directory)
     os.environ.clear()
     os.environ.update(program.environment)
+    found = program.environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [path for path in found if path and path not in sys.path]
     sys.argv = [program.module, *program.arguments]
 
 

@@ -20,7 +20,7 @@ from tests.processes import REPOSITORY
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.api_client import Api
@@ -88,6 +88,9 @@ def start(processes: Processes, store: StoreServer | None, workers: int) -> Relo
     return Reloading(server, workers, head)
 
 
+of_workers: Final = pytest.mark.parametrize("shared", [2], ids=["workers"], indirect=True)
+
+
 @pytest.fixture(scope="module", params=[1, 2], ids=["alone", "workers"])
 def shared(
     request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer
@@ -112,15 +115,6 @@ async def reloading(shared: Reloading) -> Reloading:
     await shared.change(f"auth_tokens = admin:{OLD}\n")
     shared.forget()
     return shared
-
-
-@pytest.fixture
-async def workers(processes: Processes) -> AsyncIterator[Reloading]:
-    """Two processes, of which the test kills one."""
-    reloading = start(processes, None, 2)
-    await reloading.all_serve()
-    yield reloading
-    assert reloading.server.stop() == 0
 
 
 async def test_other_tokens_let_in_from_then_on(reloading: Reloading) -> None:
@@ -199,7 +193,7 @@ class Importing:
     def __init__(self, processes: Processes, store: StoreServer | None, workers: int) -> None:
         head = "" if store else "redis.host = embedded\n"
         server = processes.configured(f"{head}auth_tokens = admin:{OLD}\n", store, workers=workers)
-        server.wrap("env", f"PYTHONPATH={REPOSITORY}:{server.home}")
+        server.set_environment(PYTHONPATH=f"{REPOSITORY}:{server.home}")
         server.start()
         self.reloading = Reloading(server, workers, head)
 
@@ -291,28 +285,28 @@ async def test_settings_are_shown_as_they_are_in_force(reloading: Reloading) -> 
     assert (settings["language"], settings["max_polls"]) == ("en", "20000")
 
 
-async def test_a_worker_that_starts_later_has_the_new_settings(workers: Reloading) -> None:
-    await workers.change(f"auth_tokens = admin:{NEW}\n")
-    started = workers.count("serving on")
-    os.kill(serving(workers.server)[0], signal.SIGKILL)
-    await until(lambda: workers.count("serving on") > started, within_s=START_S)
-    assert await workers.codes(NEW) == {OK}
+@of_workers
+async def test_a_worker_that_starts_later_has_the_new_settings(reloading: Reloading) -> None:
+    await reloading.change(f"auth_tokens = admin:{NEW}\n")
+    os.kill(serving(reloading.server)[0], signal.SIGKILL)
+    await until(lambda: reloading.count("serving on") > 0, within_s=START_S)
+    assert await reloading.codes(NEW) == {OK}
 
 
+@of_workers
 async def test_a_worker_that_is_about_to_start_reads_the_settings_as_well(
-    workers: Reloading,
+    reloading: Reloading,
 ) -> None:
     """The signal must not end a server that does not listen yet."""
-    os.kill(serving(workers.server)[0], signal.SIGKILL)
-    await until(lambda: len(serving(workers.server)) == 2)
-    started = workers.count("serving on")
+    os.kill(serving(reloading.server)[0], signal.SIGKILL)
+    await until(lambda: len(serving(reloading.server)) == 2)
     for number in range(100):
-        workers.write(f"auth_tokens = admin:{NEW}-{number}\n")
+        reloading.write(f"auth_tokens = admin:{NEW}-{number}\n")
         await asyncio.sleep(0.02)
-        if workers.count("serving on") > started:
+        if reloading.count("serving on") > 0:
             break
-    await until_async(lambda: admits(workers, f"{NEW}-{number}"), within_s=START_S)
-    assert workers.count("died") == 1
+    await until_async(lambda: admits(reloading, f"{NEW}-{number}"), within_s=START_S)
+    assert reloading.count("died") == 1
 
 
 async def admits(reloading: Reloading, token: str) -> bool:

@@ -51,7 +51,7 @@ async def test_a_paid_order_runs_its_four_handlers_in_order(
 ) -> None:
     config = (FOLDER / "order_invoice.conf").read_text(encoding="utf-8")
     server = processes.configured(config, redis_server)
-    server.wrap("env", f"PYTHONPATH={REPOSITORY}:{FOLDER}", f"INVOICES={tmp_path}")
+    server.set_environment(PYTHONPATH=f"{REPOSITORY}:{FOLDER}", INVOICES=str(tmp_path))
     server.start()
     body = json.dumps({"order": 1001, "items": {"tea": 500, "cup": 1250}})
     async with open_api(server.url) as api:
