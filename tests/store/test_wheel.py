@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tests.store.bucket import Bucket
     from tests.store.turning import Clock
 
+CROWD: Final = 30_000  # a script that unpacks more than 8,000 values fails
+
 
 async def next_due_ms(wheel: Bucket) -> int | None:
     """How long the timer may sleep; nothing is due."""
@@ -210,13 +212,13 @@ async def test_a_long_forecast_is_made_of_short_calls(bucket: Bucket) -> None:
 
 @pytest.mark.parametrize("scheduler", ["wheel"])
 @pytest.mark.parametrize("redis", ["redis"], indirect=True)
-async def test_a_slot_may_hold_a_hundred_thousand_jobs(bucket: Bucket) -> None:
+async def test_a_slot_may_hold_more_jobs_than_lua_has_room_for(bucket: Bucket) -> None:
     second_ms = (await bucket.now_ms() + 2 * DAY_MS) // 1000 * 1000
-    for first in range(0, 100_000, 1000):
+    for first in range(0, CROWD, 1000):
         batch = range(first, first + 1000)
         await bucket.push(*(job(f"{n}", body="", due_ms=second_ms + n % 1000) for n in batch))
-    assert (await bucket.counts()).delayed == 100_000
-    assert await bucket.delete("0", "5500", "99999") == [Code.OK] * 3
+    assert (await bucket.counts()).delayed == CROWD
+    assert await bucket.delete("0", "5500", f"{CROWD - 1}") == [Code.OK] * 3
     assert (await bucket.reschedule("7")).code == Code.OK
     assert await bucket.state("8") == "delayed"
     await bucket.tick()
@@ -225,7 +227,7 @@ async def test_a_slot_may_hold_a_hundred_thousand_jobs(bucket: Bucket) -> None:
     assert {int(job.id) % 1000 for job in taken} == {0}
     dropped, more, _ = await bucket.store.purge(0, "t", "delayed", 50)
     assert (dropped, more) == (50, True)
-    assert (await bucket.counts()).delayed == 100_000 - 4 - len(taken) - 50
+    assert (await bucket.counts()).delayed == CROWD - 4 - len(taken) - 50
 
 
 @fine
