@@ -61,10 +61,20 @@ class Forecast:
 
 
 @answer()
+class Note:
+    """What somebody said about dead letters. `by`: the roles of the token, and what the log calls it."""
+
+    text: str
+    by: str
+    at: float
+
+
+@answer()
 class DeadLetterGroup:
     """Dead letters with one reason: how many, since when, how many of which topics, and some of their ids.
 
-    `reason`: the line of the message that says what went wrong, with # instead of ids and long numbers.
+    `reason`: the line of the message that says what went wrong, with # instead of ids and long numbers. `counts`, if
+    asked for: how many were buried in each step. `note`, if there is one.
     """
 
     reason: str
@@ -73,6 +83,8 @@ class DeadLetterGroup:
     last: float
     topics: dict[str, int]
     ids: list[str]
+    counts: list[int] | None = field(default=None, metadata=OPTIONAL)
+    note: Note | None = field(default=None, metadata=OPTIONAL)
 
 
 @answer("DeadLetters")

@@ -277,6 +277,14 @@ REMOTE: Final[Families] = {
             WATCH,
             show=tables.buried,
         ),
+        remote(
+            "note",
+            "say something about the dead letters of a reason, for all who look at them",
+            argument("reason", metavar="REASON", help="as `buried` shows it"),
+            argument(
+                "text", metavar="TEXT", nargs="?", help="at most 500 characters [remove the note]"
+            ),
+        ),
     ),
     "topics": (
         remote(

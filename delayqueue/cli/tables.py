@@ -258,11 +258,16 @@ def forecast(data: Row) -> str:
 
 def buried(data: Row) -> str:
     """Dead letters by reason."""
+    columns = ["count", "first", "last", "topics", "ids", "reason"]
     rows = [
-        group | {"topics": [f"{topic} {count}" for topic, count in group["topics"].items()]}
+        group
+        | {"topics": [f"{topic} {count}" for topic, count in group["topics"].items()]}
+        | {"note": group["note"]["text"] if "note" in group else ""}
         for group in data["groups"]
     ]
-    shown = _listing("dead letters", ["count", "first", "last", "topics", "ids", "reason"], rows)
+    if any(row["note"] for row in rows):
+        columns.append("note")
+    shown = _listing("dead letters", columns, rows)
     return f"{shown}\nThere are more than these." if data["cursor"] else shown
 
 

@@ -47,6 +47,7 @@ __all__ = [
     "JobExists",
     "Limits",
     "NoSuchJob",
+    "Note",
     "Occurrence",
     "Outcome",
     "Page",

@@ -24,7 +24,7 @@ from delayqueue.answers.subscribers import CallCounts as Calls
 from delayqueue.answers.subscribers import FailedCall, SubscriberPage, Trial
 from delayqueue.answers.subscribers import SubscriberState as Subscriber
 from delayqueue.answers.topics import Buried as DeadLetters
-from delayqueue.answers.topics import DeadLetterGroup, Forecast, TopicRates
+from delayqueue.answers.topics import DeadLetterGroup, Forecast, Note, TopicRates
 from delayqueue.answers.topics import LimitState as Limits
 from delayqueue.answers.topics import TopicState as TopicCounts
 
@@ -45,6 +45,7 @@ __all__ = [
     "JobCall",
     "JobDetails",
     "Limits",
+    "Note",
     "Occurrence",
     "OutboxStats",
     "Outcome",

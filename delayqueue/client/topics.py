@@ -83,16 +83,27 @@ class TopicVerbs:
         return Call("/forecast", given(**locals()), partial(read, Forecast), repeatable=True)
 
     @verb
-    def buried(
+    def buried(  # noqa: PLR0913  # one argument per field
         self,
         topic: str | None = None,
         *,
         reason: str | None = None,
         ids: int | None = None,
+        start: Moment | None = None,
+        step: Seconds | None = None,
+        steps: int | None = None,
         cursor: str | None = None,
     ) -> Call[DeadLetters]:
-        """Return dead letters, grouped by the reason of their last failure, with up to `ids` ids a group."""
+        """Return dead letters, grouped by the reason of their last failure, with up to `ids` ids a group.
+
+        With `start`, `step` and `steps` also how many of a group were buried in each step.
+        """
         return Call("/buried", given(**locals()), partial(read, DeadLetters), repeatable=True)
+
+    @verb
+    def note(self, reason: str, text: str | None = None) -> Call[None]:
+        """Say something about the dead letters of a reason, for all who look at them; None removes it."""
+        return Call("/note", given(**locals()), nothing, repeatable=True)
 
     @verb
     def find(

@@ -7,6 +7,7 @@ from delayqueue.domain.access import Scope
 from delayqueue.engine.heartbeat import Heartbeat
 from delayqueue.engine.history import HistoryRecorder
 from delayqueue.engine.jobs import Jobs
+from delayqueue.engine.notes import Notes
 from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.take_service import TakeService
@@ -42,6 +43,7 @@ class DelayQueue:
         self.workers = Workers(store, name)
         self.subscribers = Subscribers(store.registry, store.by_bucket)
         self.schedules = Schedules(store.registry)
+        self.notes = Notes(store.registry)
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)
         self.heartbeat = Heartbeat(store.by_bucket, self.metrics, name)
         self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)

@@ -56,7 +56,7 @@ class Subscribers(Registrations[Subscriber]):
 
     async def changes(self, known: str) -> tuple[str, list[Subscribed] | None]:
         """The revision of the subscribers; and all of them, if that is not the known one."""
-        revision, entries = await self._registry.registered("subscribers", known)
+        revision, entries, _ = await self._registry.registered("subscribers", known)
         return revision, None if entries is None else await _read(entries)
 
 

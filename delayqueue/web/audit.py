@@ -15,7 +15,7 @@ from delayqueue.web.requests import Request
 log = logging.getLogger(__name__)
 
 HEADER: Final = "x-admin-page"  # sent by the page; other programs are in the access log
-TARGETS: Final = ("topic", "tag", "state", "name", "id")
+TARGETS: Final = ("topic", "tag", "state", "name", "id", "reason")
 
 Target = dict[str, object]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from tests.api_client import INVALID
 
@@ -48,6 +50,49 @@ async def test_one_topic_and_one_reason_can_be_asked_for(
     (await api.call("/kick", {"ids": [f"{topic}-3"]})).ok()
     found = (await api.call("/buried", {"topic": topic})).ok()["groups"]
     assert [group["reason"] for group in found] == ["shut"]
+
+
+async def test_the_burials_of_a_group_are_counted_in_steps(api: Api, topic: str) -> None:
+    for number in range(3):
+        await bury(api, topic, f"{topic}-{number}", "shut")
+    [group] = (await api.call("/buried", {"topic": topic})).ok()["groups"]
+    assert "counts" not in group
+    asked = {"topic": topic, "start": group["last"] - 15, "step": 10, "steps": 3}
+    [group] = (await api.call("/buried", asked)).ok()["groups"]
+    assert (sum(group["counts"]), group["counts"][2]) == (3, 0)
+    asked["start"] = group["last"] + 1
+    [group] = (await api.call("/buried", asked)).ok()["groups"]
+    assert group["counts"] == [0, 0, 0]
+    del asked["step"]
+    assert "steps" in (await api.call("/buried", asked)).refused(INVALID)
+
+
+async def test_a_note_is_about_the_dead_letters_that_were_there(api: Api, topic: str) -> None:
+    async def shown() -> Any:
+        [group] = (await api.call("/buried", {"topic": topic})).ok()["groups"]
+        return group.get("note")
+
+    reason = f"shut {topic}"
+    await bury(api, topic, f"{topic}-0", reason)
+    [group] = (await api.call("/buried", {"topic": topic})).ok()["groups"]
+    (await api.call("/note", {"reason": group["reason"], "text": "found"})).ok()
+    (await api.call("/note", {"reason": group["reason"], "text": " being fixed\n"})).ok()
+    note = await shown()
+    assert (note["text"], note["by"]) == ("being fixed", "anybody")
+    assert note["at"] >= group["last"]
+    await bury(api, topic, f"{topic}-1", reason)
+    assert await shown() == note  # one of those is left
+    (await api.call("/delete", {"id": f"{topic}-0"})).ok()
+    assert await shown() is None
+    (await api.call("/note", {"reason": group["reason"], "text": "again"})).ok()
+    assert (await shown())["text"] == "again"
+    (await api.call("/note", {"reason": group["reason"]})).ok()
+    assert await shown() is None
+
+
+@pytest.mark.parametrize("asked", [{"reason": "r", "text": "x" * 501}, {"reason": "r" * 201}])
+async def test_a_note_that_is_too_long_is_refused(api: Api, asked: dict[str, str]) -> None:
+    (await api.call("/note", asked)).refused(INVALID)
 
 
 async def test_a_cursor_that_was_made_up_is_refused(api: Api) -> None:

@@ -209,6 +209,7 @@ BY_ID: Final = [
 NAMES_NO_TOPIC: Final = {
     "/topics": "leaves out the others",
     "/preview-schedule": "reads nothing",
+    "/note": "for a token of all topics",
     "/whoami": "tells of the token",
     "/metrics": "for a token of all topics",
     "/openapi.json": "tells of the program",
@@ -223,6 +224,12 @@ async def test_a_token_for_some_topics_reaches_no_other(
 ) -> None:
     message = (await clients.ours.call(path, payload)).refused(FORBIDDEN, status=403)
     assert "theirs" in message or "topic" in message
+
+
+async def test_only_a_token_for_all_topics_writes_a_note(clients: Clients) -> None:
+    refused = await clients.ours.call("/note", {"reason": "HTTP 503", "text": "ours"})
+    assert "topic" in refused.refused(FORBIDDEN, status=403)
+    (await clients.admin.call("/note", {"reason": "HTTP 503", "text": "being fixed"})).ok()
 
 
 @pytest.mark.parametrize(("path", "payload", "code", "state"), BY_ID)

@@ -35,6 +35,7 @@ CHANGES: Final = (
     "Remove",
     "Clone",
     "Reschedule",
+    "Note",
 )
 TOKENS: Final = f"admin:{ADMIN_TOKEN}, produce:{PRODUCER_TOKEN}, view:{VIEWER_TOKEN}"
 

@@ -87,3 +87,27 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
         assert found.expires == pytest.approx(found.due + 7200, abs=0.01)
         assert (found.body, found.tags, found.priority) == (body, ("order:7",), 9)
         assert (found.ttr, len(found.attempts)) == (20, attempts)
+
+
+def test_a_group_has_a_chart_and_a_note_for_all_who_look(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    reason = "nobody opened the door"
+    bury(queue, topic, 3, message=reason)
+    page = admin.open("dead")
+    row = page.locator("tbody tr", has_text=reason)
+    expect(row.locator("svg")).to_have_attribute(
+        "aria-label", admin.text("3 of them were buried in the last 1d")
+    )
+    admin.press("Note", row)
+    page.locator("dialog input").fill("being fixed, JIRA-7")
+    admin.agree("Save")
+    expect(row.locator(".note")).to_contain_text("being fixed, JIRA-7 anybody")
+    [group] = queue.buried(topic).groups
+    assert group.note
+    assert group.note.text == "being fixed, JIRA-7"
+    admin.press("Note", row)
+    expect(page.locator("dialog input")).to_have_value("being fixed, JIRA-7")
+    page.locator("dialog input").fill("")
+    admin.agree("Save")
+    expect(row.locator(".note")).to_have_count(0)

@@ -65,6 +65,7 @@ SINGLE: Final = (
 )
 REGISTERED: Final = (
     "subscribers",
+    "notes",
     "schedules",
     "schedule_times",
     "subscribers_paused",

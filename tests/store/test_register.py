@@ -74,14 +74,14 @@ async def test_a_name_that_is_there(
 
 
 async def test_the_revision_changes_with_the_contents_only(registry: Registry) -> None:
-    first, _ = await registry.registered("subscribers")
-    assert await registry.registered("subscribers", first) == (first, None)
+    first = (await registry.registered("subscribers")).revision
+    assert (await registry.registered("subscribers", first)).entries is None
     await registry.register("subscribers", entry("one"), "fail")
-    second, entries = await registry.registered("subscribers", first)
+    second, entries, _ = await registry.registered("subscribers", first)
     assert entries == [entry("one")]
     await registry.register("subscribers", entry("one"), "replace")
     await registry.unregister("subscribers", "two")
-    assert await registry.registered("subscribers", second) == (second, None)
+    assert (await registry.registered("subscribers", second)).entries is None
     await registry.unregister("subscribers", "one")
     assert (await registry.registered("subscribers", second)).entries == []
 

@@ -50,11 +50,12 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 |                      |      | receipts of a server process. It expires (hold.lua)                                   |
 | T:history:MS:PLACE   | hash | of bucket 1 only: figures of topics in a slot of MS milliseconds; it expires          |
 |                      |      | (_history.lua). T:history:marks is a list of "ms kind lasted server"                  |
-| T:subscribers        | hash | of bucket 1 only, as the four below: name -> definition (JSON)                        |
+| T:subscribers        | hash | of bucket 1 only, as the five below: name -> definition (JSON)                        |
 | T:schedules          | hash | name -> definition (JSON)                                                             |
+| T:notes              | hash | reason of dead letters -> what people say of them (JSON: text, by, at ms)             |
 | T:schedule_times     | zset | name of a schedule -> ms of its next occurrence                                       |
 | T:subscribers_paused | hash | name of a subscriber that is paused -> ms since when                                  |
-| T:revisions          | hash | subscribers, schedules -> number that grows with each change                          |
+| T:revisions          | hash | subscribers, schedules, notes -> number that grows with each change                   |
 | T:subscriber_calls:NAME    | hash | succeeded HOUR, failed HOUR, ms HOUR -> calls of that hour since 1970, how long |
 |                      |      | they took; ends a day after the last one                                              |
 | T:subscriber_failures:NAME | list | the last calls that failed, newest first (JSON: at ms, id, message); for a week |
@@ -99,7 +100,7 @@ class BucketKeys:
         return f"{self.tag}:topics"
 
     def registered(self, kind: str) -> str:
-        """The hash of the subscribers or schedules."""
+        """The hash of the subscribers, the schedules or the notes."""
         return f"{self.tag}:{kind}"
 
     @property

@@ -1,4 +1,4 @@
-"""What all servers share: subscribers, schedules, a counter. The first bucket holds it."""
+"""What all servers share: subscribers, schedules, notes, a counter. The first bucket holds it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -14,11 +14,11 @@ from delayqueue.store.types import Change
 BUCKET = 0
 DUE_LIMIT = 100  # schedules per call
 
-Kind = Literal["subscribers", "schedules"]
+Kind = Literal["subscribers", "schedules", "notes"]
 
 
 class Entry(NamedTuple):
-    """A subscriber or a schedule as the store keeps it; `time_ms`: paused since, or next due."""
+    """A subscriber, schedule or note as the store keeps it; `time_ms`: paused since, or next due."""
 
     name: str
     definition: str
@@ -58,10 +58,11 @@ class Enqueued(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """What is registered of a kind; `entries` is None if nothing has changed since the given revision."""
+    """What is registered of a kind, None if that is still of the given revision; and the store's time."""
 
     revision: str
     entries: list[Entry] | None
+    now_ms: int
 
 
 class RegistryState(NamedTuple):
@@ -109,8 +110,9 @@ class Registry:
 
     async def registered(self, kind: Kind, known: str = "", name: str = "") -> Registered:
         """All entries of a kind, or the one with that name, unless `known` is still their revision."""
-        revision, *found = await self._run("registered", [kind, known, name])
-        return Registered(text(revision), _entries(found[0]) if found else None)
+        reply = await self._store.run("registered", BUCKET, [kind, known, name])
+        revision, *found = reply.results
+        return Registered(text(revision), _entries(found[0]) if found else None, reply.now_ms)
 
     async def state(self) -> RegistryState:
         """The store's time, and how many of each kind are registered."""

@@ -1,4 +1,4 @@
--- Shared by subscribers and schedules.
+-- Shared by subscribers, schedules and notes on dead letters.
 -- requires  _call
 
 -- Whether a config file declares it; an unreadable one counts as made at run time.
@@ -10,5 +10,6 @@ end
 -- Removes one of them.
 local function forget_registered(kind, name)
   call('HDEL', registered_key(kind), name)
-  if kind == 'schedules' then call('ZREM', SCHEDULE_TIMES, name) else call('HDEL', PAUSED, name) end
+  if kind == 'schedules' then call('ZREM', SCHEDULE_TIMES, name) end
+  if kind == 'subscribers' then call('HDEL', PAUSED, name) end
 end

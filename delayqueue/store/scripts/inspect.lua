@@ -123,7 +123,7 @@ local SINGLE = {
   revisions = { 'hash', look_at_nothing }, fence = { 'zset', look_at_nothing }, sent = { 'hash', look_at_nothing },
   taken = { 'hash', look_at_nothing }, priorities = { 'hash', each_field(check_priority) },
   removed = { 'hash', look_at_nothing }, awaited = { 'zset', look_at_nothing }, numbers = { 'string', look_at_nothing },
-  subscribers_paused = { 'hash', look_at_nothing }, ['history:marks'] = { 'list', look_at_nothing },
+  subscribers_paused = { 'hash', look_at_nothing }, notes = { 'hash', look_at_nothing }, ['history:marks'] = { 'list', look_at_nothing },
   called_topics = { 'zset', look_at_nothing }, workers = { 'hash', look_at_nothing },
 }
 local look_at_ranked = each('ZSCAN', check_ranked)

@@ -1,10 +1,10 @@
--- Registers subscribers or schedules.
+-- Registers subscribers, schedules or notes on dead letters.
 -- requires  _registry
 -- flags  allow-oom
 -- layout  follows
 -- waits  pushes
 -- needs  sync, replicas
--- ARGV  kind (subscribers | schedules), what to do with a name that exists (replace | keep | fail | declare; or "=" and a
+-- ARGV  kind (subscribers | schedules | notes), what to do with a name that exists (replace | keep | fail | declare; or "=" and a
 --       definition: replace that one only),
 --       then for each: name, definition (JSON), time ms of the first occurrence ("" = none)
 --       declare: these are all that the config file declares; others that were declared before are removed

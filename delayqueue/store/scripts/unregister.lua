@@ -1,9 +1,9 @@
--- Removes a subscriber or a schedule.
+-- Removes a subscriber, a schedule or a note.
 -- requires  _registry
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
--- ARGV  kind (subscribers | schedules), name, definition ("" = any that was registered at run time)
+-- ARGV  kind (subscribers | schedules | notes), name, definition ("" = any that was registered at run time)
 -- returns { code }: WRONG_STATE if a config file declares it
 -- keeps: with a definition, only that one is removed, whoever declared it.
 

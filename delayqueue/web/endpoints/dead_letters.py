@@ -1,20 +1,24 @@
 """Why jobs are buried, over all topics."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field
 
-from delayqueue.answers.topics import Buried, DeadLetterGroup
-from delayqueue.domain.reason import reason_of
+from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.topics import Buried, DeadLetterGroup, Note
+from delayqueue.domain.reason import MAX_REASON_CHARS, reason_of
+from delayqueue.engine import notes
+from delayqueue.errors import BadValue, Invalid
 from delayqueue.store.dead_letters import MOST, DeadLetter
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import VIEWERS, Large, endpoint
-from delayqueue.web.fields import Bounds, optional
-from delayqueue.web.requests import AnyTopicRequest
+from delayqueue.web.endpoint import ADMINS, VIEWERS, Large, endpoint
+from delayqueue.web.fields import Bounds, DueTime, SomeSeconds, Validate, ms, optional
+from delayqueue.web.http import HttpRequest
+from delayqueue.web.requests import AnyTopicRequest, Request
 
 GROUP: Final = DeadLetterGroup(
     reason="HTTP 503",
@@ -23,10 +27,44 @@ GROUP: Final = DeadLetterGroup(
     last=1795217037.354,
     topics={"order": 2},
     ids=["1001"],
+    counts=LEFT_OUT,
+    note=LEFT_OUT,
 )
+MAX_STEPS: Final = 100  # there can be thousands of groups
+MAX_NOTE_CHARS: Final = 500
 IdCount = Annotated[
     int, Bounds(1, MOST), Field(description="The most ids per group; 1 by default.")
 ]
+
+
+class Steps(NamedTuple):
+    """Consecutive steps of time in ms."""
+
+    start_ms: int
+    step_ms: int
+    steps: int
+
+    def counts(self, times_ms: Iterable[int]) -> list[int]:
+        """How many of these times are in each step."""
+        found = [0] * self.steps
+        for time_ms in times_ms:
+            if 0 <= (number := (time_ms - self.start_ms) // self.step_ms) < self.steps:
+                found[number] += 1
+        return found
+
+
+def check_reason(text: str) -> str:
+    """Check the reason of a note."""
+    if len(text) > MAX_REASON_CHARS:
+        raise BadValue(f"最多{MAX_REASON_CHARS}字", f"at most {MAX_REASON_CHARS} characters")
+    return text
+
+
+def check_note(text: str) -> str:
+    """Check the text of a note; returns it without blanks around it."""
+    if len(text.strip()) > MAX_NOTE_CHARS:
+        raise BadValue(f"最多{MAX_NOTE_CHARS}字", f"at most {MAX_NOTE_CHARS} characters")
+    return text.strip()
 
 
 class BuriedRequest(AnyTopicRequest):
@@ -34,7 +72,36 @@ class BuriedRequest(AnyTopicRequest):
 
     reason: str | None = optional("Only the group of this reason.")
     ids: IdCount | None = None
+    start: DueTime | None = optional(
+        "Unix seconds: count, per group, the burials of each step from then on."
+    )
+    step: SomeSeconds | None = optional("Length of a step in seconds.")
+    steps: Annotated[int, Bounds(1, MAX_STEPS)] | None = optional("How many steps.")
     cursor: str | None = optional("The cursor that the previous page returned.")
+
+    def chart(self) -> Steps | None:
+        """The steps whose burials are counted. Raises Invalid if only a part of them is given."""
+        given = (self.start, self.step, self.steps)
+        if None in given:
+            if any(each is not None for each in given):
+                raise Invalid.of(
+                    "start、step 和 steps 须一起给出", "give start, step and steps together"
+                )
+            return None
+        return Steps(ms(self.start or 0), ms(self.step or 0), self.steps or 0)
+
+
+class NoteRequest(Request):
+    """What is said about the dead letters of a reason."""
+
+    reason: Annotated[str, Validate(check_reason)] = Field(
+        description="The reason, as /buried answers it."
+    )
+    text: Annotated[str, Validate(check_note)] | None = optional(
+        f"At most {MAX_NOTE_CHARS} characters; null or empty removes the note."
+    )
+
+    without_topic = ()  # the handler refuses whoever may not reach all topics
 
 
 @endpoint(
@@ -60,17 +127,39 @@ async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
     by_reason: dict[str, list[DeadLetter]] = {}
     async for letter in by_turns(letters):
         by_reason.setdefault(reason(letter.message), []).append(letter)
-    groups = [_group(each, found, asked.ids or 1) for each, found in by_reason.items()]
+    said = await api.queue.notes.all()
+    groups = [_group(each, found, said.get(each), asked) for each, found in by_reason.items()]
     return Large(Buried(sorted(groups, key=lambda group: -group.count), cursor))
 
 
-def _group(reason: str, letters: Sequence[DeadLetter], most_ids: int) -> DeadLetterGroup:
+@endpoint("/note", ADMINS, asks={"reason": "HTTP 503", "text": "being fixed, JIRA-7"})
+async def note(api: Api, asked: NoteRequest, request: HttpRequest) -> None:
+    """Say something about the dead letters of a reason, for all who look at them.
+
+    The note ends with the last of the dead letters that were there when it was written, or after 30 days.
+    """
+    api.scope.check(None)
+    if asked.text:
+        await api.queue.notes.put(asked.reason, asked.text, api.guard.name_of(request))
+    else:
+        await api.queue.notes.remove(asked.reason)
+
+
+def _group(
+    reason: str, letters: Sequence[DeadLetter], said: notes.Note | None, asked: BuriedRequest
+) -> DeadLetterGroup:
+    """A group. A note about others, of which none is left, is not about these."""
     times_ms = [letter.buried_ms for letter in letters]
+    if said and said.at_ms < min(times_ms):
+        said = None
+    steps = asked.chart()
     return DeadLetterGroup(
         reason=reason,
         count=len(letters),
         first=min(times_ms) / 1000,
         last=max(times_ms) / 1000,
         topics=Counter(letter.topic for letter in letters),
-        ids=[letter.id for letter in letters[:most_ids]],
+        ids=[letter.id for letter in letters[: asked.ids or 1]],
+        counts=steps.counts(times_ms) if steps else LEFT_OUT,
+        note=Note(said.text, said.by, said.at_ms / 1000) if said else LEFT_OUT,
     )

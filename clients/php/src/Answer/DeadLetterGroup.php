@@ -13,6 +13,8 @@ final class DeadLetterGroup
      * @param float $first when the first one was buried, in unix seconds
      * @param array<string, int> $topics how many are of which topic
      * @param list<string> $ids some of them
+     * @param list<int>|null $counts if asked for: how many were buried in each step
+     * @param Note|null $note what somebody said about them
      */
     public function __construct(
         public readonly string $reason,
@@ -21,6 +23,8 @@ final class DeadLetterGroup
         public readonly float $last,
         public readonly array $topics,
         public readonly array $ids,
+        public readonly ?array $counts,
+        public readonly ?Note $note,
     ) {
     }
 
@@ -34,6 +38,8 @@ final class DeadLetterGroup
             last: $data->float('last'),
             topics: $data->countOfEach('topics'),
             ids: $data->strings('ids'),
+            counts: $data->has('counts') ? $data->counts('counts') : null,
+            note: $data->has('note') ? Note::from($data->object('note')) : null,
         );
     }
 }

@@ -118,17 +118,36 @@ trait TopicVerbs
      * Dead letters, grouped by the reason of their last failure.
      *
      * @param int|null $ids how many ids of each group to return; null = one
+     * @param int|float|\DateTimeInterface|null $start from then on, count the burials of `steps` steps of this length
      */
     public function buried(
         ?string $topic = null,
         ?string $reason = null,
         ?int $ids = null,
         ?string $cursor = null,
+        int|float|\DateTimeInterface|null $start = null,
+        int|float|string|\DateInterval|null $step = null,
+        ?int $steps = null,
     ): DeadLetters {
-        $request = Fields::given(['topic' => $topic, 'reason' => $reason, 'ids' => $ids, 'cursor' => $cursor]);
+        $request = Fields::given([
+            'topic' => $topic,
+            'reason' => $reason,
+            'ids' => $ids,
+            'start' => Fields::unix($start),
+            'step' => Duration::secondsOrNull($step),
+            'steps' => $steps,
+            'cursor' => $cursor,
+        ]);
         $read = static fn (mixed $data): DeadLetters => DeadLetters::from(Data::of($data));
 
         return $this->send(new Call('/buried', self::object($request), $read, repeatable: true));
+    }
+
+    /** Says something about the dead letters of a reason, for all who look at them; null removes it. */
+    public function note(string $reason, ?string $text = null): void
+    {
+        $request = Fields::given(['reason' => $reason, 'text' => $text]);
+        $this->send(new Call('/note', $request, self::nothing(...), repeatable: true));
     }
 
     /**

@@ -1,8 +1,8 @@
 // Dead letters of all topics, by the reason of their last failure.
 
 import { call, may } from "../api.js";
-import { action } from "../ask.js";
-import { firstRows, h, table } from "../dom.js";
+import { action, ask } from "../ask.js";
+import { choices, firstRows, h, table } from "../dom.js";
 import { number, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
@@ -14,7 +14,10 @@ import { topicLink } from "./topics.js";
 const MOST_IDS = 10000; // of a page
 const PAGE = firstRows(100);
 const TOPICS_SHOWN = 5;
-const COLUMNS = ["reason", "count", "first", "last", "topics", "ids"];
+const COLUMNS = ["reason", "note", "count", "first", "last", "topics", "ids"];
+const SPANS = [[3600, "1h"], [86400, "1d"], [7 * 86400, "1w"], [30 * 86400, "30d"]];
+const BARS = 24;
+const MOST_CHARS = 500; // of a note
 
 /** The groups of all pages, merged by reason; with the ids of one reason if the request names it. */
 async function all(request) {
@@ -34,7 +37,7 @@ function sum(one, other) {
   for (const [topic, count] of Object.entries(other.topics)) topics[topic] = (topics[topic] || 0) + count;
   return {
     reason: one.reason, count: one.count + other.count, first: Math.min(one.first, other.first), last: Math.max(one.last, other.last),
-    topics, ids: [...one.ids, ...other.ids],
+    topics, ids: [...one.ids, ...other.ids], note: one.note || other.note, counts: one.counts?.map((count, step) => count + other.counts[step]),
   };
 }
 
@@ -44,10 +47,12 @@ export class Dead extends Live {
   everyMs = 5000;
 
   load() {
-    return all({});
+    const step = this.state.span / BARS;
+    const start = (Math.ceil(Date.now() / 1000 / step) - BARS) * step;
+    return all({ start, step, steps: BARS });
   }
 
-  state = { most: PAGE };
+  state = { most: PAGE, span: SPANS[1][0] };
 
   run = async (verb, reason, title) => {
     const [group] = await all({ reason, ids: MOST_IDS });
@@ -55,27 +60,50 @@ export class Dead extends Live {
     await this.refresh();
   };
 
+  note = async ({ reason, note }) => {
+    const text = await ask(t("note"), { text: t("noteAsk", reason || t("noReason")), input: t("noteHelp"), value: note?.text, most: MOST_CHARS, ok: t("save") });
+    if (text === null) return;
+    await call("note", { reason, text: text.trim() || null });
+    await this.refresh();
+  };
+
   view(groups) {
-    const { most } = this.state;
+    const { most, span } = this.state;
+    const [, name] = SPANS.find(([one]) => one === span);
+    const tallest = Math.max(1, ...groups.flatMap((group) => group.counts));
     const total = groups.reduce((count, group) => count + group.count, 0);
     return [
       h("div", { class: "bar" }, h("h1", {}, t("deadLetters"), " ", h("span", { class: "soft" }, number(total))), h("span", { class: "grow" }),
+        choices(SPANS, span, (chosen) => this.choose({ span: chosen }), t("buriedIn")),
         exportButtons("dead-letters", COLUMNS, async () => ({ rows: await all({ ids: MOST_IDS }), cursor: "" }))),
       h("div", { class: "card" }, table([
-        { name: t("reason"), class: "wide title reason", cell: (group) => [h("b", {}, group.reason || t("noReason")), h("div", { class: "small" }, t("example"), " ", jobLink(group.ids[0]))] },
+        { name: t("reason"), class: "wide title reason", cell: (group) => [
+          h("b", {}, group.reason || t("noReason")), group.note && noteOf(group.note), h("div", { class: "small" }, t("example"), " ", jobLink(group.ids[0]))] },
         { name: t("count"), class: "number", cell: (group) => number(group.count) },
+        { name: t("buriedIn"), class: "spark", cell: ({ counts }) => spark(counts, tallest, t("buriedOf", number(counts.reduce((sum, count) => sum + count, 0)), name)) },
         { name: t("first"), class: "time", cell: (group) => moment(group.first) },
         { name: t("last"), class: "time", cell: (group) => moment(group.last) },
         { name: t("topics"), class: "wide", cell: topicsOf },
-        { name: t("actions"), class: "buttons", cell: ({ reason }) => [
+        { name: t("actions"), class: "buttons", cell: ({ reason, note }) => [
           may("kick") && action(t("retry"), () => this.run("kick", reason, t("retry")), null, "kick"),
           may("reschedule") && action(t("reschedule"), () => this.run("reschedule", reason), null, "reschedule"),
+          may("note") && action(t("note"), () => this.note({ reason, note }), null, "note"),
           may("delete") && action(t("delete"), () => this.run("delete", reason), "danger", "delete")] },
       ], groups.slice(0, most), (group) => group.reason, t("noDeadLetters"), null, "compact"),
       groups.length > most && action(t("moreReasons", number(groups.length - most)), () => this.setState({ most: most + PAGE }))),
     ];
   }
 }
+
+/** What somebody said, who, and when. */
+const noteOf = ({ text, by, at }) => h("div", { class: "note" }, text, " ", h("span", { class: "soft small" }, by, " · ", moment(at)));
+
+/** Bars, the last one up to now. `tallest`: the count of the tallest bar of all charts; label: what they say. */
+const spark = (counts, tallest, label) => h("svg", { role: "img", "aria-label": label, viewBox: `0 0 ${counts.length * 4} 24`, width: counts.length * 4, height: 24 },
+  h("title", {}, label), counts.map((count, step) => {
+    const height = count && Math.max(2, 24 * count / tallest);
+    return h("rect", { key: step, x: step * 4, y: 24 - height, width: 3, height });
+  }));
 
 function topicsOf({ topics }) {
   const most = Object.entries(topics).sort(([, one], [, other]) => other - one);

@@ -1,0 +1,46 @@
+"""Notes on dead letters: how many are kept, and for how long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.engine.notes import KEPT_MS, MOST, Notes
+from delayqueue.store.store import Store
+from tests.store.turning import coarse
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+    from tests.store.turning import Clock
+
+
+@pytest.fixture
+def notes(wheel: Bucket) -> Notes:
+    return Notes(Store(wheel.store).registry)
+
+
+@coarse
+async def test_the_oldest_gives_way(notes: Notes, clock: Clock) -> None:
+    for number in range(MOST):
+        clock.pass_ms(1)
+        await notes.put(f"{number}", "said", "somebody")
+    await notes.put("1", "said again", "another")
+    assert len(await notes.all()) == MOST
+    clock.pass_ms(1)
+    await notes.put("new", "said", "somebody")
+    assert {*await notes.all()} == {*map(str, range(1, MOST)), "new"}
+
+
+@coarse
+async def test_a_note_ends_and_so_does_one_that_nobody_can_read(
+    notes: Notes, wheel: Bucket, clock: Clock
+) -> None:
+    key = wheel.keys.registered("notes")
+    await wheel.redis.hset(key, "broken", "{")
+    await notes.put("old", "said", "somebody")
+    assert [*await notes.all()] == ["old"]
+    clock.pass_ms(KEPT_MS + 1)
+    assert await notes.all() == {}
+    await notes.put("new", "said", "somebody")
+    assert await wheel.redis.hkeys(key) == [b"new"]
