@@ -106,16 +106,26 @@ class TopicVerbs:
         return Call("/note", given(**locals()), nothing, repeatable=True)
 
     @verb
-    def find(
+    def find(  # noqa: PLR0913  # one argument per field
         self,
         *,
         id: str | None = None,  # noqa: A002  # the field's name
         text: str | None = None,
+        message: str | None = None,
         topic: str | None = None,
+        tag: str | None = None,
+        state: AnyState | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Call[Findings]:
-        """Search jobs for a part of their id or their body, at most 10,000 of them in a call."""
+        """Search jobs for a part of their id, body or message, at most 10,000 of them in a call.
+
+        `start` to `before` limit the due time, as in `list_jobs`.
+        """
         return Call("/find", given(**locals()), partial(read, Findings), repeatable=True)
 
     @verb

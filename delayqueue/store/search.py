@@ -1,14 +1,17 @@
-"""Finds jobs by a part of their id or their body: searches all of them, a bounded piece at a time. Read-only."""
+"""Finds jobs by a text and what else is known of them: searches all, a bounded piece at a time. Read-only."""
 
 import re
 from typing import Final, NamedTuple
 
 from delayqueue.domain.access import Scope
+from delayqueue.domain.job import MAX_DUE_S
 from delayqueue.errors import Invalid
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
 from delayqueue.store.cursor import BAD, read_cursor, write_cursor
+from delayqueue.store.types import Range
 
+ANY_TIME: Final = Range(0, MAX_DUE_S * 1000)
 PIECES: Final = 10  # per call: 10,000 jobs or 5 MiB, 20 to 40 ms of the store's time
 KINDS: Final = ("job", "ended")
 PLACE: Final = re.compile("(job|ended) ([0-9]{1,20}(?:@[0-9a-f]{1,64})?)")
@@ -20,6 +23,18 @@ class Wanted(NamedTuple):
     id_part: str
     body_part: str
     topic: str
+
+
+class Filters(NamedTuple):
+    """What else a job must have; "" = any."""
+
+    message_part: str = ""  # in the message of a failed attempt, or of its end
+    tag: str = ""
+    state: str = ""
+    due: Range = ANY_TIME
+
+
+NO_FILTERS: Final = Filters()
 
 
 class Hit(NamedTuple):
@@ -46,13 +61,18 @@ class Search:
         self._store = store
         self._scope = scope
 
-    async def find(self, wanted: Wanted, limit: int, cursor: str) -> SearchResult:
+    async def find(
+        self, wanted: Wanted, limit: int, cursor: str, filters: Filters = NO_FILTERS
+    ) -> SearchResult:
         """Jobs with these texts, in no particular order, until about `limit` are found, or enough was searched.
 
         If more follow within the same reach, the cursor leads to them. Raises Invalid if the cursor does not come from
         this same search.
         """
-        bucket, spot = read_cursor(cursor, wanted)
+        # without filters as servers without them write it
+        search = wanted if filters == NO_FILTERS else (*wanted, *filters)
+        *texts, due = filters
+        bucket, spot = read_cursor(cursor, search)
         place = PLACE.fullmatch(spot or "job 0")
         if place is None or bucket >= self._store.buckets.count:
             raise Invalid(BAD)
@@ -60,7 +80,9 @@ class Search:
         jobs: list[Hit] = []
         looked = 0
         for _ in range(PIECES):
-            reply = await self._store.run("find", bucket, [kind, scan, *wanted], self._scope)
+            reply = await self._store.run(
+                "find", bucket, [kind, scan, *wanted, *texts, *due], self._scope
+            )
             raw_scan, found = reply.results
             if found and len(jobs) >= limit:
                 break  # this only was to see whether there are more
@@ -71,7 +93,7 @@ class Search:
                 bucket, kind = (bucket + 1, "job") if kind == "ended" else (bucket, "ended")
             if bucket >= self._store.buckets.count:
                 return SearchResult(jobs, looked, "")
-        return SearchResult(jobs, looked, write_cursor(wanted, bucket, f"{kind} {scan}"))
+        return SearchResult(jobs, looked, write_cursor(search, bucket, f"{kind} {scan}"))
 
 
 def _found(raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes) -> Hit:

@@ -33,5 +33,31 @@ async def test_jobs_are_found_by_a_part_of_their_id_or_body(api: Api, topic: str
     assert await found(api, topic=topic, text="invoice") == []
 
 
+async def test_jobs_are_found_by_message_tag_state_and_due_time(api: Api, topic: str) -> None:
+    a, b, c = (f"{topic}-{name}" for name in "abc")
+    for job_id in (a, b):
+        (await api.push(topic=topic, id=job_id, tags=[job_id, "both"], retain=60)).ok()
+        assert (await api.pop(topic)).ok()["id"] == job_id
+        (await api.call("/bury", {"id": job_id, "message": f"no bank {job_id}"})).ok()
+    (await api.push(topic=topic, id=c, delay=3600, tags=["both"])).ok()
+    (await api.call("/kick", {"id": b})).ok()
+    assert (await api.pop(topic)).ok()["id"] == b
+    (await api.finish(b)).ok()
+    due = (await api.get(c)).ok()["due"]
+    for asked, ids in (
+        ({"message": f"bank {topic}"}, {a, b}),  # one that has ended, too
+        ({"message": f"bank {topic}", "state": "buried"}, {a}),
+        ({"message": "1"}, set()),  # the number of an attempt is no message
+        ({"tag": "both"}, {a, b, c}),
+        ({"tag": "bot"}, set()),
+        ({"tag": "both", "state": "delayed"}, {c}),
+        ({"state": "finished"}, {b}),
+        ({"start": due}, {c}),
+        ({"after": due}, set()),
+        ({"before": due}, {a, b}),
+    ):
+        assert {job["id"] for job in await found(api, topic=topic, **asked)} == ids, asked
+
+
 async def test_a_search_for_nothing_is_refused(api: Api) -> None:
-    assert "id 或 text" in (await api.call("/find", {"topic": "t"})).refused()
+    assert "需要 id" in (await api.call("/find", {"topic": "t"})).refused()

@@ -10,8 +10,9 @@ import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Job
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, bury
 from tests.browser.looks import PHONE
+from tests.browser.test_selection import tick
 
 if TYPE_CHECKING:
     from delayqueue.client import Client
@@ -159,7 +160,7 @@ def test_jobs_are_found_by_id_by_parts_of_id_topic_and_body_and_by_tag(
     job_id = queue.push(topic, '{"name": "排队"}', delay=60, tags=[topic])
     queue.push(topic, '{"name": "other"}', delay=60)
     page = admin.open("")
-    search = admin.field("Id, a part of it, tag:…")
+    search = admin.field("Id, tag:…, reason:… ( / )")
     search.fill(job_id)
     search.press("Enter")
     expect(page.locator("h1")).to_have_text(job_id)
@@ -232,3 +233,36 @@ def test_a_long_list_is_read_page_by_page(admin: Admin, queue: Client, topic: st
         more.click()
     expect(rows).to_have_count(120)
     expect(more).to_have_count(0)
+
+
+def test_a_search_has_filters_as_words_and_as_a_form(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    bury(queue, topic, 2, message="attempt 17 timed out")
+    queue.push(topic, delay=60, tags=["vip"])
+    page = admin.open("")
+    expect(page.locator(".tile").first).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type(f'topic:{topic} reason:"17 timed out"')
+    page.keyboard.press("Enter")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(2)
+    form = page.locator("details form")
+    expect(form.get_by_label(admin.text("Text in the reason of a failure"))).to_have_value(
+        "17 timed out"
+    )
+    form.locator("[name=message]").fill("")
+    form.locator("[name=start]").fill("2026-02-30")
+    admin.press("Search", form)
+    expect(page.get_by_role("alert")).to_contain_text("2026-02-30")
+    form.locator("[name=start]").fill("2020-01-01")
+    form.locator("[name=tag]").fill("vip")
+    form.locator("[name=state]").select_option("delayed")
+    admin.press("Search", form)
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text(admin.text("delayed"))
+    tick(page, 0)
+    admin.press("Delete")
+    admin.agree("Delete")
+    expect(rows).to_have_count(0)
+    assert queue.topics(topic)[0].delayed == 0

@@ -1,8 +1,9 @@
--- Searches jobs for a text in their id or their body. Changes nothing.
+-- Searches jobs for a text in their id, their body or the messages of their failures. Changes nothing.
 -- requires  _job, _process
 -- flags  no-writes
 -- layout  follows
--- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic ("" = any of these three)
+-- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic, part of a message, tag, state
+--       ("" = any of these six), the first and the last due time in ms
 -- returns { next cursor ("0" = that was all), { id, topic, state, due ms, ... } }
 -- keeps: a job that stays in the hash is seen by a search from the first cursor to the last; after a failover the search of this
 --        hash begins again.
@@ -11,14 +12,61 @@ local LONGEST_PAGE, PAGE_BYTES = 64, 128 * 1024  -- what one command reads, bodi
 
 local function has(text, part) return part == '' or string.find(text, part, 1, true) ~= nil end
 
+local function has_one(list, wanted)
+  for _, each in ipairs(list or {}) do
+    if each == wanted then return true end
+  end
+  return false
+end
+
+-- Whether one of the messages in a run has the text: not its numbers, nor the results of subscribers.
+local function has_note(run, part)
+  if not has(run, part) then return false end
+  local notes, at = unpack_run(run).notes, 1
+  while at <= #notes do
+    local length, from = string.match(notes, '^%d+ %d+ %d+ (%d+) ()', at)
+    if not length then return false end
+    at = from + length
+    if has(string.sub(notes, from, at - 1), part) then return true end
+  end
+  return false
+end
+
 return function(ARGV)
   local key, cursor, id_part, body_part, topic = ARGV[1] == 'job' and JOBS or ENDED, own_cursor(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+  local message_part, tag_wanted, state_wanted, first_due, last_due = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
   local found, looked, bytes, page_size = {}, 0, 0, 1
 
+  local function is_wanted(job)
+    return (topic == '' or job.topic == topic) and (tag_wanted == '' or has_one(job.tags, tag_wanted))
+      and job.due >= first_due and job.due <= last_due and has(body_of(job), body_part)
+  end
+
+  -- What can be told without unpacking the record. A tag of other characters may be written otherwise in it.
+  local plain_tag = string.match(tag_wanted, '^[%w:._-]+$') or ''
+  local function can_be_wanted(id, value)
+    return has(id, id_part) and has(value, body_part) and has(value, topic) and has(value, plain_tag)
+  end
+
+  local function has_message(id, value)
+    if message_part == '' then return true end
+    if key == ENDED then
+      local message_length, run_length, at = string.match(value, '^%a+ %d+ (%d+) (%d+)\n()')
+      if not at then return false end
+      local run_at = at + message_length
+      return has(string.sub(value, at, run_at - 1), message_part) or has_note(string.sub(value, run_at, run_at + run_length - 1), message_part)
+    end
+    local run = call('HGET', RUNS, id) or ''
+    bytes = bytes + #run
+    return has_note(run, message_part)
+  end
+
   local function add(id, value)
+    if not has_message(id, value) then return end
     local job = key == JOBS and unpack_record(value) or key == ENDED and job_of_ended(value)
-    if not job or is_hidden(job.topic) or topic ~= '' and job.topic ~= topic or not has(body_of(job), body_part) then return end
+    if not job or is_hidden(job.topic) or not is_wanted(job) then return end
     local state = key == JOBS and state_of(id, job) or string.match(value, '^%a+')
+    if state_wanted ~= '' and state ~= state_wanted then return end
     for _, part in ipairs({ id, job.topic, state, int(job.due) }) do found[#found + 1] = part end
   end
 
@@ -29,7 +77,7 @@ return function(ARGV)
       local id, value = page[2][i], page[2][i + 1]
       looked, bytes = looked + 1, bytes + #value
       count_work(LOOK_US + #value / BYTES_PER_US)
-      if has(id, id_part) and has(value, body_part) then add(id, value) end
+      if can_be_wanted(id, value) then add(id, value) end
     end
     page_size = bytes - before < PAGE_BYTES and math.min(LONGEST_PAGE, page_size * 2) or 1
   until cursor == '0' or has_done_enough()

@@ -1,14 +1,15 @@
-"""Searching jobs by a part of their id or body."""
+"""Searching jobs by a part of their id or body, and by what else is known of them."""
 
 from typing import Annotated, Final
 
 from delayqueue.answers.jobs import Findings, FoundJob
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import BadValue, Invalid
-from delayqueue.store.search import Wanted
+from delayqueue.store.search import ANY_TIME, Filters, Wanted
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
-from delayqueue.web.fields import JobCount, Validate, optional
+from delayqueue.web.endpoints.ranges import RangeRequest
+from delayqueue.web.fields import JobCount, JobState, Tag, Validate, optional
 from delayqueue.web.requests import AnyTopicRequest
 
 DEFAULT_COUNT: Final = 100
@@ -24,11 +25,16 @@ def check_part(text: str) -> str:
 Part = Annotated[str, Validate(check_part)]
 
 
-class FindRequest(AnyTopicRequest):
-    """What to search for: a text in the id, in the body, or in both."""
+class FindRequest(AnyTopicRequest, RangeRequest):
+    """What to search for: all of it must be there."""
 
-    id: Part | None = optional("A part of the id; this, `text` or both.")
+    id: Part | None = optional("A part of the id.")
     text: Part | None = optional("A part of the body, as it was pushed.")
+    message: Part | None = optional(
+        "A part of the message of a failed attempt, or of the job's end."
+    )
+    tag: Tag | None = optional("Only jobs with this tag.")
+    state: JobState | None = None
     limit: JobCount | None = optional(
         "It stops once this many are found, or somewhat more; 100 by default."
     )
@@ -36,9 +42,20 @@ class FindRequest(AnyTopicRequest):
 
     def wanted(self) -> Wanted:
         """The search in the form that the store takes."""
-        if self.id is None and self.text is None:
-            raise Invalid.of("需要 id 或 text", "give id, text or both")
+        names_nothing = all(
+            each is None for each in (self.id, self.text, self.message, self.tag, self.state)
+        )
+        if names_nothing and not self.is_bounded:
+            raise Invalid.of(
+                "需要 id、text、message、tag、state 或到期时间",
+                "give id, text, message, tag, state or a due time",
+            )
         return Wanted(self.id or "", self.text or "", self.topic or "")
+
+    def filters(self) -> Filters:
+        """What else the jobs must have."""
+        due = self.due() if self.is_bounded else ANY_TIME
+        return Filters(self.message or "", self.tag or "", self.state or "", due)
 
 
 @endpoint(
@@ -52,9 +69,9 @@ class FindRequest(AnyTopicRequest):
     ),
 )
 async def find(api: Api, asked: FindRequest) -> Large[Findings]:
-    """Search jobs for a part of their id or body."""
+    """Search jobs for a part of their id, body or message, or by what else is known of them."""
     limit = asked.limit or DEFAULT_COUNT
-    found = await api.jobs.search.find(asked.wanted(), limit, asked.cursor or "")
+    found = await api.jobs.search.find(asked.wanted(), limit, asked.cursor or "", asked.filters())
     jobs = [
         FoundJob(id=job.id, topic=job.topic, state=job.state, due=job.due_ms / 1000)
         for job in found.jobs

@@ -151,7 +151,7 @@ trait TopicVerbs
     }
 
     /**
-     * Searches jobs for a part of their id or their body, at most 10,000 of them in a call.
+     * Searches jobs for a part of their id, their body or the message of a failure, at most 10,000 of them in a call.
      *
      * @param string|null $text a part of the body
      */
@@ -161,11 +161,25 @@ trait TopicVerbs
         ?string $topic = null,
         ?int $limit = null,
         ?string $cursor = null,
+        ?string $message = null,
+        ?string $tag = null,
+        State|string|null $state = null,
+        int|float|\DateTimeInterface|null $start = null,
+        int|float|\DateTimeInterface|null $end = null,
+        int|float|\DateTimeInterface|null $after = null,
+        int|float|\DateTimeInterface|null $before = null,
     ): Findings {
         $request = Fields::given([
             'id' => $id,
             'text' => $text,
+            'message' => $message,
             'topic' => $topic,
+            'tag' => $tag,
+            'state' => Fields::value($state),
+            'start' => Fields::unix($start),
+            'end' => Fields::unix($end),
+            'after' => Fields::unix($after),
+            'before' => Fields::unix($before),
             'limit' => $limit,
             'cursor' => $cursor,
         ]);

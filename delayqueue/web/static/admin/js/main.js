@@ -1,6 +1,7 @@
 // The frame of the page: navigation, search, language, theme, token, and which page is shown.
 
 import { call, dropToken, hasToken, may } from "./api.js";
+import { say } from "./ask.js";
 import { h, render } from "./dom.js";
 import { zone } from "./format.js";
 import { current, switchLanguage, t } from "./i18n.js";
@@ -8,7 +9,7 @@ import { Calls } from "./pages/calls.js";
 import { Dead } from "./pages/dead.js";
 import { Due } from "./pages/due.js";
 import { Edit } from "./pages/edit.js";
-import { Find, findLink } from "./pages/find.js";
+import { Find, searchPlace, wantedOf } from "./pages/find.js";
 import { JobPage } from "./pages/job.js";
 import { Overview } from "./pages/overview.js";
 import { Push } from "./pages/push.js";
@@ -80,9 +81,20 @@ element("search").addEventListener("submit", async (event) => {
   event.preventDefault();
   const asked = event.target.elements.q.value.trim();
   if (!asked) return;
-  const isTag = asked.startsWith("tag:");
-  if (isTag) location.hash = `#/tag/${encodeURIComponent(asked.slice(4).trim())}`;
-  else location.hash = !may("find") || await isJob(asked) ? `#/job/${encodeURIComponent(asked)}` : findLink({ id: asked });
+  try {
+    const wanted = wantedOf(asked);
+    const isForId = Object.keys(wanted).join() === "id";
+    location.hash = isForId && (!may("find") || await isJob(wanted.id)) ? `#/job/${encodeURIComponent(wanted.id)}` : searchPlace(wanted);
+  } catch (error) {
+    say(error.message, true);
+  }
+});
+
+addEventListener("keydown", (event) => {
+  const isTyping = event.target.closest("input, textarea, select, dialog");
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
+  event.preventDefault();
+  document.querySelector("#search input").select();
 });
 
 async function isJob(id) {

@@ -1,9 +1,10 @@
-// Search results: topics by a part of their name, jobs by a part of their id, or by a text in their body.
+// Search results: topics by a part of their name; jobs by a part of their id, a text in their body or in the reason of a failure, and
+// by what else is known of them.
 
 import { call, may } from "../api.js";
-import { action } from "../ask.js";
+import { action, Form } from "../ask.js";
 import { h } from "../dom.js";
-import { number } from "../format.js";
+import { moment, number, time } from "../format.js";
 import { t } from "../i18n.js";
 import { exportButtons } from "./exporting.js";
 import { Selecting } from "./selecting.js";
@@ -15,8 +16,36 @@ const CALLS = 20; // before the user is asked whether to continue
 const PIECE = 500; // jobs that are looked up in a call
 const COLUMNS = ["id", "topic", "state", "due"];
 
-/** The path of the results for {id}, {text}, or {topic, text}. */
+// what a search is for, as it is called in the search field; whatever else is typed there is a part of the id
+const FIELDS = { id: "id", body: "text", reason: "message", topic: "topic", tag: "tag", state: "state", from: "start", to: "end" };
+const TIMES = ["start", "end"];
+const STATES = ["", "delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired"];
+const WORD = /(?<=^|\s)(\w+):(?:"([^"]*)"|(\S+))/g;
+
+/** The path of the results for {id, text, message, topic, tag, state, start, end}, of which one is enough. */
 export const findLink = (wanted) => `#/find/${encodeURIComponent(JSON.stringify(wanted))}`;
+
+/** What was typed into the search field: `1001 topic:order reason:"time out" from:2026-11-23`. Throws an error for a time that is none. */
+export function wantedOf(typed) {
+  const wanted = {};
+  const rest = typed.replace(WORD, (word, name, quoted, plain) => {
+    const field = Object.hasOwn(FIELDS, name) && FIELDS[name];
+    if (!field) return word;
+    const value = quoted ?? plain;
+    wanted[field] = TIMES.includes(field) ? moment(value) : value;
+    return "";
+  });
+  return rest.trim() ? { id: rest.trim(), ...wanted } : wanted;
+}
+
+/** Where a search leads: to the page of the tag or the topic if it names nothing else, else to the results. */
+export function searchPlace({ ...wanted }) {
+  const names = Object.keys(wanted);
+  const hasOnly = (...allowed) => names.every((name) => allowed.includes(name));
+  if (wanted.tag && hasOnly("tag")) return `#/tag/${encodeURIComponent(wanted.tag)}`;
+  if (wanted.topic && hasOnly("topic", "state")) return `#/topic/${encodeURIComponent(JSON.stringify([wanted.topic, wanted.state || "", ""]))}`;
+  return findLink(wanted);
+}
 
 export class Find extends Selecting {
   everyMs = 1e9; // never: each refresh would search all jobs again
@@ -27,7 +56,7 @@ export class Find extends Selecting {
     const { data } = this.state;
     if (data && !data.isLooking) return this.lookAgain(data);
     const { id } = this.wanted;
-    const topics = id && may("topics") ? await call("topics", { match: id, limit: MOST_TOPICS }) : [];
+    const topics = this.isFor("id") && may("topics") ? await call("topics", { match: id, limit: MOST_TOPICS }) : [];
     return this.look({ topics, jobs: [], looked: 0, cursor: "" });
   }
 
@@ -61,30 +90,62 @@ export class Find extends Selecting {
   tickAll = () => this.tick(this.state.data.jobs, true);
 
   exporting() {
-    const { id, text } = this.wanted;
-    return exportButtons(`found-${id || text}`, COLUMNS, async () => ({ rows: this.state.data.jobs, cursor: "" }));
+    const { id, text, message } = this.wanted;
+    return exportButtons(`found-${id || text || message || "jobs"}`, COLUMNS, async () => ({ rows: this.state.data.jobs, cursor: "" }));
   }
 
   view({ topics, jobs, looked, cursor, isLooking }) {
-    const { id, topic, text } = this.wanted;
+    const { id, topic, text, message } = this.wanted;
     const { sort, reverse } = this.state;
     const sorting = { by: sort, reverse, onsort: (by) => this.setState({ sort: by, reverse: by === sort && !reverse }) };
-    const title = topic ? [t("foundInTopic", text), " ", topicLink(topic)] : t(id ? "foundFor" : "foundIn", id || text);
+    const known = [["foundFor", "id"], ["foundIn", "text"], ["foundInReasons", "message"]].find(([, name]) => this.isFor(name));
+    const title = this.isFor("topic", "text") ? [t("foundInTopic", text), " ", topicLink(topic)] : t(...(known ? [known[0], this.wanted[known[1]]] : ["searchResults"]));
+    const isForId = this.isFor("id");
+    const empty = isForId ? t("noSuchIds", id) : this.isFor("text") || this.isFor("topic", "text") ? t("noneFound", text) : t("noneMatch");
+    const others = isForId ? [["searchBodies", { text: id }], ["searchReasons", { message: id }]] : this.isFor("topic", "text") ? [["searchBodies", { text }]] : [];
     return [
       h("h1", {}, title),
+      this.form(),
       topics.length > 0 && h("section", { class: "card" }, h("h2", {}, t("topics")),
         h("ul", { class: "plain" }, topics.map((one) => h("li", { key: one.topic }, topicLink(one.topic))))),
-      h("section", { class: "card" }, h("h2", {}, t(id ? "foundIds" : "foundJobs", number(jobs.length))),
-        this.list({ jobs: sorted(jobs, sort, reverse) }, jobs.length, { attempts: false, sorting, empty: t(id ? "noSuchIds" : "noneFound", id || text) }),
+      h("section", { class: "card" }, h("h2", {}, t(isForId ? "foundIds" : "foundJobs", number(jobs.length))),
+        this.list({ jobs: sorted(jobs, sort, reverse) }, jobs.length, { attempts: false, sorting, empty }),
         h("div", { class: "bar" }, h("span", { class: "soft", role: "status" }, t(cursor ? "lookedAt" : "lookedAtAll", number(looked))),
           cursor && !isLooking && action(t("goOn"), this.goOn)),
-        text && h("p", { class: "soft small" }, t("findNote"))),
-      (id || topic) && !isLooking && h("section", { class: "card" },
-        h("p", {}, t(id ? "bodiesNotSearched" : "otherTopics")),
-        h("div", { class: "bar" }, h("a", { class: "button", href: findLink({ text: id || text }) }, t("searchBodies")),
+        (text || message) && h("p", { class: "soft small" }, t("findNote"))),
+      others.length > 0 && !isLooking && h("section", { class: "card" },
+        h("p", {}, t(isForId ? "bodiesNotSearched" : "otherTopics")),
+        h("div", { class: "bar" }, others.map(([name, wanted]) => h("a", { key: name, class: "button", href: findLink(wanted) }, t(name))),
           h("span", { class: "soft small" }, t("searchCost", number(looked))))),
     ];
   }
+
+  /** Whether the search is for these and nothing else. */
+  isFor(...names) {
+    return Object.keys(this.wanted).sort().join() === names.sort().join();
+  }
+
+  /** The form with all that can be searched for. */
+  form() {
+    const { wanted } = this;
+    const input = (name, label, more) => h("label", {}, t(label), h("input", { name, autocomplete: "off", spellcheck: false, maxlength: 256, defaultValue: wanted[name], ...more }));
+    const at = (name, label) => input(name, label, { placeholder: time(Date.now() / 1000).slice(0, 16), defaultValue: time(wanted[name]) });
+    return h("details", { class: "card", open: !this.isFor("id") }, h("summary", {}, t("searchFor")),
+      h(Form, { kind: "fields", text: t("searchNow"), work: this.search },
+        input("id", "partOfId"), input("text", "findText"), input("message", "findReason"), input("topic", "topic"), input("tag", "tag"),
+        h("label", {}, t("state"), h("select", { name: "state" }, STATES.map((state) =>
+          h("option", { key: state, value: state, selected: state === (wanted.state || "") }, t(state || "all"))))),
+        at("start", "from"), at("end", "dueTo")));
+  }
+
+  search = async (form) => {
+    const wanted = {};
+    for (const [name, typed] of form) {
+      if (typed.trim()) wanted[name] = TIMES.includes(name) ? moment(typed) : typed.trim();
+    }
+    if (!Object.keys(wanted).length) throw new Error(t("searchNothing"));
+    location.hash = searchPlace(wanted);
+  };
 }
 
 /** The jobs in the order of one of their members; those that are equal by id. */
