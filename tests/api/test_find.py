@@ -38,15 +38,15 @@ async def test_jobs_are_found_by_message_tag_state_and_due_time(api: Api, topic:
     for job_id in (a, b):
         (await api.push(topic=topic, id=job_id, tags=[job_id, "both"], retain=60)).ok()
         assert (await api.pop(topic)).ok()["id"] == job_id
-        (await api.call("/bury", {"id": job_id, "message": f"no bank {job_id}"})).ok()
+        (await api.call("/bury", {"id": job_id, "message": "no bank"})).ok()
     (await api.push(topic=topic, id=c, delay=3600, tags=["both"])).ok()
     (await api.call("/kick", {"id": b})).ok()
     assert (await api.pop(topic)).ok()["id"] == b
     (await api.finish(b)).ok()
     due = (await api.get(c)).ok()["due"]
     for asked, ids in (
-        ({"message": f"bank {topic}"}, {a, b}),  # one that has ended, too
-        ({"message": f"bank {topic}", "state": "buried"}, {a}),
+        ({"message": "bank"}, {a, b}),  # one that has ended, too
+        ({"message": "bank", "state": "buried"}, {a}),
         ({"message": "1"}, set()),  # the number of an attempt is no message
         ({"tag": "both"}, {a, b, c}),
         ({"tag": "bot"}, set()),

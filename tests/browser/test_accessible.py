@@ -25,6 +25,7 @@ PLACES: Final = (
     "edit/{id}",
     "tag/order:1",
     "find/{id}",
+    "find/%7B%22message%22:%22refused%22%7D",
     "dead",
     "push",
     "subscribers",
@@ -41,6 +42,7 @@ SERIOUS: Final = """async () => (await axe.run()).violations
 @IN_BOTH
 def test_no_page_has_a_serious_fault(admin: Admin, queue: Client, topic: str) -> None:
     bury(queue, topic, 1, message="refused")
+    queue.note("refused", "being fixed")
     job_id = queue.push(topic, "Hello", delay=600, tags=["order:1"])
     queue.schedule(topic, topic, every=600)
     faults = {}
@@ -56,6 +58,11 @@ def test_no_page_has_a_serious_fault(admin: Admin, queue: Client, topic: str) ->
         admin.press(opens)
         expect(page.locator("dialog")).to_be_visible()
         faults[f"the dialog of {opens}"] = serious(page)
+    page = admin.open(f"topic/{topic}")
+    admin.press("Pause")
+    admin.agree("Pause")
+    expect(admin.button("Undo")).to_be_visible()
+    faults["the offer to undo"] = serious(page)
     queue.unschedule(topic)
     assert {place: found for place, found in faults.items() if found} == {}
 

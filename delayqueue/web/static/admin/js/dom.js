@@ -41,5 +41,8 @@ export function choices(options, chosen, onchange, label) {
 
 const NARROW = matchMedia("(max-width: 720px)"); // as in style.css
 
+/** Whether the page is as narrow as on a phone. */
+export const isNarrow = () => NARROW.matches;
+
 /** How many rows a list begins with: `wide` ones, or fewer on a phone, where each of them is a card. */
-export const firstRows = (wide) => (NARROW.matches ? 25 : wide);
+export const firstRows = (wide) => (isNarrow() ? 25 : wide);

@@ -3,7 +3,7 @@
 
 import { call, may } from "../api.js";
 import { action, Form } from "../ask.js";
-import { h } from "../dom.js";
+import { h, isNarrow } from "../dom.js";
 import { moment, number, time } from "../format.js";
 import { t } from "../i18n.js";
 import { exportButtons } from "./exporting.js";
@@ -130,7 +130,7 @@ export class Find extends Selecting {
     const { wanted } = this;
     const input = (name, label, more) => h("label", {}, t(label), h("input", { name, autocomplete: "off", spellcheck: false, maxlength: 256, defaultValue: wanted[name], ...more }));
     const at = (name, label) => input(name, label, { placeholder: time(Date.now() / 1000).slice(0, 16), defaultValue: time(wanted[name]) });
-    return h("details", { class: "card", open: !this.isFor("id") }, h("summary", {}, t("searchFor")),
+    return h("details", { class: "card", open: !this.isFor("id") && !isNarrow() }, h("summary", {}, t("searchFor")),
       h(Form, { kind: "fields", text: t("searchNow"), work: this.search },
         input("id", "partOfId"), input("text", "findText"), input("message", "findReason"), input("topic", "topic"), input("tag", "tag"),
         h("label", {}, t("state"), h("select", { name: "state" }, STATES.map((state) =>
