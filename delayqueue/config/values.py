@@ -78,41 +78,13 @@ def template(placeholder: str) -> Callable[[str], str]:
 
 
 # The other keys of a bucket (store/bucket/keys.py); for those that end with a colon there is one per topic or tag.
-OWN_KEYS = (
+OWN_KEYS: Final = (
     *("job", "run", "ended", "timers", "topics", "ghosts", "rates", "broken", "layout", "fence"),
-    *(
-        "sent",
-        "taken",
-        "awaited",
-        "removed",
-        "servers",
-        "workers",
-        "subscribers",
-        "schedules",
-        "schedule_times",
-        "revisions",
-    ),
-    *(
-        "priorities",
-        "called_topics",
-        "numbers",
-        "subscribers_paused",
-        "subscriber_calls:",
-        "subscriber_failures:",
-    ),
-    *(
-        "delay:",
-        "slot:",
-        "wheel:",
-        "rounds:",
-        "reserved:",
-        "ranked:",
-        "called:",
-        "buried:",
-        "expire:",
-        "done:",
-    ),
-    *("tag:", "aside:", "parcel:", "history:", "holders:"),
+    *("sent", "taken", "awaited", "removed", "servers", "workers", "notes", "revisions"),
+    *("subscribers", "subscribers_paused", "subscriber_calls:", "subscriber_failures:"),
+    *("schedules", "schedule_times", "priorities", "called_topics", "numbers"),
+    *("delay:", "slot:", "wheel:", "rounds:", "reserved:", "ranked:", "called:", "buried:"),
+    *("expire:", "done:", "tag:", "aside:", "parcel:", "history:", "holders:"),
 )
 
 
