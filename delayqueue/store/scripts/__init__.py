@@ -44,6 +44,7 @@ from importlib import resources
 from typing import Final, NamedTuple
 
 from delayqueue.domain.job import CALLS, MAX_ANSWER_BYTES, MAX_DUE_S, USUAL_PRIORITY
+from delayqueue.errors import Code
 
 ALLOW_OOM: Final = "allow-oom"
 NO_WRITES: Final = "no-writes"
@@ -186,6 +187,13 @@ class Scripts:
             "USUAL_PRIORITY": USUAL_PRIORITY,
             "MOST_DUE_MS": MAX_DUE_S * 1000,
             "CALLS": repr(CALLS),
+            "OK": Code.OK,
+            "INVALID": Code.INVALID,
+            "NOT_FOUND": Code.NO_SUCH_JOB,
+            "WRONG_STATE": Code.WRONG_STATE,
+            "STALE_RECEIPT": Code.STALE_RECEIPT,
+            "EXISTS": Code.JOB_EXISTS,
+            "UNAVAILABLE": Code.UNAVAILABLE,
         }
         return f"local {', '.join(values)} = {', '.join(map(str, values.values()))}"
 

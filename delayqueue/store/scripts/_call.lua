@@ -1,8 +1,7 @@
 -- The beginning and the end of a call, and what it remembers in between.
 -- requires  _keys
 
--- the API's codes (errors.py)
-local OK, INVALID, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE = 0, 1, 2, 3, 4, 5, 6
+-- OK, INVALID and the other codes stand before all parts, among the constants (__init__.py).
 
 -- The state of one call: begin() resets all of it.
 local now                       -- the store's time at its beginning, in ms
