@@ -115,7 +115,7 @@ class Relay:
             "name": self._database.name,
             "failed": self.failed,
             "reason": reason,
-            "oldest_age": self.oldest_s,
+            "oldest_age": max(self.oldest_s, 0),  # a clock that was put back
         }
         try:
             self._client.whoami(outbox=outbox)

@@ -140,7 +140,7 @@ $calls = [
     fn () => $queue->unschedule('s'),
     fn () => $queue->purge('a', state: 'ended'),
     fn () => $queue->stats(),
-    fn () => $queue->whoami(),
+    fn () => $queue->whoami(['name' => 'a']),
     fn () => $queue->workers(),
 ];
 $held = []; // the jobs that were popped last

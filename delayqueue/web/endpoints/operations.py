@@ -177,6 +177,7 @@ class WhoamiRequest(Request):
     ALL,
     methods=("POST", "GET"),
     errors=(Invalid, BadJson),
+    asks={"outbox": {"name": "db1/shop/delay_queue_outbox", "failed": 0, "oldest_age": 0.25}},
     answers=Access(["consume"], ["orders.*"], ["/pop", "/finish", "/release"]),
 )
 async def whoami(api: Api, asked: WhoamiRequest, request: HttpRequest) -> Access:
