@@ -92,6 +92,7 @@ class MeteredConnector(aiohttp.TCPConnector):
             resolver=resolver,
             socket_factory=self._make_socket,
         )
+        # private, for want of a public way to another protocol in aiohttp 3.14; test_strangers.py notices if it changes
         self._factory = partial(MeteredAnswers, asyncio.get_running_loop())  # type: ignore[assignment]  # a subclass
         self._guard = guard
         self._sockets = WeakValueDictionary[int, MeteredSocket]()  # by file number

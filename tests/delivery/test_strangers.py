@@ -99,6 +99,23 @@ async def test_tickets_without_end_are_cut_off(tls: ssl.SSLContext) -> None:
     assert outcome == CallOutcome(succeeded=False, message=TOO_MUCH)
 
 
+async def test_aiohttp_makes_connections_with_our_protocol(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[ours.MeteredAnswers] = []
+    begin = ours.MeteredAnswers.connection_made
+
+    def note(self: ours.MeteredAnswers, transport: asyncio.BaseTransport) -> None:
+        made.append(self)
+        begin(self, transport)
+
+    monkeypatch.setattr(ours.MeteredAnswers, "connection_made", note)
+    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
+        subscriber = Subscriber(name="s", topic="t", url=receiver.url("x"))
+        assert (await webhooks.call(subscriber, job())).succeeded
+    assert made, "aiohttp makes them in another way: see MeteredConnector, which sets `_factory`"
+
+
 async def test_what_follows_an_answer_is_limited() -> None:
     """The connection waits for the next call, so nobody reads what comes."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
