@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 
 from yarl import URL
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
-from delayqueue.delivery.addresses import AddressGuard, Network, literal, unwrapped
+from delayqueue.delivery.addresses import CACHED, AddressGuard, Network, literal, unwrapped
 from delayqueue.errors import BadValue
 
 SETTING = "call_allow"
@@ -63,6 +64,7 @@ def check_declared_calls(config: Config) -> None:
         raise StartupError(*wrong)
 
 
+@lru_cache(maxsize=CACHED)
 def host_of(url: str) -> str:
     """The host that is called, as the HTTP client understands the URL. Raises BadValue if it understands none."""
     host = None

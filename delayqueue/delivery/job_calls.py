@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from random import randint
 from typing import Final
@@ -127,8 +127,9 @@ class JobCalls:
         self, host: HostPlaces, job: Reserved, call: Call, tally: HostTally
     ) -> None:
         must_wait = not host.is_free
+        lease = Lease(self._jobs, job) if must_wait else nullcontext()  # a delivery has its own
         try:
-            async with Lease(self._jobs, job), host.place():
+            async with lease, host.place():
                 if must_wait:  # somebody may have ended the job meanwhile
                     await self._jobs.touch(job.id, job.receipt, None)
                 await self._delivery(job, call, tally).run()
