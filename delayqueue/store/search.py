@@ -4,14 +4,13 @@ import re
 from typing import Final, NamedTuple
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import MAX_DUE_S
 from delayqueue.errors import Invalid
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
 from delayqueue.store.cursor import BAD, read_cursor, write_cursor
 from delayqueue.store.types import Range
 
-ANY_TIME: Final = Range(0, MAX_DUE_S * 1000)
+ANY_TIME: Final = Range(0, 10**15)  # an import may have staged a job behind all due times
 PIECES: Final = 10  # per call: 10,000 jobs or 5 MiB, 20 to 40 ms of the store's time
 KINDS: Final = ("job", "ended")
 PLACE: Final = re.compile("(job|ended) ([0-9]{1,20}(?:@[0-9a-f]{1,64})?)")
