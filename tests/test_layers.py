@@ -50,7 +50,7 @@ KNOWS: Final[dict[str, set[str]]] = {
     "answers": {"domain"},
     "config": {"ground", "domain"},
     "types": {"ground", "domain"},
-    "scripts": {"domain"},
+    "scripts": {"domain", "ground"},
     "servers": BASE | {"net", "scripts"},
     "bucket": BASE | {"scripts", "servers"},
     "store": BELOW_STORE,
