@@ -266,9 +266,10 @@ async def test_what_ends_many_jobs_says_how_far_it_came(
 async def test_a_kick_counts_what_it_kicked_though_a_bucket_is_away(ours: Installation) -> None:
     store = ours.server()
     queue = all_jobs(store)
-    await queue.push_many([job(name, delay_ms=HOUR_MS) for name in NAMES])
+    some = NAMES[:40]  # a bucket's part of them is kicked by one call
+    await queue.push_many([job(name, delay_ms=HOUR_MS) for name in some])
     failing_from(store.by_bucket, "kick_topic", 2)
-    mine = sum(source(name) == 0 for name in NAMES)
+    mine = sum(source(name) == 0 for name in some)
     assert await queue.topics.kick("t", State.DELAYED, 1000) == mine
     with pytest.raises(Unavailable):
         await queue.topics.kick("t", State.DELAYED, 1000)
