@@ -94,12 +94,11 @@ def find(server: RemoteServer, fields: Fields) -> list[Fields]:
 
 
 def registered(kind: str) -> Ask:
-    """List subscribers or schedules: all in one answer, or the first `limit`, over any number of pages."""
+    """List all subscribers or schedules, or the first `limit`, in one answer: older servers have no pages."""
 
     def ask(server: RemoteServer, fields: Fields) -> Any:
-        if "limit" not in fields:
-            return server.call(f"/{kind}", fields)
-        return _pages(f"/{kind}", server, fields, fields.pop("limit"), kind)
+        limit = fields.pop("limit", None)
+        return server.call(f"/{kind}", fields)[:limit]
 
     return ask
 
@@ -111,8 +110,6 @@ def _pages(path: str, server: RemoteServer, fields: Fields, wanted: int, what: s
     while True:
         page = {"limit": min(wanted - len(found), MAX_BATCH), "cursor": cursor}
         answer = server.call(path, fields | page)
-        if isinstance(answer, list):  # of an older server, which has no pages
-            return answer[:wanted]
         found += answer[what]
         if not answer["cursor"] or len(found) >= wanted:
             return found

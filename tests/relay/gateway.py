@@ -11,7 +11,10 @@ from tests.processes import LOOPBACK, POLL_S
 
 
 class Gateway:
-    """Hands requests on to a server, and answers back while `is_open`. `held` is set when an answer is held back."""
+    """Hands requests on to a server, and answers back, or holds those back that say what was done.
+
+    `held` is set when an answer is held back. What a relay tells of its outbox (/whoami) is always answered.
+    """
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -22,7 +25,7 @@ class Gateway:
         self.held = threading.Event()
 
     def hold(self) -> None:
-        """Let no answer through from now on."""
+        """Let no answer of a verb through from now on."""
         self._open.clear()
 
     def release(self) -> None:
@@ -42,13 +45,19 @@ class Gateway:
             while True:
                 client, _ = self._listener.accept()
                 server = socket.create_connection((LOOPBACK, self._to))
+                tells = threading.Event()
                 for of, to, is_answer in ((client, server, False), (server, client, True)):
-                    arguments: Any = (of, to, is_answer)
+                    arguments: Any = (of, to, tells, is_answer)
                     threading.Thread(target=self._pass, args=arguments, daemon=True).start()
 
-    def _pass(self, of: socket.socket, to: socket.socket, is_answer: bool) -> None:
+    def _pass(
+        self, of: socket.socket, to: socket.socket, tells: threading.Event, is_answer: bool
+    ) -> None:
         with suppress(OSError), of, to:
             while data := of.recv(65_536):
-                while is_answer and not self._open.wait(POLL_S):
-                    self.held.set()
+                if is_answer:
+                    while not (tells.is_set() or self._open.wait(POLL_S)):
+                        self.held.set()
+                elif data.startswith(b"POST "):
+                    (tells.set if data.startswith(b"POST /whoami ") else tells.clear)()
                 to.sendall(data)
