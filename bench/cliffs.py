@@ -133,6 +133,7 @@ def _due_together(server: Server, queue: Client, jobs: int, topics: int) -> Figu
         server,
         f"{jobs:,} due in {topics:,} topics",
         lambda: wait_until(lambda: not server.seen().due_topics(due), "all ready", ENDS_S, LOOK_S),
+        due,
     )
 
 
