@@ -74,18 +74,22 @@ class StoreView:
         """Time spent on all calls since then, and on the longest one; ms."""
         found: Any = self._redis.info("commandstats")
         outer = {name: each for name, each in found.items() if name in SCRIPT_CALLS}
-        entries: Any = self._redis.slowlog_get(SLOW_ENTRIES)
-        longest_us = max((entry["duration"] for entry in entries), default=0)
+        longest_us = max((entry["duration"] for entry in self._slow()), default=0)
         return sum(each["usec"] for each in outer.values()) / 1000, longest_us / 1000
 
     def slowest_verb(self) -> str:
         """The verb of the longest call since `forget`, or another command; "" if none was slow."""
-        entries: Any = self._redis.slowlog_get(SLOW_ENTRIES)
+        entries = self._slow()
         if not entries:
             return ""
         command: bytes = max(entries, key=lambda entry: entry["duration"])["command"]
         name, *words = command.decode(errors="replace").split()
         return words[0].split("_", 2)[-1] if name == "FCALL" else name
+
+    def _slow(self) -> list[Any]:
+        """The long calls since `forget`, without those that asked for them."""
+        entries: Any = self._redis.slowlog_get(SLOW_ENTRIES)
+        return [entry for entry in entries if not entry["command"].startswith(b"SLOWLOG")]
 
     def script_calls(self) -> int:
         """How many scripts were called so far."""
