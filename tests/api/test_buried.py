@@ -65,6 +65,8 @@ async def test_the_burials_of_a_group_are_counted_in_steps(api: Api, topic: str)
     assert group["counts"] == [0, 0, 0]
     del asked["step"]
     assert "steps" in (await api.call("/buried", asked)).refused(INVALID)
+    asked["topic"] += "-without-dead-letters"
+    assert "steps" in (await api.call("/buried", asked)).refused(INVALID)
 
 
 async def test_a_note_is_about_the_dead_letters_that_were_there(api: Api, topic: str) -> None:

@@ -112,6 +112,7 @@ class NoteRequest(Request):
 )
 async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
     """Group dead letters by the reason of their last failure."""
+    steps = asked.chart()
     if asked.topic is None:
         topics = await api.jobs.census.names(api.scope.allows)
     else:
@@ -128,7 +129,10 @@ async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
     async for letter in by_turns(letters):
         by_reason.setdefault(reason(letter.message), []).append(letter)
     said = await api.queue.notes.all()
-    groups = [_group(each, found, said.get(each), asked) for each, found in by_reason.items()]
+    groups = [
+        _group(each, found, said.get(each), steps, asked.ids or 1)
+        for each, found in by_reason.items()
+    ]
     return Large(Buried(sorted(groups, key=lambda group: -group.count), cursor))
 
 
@@ -146,20 +150,23 @@ async def note(api: Api, asked: NoteRequest, request: HttpRequest) -> None:
 
 
 def _group(
-    reason: str, letters: Sequence[DeadLetter], said: notes.Note | None, asked: BuriedRequest
+    reason: str,
+    letters: Sequence[DeadLetter],
+    said: notes.Note | None,
+    steps: Steps | None,
+    ids: int,
 ) -> DeadLetterGroup:
     """A group. A note about others, of which none is left, is not about these."""
     times_ms = [letter.buried_ms for letter in letters]
     if said and said.at_ms < min(times_ms):
         said = None
-    steps = asked.chart()
     return DeadLetterGroup(
         reason=reason,
         count=len(letters),
         first=min(times_ms) / 1000,
         last=max(times_ms) / 1000,
         topics=Counter(letter.topic for letter in letters),
-        ids=[letter.id for letter in letters[: asked.ids or 1]],
+        ids=[letter.id for letter in letters[:ids]],
         counts=steps.counts(times_ms) if steps else LEFT_OUT,
         note=Note(said.text, said.by, said.at_ms / 1000) if said else LEFT_OUT,
     )
