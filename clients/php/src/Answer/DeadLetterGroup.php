@@ -38,7 +38,7 @@ final class DeadLetterGroup
             last: $data->float('last'),
             topics: $data->countOfEach('topics'),
             ids: $data->strings('ids'),
-            counts: $data->has('counts') ? $data->counts('counts') : null,
+            counts: $data->has('counts') ? $data->ints('counts') : null,
             note: $data->has('note') ? Note::from($data->object('note')) : null,
         );
     }
