@@ -47,7 +47,7 @@ def _measure(redis: Any) -> None:
     print(f"a flush of {MOST_TOPICS} topics: {(_us(redis) - before) / FLUSHES:.0f} us")
     for span, ring in RINGS.items():
         before = _us(redis)
-        _call(redis, "history", [*ring, MOST_TOPICS, "", ring.places - 1, ring.places, "", 1])
+        _call(redis, "history", [*ring, MOST_TOPICS, ring.places - 1, ring.places, "", 1])
         print(f"a look at {span} (mostly empty): {_us(redis) - before:.0f} us")
 
 

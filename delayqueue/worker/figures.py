@@ -25,7 +25,7 @@ class Figures:
         self._ends: Counter[tuple[str, str]] = Counter()  # by topic and outcome
         self._runs: Counter[str] = Counter()
         self._seconds: dict[str, float] = {}
-        self.beat_s = time.monotonic()
+        self.beat_s: float = time.monotonic()
 
     @property
     def jobs(self) -> int:

@@ -156,6 +156,6 @@ async def test_the_longest_description_is_taken(
 async def test_pop_tells_the_tags_of_a_job_that_has_some(api: Api, topic: str) -> None:
     (await api.push(topic=topic, id=f"{topic}/a", tags=["x", "y"])).ok()
     (await api.push(topic=topic, id=f"{topic}/b", priority=5000)).ok()
-    first, second = [(await api.pop(topic)).ok() for _ in "ab"]
-    assert first["tags"] == ["x", "y"]
-    assert "tags" not in second
+    found = {job["id"]: job for job in [(await api.pop(topic)).ok() for _ in "ab"]}
+    assert found[f"{topic}/a"]["tags"] == ["x", "y"]
+    assert "tags" not in found[f"{topic}/b"]
