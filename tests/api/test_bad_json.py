@@ -123,7 +123,7 @@ async def test_bad_json_gets_an_error_in_the_envelope(api: Api, path: str, raw: 
         answer.refused()
     assert len(answer.message) < 500
     # it takes a few milliseconds; the bound only separates a busy machine from a parser that goes astray
-    assert spent_s < 2
+    assert spent_s < 20
 
 
 @pytest.mark.parametrize(
