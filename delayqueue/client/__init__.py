@@ -40,6 +40,7 @@ __all__ = [
     "FoundJob",
     "History",
     "HistoryMark",
+    "HostCalls",
     "Invalid",
     "Job",
     "JobCall",
@@ -49,6 +50,7 @@ __all__ = [
     "NoSuchJob",
     "Note",
     "Occurrence",
+    "OutboxStats",
     "Outcome",
     "Page",
     "Payload",
@@ -72,6 +74,8 @@ __all__ = [
     "Trial",
     "Unauthorized",
     "Unavailable",
+    "WorkerJob",
+    "WorkerStats",
     "WrongState",
 ]
 # where they are; asyncio is imported for AsyncClient only

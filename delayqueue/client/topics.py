@@ -122,7 +122,7 @@ class TopicVerbs:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Call[Findings]:
-        """Search jobs for a part of their id, body or message, at most 10,000 of them in a call.
+        """Search jobs for a part of their id, body or message, some thousand of them in a call.
 
         `start` to `before` limit the due time, as in `list_jobs`.
         """

@@ -36,9 +36,8 @@ from delayqueue.domain.subscriber import (
 Parser = Callable[[str], object]
 
 NO_RETRY: Final = "none"
-SECRET_KEYS: Final = frozenset(
-    ("secret", "headers", "call_headers")
-)  # no message shows their values
+# no message shows their values
+SECRET_KEYS: Final = frozenset(("secret", "headers", "call_headers"))
 
 Entry = TypeVar("Entry", Subscriber, Schedule)
 

@@ -31,9 +31,8 @@ CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
 LATE_S: Final = 2.0  # after the timeout of a call, which its own loop keeps to within a second
 CLOSE_S: Final = 1.0  # for connections to end
 LONGEST_RETRY_AFTER_S: Final = 86_400
-UNCHANGED: Final = re.compile(
-    r"[A-Za-z0-9_~-]*"
-)  # most ids and topics; quote() takes a dozen calls
+# most ids and topics; quote() takes a dozen calls
+UNCHANGED: Final = re.compile(r"[A-Za-z0-9_~-]*")
 VISIBLE: Final = (
     "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"  # ASCII that a header can hold, except % and the full stop
 )

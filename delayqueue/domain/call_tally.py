@@ -3,10 +3,12 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from heapq import nlargest
 from time import time
 from typing import Any, Final, Self
+
+from delayqueue.domain.written import known
 
 MOST_HOSTS: Final = 200  # remembered; the report on all takes half a millisecond
 MOST_REPORTED: Final = 20
@@ -31,9 +33,7 @@ class HostCalls:
     @classmethod
     def read(cls, written: dict[str, Any]) -> Self:
         """Parse what a server wrote; fields that only a newer version knows are ignored."""
-        return cls(
-            **{each.name: written[each.name] for each in fields(cls) if each.name in written}
-        )
+        return cls(**known(cls, written))
 
     def __add__(self, other: "HostCalls") -> "HostCalls":
         """Both together, of one host."""

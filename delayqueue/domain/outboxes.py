@@ -1,9 +1,11 @@
 """What relays tell about their outboxes: how many rows have failed, and why. No IO."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Final, NamedTuple, Self
+
+from delayqueue.domain.written import known
 
 MOST_OUTBOXES: Final = 20  # that a process remembers, those of which it heard last
 MAX_NAME_BYTES: Final = 256
@@ -29,9 +31,7 @@ class Outbox:
     @classmethod
     def read(cls, written: dict[str, Any]) -> Self:
         """Parse what a server wrote; fields that only a newer version knows are ignored."""
-        return cls(
-            **{each.name: written[each.name] for each in fields(cls) if each.name in written}
-        )
+        return cls(**known(cls, written))
 
 
 class Outboxes:

@@ -13,6 +13,7 @@ from typing import Final, Self
 from delayqueue import __version__
 from delayqueue.domain.call_tally import HostCalls
 from delayqueue.domain.outboxes import Outbox, Outboxes
+from delayqueue.domain.written import known
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import DELIVERY_LATENESS, LATENESS_S, WAITING_POLLS, Metrics
 from delayqueue.store.bucket.bucket_store import BucketStore
@@ -46,10 +47,10 @@ class ServerView:
     def read(cls, name: str, seen_ms: int, figures: str) -> Self:
         """Parse what a server wrote; fields that only a newer version knows are ignored."""
         written = json.loads(figures)
-        known = {field: written[field] for field in _FIGURES if field in written}
-        known["calls"] = tuple(map(HostCalls.read, written.get("calls", ())))
-        known["outboxes"] = tuple(map(Outbox.read, written.get("outboxes", ())))
-        return cls(name=name, seen=seen_ms / 1000, **known)
+        told = known(cls, written) | {"name": name, "seen": seen_ms / 1000}
+        told["calls"] = tuple(map(HostCalls.read, written.get("calls", ())))
+        told["outboxes"] = tuple(map(Outbox.read, written.get("outboxes", ())))
+        return cls(**told)
 
 
 _FIGURES: Final = frozenset(field.name for field in fields(ServerView)) - {"name", "seen"}

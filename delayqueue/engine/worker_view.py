@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
+from delayqueue.domain.written import known
+
 MOST_SHOWN: Final = 3  # jobs of a worker, those that it has had for longest
 
 
@@ -43,26 +45,16 @@ class WorkerView:
     @classmethod
     def read(cls, row: Mapping[str, Any], heard_s: float) -> Self:
         """A worker as a server has written it, with ages (workers.py), at this unix time."""
-        return cls(
-            name=row["name"],
-            version=row["version"],
-            host=row["host"],
-            pid=row["pid"],
-            concurrency=row["concurrency"],
-            address=row["address"],
-            topics=list(row["topics"]),
-            since=round(heard_s - row["since"], 3),
-            seen=round(heard_s - row["seen"], 3),
-            gone=row["gone"],
-            in_hand=row["in_hand"],
-            until=row["until"] and row["until"] / 1000,
-            jobs=[
+        times = {
+            "since": round(heard_s - row["since"], 3),
+            "seen": round(heard_s - row["seen"], 3),
+            "until": row["until"] and row["until"] / 1000,
+            "jobs": [
                 JobInHand(job_id, topic, round(heard_s - age_s, 3), until_ms / 1000)
                 for job_id, topic, age_s, until_ms in row["jobs"]
             ],
-            finished=row["finished"],
-            failed=row["failed"],
-        )
+        }
+        return cls(**known(cls, row) | times)
 
     @property
     def is_lost(self) -> bool:

@@ -63,9 +63,8 @@ class Seen:
     since_s: float
     topics: tuple[str, ...] = ()
     seen_s: float = 0.0
-    waits_until_s: float = (
-        0.0  # the end of its poll: until then its connection shows that it is there
-    )
+    # the end of its poll: until then its connection shows that it is there
+    waits_until_s: float = 0.0
     gone: bool = False  # a connection on which it waited broke, and nothing was heard of it since
     finished: int = 0
     failed: int = 0

@@ -175,9 +175,8 @@ class Batcher(Generic[Item, Result]):
             self._fail(requests, outcome)
         else:
             done = len(outcome)
-            if (
-                done < size
-            ):  # the rest was packed for nothing: the next call is given a few more than this one did
+            # what it did not do was packed for nothing: the next call is given a few items more than this one did
+            if done < size:
                 self._piece = done + done // 8 + 1
             elif size >= self._piece:
                 self._piece *= 2

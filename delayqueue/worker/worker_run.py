@@ -42,9 +42,8 @@ FIRST_RETRY_S: Final = 0.5  # before the next report of a job's end; doubled up 
 LONGEST_RETRY_S: Final = 5.0
 CANCEL_S: Final = 1.0  # for handlers that are cancelled at the end
 ENDS: Final = {Finished: "finished", Released: "released", Buried: "buried"}
-NAMED: Final = (
-    "worker"  # how an error begins that is about its name, which an older server does not know
-)
+# how an error begins that is about its name, which an older server does not know
+NAMED: Final = "worker"
 TTR_EXPIRED: Final = "ttr expired"  # the server's message for a job whose worker has died
 
 

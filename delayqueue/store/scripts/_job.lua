@@ -223,10 +223,16 @@ local function finish_job(id, job, state, message)
   tell_end(id)
 end
 
--- The job in the kept record of a job that ended; nil if it is unreadable.
-local function job_of_ended(ended)
+-- Where the message, the run and the job begin in the kept record of a job that ended; nil if it is unreadable.
+local function parts_of_ended(ended)
   local message_length, run_length, at = string.match(ended, '^%a+ %d+ (%d+) (%d+)\n()')
-  return message_length and unpack_record(ended, at + message_length + run_length) or nil
+  if at then return at, at + message_length, at + message_length + run_length end
+end
+
+-- The job in it; nil if it is unreadable.
+local function job_of_ended(ended)
+  local _, _, at = parts_of_ended(ended)
+  return at and unpack_record(ended, at) or nil
 end
 
 local function is_hidden_ended(ended)

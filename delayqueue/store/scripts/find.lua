@@ -51,10 +51,9 @@ return function(ARGV)
   local function has_message(id, value)
     if message_part == '' then return true end
     if key == ENDED then
-      local message_length, run_length, at = string.match(value, '^%a+ %d+ (%d+) (%d+)\n()')
+      local at, run_at, job_at = parts_of_ended(value)
       if not at then return false end
-      local run_at = at + message_length
-      return has(string.sub(value, at, run_at - 1), message_part) or has_note(string.sub(value, run_at, run_at + run_length - 1), message_part)
+      return has(string.sub(value, at, run_at - 1), message_part) or has_note(string.sub(value, run_at, job_at - 1), message_part)
     end
     local run = call('HGET', RUNS, id) or ''
     bytes = bytes + #run

@@ -1,7 +1,7 @@
 """Why jobs are buried, over all topics."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Annotated, Final, NamedTuple
 
@@ -53,18 +53,15 @@ class Steps(NamedTuple):
         return found
 
 
-def check_reason(text: str) -> str:
-    """Check the reason of a note."""
-    if len(text) > MAX_REASON_CHARS:
-        raise BadValue(f"最多{MAX_REASON_CHARS}字", f"at most {MAX_REASON_CHARS} characters")
-    return text
+def at_most(chars: int) -> Callable[[str], str]:
+    """The check of a text's length."""
 
+    def check(text: str) -> str:
+        if len(text) > chars:
+            raise BadValue(f"最多{chars}字", f"at most {chars} characters")
+        return text
 
-def check_note(text: str) -> str:
-    """Check the text of a note; returns it without blanks around it."""
-    if len(text.strip()) > MAX_NOTE_CHARS:
-        raise BadValue(f"最多{MAX_NOTE_CHARS}字", f"at most {MAX_NOTE_CHARS} characters")
-    return text.strip()
+    return check
 
 
 class BuriedRequest(AnyTopicRequest):
@@ -94,10 +91,10 @@ class BuriedRequest(AnyTopicRequest):
 class NoteRequest(Request):
     """What is said about the dead letters of a reason."""
 
-    reason: Annotated[str, Validate(check_reason)] = Field(
+    reason: Annotated[str, Validate(at_most(MAX_REASON_CHARS))] = Field(
         description="The reason, as /buried answers it."
     )
-    text: Annotated[str, Validate(check_note)] | None = optional(
+    text: Annotated[str, Validate(str.strip), Validate(at_most(MAX_NOTE_CHARS))] | None = optional(
         f"At most {MAX_NOTE_CHARS} characters; null or empty removes the note."
     )
 

@@ -157,10 +157,8 @@ class TopicsRequest(Request):
     due_soon: bool | None = optional(
         "Whether to count the jobs that fall due within 60, 300 and 3600 seconds."
     )
-
-    rates: bool | None = Field(
-        None,
-        description="Whether to tell what was pushed, delivered, finished and failed a second in the last minute.",
+    rates: bool | None = optional(
+        "Whether to tell what was pushed, delivered, finished and failed a second in the last minute."
     )
 
     without_topic = ()  # only those that the client may reach are returned

@@ -69,6 +69,21 @@ final class Fields
         return $moment instanceof \DateTimeInterface ? (float) $moment->format('U.u') : $moment;
     }
 
+    /** @return array<string, int|float|null> the fields of a range of due times */
+    public static function range(
+        int|float|\DateTimeInterface|null $start,
+        int|float|\DateTimeInterface|null $end,
+        int|float|\DateTimeInterface|null $after,
+        int|float|\DateTimeInterface|null $before,
+    ): array {
+        return [
+            'start' => self::unix($start),
+            'end' => self::unix($end),
+            'after' => self::unix($after),
+            'before' => self::unix($before),
+        ];
+    }
+
     public static function value(\BackedEnum|string|null $value): int|string|null
     {
         return $value instanceof \BackedEnum ? $value->value : $value;

@@ -52,10 +52,7 @@ trait TopicVerbs
             'topic' => $topic,
             'tag' => $tag,
             'state' => Fields::value($state),
-            'start' => Fields::unix($start),
-            'end' => Fields::unix($end),
-            'after' => Fields::unix($after),
-            'before' => Fields::unix($before),
+            ...Fields::range($start, $end, $after, $before),
             'limit' => $limit,
             'cursor' => $cursor,
         ]);
@@ -84,10 +81,7 @@ trait TopicVerbs
     ): array {
         $request = Fields::given([
             'topic' => $topic,
-            'start' => Fields::unix($start),
-            'end' => Fields::unix($end),
-            'after' => Fields::unix($after),
-            'before' => Fields::unix($before),
+            ...Fields::range($start, $end, $after, $before),
             'count' => $count,
         ]);
 
@@ -151,7 +145,7 @@ trait TopicVerbs
     }
 
     /**
-     * Searches jobs for a part of their id, their body or the message of a failure, at most 10,000 of them in a call.
+     * Searches jobs for a part of their id, their body or the message of a failure, some thousand of them in a call.
      *
      * @param string|null $text a part of the body
      */
@@ -176,10 +170,7 @@ trait TopicVerbs
             'topic' => $topic,
             'tag' => $tag,
             'state' => Fields::value($state),
-            'start' => Fields::unix($start),
-            'end' => Fields::unix($end),
-            'after' => Fields::unix($after),
-            'before' => Fields::unix($before),
+            ...Fields::range($start, $end, $after, $before),
             'limit' => $limit,
             'cursor' => $cursor,
         ]);
