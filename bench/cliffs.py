@@ -1,5 +1,6 @@
 """What a load on some topics does to the jobs of others: scenes, each beside a probe on a topic of its own."""
 
+import math
 import os
 import signal
 import sys
@@ -115,7 +116,7 @@ def _pushed_before(
     foreseen_s = SPARE * (time.monotonic() - began_at) * jobs / BATCH
     while True:
         server.seen().flush()
-        due = time.time() + 4 * SETTLES_S + foreseen_s
+        due = math.ceil(time.time() + 4 * SETTLES_S + foreseen_s)
         _push(queue, jobs, partial(job, due))
         if time.time() < due - 2 * SETTLES_S:
             return due

@@ -2,14 +2,17 @@
 
 import asyncio
 import contextlib
+import multiprocessing
+import os
 import random
 import sys
-import threading
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from typing import Final
 
 from bench.measure import new_topic
+from bench.processes import run_before_others
 from delayqueue import AsyncClient
 from delayqueue.client.calls import TransportError
 from delayqueue.errors import QueueError
@@ -22,14 +25,19 @@ POLL_S: Final = 1
 ENDS_S: Final = 30.0  # for the last jobs to arrive
 ANSWER_S: Final = 60.0
 
+_SPAWN: Final = multiprocessing.get_context("spawn")
+
 Times = list[tuple[float, float]]  # when, and how many ms
 
 
 class Probe:
-    """Pushes a job each 10 ms, due 5 to 80 ms later, and takes each as it comes. It runs in a thread, beside the load.
+    """Pushes a job each 10 ms, due 5 to 80 ms later, and takes each as it comes.
+
+    It runs in a process of its own, beside the load, and as root before all others: it shall show what waits in the
+    server and the store, and not what waits for this program.
 
     `pushes`: when each began, and how long it took. `arrivals`: when each was due, and how late it came. `refused`: how
-    many pushes had no answer, or a refusal.
+    many pushes had no answer, or a refusal. All are known after `beside`.
     """
 
     def __init__(self, url: str) -> None:
@@ -37,27 +45,49 @@ class Probe:
         self.arrivals: Times = []
         self.refused = 0
         self._url = url
-        self._topic = new_topic()
-        self._is_over = threading.Event()
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[None]:
         """Probe until the end of the block, and until the last job has arrived."""
-        thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-        thread.start()
+        here, there = _SPAWN.Pipe()
+        process = _SPAWN.Process(target=_probe, args=(self._url, there), daemon=True)
+        process.start()
+        there.close()
+        here.recv()
         try:
             yield
         finally:
-            self._is_over.set()
-            thread.join()
+            here.send(None)
+            self.pushes, self.arrivals, self.refused = here.recv()
+            process.join()
 
-    async def _run(self) -> None:
+
+def _probe(url: str, bench: Connection) -> None:
+    """Probe, in a process of its own, until the bench says that it is over."""
+    run_before_others(os.getpid())
+    bench.send(None)
+    probing = _Probing(url)
+    asyncio.run(probing.run(bench))
+    bench.send((probing.pushes, probing.arrivals, probing.refused))
+
+
+class _Probing:
+    def __init__(self, url: str) -> None:
+        self.pushes: Times = []
+        self.arrivals: Times = []
+        self.refused = 0
+        self._url = url
+        self._topic = new_topic()
+        self._is_over = False
+
+    async def run(self, bench: Connection) -> None:
         async with AsyncClient(self._url, timeout=ANSWER_S) as queue, asyncio.TaskGroup() as tasks:
             for _ in range(CONSUMERS):
                 tasks.create_task(self._take(queue))
-            while not self._is_over.is_set():
+            while not bench.poll():
                 tasks.create_task(self._push(queue))
                 await asyncio.sleep(EVERY_S)
+            self._is_over = True
 
     async def _push(self, queue: AsyncClient) -> None:
         began_at = time.time()
@@ -82,7 +112,7 @@ class Probe:
                 ]
                 if jobs:
                     await queue.finish_many(jobs)
-            if end is None and self._is_over.is_set():
+            if end is None and self._is_over:
                 end = time.monotonic() + ENDS_S
 
 
