@@ -43,9 +43,8 @@ class Unread:
         transport.set_write_buffer_limits(high=1 if is_tls else 0, low=0)
 
     def stalled(self, transport: asyncio.Transport, answer_bytes: int) -> None:
-        """The client reads more slowly than it is written to (pause_writing)."""
-        left_bytes = transport.get_write_buffer_size()
-        wait_s = max(self._patience_s, left_bytes / self._slowest_bytes_per_s)
+        """The client reads its answer, which may be written only in part so far, more slowly than we write it."""
+        wait_s = max(self._patience_s, answer_bytes / self._slowest_bytes_per_s)
         timer = self._loop.call_later(wait_s, self._cut_off, transport)
         self._stalled[transport] = answer_bytes, timer
         self._bytes += answer_bytes

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -11,7 +11,17 @@ from delayqueue.errors import Malformed
 from delayqueue.net.limits import ClientLimits
 from delayqueue.web.connections import AiohttpConnection, Connections
 from delayqueue.web.front import HasFront
-from delayqueue.web.http import SERVER, WAITING_PATHS, HttpRequest, HttpResponse
+from delayqueue.web.http import (
+    PIECE_BYTES,
+    SERVER,
+    WAITING_PATHS,
+    HttpRequest,
+    HttpResponse,
+    pieces,
+)
+
+if TYPE_CHECKING:
+    from aiohttp.http import StreamWriter
 
 log = logging.getLogger(__name__)
 
@@ -105,10 +115,18 @@ class Answering:
 
     async def send(self, response: HttpResponse) -> None:
         """Write the answer. Raises ConnectionError if the client is gone."""
+        request, connection, body = self._request, _connection(self._request), response.body
         written = _written(response)
-        if _connection(self._request).must_end:
+        if connection.must_end:
             written.force_close()
-        await written.prepare(self._request)
+        connection.answer_bytes = len(body)
+        await written.prepare(request)
+        if len(body) > PIECE_BYTES and request.method != hdrs.METH_HEAD:
+            writer = cast("StreamWriter", request.writer)
+            async for piece in pieces(body):
+                await writer.write(piece, drain=False)
+            await writer.drain()  # write_eof() waits only for what it writes itself
+            written.body = None
         await written.write_eof()
         written.body = None  # aiohttp keeps the last answer of a connection until the next request
         self.sent = written

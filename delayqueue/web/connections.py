@@ -50,6 +50,7 @@ class AiohttpConnection(web.RequestHandler):
         "_reading",
         "_refuse",
         "_wire",
+        "answer_bytes",
         "asked",
     )
 
@@ -63,6 +64,7 @@ class AiohttpConnection(web.RequestHandler):
         self._refuse = refuse
         self._latest: web.BaseRequest | None = None
         self.asked: HttpRequest | None = None  # the latest one that reached the front
+        self.answer_bytes = 0  # of the latest answer
         self._counted: web.BaseRequest | None = None  # the latest one, while it is in memory
         self._offers_other = False  # the latest one offers another protocol
         self._held_bytes = 0  # received and not answered
@@ -95,8 +97,7 @@ class AiohttpConnection(web.RequestHandler):
     def pause_writing(self) -> None:
         """The client reads more slowly than it is answered."""
         super().pause_writing()
-        answer_bytes = self._latest.writer.output_size if self._latest is not None else 0
-        self._limits.unread.stalled(self._wire, answer_bytes)
+        self._limits.unread.stalled(self._wire, self.answer_bytes)
 
     def resume_writing(self) -> None:
         """The client has caught up."""

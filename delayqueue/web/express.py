@@ -19,7 +19,15 @@ from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import cancel_all
 from delayqueue.web.front import HasFront
 from delayqueue.web.head import END, MAX_HEAD_BYTES, Head, may_become_plain, read_head, start_of
-from delayqueue.web.http import HTTP_OK, JSON, SERVER, HttpRequest, HttpResponse
+from delayqueue.web.http import (
+    HTTP_OK,
+    JSON,
+    PIECE_BYTES,
+    SERVER,
+    HttpRequest,
+    HttpResponse,
+    pieces,
+)
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer body is not plain
 MAX_AHEAD_BYTES: Final = (
@@ -309,8 +317,14 @@ class ExpressConnection(asyncio.Protocol):
             self._count()
 
     async def send(self, response: HttpResponse) -> None:
-        """Write the answer to the present request, and wait as write() says."""
-        if (sending := self.write(response)) is not None:
+        """Write the answer to the present request, a large one in pieces, and wait as write() says."""
+        if len(response.body) > PIECE_BYTES:
+            async for piece in pieces(self._begun(response)):
+                self._transport.write(piece)
+            sending = self._ended(response)
+        else:
+            sending = self.write(response)
+        if sending is not None:
             await sending
 
     def write(self, response: HttpResponse) -> asyncio.Future[None] | None:
@@ -319,14 +333,21 @@ class ExpressConnection(asyncio.Protocol):
         Returns what ends once all of it is sent, if it must arrive and that takes time: a client that leaves meanwhile
         has not got it, and the cancellation of `pending` says so.
         """
-        transport = self._transport
-        if transport.is_closing():
+        self._transport.write(self._begun(response))
+        return self._ended(response)
+
+    def _begun(self, response: HttpResponse) -> bytes:
+        """What is to be written. Raises ConnectionResetError if the client is gone."""
+        if self._transport.is_closing():
             raise ConnectionResetError
         if self._express.stopping:
             self._closes = True
         self._answer_bytes = len(response.body)
-        transport.write(self._express.written(response, closes=self._closes))
-        if transport.is_closing():  # it can find only in writing that the client is gone
+        return self._express.written(response, closes=self._closes)
+
+    def _ended(self, response: HttpResponse) -> asyncio.Future[None] | None:
+        """All of the answer is written: see write()."""
+        if self._transport.is_closing():  # it can find only in writing that the client is gone
             raise ConnectionResetError
         if self._is_stalled and response.must_arrive:
             response.body = b""  # the transport has it

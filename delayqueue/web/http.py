@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -17,6 +17,9 @@ HTTP_OK: Final = (
     HTTPStatus.OK.value
 )  # to look it up there takes Python 3.11 a third of a microsecond
 JSON: Final[Mapping[str, str]] = {"Content-Type": "application/json; charset=utf-8"}
+
+# A larger answer is written in pieces of this size: all at once, one of 12 MB kept the loop for up to 0.1 s.
+PIECE_BYTES: Final = 256 * 1024
 
 
 def without_slashes(path: str) -> str:
@@ -54,6 +57,14 @@ class HttpResponse:
     headers: Mapping[str, str] = field(default_factory=lambda: JSON)
     status: int = HTTP_OK
     must_arrive: bool = False
+
+
+async def pieces(data: bytes) -> AsyncIterator[memoryview]:
+    """The data piece by piece; the loop's other work gets its turn in between."""
+    whole = memoryview(data)
+    for start in range(0, len(data), PIECE_BYTES):
+        yield whole[start : start + PIECE_BYTES]
+        await asyncio.sleep(0)
 
 
 class Peer(Protocol):

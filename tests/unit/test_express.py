@@ -20,7 +20,7 @@ from delayqueue.web.endpoint import Large, Returnable
 from delayqueue.web.express import Express
 from delayqueue.web.front import Front
 from delayqueue.web.head import Head, read_head
-from delayqueue.web.http import HttpRequest, HttpResponse
+from delayqueue.web.http import PIECE_BYTES, HttpRequest, HttpResponse
 from tests.hangups import reset
 from tests.processes import LOOPBACK
 from tests.shared_limits import limits
@@ -120,6 +120,40 @@ async def _close_with_more_behind() -> None:
             assert len(await reader.read()) > 16 << 20
         writer.close()
     assert answered == [b"first"]
+
+
+@pytest.mark.parametrize("extra", [b"", b"Expect: 100-continue\r\n"], ids=["lane", "aiohttp"])
+async def test_others_get_their_turn_while_a_large_answer_is_written(
+    extra: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, turns = bytes(range(256)) * (32 << 10), Turns()
+    written: list[tuple[int, int]] = []
+
+    async def handler(request: HttpRequest) -> HttpResponse:
+        await request.read()
+        return HttpResponse(answer)
+
+    transports: Any = getattr(asyncio.selector_events, "_SelectorSocketTransport")  # noqa: B009
+    write = transports.write
+
+    def recording(transport: asyncio.Transport, data: bytes) -> None:
+        if transport.get_extra_info("sockname")[1] == port:
+            written.append((turns.count, len(data)))
+        write(transport, data)
+
+    monkeypatch.setattr(transports, "write", recording)
+    async with lane(handler) as (_, port), turns:
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(post("/push", b"first").replace(b"Host: x\r\n", b"Host: x\r\n" + extra))
+        async with asyncio.timeout(10):
+            await reader.readuntil(b"\r\n\r\n")
+            if extra:
+                await reader.readuntil(b"\r\n\r\n")
+            assert await reader.readexactly(len(answer)) == answer
+        writer.close()
+    large = [(turn, size) for turn, size in written if size > 1000]
+    assert max(size for _, size in large) <= PIECE_BYTES + len("the head of the answer") * 10
+    assert len({turn for turn, _ in large}) == len(large) >= len(answer) / PIECE_BYTES
 
 
 async def test_a_head_is_read_once_however_slowly_its_body_comes(
