@@ -337,7 +337,7 @@ class ExpressConnection(asyncio.Protocol):
         return self._ended(response)
 
     def _begun(self, response: HttpResponse) -> bytes:
-        """What is to be written. Raises ConnectionResetError if the client is gone."""
+        """The bytes to write. Raises ConnectionResetError if the client is gone."""
         if self._transport.is_closing():
             raise ConnectionResetError
         if self._express.stopping:
