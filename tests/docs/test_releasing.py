@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -92,6 +94,40 @@ def test_a_workflow_runs_only_what_is_pinned_and_may_do_only_what_it_says(path: 
         assert re.fullmatch(r"[\w:.-]+@sha256:[0-9a-f]{64}", image)
     for target in chain.from_iterable(map(str.split, re.findall(r"run: make (.+)", text))):
         assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE)
+
+
+def test_packages_for_php_are_pushed_on_top_of_the_release_before(tmp_path: Path) -> None:
+    """The steps of the workflow, in a clone, with folders for the repositories at the other end."""
+    workflow = yaml.safe_load(WORKFLOWS[0].with_name("release.yml").read_text("utf-8"))
+    steps = [step["run"] for step in workflow["jobs"]["composer"]["steps"] if "run" in step]
+    checkout, remote = tmp_path / "checkout", tmp_path / "remote"
+    git(tmp_path, "clone", "--quiet", "--shared", str(REPOSITORY), str(checkout))
+    for setting in ("user.name=a", "user.email=a@b"):
+        git(checkout, "config", *setting.split("="))
+    packages = sorted((checkout / "clients").glob("*/composer.json"))
+    names = [json.loads(path.read_text("utf-8"))["name"].replace("/", "-") for path in packages]
+    for name in names:
+        git(tmp_path, "init", "--quiet", "--bare", f"{remote}/{name}.git")
+    variables = {
+        "GITHUB_SERVER_URL": "https://host.example",
+        "GITHUB_REPOSITORY_OWNER": "owner",
+        "TOKEN": "secret",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{remote}/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://x-access-token:secret@host.example/owner/",
+    }
+    for tag in ("v7.8.8", "v7.8.9"):
+        (checkout / "clients/php/README.md").write_text(tag)
+        git(checkout, "commit", "--quiet", "--all", "--message=Change it\n\nFor a reason.")
+        for run in steps:
+            environment = {**os.environ, **variables, "GITHUB_REF_NAME": tag}
+            command = ["bash", "-e", "-c", run]
+            subprocess.run(command, cwd=checkout, env=environment, check=True)
+        shutil.rmtree(checkout / "split")
+    for name in names:
+        changed = name == "delay-queue-client"
+        log = git(remote / f"{name}.git", "log", "--format=%an, %B", "v7.8.8..v7.8.9").strip()
+        assert log == ("a, Change it\n\nFor a reason." if changed else "")
 
 
 def test_the_image_is_built_from_one_that_is_pinned() -> None:

@@ -49,10 +49,20 @@ def debian_version(package: str) -> str:
     return re.split(r"[+-]", version.rpartition(":")[2])[0]
 
 
+def repository(name: str, path: Path) -> object:
+    """What Composer is told of a package."""
+    if path.suffix == ".git":
+        return {"type": "vcs", "url": str(path)}
+    # copied as a release would be, and with the version that a tag gives it
+    options = {"symlink": False, "versions": {name: delayqueue.__version__}}
+    return {"type": "path", "url": str(path), "options": options}
+
+
 class Project:
     """`libraries`: what comes from Debian's packages, name → (version, files that load it).
 
-    `autoload`: folders of its own classes, by their namespace. `packages`: which of ours can be required.
+    `autoload`: folders of its own classes, by their namespace. `packages`: which of ours can be required, from folders
+    or from repositories of a release.
     """
 
     def __init__(
@@ -71,15 +81,7 @@ class Project:
             "COMPOSER_DISABLE_NETWORK": "1",
         }
         folder.mkdir(parents=True, exist_ok=True)
-        repositories: dict[str, object] = {
-            name: {
-                "type": "path",
-                "url": str(path),
-                # copied as a release would be, and with the version that a tag gives it
-                "options": {"symlink": False, "versions": {name: delayqueue.__version__}},
-            }
-            for name, path in packages.items()
-        }
+        repositories = {name: repository(name, path) for name, path in packages.items()}
         for name, (version, files) in (libraries or {}).items():
             repositories[name] = self._from_debian(name, version, files)
         settings = {

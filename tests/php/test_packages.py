@@ -6,10 +6,13 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
 
+import delayqueue
 from tests.docs.follow import Follower
 from tests.processes import REPOSITORY
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from tests.processes import QueueServer
 
+TAG = f"v{delayqueue.__version__}"
 # the versions of frameworks that the packages allow; of others 3.0
 NEWEST = {
     "yiisoft/yii2-queue": "2.3.8",
@@ -66,36 +70,67 @@ def test_php_newer_than_8_1_is_found(what: str) -> None:
     assert re.search(pattern, example, re.S)
 
 
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The repository of each package that a release would be pushed to."""
+    folder = tmp_path_factory.mktemp("released")
+    command = [sys.executable, str(REPOSITORY / "scripts/split.py"), str(folder), TAG]
+    done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
+    said = [line.partition(" ")[0] for line in done.stdout.splitlines()]
+    assert said == [name.replace("/", "-") for name in PACKAGES]
+    return {name: folder / f"{name.replace('/', '-')}.git" for name in PACKAGES}
+
+
 @pytest.mark.parametrize("name", PACKAGES)
-def test_composer_has_nothing_to_say_against_a_package(name: str, tmp_path: Path) -> None:
-    said = Project(tmp_path).composer("validate", "--strict", str(PACKAGES[name] / "composer.json"))
-    assert said.endswith("is valid\n")
-    assert json.loads((PACKAGES[name] / "composer.json").read_text("utf-8"))["name"] == name
-
-
-def test_a_release_holds_what_users_need_and_nothing_else(project: Project) -> None:
-    source, installed = PACKAGES["delay-queue/client"], project.folder / "vendor/delay-queue/client"
-    assert {path.name for path in installed.iterdir()} == {
-        path.name for path in source.iterdir() if path.name not in KEPT_BACK
+def test_a_release_holds_what_users_need_and_composer_has_nothing_to_say_against_it(
+    released: dict[str, Path], name: str, tmp_path: Path
+) -> None:
+    archive = ("git", "-C", str(released[name]), "archive", f"--output={tmp_path / 'made.tar'}")
+    subprocess.run([*archive, TAG], check=True)
+    with tarfile.open(tmp_path / "made.tar") as made:
+        made.extractall(tmp_path / "made", filter="data")
+    assert {path.name for path in (tmp_path / "made").iterdir()} == {
+        path.name for path in PACKAGES[name].iterdir() if path.name not in KEPT_BACK
     }
-    assert (project.folder / "vendor/bin/delay-queue-worker").exists()
+    project = Project(tmp_path)
+    said = project.composer("validate", "--strict", str(tmp_path / "made/composer.json"))
+    assert said.endswith("is valid\n")
 
 
-def test_all_packages_can_be_required_from_a_clone_as_the_pages_say(tmp_path: Path) -> None:
-    (tmp_path / "delay-queue").symlink_to(REPOSITORY)
-    framework = tmp_path / "nothing.php"
-    framework.write_text("<?php\n", encoding="utf-8")
-    wanted = [
-        library
+@pytest.fixture(scope="module")
+def frameworks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, list[str]]]:
+    """All that the packages require beyond each other, of the newest version that they allow, with nothing in it."""
+    file = tmp_path_factory.mktemp("frameworks") / "nothing.php"
+    file.write_text("<?php\n", encoding="utf-8")
+    return {
+        library: (NEWEST.get(library, "3.0"), [str(file)])
         for path in PACKAGES.values()
         for library in json.loads((path / "composer.json").read_text("utf-8"))["require"]
         if "/" in library and library not in PACKAGES
-    ]
-    project = Project(
-        tmp_path / "shop",
-        libraries={name: (NEWEST.get(name, "3.0"), [str(framework)]) for name in wanted},
-        packages={},
-    )
+    }
+
+
+def test_all_packages_can_be_required_by_name_from_the_tags_of_a_release(
+    released: dict[str, Path], frameworks: dict[str, tuple[str, list[str]]], tmp_path: Path
+) -> None:
+    project = Project(tmp_path / "shop", libraries=frameworks, packages=released)
+    del project.variables[
+        "COMPOSER_DISABLE_NETWORK"
+    ]  # nothing is cloned then, not even from a folder
+    project.composer("require", "--no-progress", *PACKAGES)
+    chosen = json.loads((project.folder / "composer.json").read_text("utf-8"))["require"]
+    assert set(chosen.values()) == {f"^{delayqueue.__version__}"}
+    installed = json.loads(project.composer("show", "--format=json"))["installed"]
+    ours = {each["name"]: each["version"] for each in installed if each["name"] in PACKAGES}
+    assert ours == dict.fromkeys(PACKAGES, TAG)
+    assert "--max-jobs" in project.run("php", "vendor/bin/delay-queue-worker", "--help")
+
+
+def test_all_packages_can_be_required_from_a_clone_as_the_pages_say(
+    frameworks: dict[str, tuple[str, list[str]]], tmp_path: Path
+) -> None:
+    (tmp_path / "delay-queue").symlink_to(REPOSITORY)
+    project = Project(tmp_path / "shop", libraries=frameworks, packages={})
     project.composer("config", "repositories.delay-queue", "path", "../delay-queue/clients/*")
     project.composer("require", "--no-progress", *(f"{name}:@dev" for name in PACKAGES))
     installed = {path.name for path in (project.folder / "vendor/delay-queue").iterdir()}
