@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import delayqueue
+from delayqueue import Client
 from tests.docs.follow import Follower
 from tests.processes import REPOSITORY
 
@@ -35,6 +36,16 @@ NEWEST = {
 # what is not for users: /tests export-ignore and so on, in .gitattributes
 KEPT_BACK = {".gitattributes", "phpunit.xml.dist", "psalm.xml", "tests", "vendor", "composer.lock"}
 
+# what PHP 8.5 has beyond 8.1, of the extensions that one would call here
+FUNCTIONS = (
+    "array_(all|any|find|find_key|first|last)|bc(ceil|divmod|floor|round)"
+    "|curl_(multi_get_handles|share_init_persistent|upkeep)|fpow|get_(error|exception)_handler"
+    "|http_(clear|get)_last_response_headers|ini_parse_quantity|json_validate"
+    "|mb_(lcfirst|ltrim|rtrim|str_pad|trim|ucfirst)|memory_reset_peak_usage"
+    "|openssl_cipher_key_length|pcntl_([gs]etcpuaffinity|[gs]etqos_class|waitid)"
+    "|posix_(eaccess|f?pathconf|sysconf)|request_parse_body|str_(de|in)crement"
+    "|stream_context_set_options"
+)
 # of PHP newer than 8.1, which the packages allow: a pattern, and what it must find
 NEWER = {
     "a readonly class": (r"\breadonly (final |abstract )?class\b", "final readonly class A {}"),
@@ -45,9 +56,10 @@ NEWER = {
     "a constant with a type": (r"\bconst \??[\w\\|]+ \w+ ?=", "const string A = 'a';"),
     "a member of an enum's case": (r"\bconst [^;]*->", "const A = B::C->value;"),
     "a trait's constant": (r"\btrait \w+ ?\{.*\bconst\b", "trait A { const B = 1; }"),
-    "a function": (
-        r"\b(json_validate|array_(find|any|all)|str_(in|de)crement|mb_(trim|str_pad))\(",
-        "json_validate($a)",
+    "a function": (rf"(?<![\w>:])({FUNCTIONS})\(", "json_validate($a)"),
+    "a class": (
+        r"\b(Random|Pdo|Uri|Dom|BcMath)\\\w|\b(Date\w*Error|Date\w*Exception)\b",
+        "Random\\Engine",
     ),
 }
 
@@ -57,10 +69,11 @@ def test_a_package_has_no_php_newer_than_8_1(name: str) -> None:
     needs("php")
     files = list(PACKAGES[name].glob("src/**/*.php"))
     assert files
-    for path in files:
-        # without comments, and on few lines
-        text = subprocess.run(["php", "-w", path], capture_output=True, text=True, check=True)
-        found = [what for what, (newer, _) in NEWER.items() if re.search(newer, text.stdout, re.S)]
+    # without comments, and on few lines
+    code = "foreach (array_slice($argv, 1) as $file) { echo php_strip_whitespace($file), chr(0); }"
+    text = subprocess.run(["php", "-r", code, *files], capture_output=True, text=True, check=True)
+    for path, stripped in zip(files, text.stdout.split("\0"), strict=False):
+        found = [what for what, (newer, _) in NEWER.items() if re.search(newer, stripped, re.S)]
         assert found == [], path
 
 
@@ -68,6 +81,26 @@ def test_a_package_has_no_php_newer_than_8_1(name: str) -> None:
 def test_php_newer_than_8_1_is_found(what: str) -> None:
     pattern, example = NEWER[what]
     assert re.search(pattern, example, re.S)
+
+
+@pytest.mark.parametrize("php", ["php8.1", "php8.2", "php8.3", "php8.4", "php8.5"])
+def test_php_loads_every_class_and_calls_every_verb_without_a_notice(
+    project: Project, server: QueueServer, php: str
+) -> None:
+    needs(php)
+    here = REPOSITORY / "tests/php"
+    said = project.run(php, str(here / "load_all.php"), str(REPOSITORY / "clients"))
+    assert said.strip() == str(len(list(REPOSITORY.glob("clients/*/src/**/*.php"))))
+    called = project.run(php, str(here / "every_verb.php")).splitlines()
+    assert {"/push", "/pop", "/finish"} < {json.loads(line)["path"] for line in called}
+    worker = "(new Worker())->on('versions', fn (Job $job) => print(PHP_VERSION))"
+    head = "<?php use DelayQueue\\Client\\{Job, Worker}; require 'vendor/autoload.php';"
+    project.write("worker.php", f"{head} return {worker};")
+    with Client(server.url) as queue:
+        queue.push("versions")
+    options = ("--max-jobs=1", "--quiet")
+    said = project.run(php, "vendor/bin/delay-queue-worker", *options, "worker.php")
+    assert said.startswith(php.removeprefix("php"))
 
 
 @pytest.fixture(scope="module")
