@@ -30,7 +30,7 @@ EXAMPLES: Final = REPOSITORY / "examples"
 # where the quoted files are, if not in the folder that is named after the page
 FOLDERS: Final = {
     "languages.md": ("node", "go", "java"),
-    "php.md": ("php-package", "php-cpm"),
+    "php.md": ("php-package",),
     "tutorial.md": ("tutorial", "php"),
 }
 # their servers speak English on the Chinese page, too

@@ -137,6 +137,8 @@ def test_every_page_of_this_kind_is_followed_or_read() -> None:
         "docs/howto/laravel.md",  # test_orders.py, test_beanstalkd_pages.py
         "docs/howto/symfony.md",  # test_beanstalkd_pages.py
         "docs/howto/task-queues.md",  # test_task_queues_page.py
+        "docs/howto/hyperf.md",  # tests/php
+        "docs/howto/thinkphp.md",  # tests/php
         "docs/howto/yii.md",
         "docs/migration.md",  # test_migration_page.py
         "docs/recipes.md",  # test_recipes_page.py

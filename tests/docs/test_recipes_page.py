@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import time
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -21,6 +20,8 @@ from .markdown import COMMAND_S, run
 from .test_orders import needs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.processes import QueueServer
 
 # `jobs` as Laravel's migration makes it
@@ -103,28 +104,6 @@ def test_applications_with_the_same_rows_keep_their_jobs_and_a_refused_row_stays
     with Client(server.url) as queue:
         assert [(topic.ready, topic.delayed) for topic in queue.topics("both")] == [(4, 1)]
     assert [row[0] for row in jobs_of(busy_shop, "both")] == [2]
-
-
-def test_the_workers_for_thinkphp_and_hyperf_close_orders_and_give_back_what_fails(
-    server: QueueServer, shop: Path
-) -> None:
-    recipes = REPOSITORY / "examples" / "recipes"
-    shutil.copy(recipes / "CloseOrders.php", shop)
-    shutil.copytree(recipes / "app", shop / "app")
-    client = (shop / "delay_queue.php").read_text("utf-8")
-    named = client.replace("<?php", "<?php namespace DelayQueue;", 1)
-    (shop / "queue_functions.php").write_text(named, encoding="utf-8")
-    program = ["php", str(Path(__file__).with_name("frameworks.php")), str(shop)]
-    said = run(program, environment=os.environ | {"DELAYQUEUE_URL": server.url})
-    assert said.splitlines() == [
-        *("orders:close closed 3002", "0"),
-        *("closed 3003", "closed 3004"),
-        "pushed again meanwhile",
-    ]
-    with Client(server.url) as queue:
-        failed = queue.get("close-3001")
-        assert failed is not None
-        assert [attempt.message for attempt in failed.attempts] == ["gone away"]
 
 
 def test_a_refund_that_the_database_refused_is_not_taken_for_paid(

@@ -25,36 +25,50 @@ def think(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Proj
         tmp_path_factory.mktemp("think"),
         "delay-queue/think-queue",
         libraries={"topthink/think-queue": library},
+        autoload={"app\\job\\": "app/job/"},
     )
     project.variables["DELAYQUEUE_URL"] = server.url
+    for name, place in (("CloseOrder.php", "app/job/CloseOrder.php"), ("worker.php",) * 2):
+        project.write(place, (REPOSITORY / "examples/thinkphp" / name).read_text("utf-8"))
     return project
 
 
 def test_think_queue_pushes_pops_releases_and_deletes(think: Project, queue: Client) -> None:
     said = think.php(
         """
+        use app\\job\\CloseOrder;
+
         $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'think', 'wait' => 1]);
         $connection->setApp(new think\\App());
-        $id = $connection->push('CloseOrder', ['id' => '3006']);
-        $connection->later(1800, 'CloseOrder', [], 'think-later');
+        $id = $connection->push(CloseOrder::class, ['order' => '3006']);
+        $connection->later(1800, 'None', [], 'think-later');
         $job = $connection->pop();
         echo $job->getJobId() === $id ? 'its id' : 'another id', " {$job->attempts()} {$job->getRawBody()}\\n";
         $job->release();
         $job = $connection->pop();
         echo "attempt {$job->attempts()}, {$connection->size()} and {$connection->size('think-later')}\\n";
-        $job->delete();
+        (new CloseOrder())->fire($job, ['order' => '3006']);
         echo "{$connection->size()} left\\n";
         var_dump($connection->pop());
         echo $connection->pushRaw('{}', 'think-later', ['id' => 'mine', 'tags' => ['t'], 'delay' => '1h']), "\\n";
-        echo $connection->client()->cancel('t'), "\\n";
+        $connection->later(1800, CloseOrder::class . '@fire', ['order' => '3007'], 'think-later');
+        echo $connection->client()->cancel('t'), ' ', $connection->client()->cancel('order:3007'), "\\n";
         """
     )
     assert said.splitlines() == [
-        'its id 1 {"job":"CloseOrder","data":{"id":"3006"}}',
-        *("attempt 2, 1 and 1", "0 left", "NULL", "mine", "1"),
+        r'its id 1 {"job":"app\\job\\CloseOrder","data":{"order":"3006"}}',
+        *("attempt 2, 1 and 1", "closed order 3006", "0 left", "NULL", "mine", "1 1"),
     ]
     [later] = queue.list_jobs("think-later").jobs
     assert (later.state, later.ttr) == ("delayed", 90)
+
+
+def test_the_worker_of_the_page_for_thinkphp_closes_orders(think: Project, queue: Client) -> None:
+    queue.push("order-close", {"order": "3008"}, id="close-3008")
+    options = ("--max-jobs=1", "--quiet")
+    said = think.run("php", "vendor/bin/delay-queue-worker", *options, "worker.php")
+    assert said.splitlines() == ['{"id":"3008","state":"unpaid"}', "closed order 3008"]
+    assert queue.get("close-3008") is None
 
 
 @pytest.fixture(scope="module")

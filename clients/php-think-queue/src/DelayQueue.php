@@ -62,9 +62,15 @@ class DelayQueue extends Connector
         return $this->later(0, $job, $data, $queue);
     }
 
+    /** A class may have a static method tags($data), such as ["order:1001"], for cancel() of the client. */
     public function later($delay, $job, $data = '', $queue = null)
     {
-        return $this->pushRaw($this->createPayload($job, $data), $queue, ['delay' => $this->secondsUntil($delay)]);
+        $tags = [is_object($job) ? $job : strstr("$job@", '@', true), 'tags'];
+
+        return $this->pushRaw($this->createPayload($job, $data), $queue, [
+            'delay' => $this->secondsUntil($delay),
+            'tags' => is_callable($tags) ? $tags($data) : [],
+        ]);
     }
 
     /** @param array<string, mixed> $options arguments of Client::push(), such as an id of your own */
