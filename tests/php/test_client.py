@@ -297,6 +297,11 @@ def test_calls_share_a_connection_also_after_an_error(
     )
 
 
+def test_an_empty_address_is_that_of_the_variable(project: Project) -> None:
+    said = project.php("echo (new Client(''))->push('t', id: 'a'), (new Client())->delete('a');")
+    assert said == "a"
+
+
 def test_a_server_with_a_certificate_of_its_own_is_reached_over_tls_and_another_is_not(
     project: Project, processes: Processes, redis_server: StoreServer, tmp_path: Path
 ) -> None:

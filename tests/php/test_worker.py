@@ -434,13 +434,18 @@ async def test_nothing_is_lost_and_nothing_ends_that_did_not_run(
         (["none.php"], "none.php: there is no such file"),
         (["--max-jobs=many", "worker.php"], "--max-jobs=many: must be a number from 1"),
         (["--jobs=1", "worker.php"], "--jobs=1: no such option"),
+        (["--max-jobs", "worker.php"], "--max-jobs: no such option, or without its =VALUE"),
         (["--max-time=soon", "worker.php"], '"soon": must be a text like'),
+        (["idle.php"], "this worker has no handlers: call on()"),
+        (["text.php"], "retry \"10s\": must be a list such as ['10s', '1m']"),
         (["nothing.php"], "nothing.php: must return a DelayQueue\\Client\\Worker"),
     ],
 )
 def test_a_wrong_use_is_told(project: Project, arguments: list[str], said: str) -> None:
     project.write("worker.php", WORKER + "return (new Worker())->on('t', fn () => null);")
     project.write("nothing.php", "<?php ")
+    project.write("idle.php", WORKER + "return new Worker();")
+    project.write("text.php", WORKER + "return (new Worker())->on('t', fn () => null, '10s');")
     ended = project.ended("php", "vendor/bin/delay-queue-worker", *arguments)
     assert (ended.returncode, ended.stdout[: len("delay-queue-worker: ")]) == (
         2,

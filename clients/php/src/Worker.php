@@ -74,7 +74,7 @@ final class Worker
         ?int $memory = null,
     ): void {
         if ($this->handlers === []) {
-            throw new \LogicException('this worker has no handlers: call on()');
+            throw new \InvalidArgumentException('this worker has no handlers: call on()');
         }
         $limits = new Limits($maxJobs, $maxTime, $memory);
         (new Run($this->client, $this->handlers, $this->policies, $this->log))->work($limits);

@@ -19,13 +19,15 @@ final class Address
     }
 
     /**
-     * What is null comes from the variables DELAYQUEUE_URL and DELAYQUEUE_TOKEN.
+     * What is null, or a URL that is empty, comes from the variables DELAYQUEUE_URL and DELAYQUEUE_TOKEN.
      *
      * @throws \InvalidArgumentException if the URL or the token cannot be one
      */
     public static function of(?string $url, #[\SensitiveParameter] ?string $token): self
     {
-        $url ??= self::variable('DELAYQUEUE_URL') ?? self::DEFAULT_URL;
+        if ($url === null || $url === '') {
+            $url = self::variable('DELAYQUEUE_URL') ?? self::DEFAULT_URL;
+        }
         $token ??= self::variable('DELAYQUEUE_TOKEN') ?? '';
         $parts = parse_url($url);
         if (!isset($parts['scheme'], $parts['host']) || !in_array($parts['scheme'], ['http', 'https'], true)) {

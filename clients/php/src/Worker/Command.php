@@ -71,7 +71,7 @@ final class Command
             } elseif (preg_match('/^--(help|quiet|(max-jobs|max-time|memory)=(.+))$/D', $argument, $found) === 1) {
                 $options[$found[2] ?? $found[1]] = $found[3] ?? '';
             } else {
-                throw new \InvalidArgumentException("$argument: no such option; --help names them");
+                throw new \InvalidArgumentException("$argument: no such option, or without its =VALUE; --help names them");
             }
         }
         if (count($files) !== 1 && !isset($options['help'])) {

@@ -36,7 +36,7 @@ final class Limits
     public function reached(): ?string
     {
         return match (true) {
-            $this->maxJobs !== null && $this->jobs >= $this->maxJobs => "$this->jobs jobs are done",
+            $this->maxJobs !== null && $this->jobs >= $this->maxJobs => "--max-jobs=$this->maxJobs is reached",
             self::now() >= $this->end => 'its time is over',
             $this->memory !== null && memory_get_usage(true) >= $this->memory * self::MEGABYTE
                 => "it holds $this->memory MB or more",

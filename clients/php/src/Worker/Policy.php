@@ -34,7 +34,7 @@ final class Policy
         $this->retry = $retry ?? self::DEFAULT;
         $this->lastAttempt = match (true) {
             is_string($this->retry) => self::PRESETS[$this->retry] ?? throw new \InvalidArgumentException(
-                "retry \"$this->retry\": must be " . implode(' or ', array_keys(self::PRESETS)),
+                "retry \"$this->retry\": must be a list such as ['10s', '1m'], a formula, or one of " . implode(', ', array_keys(self::PRESETS)),
             ),
             array_is_list($this->retry) => count($this->retry) + 1,
             is_int($max = $this->retry['max'] ?? null) => $max + 1,
