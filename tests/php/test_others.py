@@ -266,9 +266,10 @@ def test_what_php_cpms_programs_call_is_there(cpm: Project) -> None:
         $job->setTopic('cpm');
         $job->setId('cpm-1');
         $job->setDelay(0);
-        $job->setTtr(60);
+        $job->setTtr(1 * DelayQueue\\Util\\Time::MINUTE);
         $job->setBody(['order' => '7']);
         $queue->push(Shop\\OrderHandler::class, $job);
+        echo $queue->client()->get('cpm-1')->ttr, "\\n";
         echo json_encode($queue->pop(['none', 'cpm'])), "\\n";
         $queue->finish('cpm-1');
         $queue->delete('cpm-1');
@@ -282,6 +283,7 @@ def test_what_php_cpms_programs_call_is_there(cpm: Project) -> None:
         """
     )
     assert said.splitlines() == [
+        "60",
         r'{"className":"Shop\\OrderHandler","id":"cpm-1","topic":"cpm","body":{"order":"7"}}',
         r"[DateTime] is not subclass of [DelayQueue\Handler\AbstractHandler]",
         "can not find class [None]",
