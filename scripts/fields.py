@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.openapi import document, request_name
+from scripts.links import CHINESE as TWIN
+from scripts.links import in_chinese
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +26,8 @@ CHINESE: Final = re.compile(
     r"(?<=^\| 字段 \| 类型 \| \|\n\| --- \| --- \| --- \|\n)(?:\|.*\n)*", re.MULTILINE
 )
 ROW: Final = re.compile(r"^\| (\[?`([\w.]+)`.*?) \| .*? \| ?(.*) \|$", re.MULTILINE)
-IN_CHINESE: Final = {
+LINK: Final = re.compile(r"(?<=\]\()[^)]+")
+TYPES: Final = {
     "string": "字符串",
     "integer": "整数",
     "number": "数字",
@@ -32,20 +37,45 @@ IN_CHINESE: Final = {
     "array of strings": "字符串数组",
     "number or string": "数字或字符串",
 }
+TRANSLATED: Final = Path(__file__).with_name("chinese.json")
 
 
-def with_fields(page: str) -> str:
+@cache
+def translations() -> dict[str, str]:
+    """The Chinese of what the package says of fields and settings, by the English."""
+    found: dict[str, str] = json.loads(TRANSLATED.read_text("utf-8"))
+    return found
+
+
+def chinese(text: str) -> str:
+    """What chinese.json has for a text, or the text until somebody translates it."""
+    return translations().get(text, text)
+
+
+def with_fields(page: Path) -> str:
     """The page with its tables of fields as they are declared now.
 
-    The names stay in their order, with their links, and so do the Chinese texts. Raises ValueError if one is missing.
+    On an English page the names stay in their order, with their links. A Chinese page has the rows of the English one.
     """
-    return SECTION.sub(_with_fields, page)
+    text = page.read_text("utf-8")
+    if not page.name.endswith(TWIN):
+        return SECTION.sub(_with_fields, text)
+    english = page.with_name(page.name.replace(TWIN, ".md"))
+    sections = {found[1]: found[0] for found in SECTION.finditer(with_fields(english))}
+
+    def with_rows(section: re.Match[str]) -> str:
+        rows = "".join(
+            _chinese_row(section[1], english, *found)
+            for table in ENGLISH.findall(sections.get(section[1], ""))
+            for found in ROW.findall(table)
+        )
+        return CHINESE.sub(lambda _: rows, section[0])
+
+    return SECTION.sub(with_rows, text)
 
 
 def _with_fields(section: re.Match[str]) -> str:
-    path, text = section[1], section[0]
-    english = ENGLISH.sub(lambda found: "".join(_rows(path, found[0])), text)
-    return CHINESE.sub(lambda found: "".join(_chinese_rows(path, found[0])), english)
+    return ENGLISH.sub(lambda found: "".join(_rows(section[1], found[0])), section[0])
 
 
 def _rows(path: str, before: str) -> Iterator[str]:
@@ -57,18 +87,13 @@ def _rows(path: str, before: str) -> Iterator[str]:
         yield f"| {named.get(name) or f'`{name}`'} | {kind} | {shape['description']} |\n"
 
 
-def _chinese_rows(path: str, before: str) -> Iterator[str]:
-    fields = described(path)
-    for cell, name, text in ROW.findall(before):
-        if name in fields:
-            shape, required = fields.pop(name)
-            kind, *limits = _type(shape)
-            limits = [limit.replace(" to ", " 到 ").replace("at most", "最多") for limit in limits]
-            unsaid = [limit for limit in limits if limit not in text]
-            kinds = "，".join([IN_CHINESE[kind], *unsaid, *["必填"] * required])
-            yield f"| {cell} | {kinds} | {text}{' ' * bool(text)}|\n"
-    for name in fields:
-        raise ValueError(f"add a row for `{name}` to the table of {path}")
+def _chinese_row(path: str, english: Path, cell: str, name: str, text: str) -> str:
+    shape, required = described(path)[name]
+    kind, *words = _type(shape)
+    limits = [word.replace(" to ", " 到 ").replace("at most", "最多") for word in words]
+    kinds = "，".join([TYPES[kind], *limits, *["必填"] * required])
+    linked = LINK.sub(lambda link: in_chinese(english, link[0]), cell)
+    return f"| {linked} | {kinds} | {chinese(text)} |\n"
 
 
 @cache

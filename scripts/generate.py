@@ -1,7 +1,8 @@
 """Writes what the pages repeat, so that a person writes it once: `make generate`; with --check, says what differs.
 
 - The tables of verbs, between marks, from the declarations in the package.
-- The tables of fields on the pages of the API, on the Chinese one without what a person says of a field.
+- The tables of fields on the pages of the API. scripts/chinese.json has the Chinese of what the package says of fields
+  and settings; what it lacks stays in English.
 - The files of examples/ that a page quotes: a block whose title is the name of one in the page's folder.
 - The code of a Chinese page: the blocks of the English one, in its order, with the server's messages in Chinese.
 - The table that compares the servers, on the first pages, and its pictures: from docs/performance.md.
@@ -19,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 from delayqueue import errors
 from scripts.charts import pictures
 from scripts.fields import with_fields
-from scripts.tables import CHINESE, REPOSITORY, table
+from scripts.links import CHINESE
+from scripts.tables import REPOSITORY, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +98,7 @@ def generated(page: Path) -> str:
     """The page as it should be. Raises ValueError if a person has to change it first; the message says how."""
     text = MARKED.sub(
         lambda found: f"{found[1]}{found[2]}{table(found[1], page, found[3])}",
-        with_fields(page.read_text("utf-8")),
+        with_fields(page),
     )
     if page.name.endswith(CHINESE):
         return translated(text, page)

@@ -1,4 +1,7 @@
-"""Counts the lines of docs/ by who writes them: `python -m scripts.lines`."""
+"""Counts the lines of docs/ by who writes them: `python -m scripts.lines`.
+
+A line of scripts/chinese.json is one written in Chinese.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from scripts.fields import ENGLISH as FIELDS
+from scripts import fields
 from scripts.generate import FENCED, MARKED, MATRIX, TITLED, pages, quoted
-from scripts.tables import CHINESE, REPOSITORY
+from scripts.links import CHINESE
+from scripts.tables import REPOSITORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
 def main() -> None:
     """Print the counts."""
     found = count(page for page in pages() if page.parent != REPOSITORY)
+    translations = len(fields.translations())
+    found["written in Chinese"] += translations
+    found["written: all that a person maintains"] += translations
     sys.stdout.write("".join(f"{lines:7,} {kind}\n" for kind, lines in sorted(found.items())))
 
 
@@ -30,7 +37,11 @@ def count(of: Iterable[Path]) -> Counter[str]:
         tables = sum(
             one[0].count("\n") - 1 for one in chain(MARKED.finditer(text), MATRIX.finditer(text))
         )
-        tables += sum(one.count("\n") for one in FIELDS.findall(text))
+        tables += sum(
+            one.count("\n")
+            for rows in (fields.ENGLISH, fields.CHINESE)
+            for one in rows.findall(text)
+        )
         code = files = 0
         if page.name.endswith(CHINESE):
             code = sum(one.count("\n") + 1 for one in FENCED.findall(text))

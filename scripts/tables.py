@@ -14,6 +14,8 @@ from delayqueue.client.verbs import Verbs
 from delayqueue.config.config import OPTIONS
 from delayqueue.domain.access import Role
 from delayqueue.web.endpoints import ENDPOINTS
+from scripts.fields import chinese
+from scripts.links import CHINESE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from delayqueue.web.endpoint import Endpoint
 
 REPOSITORY: Final = Path(__file__).parents[1]
-CHINESE: Final = ".zh-CN.md"
+UNITS: Final = {"s": "秒", "ms": "毫秒", "bytes": "字节", "": ""}
 HEADING: Final = re.compile(r"^### (.*)$", re.MULTILINE)
 
 
@@ -31,16 +33,18 @@ def table(name: str, page: Path, before: str) -> str:
     return "".join(f"{line}\n" for line in TABLES[name](page, before))
 
 
-def settings(_page: Path, before: str) -> Iterator[str]:
+def settings(page: Path, before: str) -> Iterator[str]:
     """The same settings in the same order, as they are declared now. Raises ValueError if one is not."""
-    yield "| Key | Default | |"
+    is_chinese = page.name.endswith(CHINESE)
+    yield "| 名称 | 默认值 | |" if is_chinese else "| Key | Default | |"
     yield "| --- | --- | --- |"
     for key in re.findall(r"^\| `([\w.]+)` \|", before, re.MULTILINE):
         if key not in OPTIONS:
             raise ValueError(f"remove the row of `{key}`")
         option = OPTIONS[key]
-        default = f"`{option.default}` {option.unit}".strip() if option.default else ""
-        yield f"| `{key}` | {default} | {option.help} |"
+        unit = UNITS[option.unit] if is_chinese else option.unit
+        default = f"`{option.default}` {unit}".strip() if option.default else ""
+        yield f"| `{key}` | {default} | {chinese(option.help) if is_chinese else option.help} |"
 
 
 def endpoints(page: Path, _before: str) -> Iterator[str]:
@@ -48,15 +52,15 @@ def endpoints(page: Path, _before: str) -> Iterator[str]:
 
     Raises ValueError if the page has no section on one.
     """
-    chinese = page.name.endswith(CHINESE)
-    yield "| 接口 | 角色 |" if chinese else "| Endpoint | | Role |"
-    yield "| --- | --- |" if chinese else "| --- | --- | --- |"
+    is_chinese = page.name.endswith(CHINESE)
+    yield "| 接口 | 角色 |" if is_chinese else "| Endpoint | | Role |"
+    yield "| --- | --- |" if is_chinese else "| --- | --- | --- |"
     known = anchors(page)
     for one in ENDPOINTS:
         if one.path not in known:
             raise ValueError(f"add a section `### {one.methods[0]} {one.path}`")
-        summary = "" if chinese else f"{one.summary} | "
-        allowed = roles(one, "人人可用" if chinese else "open to all")
+        summary = "" if is_chinese else f"{one.summary} | "
+        allowed = roles(one, "人人可用" if is_chinese else "open to all")
         yield f"| [{one.path}](#{known[one.path]}) | {summary}{allowed} |"
 
 
@@ -78,14 +82,14 @@ def roles(one: Endpoint, everybody: str) -> str:
 
 def commands(page: Path, _before: str) -> Iterator[str]:
     """The verbs of the command line: what each does; on the Chinese page, the endpoint that explains it."""
-    chinese = page.name.endswith(CHINESE)
-    yield "| 命令 | 接口 |" if chinese else "| Verb | |"
+    is_chinese = page.name.endswith(CHINESE)
+    yield "| 命令 | 接口 |" if is_chinese else "| Verb | |"
     yield "| --- | --- |"
-    known = anchors(page.with_name(f"api{CHINESE}")) if chinese else {}
+    known = anchors(page.with_name(f"api{CHINESE}")) if is_chinese else {}
     for one in chain(*REMOTE.values()):
         anchor = known.get(f"/{one.name}")
         link = f"[/{one.name}](api{CHINESE}#{anchor})" if anchor else ""
-        yield f"| `{usage(one)}` | {link if chinese else one.help} |"
+        yield f"| `{usage(one)}` | {link if is_chinese else one.help} |"
 
 
 def usage(command: Subcommand) -> str:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.config.config import OPTIONS
+from delayqueue.web.endpoints import ENDPOINTS
+from scripts.fields import chinese, described, translations
 from scripts.generate import generated, pages
 from scripts.lines import count
 from tests.processes import REPOSITORY
 
 from .markdown import read
+from .test_twins import words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,11 +40,21 @@ def test_nothing_differs(page: Path) -> None:
 )
 def test_a_change_by_hand_is_undone(tmp_path: Path, page: str, said: str, wrong: str) -> None:
     assert said in read(page)
-    for each in {page, page.replace(".zh-CN", "")}:
-        (tmp_path / each.rpartition("/")[2]).write_text(read(each), encoding="utf-8")
-    changed = tmp_path / page.rpartition("/")[2]
+    shutil.copytree(REPOSITORY / "docs", tmp_path / "docs")
+    changed = tmp_path / page
     changed.write_text(read(page).replace(said, wrong), encoding="utf-8")
     assert generated(changed) == read(page)
+
+
+def test_every_translation_is_used_and_has_the_figures_and_the_code_of_the_english() -> None:
+    fields = [described(one.path) for one in ENDPOINTS]
+    said = {shape["description"] for each in fields for shape, _ in each.values()}
+    assert set(translations()) <= said | {option.help for option in OPTIONS.values()}
+    assert [one for one in translations().items() if words(one[0]) != words(one[1])] == []
+
+
+def test_what_nobody_has_translated_stays_in_english() -> None:
+    assert chinese("How often it barks.") == "How often it barks."
 
 
 def test_a_chinese_page_gets_the_code_of_the_english_one_and_its_servers_language(

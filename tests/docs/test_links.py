@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from scripts.links import anchors
 from tests.processes import REPOSITORY
 
 if TYPE_CHECKING:
@@ -35,9 +36,3 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert target.exists(), path
         if anchor:
             assert anchor in anchors(target), f"{path}#{anchor}"
-
-
-def anchors(page: Path) -> list[str]:
-    """What a Markdown renderer calls the headings of a page."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]

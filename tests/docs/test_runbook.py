@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.client import Client
+from scripts.links import anchors
 from tests.certificates import make
 
 from .follow import Follower
 from .markdown import blocks, read
-from .test_links import anchors
 from .test_metrics_page import ALERT, RULES
 
 if TYPE_CHECKING:

@@ -13,21 +13,20 @@ from typing import Final, NamedTuple
 import pytest
 
 import delayqueue
+from scripts.links import CHINESE, in_chinese
 from tests.processes import REPOSITORY
 
 from .markdown import read
 from .test_links import PAGES as ALL
-from .test_links import anchors
 
-CHINESE: Final = ".zh-CN.md"
 TWINS: Final = [str(page) for page in ALL if page.name.endswith(CHINESE)]
 FENCED: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
-# tables that have other columns in Chinese
+# tables that have other columns in Chinese, or that scripts/chinese.json translates
 GENERATED: Final = re.compile(
-    r"<!-- (?:matrix|generated: (?:endpoints|commands)).*?<!-- end of .*? -->", re.DOTALL
+    r"<!-- (?:matrix|generated: (?:endpoints|commands)).*?<!-- end of .*? -->"
+    r"|^\| (?:Field \| Type|字段 \| 类型) \| \|\n(?:\|.*\n)+",
+    re.DOTALL | re.MULTILINE,
 )
-# what a person writes into these, he writes in Chinese only
-FIELDS: Final = re.compile(r"^\| (?:Field \| Type|字段 \| 类型) \| \|\n(?:\|.*\n)+", re.MULTILINE)
 HEADING: Final = re.compile(r"^(#+) ", re.MULTILINE)
 CODE: Final = re.compile(r"`[^`\n]+`")
 LINK: Final = re.compile(r"\]\(([^)]*)\)")
@@ -75,10 +74,19 @@ def sections(page: str) -> list[Section]:
 
 
 def section(page: str, level: str, text: str) -> Section:
-    links = {chinese(page, link) for link in LINK.findall(text)}
-    ours = FIELDS.sub("", text)
-    rows = re.findall(r"^ *\|.*$", ours, re.MULTILINE)
-    return Section(level, [words(row) for row in rows], words(ours), links)
+    links = {target(page, link) for link in LINK.findall(text)}
+    rows = re.findall(r"^ *\|.*$", text, re.MULTILINE)
+    return Section(level, [words(row) for row in rows], words(text), links)
+
+
+def target(page: str, link: str) -> str:
+    """Where a link leads, on the Chinese page if it is on the English one."""
+    path, hash_sign, anchor = in_chinese(REPOSITORY / page, link).partition("#")
+    if path.startswith("http"):
+        return link
+    here = page if page.endswith(CHINESE) else page.replace(".md", CHINESE)
+    file = posixpath.join(posixpath.dirname(page), path) if path else here
+    return f"{posixpath.normpath(file)}{hash_sign}{anchor}"
 
 
 def words(text: str) -> set[str]:
@@ -90,18 +98,6 @@ def words(text: str) -> set[str]:
 def figure(digits: str, unit: str) -> str:
     plain = digits.replace(",", "")
     return f"{float(plain) * UNITS[unit]:.0f}" if unit else plain
-
-
-def chinese(page: str, link: str) -> str:
-    """The target of the same link on the Chinese page."""
-    path, _, anchor = link.partition("#")
-    target = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page
-    twin = target.replace(".md", CHINESE)
-    if path.startswith("http") or target in TWINS or twin not in TWINS:
-        return link if path.startswith("http") else f"{target}#{anchor}"
-    if anchor:
-        anchor = anchors(REPOSITORY / twin)[anchors(REPOSITORY / target).index(anchor)]
-    return f"{twin}#{anchor}"
 
 
 @pytest.mark.parametrize("twin", TWINS)
