@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from delayqueue.config.loading import load
-from delayqueue.config.sections import LIMIT_KEYS
 from delayqueue.domain.limit import Limit
 
 from .markdown import Reader, blocks, examples, read
@@ -17,10 +15,6 @@ if TYPE_CHECKING:
     from tests.processes import Processes, StoreServer
 
 PAGE: Final = read("docs/limits.md")
-
-
-def test_every_key_of_a_section_has_its_row() -> None:
-    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.M) == list(LIMIT_KEYS)
 
 
 def test_the_request_and_the_section_say_the_same(
