@@ -9,7 +9,6 @@ import pytest
 
 from delayqueue import errors
 from delayqueue.domain import job, retry, schedule
-from delayqueue.domain.subscriber import MAX_NAME_BYTES
 from delayqueue.errors import QueueError
 from delayqueue.web import parse
 
@@ -26,19 +25,14 @@ LIMITS: Final = (
     ("id", job.MAX_ID_BYTES),
     ("topic, tag", job.MAX_TOPIC_BYTES),
     ("topic, tag", job.MAX_TAG_BYTES),
-    ("`delay`, `retain`, `expire`, other lengths of time", job.MAX_DELAY_S),
-    ("`due`, `start`, `end`, `after`, `before`", job.MAX_DUE_S),
-    ("`ttr`", job.MAX_TTR_S),
     ("a `cron` expression", schedule.MAX_CRON_CHARS),
     ('a length of time as text, such as `"15s"`', retry.MAX_TEXT_CHARS),
     ("jobs, ids in a call; `count`; `limit`", job.MAX_BATCH),
     ("members of a request's JSON, nested ones too", parse.MOST_MEMBERS),
     ("members of a request's JSON, nested ones too", parse.MOST_MEMBERS_OF_ARRAY),
     ("topics in a `/pop`", job.MAX_POP_TOPICS),
-    ("tags of a job", job.MAX_TAGS),
     ("delays of a retry schedule", retry.MAX_STEPS),
     ("steps of a forecast", job.MAX_FORECAST_STEPS),
-    ("name of a subscriber or a schedule", MAX_NAME_BYTES),
     ("message", job.MAX_MESSAGE_CHARS),
 )
 
