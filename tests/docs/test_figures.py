@@ -47,8 +47,7 @@ def test_the_memory_in_sizing_is_what_was_measured() -> None:
             assert abs(number(said) / (number(jobs) * each) - 1) < 0.02, (jobs, body, said)
 
 
-@pytest.mark.parametrize("page", ["docs/features.md", "docs/features.zh-CN.md", "CHANGELOG.md"])
-def test_the_memory_beside_the_original_is_what_was_measured(page: str) -> None:
+def test_the_memory_beside_the_original_is_what_was_measured() -> None:
     """The smallest and the largest measured figure of each scheduler."""
     measured = [
         row[-4:]
@@ -56,5 +55,5 @@ def test_the_memory_beside_the_original_is_what_was_measured(page: str) -> None:
         if "bytes" in f"{row[0]} {row[1]}"
     ]
     ranges = [tuple(sorted(row[column] for row in measured)) for column in (1, 3)]
-    said = re.findall(r"(0\.\d\d) (?:to|到) (0\.\d\d) (?:times|倍)", read(page))
+    said = re.findall(r"(0\.\d\d) to (0\.\d\d) times", read("CHANGELOG.md"))
     assert said == [(found[0], found[-1]) for found in ranges]

@@ -27,7 +27,7 @@ PAGES: Final = [
     f"docs/{path.relative_to(DOCS)}"
     for path in sorted([*DOCS.glob("howto/*.md"), *DOCS.glob("*.md")])
     if path.parent.name == "howto"
-    or path.stem in {"features", "index", "migration", "recipes", "tutorial", "upgrading"}
+    or path.stem in {"index", "migration", "recipes", "tutorial", "upgrading"}
     if not path.name.endswith(CHINESE)
 ]
 PHEANSTALK: Final = Path("/usr/share/php/Pheanstalk/autoload.php")
@@ -143,7 +143,7 @@ def test_every_page_of_this_kind_is_followed_or_read() -> None:
         "docs/migration.md",  # test_migration_page.py
         "docs/recipes.md",  # test_recipes_page.py
     }
-    without_commands = {"docs/features.md", "docs/howto/sizing.md"}
+    without_commands = {"docs/howto/sizing.md"}
     assert {*FOLLOWED, *READ, *ENGLISH_ONLY, *elsewhere, *without_commands} == set(PAGES)
     for page in without_commands:
         assert not blocks(read(page), "sh", "console")
