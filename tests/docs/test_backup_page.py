@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from tests.processes import Processes, QueueServer
 
 PAGE: Final = "docs/howto/backup.md"
-COPY, PUT_BACK, LOOK, SNAPSHOT, REBUILD, CHECK = (block.text for block in blocks(read(PAGE), "sh"))
+COPY, PUT_BACK, SNAPSHOT, REBUILD = (block.text for block in blocks(read(PAGE), "sh"))
+LOOK, CHECK = re.findall(r"`(delay-queue (?:topics|fsck))`", read(PAGE))
 JOBS: Final = 1000
 # a large snapshot, as Redis lets its own tests have it: two seconds of loading, in which it answers LOADING
 LOADED_SLOWLY: Final = 1000

@@ -62,7 +62,8 @@ def test_the_import_prints_what_is_shown(redis_server: StoreServer, tmp_path: Pa
     (tmp_path / "delay-queue.conf").write_text(conf, encoding="utf-8")
     command = example.command.replace(OLD_URL, f"redis://{redis_server.address}/{number}")
     _, said = typed_in(command, tmp_path)
-    printed = said.splitlines()
+    # on a busy machine it takes more than the two seconds after which it tells of its progress
+    printed = [line for line in said.splitlines() if not re.match(r"\d+ jobs, ", line)]
     shown = [
         re.escape(line.strip()).replace("<time>", r"\d+\.\d")
         for line in example.answer.splitlines()
