@@ -31,7 +31,7 @@ RUN: Final = "run `make generate`"
 EXAMPLES: Final = REPOSITORY / "examples"
 # where the quoted files are, if not in the folder that is named after the page
 FOLDERS: Final = {
-    "languages.md": ("node", "go", "java"),
+    "languages.md": ("python", "node", "go", "java"),
     "php.md": ("php-package",),
     "tutorial.md": ("tutorial", "php"),
 }

@@ -40,7 +40,6 @@ FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/index.md": ("curl", []),
     "docs/tutorial.md": ("php", []),
     "docs/howto/php.md": ("composer", []),
-    "docs/howto/python.md": ("bash", []),
     "docs/howto/languages.md": ("node go java", JACKSON),
     "docs/howto/beanstalkd.md": ("php", [PHEANSTALK]),
 }
