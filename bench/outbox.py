@@ -1,5 +1,7 @@
 """What an outbox costs: the INSERT that a transaction pays, and how many rows a second one relay moves.
 
+Once more with all rows of 20 ids.
+
 `python -m bench.outbox [ROWS [RIVER]]`, with MariaDB and PostgreSQL; 100,000 rows by default. RIVER is the program that
 bench/river makes (`go mod tidy && go build`): what a transaction pays in PostgreSQL, beside River.
 """
@@ -34,6 +36,7 @@ TRANSACTIONS: Final = 4000
 TURNS: Final = (
     5  # with and without the row, in turns: what else runs on the machine slows both down
 )
+HOT_IDS: Final = 20
 NO_TRIGGER: Final = f"DROP TRIGGER {TABLE}_notify ON {TABLE}"
 
 
@@ -66,8 +69,13 @@ def measure(database: Database, processes: Processes, redis: StoreServer, rows: 
         alone, with_row = transactions_us(database)
         print(f"{database.kind}, polled: {alone:.0f} us, with the row {with_row:.0f} us")
     database.execute(f"DELETE FROM {TABLE}")
-    for delay_s, remember in ((1800, "10m"), (0, "10m"), (0, "0")):
-        fill(database, rows, delay_s)
+    for delay_s, remember, ids in (
+        (1800, "10m", rows),
+        (0, "10m", rows),
+        (0, "0", rows),
+        (1800, "10m", HOT_IDS),
+    ):
+        fill(database, rows, delay_s, ids)
         programs = {"the relay": os.getpid(), "the database": database.pid}
         programs |= {"the server": server.pid, "the store": redis.pid}
         before_s = {name: processor_s(pid) for name, pid in programs.items()}
@@ -79,7 +87,7 @@ def measure(database: Database, processes: Processes, redis: StoreServer, rows: 
         }
         assert not done.returncode, done.stderr
         print(
-            f"{database.kind}, delay {delay_s} s, --remember {remember}: {rows / took_s:,.0f} rows/s;"
+            f"{database.kind}, {ids} ids, delay {delay_s} s, --remember {remember}: {rows / took_s:,.0f} rows/s;"
             f" processor time of a row: "
             + ", ".join(f"{name} {us:.0f} us" for name, us in used_us.items())
         )
@@ -107,13 +115,14 @@ def transactions_us(database: Database) -> tuple[float, float]:
     return min(took_us[False]), min(took_us[True])
 
 
-def fill(database: Database, rows: int, delay_s: int) -> None:
-    """Insert so many rows."""
+def fill(database: Database, rows: int, delay_s: int, ids: int) -> None:
+    """Insert so many rows, which have the ids in turn."""
     connection: Any = database.connect()
     with connection.cursor() as cursor:
         for start in range(0, rows, 1000):
             cursor.executemany(
-                JOB, [(f"job-{number}", BODY, delay_s) for number in range(start, start + 1000)]
+                JOB,
+                [(f"job-{number % ids}", BODY, delay_s) for number in range(start, start + 1000)],
             )
     connection.commit()
     connection.close()

@@ -11,14 +11,16 @@ from urllib.parse import urlsplit
 from delayqueue.relay.row import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from delayqueue.relay.signals import Signals
 
 MOST_ROWS: Final = 1000  # in a batch, as in a push
 MOST_BYTES: Final = 4 * 1024 * 1024  # of bodies in a batch; a larger one comes alone
 
-# Of an id its first row; no row behind one that cancels by tag (those have no id)
+# Of an id its first row; no row behind one that cancels by tag (those have no id). What is first is read from what is
+# committed (at READ COMMITTED, in both databases; a subquery locks nothing). SKIP LOCKED passes over rows to take, not
+# over those before them: a row that another relay holds hides those behind it until its delete is committed.
 JOB: Final = """
     o.failed IS NULL AND o.id IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM {table} e {db.by_id} WHERE e.id = o.id AND e.seq < o.seq AND e.failed IS NULL
@@ -33,9 +35,11 @@ LOCK: Final = """
     SELECT o.seq, COALESCE(OCTET_LENGTH(o.body), 0) FROM {table} o {db.by_seq}
     WHERE {which} ORDER BY o.seq LIMIT {most} FOR UPDATE SKIP LOCKED"""
 # Asks again whether they are the first: MySQL locks row by row, and of a transaction that commits meanwhile it could
-# lock the second row, and not the first. A new statement sees both.
+# lock the second row, and not the first. A new statement sees both. The last column is what `next_seq` of the row is.
 READ: Final = """
-    SELECT o.seq, {db.created_ms}, {db.age_s}, o.id, o.topic, o.body, o.delay, o.due, o.options, o.cancel, o.cancel_tag
+    SELECT o.seq, {db.created_ms}, {db.age_s}, o.id, o.topic, o.body, o.delay, o.due, o.options, o.cancel, o.cancel_tag,
+        (SELECT e.seq FROM {table} e {db.by_id} WHERE e.id = o.id AND e.seq > o.seq AND e.failed IS NULL
+         ORDER BY e.seq LIMIT 1)
     FROM {table} o {db.by_seq} WHERE o.seq IN ({seqs}) AND {which} ORDER BY o.seq"""
 FAILURES: Final = "SELECT COUNT(*), MAX(seq) FROM {table} WHERE failed IS NOT NULL"
 REASON: Final = "SELECT failed FROM {table} WHERE seq = %s"
@@ -68,6 +72,7 @@ class Database(ABC):
         self.lease_s = lease_s
         self._connection: Any = None
         self._sql: dict[str, Any] = {"table": table, "db": self}
+        self._batches = self._next_batches()
         self.lease_until_s = 0.0  # by time.monotonic()
 
     @abstractmethod
@@ -98,7 +103,7 @@ class Database(ABC):
     def take(self) -> list[Row]:
         """Lock and return the next rows; none if there are none, or all are being moved by other relays."""
         self.lease_until_s = time.monotonic() + self.lease_s
-        return self._take(JOB, MOST_ROWS) or self._take(TAG, 1)
+        return next(self._batches)
 
     def fail(self, row: Row, reason: str) -> None:
         """Note why a row cannot be carried out: it is not taken again."""
@@ -117,10 +122,33 @@ class Database(ABC):
 
     def close(self) -> None:
         """Close the connection, without what was done since the last commit; its rows are free."""
+        self._batches = self._next_batches()
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(self.errors):
                 connection.close()
+
+    def _next_batches(self) -> Iterator[list[Row]]:
+        """Batches without end: what a search of the table finds, then what stood behind that, found by its number.
+
+        A search passes all rows that are not the first of their ids. So rounds follow it for as long as it took, at
+        least one: however many rows wait, half of the time goes into moving them, and new ids wait for two searches.
+        """
+        while True:
+            began_s = time.monotonic()
+            rows = self._take(JOB, MOST_ROWS) or self._take(TAG, 1)
+            took_s = time.monotonic() - began_s
+            yield rows
+            until_s = time.monotonic() + took_s
+            while rows := self._take_behind(rows):
+                yield rows
+                if time.monotonic() > until_s:
+                    break
+
+    def _take_behind(self, rows: Iterable[Row]) -> list[Row]:
+        """Take the rows behind these, if they are first now."""
+        seqs = _listed(row.next_seq for row in rows if row.next_seq)
+        return self._take(f"o.seq IN ({seqs}) AND {JOB}", MOST_ROWS) if seqs else []
 
     def _take(self, which: str, most: int) -> list[Row]:
         which = which.format(**self._sql)
@@ -128,7 +156,7 @@ class Database(ABC):
         seqs = list(_fitting(locked))
         if not seqs:
             return []
-        sql = READ.format(**self._sql, which=which, seqs=", ".join(map(str, seqs)))
+        sql = READ.format(**self._sql, which=which, seqs=_listed(seqs))
         return [Row(*values) for values in self._execute(sql)]
 
     def _execute(self, sql: str, values: Iterable[object] = ()) -> Sequence[Any]:
@@ -137,6 +165,10 @@ class Database(ABC):
         with self._connection.cursor() as cursor:
             cursor.execute(sql, tuple(values) or None)
             return cursor.fetchall() if cursor.description else ()
+
+
+def _listed(seqs: Iterable[int]) -> str:
+    return ", ".join(map(str, seqs))
 
 
 def _fitting(sizes: Iterable[tuple[int, int]]) -> Iterable[int]:

@@ -65,6 +65,8 @@ class Postgres(Database):
             connect_timeout=10,
             application_name="delay-queue relay",
         )
+        # each statement sees what is committed, whatever the database's default is
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         connection.execute(f"LISTEN {CHANNEL}")
         connection.commit()
         return connection

@@ -16,7 +16,10 @@ OPTIONS: Final = {*FIELDS} - {"id", "topic", "body", "delay", "due", "idempotenc
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the outbox. `age_s`: since it was inserted, by the database's clock, as `delay` counts."""
+    """A row of the outbox.
+
+    `age_s`: since it was inserted, by the database's clock, as `delay` counts. `next_seq`: the row of its id behind it.
+    """
 
     seq: int
     created_ms: int
@@ -29,6 +32,7 @@ class Row:
     options: str | None
     cancel: bool
     cancel_tag: str | None
+    next_seq: int | None
 
     @property
     def is_cancel(self) -> bool:

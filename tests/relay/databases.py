@@ -16,6 +16,8 @@ import psycopg
 import pymysql
 import pytest
 
+from delayqueue.relay.mysql import MySQL
+from delayqueue.relay.postgres import Postgres
 from tests.processes import HERE, LOOPBACK, Host, Process, free_port
 
 if TYPE_CHECKING:
@@ -151,6 +153,9 @@ def _run(command: list[str], home: Path) -> None:
 KINDS: Final[dict[str, type[MariaDB | PostgreSQL]]] = {
     each.kind: each for each in (MariaDB, PostgreSQL)
 }
+
+# what a relay takes rows with
+TAKERS: Final[dict[str, type[MySQL | Postgres]]] = {"mariadb": MySQL, "postgresql": Postgres}
 
 
 @contextmanager
