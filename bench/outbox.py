@@ -1,6 +1,6 @@
 """What an outbox costs: the INSERT that a transaction pays, and how many rows a second one relay moves.
 
-Once more with all rows of 20 ids.
+Once more with all rows of 20 ids. Last, how long a relay takes to count the failed ones among those that wait.
 
 `python -m bench.outbox [ROWS [RIVER]]`, with MariaDB and PostgreSQL; 100,000 rows by default. RIVER is the program that
 bench/river makes (`go mod tidy && go build`): what a transaction pays in PostgreSQL, beside River.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.client import Client
 from tests.processes import Processes, run_program
-from tests.relay.databases import KINDS, running
+from tests.relay.databases import KINDS, TAKERS, running
 
 if TYPE_CHECKING:
     from tests.processes import StoreServer
@@ -37,6 +37,7 @@ TURNS: Final = (
     5  # with and without the row, in turns: what else runs on the machine slows both down
 )
 HOT_IDS: Final = 20
+LEASE_S: Final = 300
 NO_TRIGGER: Final = f"DROP TRIGGER {TABLE}_notify ON {TABLE}"
 
 
@@ -93,6 +94,12 @@ def measure(database: Database, processes: Processes, redis: StoreServer, rows: 
         )
         with Client(server.url) as client:
             client.purge("order-close")
+    fill(database, rows, 0, rows)
+    taker = TAKERS[database.kind](database.dsn, TABLE, LEASE_S)
+    began_s = time.perf_counter()
+    taker.failures()
+    print(f"{database.kind}: {(time.perf_counter() - began_s) * 1e3:.1f} ms to count failed rows")
+    taker.close()
 
 
 def transactions_us(database: Database) -> tuple[float, float]:

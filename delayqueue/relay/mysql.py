@@ -32,9 +32,13 @@ CREATE TABLE IF NOT EXISTS {table} (
     failed TEXT,
     CHECK ((id IS NULL) = (cancel_tag IS NOT NULL)),
     CHECK (id IS NULL OR topic IS NOT NULL OR cancel),
-    KEY by_id (id, seq)
+    KEY by_id (id, seq),
+    KEY by_failed (failed(1))
 ) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 """
+# what a table of an earlier version lacks
+FOUND: Final = "SHOW INDEX FROM {table} WHERE Key_name = 'by_failed'"
+LACKS: Final = "ALTER TABLE {table} ADD KEY by_failed (failed(1))"
 # Row by row, each by its number: DELETE … WHERE seq IN locks all rows of a small table, and so waits for programs that
 # have inserted one and not committed.
 DELETE: Final = """
@@ -73,6 +77,13 @@ class MySQL(Database):
             for statement in SESSION:
                 cursor.execute(statement.format(lease_s=self.lease_s))
         return connection
+
+    def create(self) -> None:
+        """Make the table; if it is there, add the index that it may lack."""
+        super().create()
+        if not self._execute(FOUND.format(table=self._table)):
+            self._execute(LACKS.format(table=self._table))
+        self.commit()
 
     def delete(self, seqs: list[int]) -> None:
         """Delete rows by their numbers."""

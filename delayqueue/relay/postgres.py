@@ -37,6 +37,8 @@ CREATE TABLE IF NOT EXISTS {table} (
 
 CREATE INDEX IF NOT EXISTS {name}_id ON {table} (id, seq);
 
+CREATE INDEX IF NOT EXISTS {name}_failed ON {table} (seq) WHERE failed IS NOT NULL;
+
 CREATE OR REPLACE FUNCTION {table}_notify() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN NOTIFY {channel}; RETURN NULL; END';
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue.relay.database import FAILURES
 from tests.processes import free_port, run_program
 from tests.waiting import until
 
@@ -21,6 +22,32 @@ def test_init_leaves_a_table_that_is_there(outbox: Outbox) -> None:
     outbox.insert(id=outbox.topic)
     assert outbox.run("--init").returncode == 0
     assert outbox.rows() == [outbox.topic]
+
+
+def test_failed_rows_are_counted_by_an_index_that_init_adds_to_older_tables(
+    outbox: Outbox,
+) -> None:
+    drop, statements, used = {
+        "mariadb": (
+            "ALTER TABLE {} DROP KEY by_failed",
+            ["EXPLAIN FORMAT=JSON {}"],
+            '"key": "by_failed"',
+        ),
+        "postgresql": (
+            "DROP INDEX {}_failed",
+            ["SET enable_seqscan = off", "EXPLAIN {}"],
+            f" {outbox.table}_failed",
+        ),
+    }[outbox.database.kind]
+    outbox.database.execute(drop.format(outbox.table))
+    assert outbox.run("--init").returncode == 0
+    for number in range(20):
+        outbox.insert(id=f"{outbox.topic}-{number}", failed=None if number else "why")
+    with outbox.database.connect() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement.format(FAILURES.format(table=outbox.table)))
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert used in plan, plan
 
 
 def test_the_sql_that_it_prints_makes_the_table(outbox: Outbox) -> None:
