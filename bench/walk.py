@@ -1,7 +1,7 @@
 """python -m bench.walk: which functions of the package a request calls, and how many calls these are.
 
-A server of its own runs unchanged but for what counts (counted.py). Each way is taken until the same calls have come
-several times: at times the server's loops in the background come between.
+A server of its own runs unchanged, but counts, and holds its timers during the way (counted.py): so nothing of its
+background comes between, however busy the machine is. Each way is taken until the same calls have come several times.
 """
 
 import argparse
@@ -10,7 +10,6 @@ import secrets
 import socket
 import sys
 import tempfile
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,6 +17,8 @@ from io import BufferedRWPair
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from redis import Redis
 
 from bench.counted import Call
 from bench.processes import BenchError, free_port, program
@@ -28,8 +29,7 @@ COUNTED: Final = Path(__file__).with_name("counted.py")
 WARM_UP: Final = 2
 AGREEING: Final = 4  # times with the same calls
 MOST_TIMES: Final = 100
-QUIET_S: Final = 0.02  # without a call: the way is at its end
-TIMERS_S: Final = 0.15  # longer than any timer that a request leaves behind
+QUIET_TURNS: Final = 3  # of the server's loop and the store's without a call: the way is at its end
 LIMIT_S: Final = 60.0
 WAIT_S: Final = 30
 DELAY_S: Final = 86_400
@@ -45,6 +45,38 @@ class Length(NamedTuple):
     resumed: int  # of these, coroutines that go on after an await
     functions: int
     files: int
+
+
+class Counted:
+    """What the server calls, and the hold of its timers."""
+
+    def __init__(self, calls: Path, store_port: int, stack: ExitStack) -> None:
+        self._server: Connection = stack.enter_context(Client(str(calls)))
+        self._store = stack.enter_context(Redis(port=store_port))
+
+    def hold(self) -> None:
+        """Let no timer fire from now on, and what has begun end."""
+        self.until_quiet()
+
+    def until_quiet(self, at_least: int = 0) -> tuple[Call, ...]:
+        """The calls since the last time, once there are so many and no more come."""
+        found: list[Call] = []
+        quiet = 0
+        while quiet < QUIET_TURNS or len(found) < at_least:
+            # the store answers those first who asked first: the server has its answers, too
+            self._store.ping()
+            more = self._since(released=False)
+            quiet = 0 if more else quiet + 1
+            found += more
+        return tuple(found)
+
+    def release(self) -> None:
+        """Let the timers fire, also those that are late."""
+        self._since(released=True)
+
+    def _since(self, *, released: bool) -> list[Call]:
+        self._server.send(released)
+        return [Call(*call) for call in self._server.recv()]
 
 
 class Clients:
@@ -191,7 +223,7 @@ def walk(names: Iterable[str] = WAYS) -> dict[str, list[Call]]:
 
 
 @contextmanager
-def _server() -> Iterator[tuple[Clients, Connection]]:
+def _server() -> Iterator[tuple[Clients, Counted]]:
     port, beanstalk_port, store_port = free_port(), free_port(), free_port()
     options = {"beanstalk_address": f"127.0.0.1:{beanstalk_port}"}
     with ExitStack() as stack:
@@ -200,12 +232,11 @@ def _server() -> Iterator[tuple[Clients, Connection]]:
         calls = folder / "calls"
         command = [sys.executable, str(COUNTED), str(calls)]
         stack.enter_context(own_server(folder, port, store_port, options, command))
-        counted = stack.enter_context(Client(str(calls)))
-        yield Clients(port, beanstalk_port, stack), counted
+        yield Clients(port, beanstalk_port, stack), Counted(calls, store_port, stack)
 
 
-def _usual(way: Callable[[Clients], Steps], clients: Clients, counted: Connection) -> list[Call]:
-    """What the server calls on this way unless its background comes between. Raises BenchError if that is unclear."""
+def _usual(way: Callable[[Clients], Steps], clients: Clients, counted: Counted) -> list[Call]:
+    """What the server calls on this way nearly each time. Raises BenchError if that is unclear."""
     for _ in range(WARM_UP):
         _take(way(clients), counted)
     seen: Counter[tuple[Call, ...]] = Counter()
@@ -217,26 +248,14 @@ def _usual(way: Callable[[Clients], Steps], clients: Clients, counted: Connectio
     raise BenchError(f"other calls nearly each of {MOST_TIMES} times: is this machine very busy?")
 
 
-def _take(steps: Steps, counted: Connection) -> tuple[Call, ...]:
+def _take(steps: Steps, counted: Counted) -> tuple[Call, ...]:
     next(steps)
-    time.sleep(TIMERS_S)
-    _until_quiet(counted)
+    counted.hold()
     next(steps)
-    calls = _until_quiet(counted, at_least=1)
+    calls = counted.until_quiet(at_least=1)
+    counted.release()
     deque(steps, maxlen=0)
     return calls
-
-
-def _until_quiet(counted: Connection, at_least: int = 0) -> tuple[Call, ...]:
-    """The calls since the last time, once there are so many and no more come."""
-    found: list[Call] = []
-    while True:
-        time.sleep(QUIET_S)
-        counted.send(None)
-        more = [Call(*call) for call in counted.recv()]
-        if not more and len(found) >= at_least:
-            return tuple(found)
-        found += more
 
 
 def length(calls: Sequence[Call]) -> Length:
