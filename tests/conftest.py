@@ -15,7 +15,7 @@ from tests.clusters import UNHURRIED, StoreCluster, WatchedStore
 from tests.processes import WITHOUT_FUNCTIONS, Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
 
     from xdist.remote import Producer
 
@@ -133,6 +133,16 @@ def pytest_collection() -> Generator[None, object, object]:
     return collected
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
+    """Make no tests of parameters marked `seldom` only to deselect them: there are more of them than of the others."""
+    yield
+    if not metafunc.config.getoption("every_store"):
+        calls = metafunc._calls
+        # of none that is due, one stays for its mark: without parameters, a test has no fixtures either
+        metafunc._calls = [each for each in calls if _are_due(metafunc, each.marks)] or calls[:1]
+
+
 @pytest.hookimpl(trylast=True)  # pytest itself sorts them by their fixtures
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests marked `seldom` run in the modules that the mark names, or with --every-store; long files come first."""
@@ -145,6 +155,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_due(item: pytest.Item) -> bool:
     return all(item.path.name in mark.args for mark in item.iter_markers("seldom"))
+
+
+def _are_due(metafunc: pytest.Metafunc, marks: Sequence[pytest.Mark]) -> bool:
+    name = metafunc.definition.path.name
+    return all(name in mark.args for mark in marks if mark.name == "seldom")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -25,15 +25,15 @@ from tests.store.bucket import BUCKET, SCHEDULERS, STORES, USUAL, WHEEL_SLOTS, B
 from tests.store.turning import SLOTS, Clock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Generator
 
+    from _pytest.python import CallSpec
     from redis.asyncio import ConnectionPool
 
     from tests.processes import Processes, StoreServer
 
 
 ANSWER_S: Final = 60.0  # a busy machine takes its time for 70 MiB
-NO_PARAMS: Final = SimpleNamespace(params={})
 
 
 def connect(store: StoreServer, database: int | None = None) -> Redis:
@@ -102,22 +102,21 @@ def _pipelines_to_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "Pipeline", pipeline)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
     """Without --every-store, a test that takes both schedulers runs with one of them on each store."""
-    if config.getoption("every_store"):
-        return
-    there = {item.nodeid for item in items}
-    left_out = {item for item in items if _usual(item) != item.nodeid and _usual(item) in there}
-    config.hook.pytest_deselected(items=[*left_out])
-    items[:] = [item for item in items if item not in left_out]
+    yield
+    if not metafunc.config.getoption("every_store"):
+        there = {call.id for call in metafunc._calls}
+        metafunc._calls = [
+            call for call in metafunc._calls if _usual(call) not in there - {call.id}
+        ]
 
 
-def _usual(item: pytest.Item) -> str:
-    """The same test with the usual scheduler of its store."""
-    params = getattr(item, "callspec", NO_PARAMS).params
-    store, scheduler = str(params.get("redis")), str(params.get("scheduler"))
-    test, bracket, ids = item.nodeid.partition("[")
-    return test + bracket + ids.replace(scheduler, USUAL.get(store, scheduler), 1)
+def _usual(call: CallSpec) -> str:
+    """The parameters of this test with the usual scheduler of its store, as their id."""
+    store, scheduler = str(call.params.get("redis")), str(call.params.get("scheduler"))
+    return call.id.replace(scheduler, USUAL.get(store, scheduler), 1)
 
 
 @pytest.fixture(params=STORES)
