@@ -104,6 +104,16 @@ class Shop:
         self._server = server
         self.url = server.url
 
+    async def until(self, job_id: str, state: str) -> None:
+        """Wait until a job is in this state, without starting a program for each look."""
+
+        def is_so() -> bool:
+            job = queue.get(job_id)
+            return job is not None and job.state == state
+
+        with Client(self.url) as queue:
+            await until(is_so)
+
     def program(self, name: str, bank: Partner | None = None) -> Program:
         variables = {"DELAYQUEUE_URL": self._server.url, "BANK": bank.url if bank else ""}
         return Program(self._language, name, variables)
@@ -126,11 +136,12 @@ async def test_a_failed_refund_waits_as_wechat_says_or_until_a_person_kicks_it(s
         refunds("ask", "1001", "500")
         refunds("ask", "1001", "500")  # once is enough
         with refunds.worker():
-            await until(lambda: "refund-1001 delayed" in refunds("show", "1001"))
+            await shop.until("refund-1001", "delayed")
             assert is_due_in(refunds("show", "1001"), WECHAT_FIRST_S)
             refunds("now", "1001")
-            await until(lambda: "refund-1001 finished" in refunds("show", "1001"))
+            await shop.until("refund-1001", "finished")
     row, *attempts = refunds("show", "1001").splitlines()
+    assert row.startswith("refund-1001 finished")
     assert row.endswith(" SUCCESS")
     assert attempts == ["  attempt 1: SYSTEM ERROR"]
     assert [json.loads(body) for body in bank.received] == [
@@ -143,8 +154,10 @@ async def test_a_refund_that_the_bank_refuses_for_good_is_buried(shop: Shop) -> 
         refunds = shop.program("refunds", bank)
         refunds("ask", "1002", "500")
         with refunds.worker():
-            await until(lambda: "refund-1002 buried" in refunds("show", "1002"))
-    assert "  attempt 1: NO SUCH ACCOUNT " in refunds("show", "1002")
+            await shop.until("refund-1002", "buried")
+    shown = refunds("show", "1002")
+    assert shown.startswith("refund-1002 buried")
+    assert "  attempt 1: NO SUCH ACCOUNT " in shown
     assert len(bank.received) == 1
 
 
@@ -153,7 +166,7 @@ async def test_a_refund_waits_while_the_bank_cannot_be_reached(shop: Shop) -> No
         refunds = shop.program("refunds", gone)
     refunds("ask", "1003", "500")
     with refunds.worker():
-        await until(lambda: "refund-1003 delayed" in refunds("show", "1003"))
+        await shop.until("refund-1003", "delayed")
     assert gone.received == []
 
 
@@ -184,7 +197,7 @@ async def test_a_merchant_is_notified_until_it_says_success(shop: Shop) -> None:
         notify = shop.program("notify")
         notify("push", "T1", merchant.url, "100ms,200ms")
         with notify.worker():
-            await until(lambda: "notify-T1 finished" in notify("show", "T1"))
+            await shop.until("notify-T1", "finished")
     assert notify("show", "T1").endswith(" after 3 attempts: success\n")
     assert merchant.received == ["trade_no=T1&trade_status=TRADE_SUCCESS"] * 3
 
@@ -195,7 +208,7 @@ async def test_a_merchant_whose_answer_is_cut_off_or_not_utf_8_kills_no_worker(s
         notify = shop.program("notify")
         notify("push", "T4", merchant.url, "100ms,200ms")
         with notify.worker():
-            await until(lambda: "notify-T4 finished" in notify("show", "T4"))
+            await shop.until("notify-T4", "finished")
     assert len(merchant.received) == 3
 
 
@@ -204,9 +217,10 @@ async def test_a_merchant_that_fails_is_called_again_as_alipay_does(shop: Shop) 
         notify = shop.program("notify")
         notify("push", "T2", merchant.url)
         with notify.worker():
-            await until(lambda: "after 1 attempts: fail" in notify("show", "T2"))
+            await shop.until("notify-T2", "delayed")
     shown = notify("show", "T2")
     assert shown.startswith("notify-T2 delayed ")
+    assert "after 1 attempts: fail" in shown
     assert is_due_in(shown, ALIPAY_FIRST_S)
 
 
@@ -215,7 +229,7 @@ async def test_a_merchant_that_never_answers_well_is_given_up(shop: Shop) -> Non
         notify = shop.program("notify")
         notify("push", "T3", merchant.url, "10ms")
         with notify.worker():
-            await until(lambda: "notify-T3 buried" in notify("show", "T3"))
+            await shop.until("notify-T3", "buried")
     assert len(merchant.received) == 2
 
 
@@ -254,7 +268,7 @@ async def test_a_body_that_is_none_of_ours_ends_no_worker(shop: Shop) -> None:
         notify = shop.program("notify")
         with notify.worker():
             notify("push", "T5", merchant.url)
-            await until(lambda: "notify-T5 finished" in notify("show", "T5"))
+            await shop.until("notify-T5", "finished")
             for name in bodies:
                 failed = queue.get(f"notify-{name}")
                 assert failed is not None
