@@ -30,7 +30,8 @@ Addresses = list[tuple[Any, ...]]  # as getaddrinfo returns them
 CACHED: Final = 1024  # hosts whose addresses are not worked out again at each call
 SHARED_S: Final = 10.0  # after which a lookup that hangs is left to itself
 
-# By the IANA registries of special-purpose addresses. Not `is_global`, which differs between releases of Python.
+# By the IANA registries of special-purpose addresses, and what clouds use for themselves. Not `is_global`, which
+# differs between releases of Python.
 _SPECIAL_V4: Final = tuple(
     IPv4Network(network)
     for network in (
@@ -38,6 +39,7 @@ _SPECIAL_V4: Final = tuple(
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # shared by the customers of a provider (CGNAT)
         "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # public by number, but in Azure it is the platform's own, for its machines only
         "169.254.0.0/16",  # link-local, and the metadata of clouds
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments

@@ -24,7 +24,7 @@ from delayqueue.delivery.connector import MeteredConnector
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.domain.body import raw_body, readable
-from delayqueue.domain.message import message_of
+from delayqueue.domain.message import message_of, without
 from delayqueue.domain.subscriber import Method, Payload, Subscriber, signing_key
 
 CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
@@ -68,6 +68,11 @@ class Webhooks:
             return CallOutcome(False, f"timeout: {timeout_s:g} s")
 
     async def _call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
+        outcome = await self._outcome(subscriber, job)
+        values = (value for _, value in subscriber.headers)
+        return outcome._replace(message=without(values, outcome.message))
+
+    async def _outcome(self, subscriber: Subscriber, job: Event) -> CallOutcome:
         text = event_text(job) if subscriber.payload is Payload.EVENT else job.body
         body = raw_body(text)
         try:
@@ -87,7 +92,10 @@ class Webhooks:
                 False, message_of(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s"
             )
         except aiohttp.ClientResponseError as error:
-            return CallOutcome(False, f"no valid answer: {message_of(error.message)}")
+            why = message_of(error.message).partition(":")[0]  # a part of the answer may follow
+            return CallOutcome(False, f"no valid answer: {why}")
+        except aiohttp.ServerDisconnectedError:  # its own text can be a part of the answer's head
+            return CallOutcome(False, "Server disconnected")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return CallOutcome(False, message_of(error) or type(error).__name__)
 

@@ -71,8 +71,8 @@ class Scope(NamedTuple):
             return
         if topics is None:
             raise Forbidden.of(
-                "此token只能访问部分topic",
-                "this token is limited to some topics; name one of them",
+                "此token只能访问部分topic：请指定其中之一，或使用可访问全部topic的token",
+                "this token is limited to some topics: name one of them, or use a token for all topics",
             )
         for topic in topics:
             if not self.allows(topic):

@@ -1,11 +1,33 @@
 """Text from other people's code (exceptions, return values) made safe to keep and send."""
 
+import json
+from collections.abc import Iterable
+from typing import Final
+
 from delayqueue.domain.job import MAX_MESSAGE_CHARS
+
+LEAST_SECRET_CHARS: Final = 8
 
 
 def clean(text: str) -> str:
     """The start of the text, with escapes as in text_of()."""
     return _escaped(text[:MAX_MESSAGE_CHARS])[:MAX_MESSAGE_CHARS]
+
+
+def without(secrets: Iterable[str], text: str) -> str:
+    """The text with "***" for each of the secrets, as they are and as JSON has them.
+
+    Of "Bearer abc", what follows the space is one by itself. What is shorter than LEAST_SECRET_CHARS stays.
+    """
+    parts = {part for each in secrets for part in (each, each.partition(" ")[2].strip())}
+    long = {part for part in parts if len(part) >= LEAST_SECRET_CHARS}
+    as_json = {json.dumps(part)[1:-1] for part in long}
+    forms = (
+        long | as_json | {form.replace("/", "\\/") for form in as_json}
+    )  # the last: as PHP has it
+    for form in sorted(forms, key=len, reverse=True):  # one may be a part of another
+        text = text.replace(form, "***")
+    return text
 
 
 def message_of(value: object) -> str:

@@ -194,9 +194,16 @@ IfNamed = Annotated[
 
 
 class NameRequest(Request):
-    """The name of a subscriber or a schedule."""
+    """The name of a subscriber or a schedule.
+
+    It may be one of any topic, and to change it may be to move it, its headers and its secret to another topic.
+    """
 
     name: Name
+
+    def named_topics(self) -> None:
+        """All of them."""
+        return
 
 
 Delays = Annotated[

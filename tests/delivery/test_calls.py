@@ -126,6 +126,22 @@ async def test_no_answer_repeats_the_values_of_headers(shop: Shop) -> None:
     assert listed["call"] == job["call"]
 
 
+async def test_what_a_target_repeats_of_its_headers_is_kept_nowhere(
+    shop: Shop, server: QueueServer
+) -> None:
+    shop.receiver.says(
+        shop.topic, Answer(500, '{"sent": "Bearer hush-hush", "token": "hush-hush"}')
+    )
+    call = {"headers": {"Authorization": "Bearer hush-hush"}}
+    await push(shop, shop.topic, call=call, retry={"delays": []})
+    job = await shop.becomes("buried")
+    assert job["message"] == 'call: 500 {"sent": "***", "token": "***"}'
+    assert results(job)["call"][2] == '500 {"sent": "***", "token": "***"}'
+    for path in ("/stats", "/buried", "/subscribers"):
+        assert "hush-hush" not in str((await shop.api.call(path, {})).ok())
+    assert "hush-hush" not in server.logged()
+
+
 async def test_stats_tell_whom_the_servers_call_and_how_it_goes(
     processes: Processes, redis_server: StoreServer, receiver: Receiver
 ) -> None:
@@ -582,6 +598,28 @@ async def test_a_token_needs_the_role_call(
 async def test_a_url_that_is_not_listed_is_refused(shop: Shop, url: str) -> None:
     refused = await shop.api.push(topic=shop.topic, id="1", ttr=10, call={"url": url})
     assert (refused.code, "call.url" in refused.message) == (Code.INVALID, True)
+
+
+async def test_a_listed_name_is_not_called_at_a_private_address(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    """What webhooks may reach does not matter."""
+    server = processes.server(
+        redis_server,
+        None,
+        redis__db=redis_server.new_database(),
+        language="en",
+        calls="yes",
+        call_allow="localhost",
+        webhook_allow="127.0.0.0/8, ::1/128",
+    )
+    async with open_api(server.url) as api:
+        shop = Shop(api, receiver, topic)
+        call = {"url": f"http://localhost:{receiver.port}/{topic}"}
+        await shop.push(call=call, retry={"delays": []})
+        message = (await shop.becomes("buried"))["message"]
+    assert "is not a public address and call_allow does not list it" in message
+    assert receiver.calls == []
 
 
 @pytest.mark.parametrize(

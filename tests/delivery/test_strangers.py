@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import re
 import ssl
 import threading
 from contextlib import suppress
@@ -25,6 +27,7 @@ from tests.waiting import until
 
 from .strangers import (
     BEFORE_A_HEAD,
+    CHUNKED,
     ENDLESS,
     IN_A_BODY,
     IN_A_HEAD,
@@ -97,6 +100,49 @@ async def test_tickets_without_end_are_cut_off(tls: ssl.SSLContext) -> None:
     with sending(Endless(b"HTTP/1.1 204 No Content\r\n\r\n", b""), tls) as stranger:
         outcome = await call("https", stranger.port)
     assert outcome == CallOutcome(succeeded=False, message=TOO_MUCH)
+
+
+NO_HTTP: Final = {
+    "another protocol": b"SSH-2.0-hush\r\n",
+    "a broken header": b"HTTP/1.1 200 OK\r\nSet Cookie: hush\r\n\r\n",
+    "a zero byte": b"HTTP/1.1 200 OK\r\nSet-Cookie: \0hush\r\n\r\n",
+    "a long line": b"HTTP/1.1 200 OK\r\nSet-Cookie: hush" + b"x" * 9000 + b"\r\n\r\n",
+    "a half head": b"HTTP/1.1 200 OK\r\nSet-Cookie: hush\r\n",
+    "a length in words": b"HTTP/1.1 200 OK\r\nContent-Length: hush\r\n\r\n",
+    "a chunk's size in words": CHUNKED + b"hush\r\n",
+}
+
+
+@pytest.mark.parametrize("said", NO_HTTP.values(), ids=NO_HTTP)
+async def test_of_what_is_no_answer_nothing_is_told(said: bytes) -> None:
+    """The log has the message of a call without a status."""
+
+    def answer(connection: socket.socket) -> None:
+        with connection:
+            connection.recv(65536)
+            connection.sendall(said)
+
+    with serving(answer) as port:
+        outcome = await call("http", port)
+    assert (outcome.succeeded, outcome.status) == (False, 0)
+    assert re.fullmatch("no valid answer: [a-zA-Z0-9 -]+|Server disconnected", outcome.message)
+    assert "hush" not in outcome.message
+
+
+async def test_a_compressed_answer_stays_as_it_is() -> None:
+    """A megabyte of it could be a gigabyte."""
+    compressed = gzip.compress(bytes(10_000_000))
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(compressed)}\r\n\r\n"
+
+    def answer(connection: socket.socket) -> None:
+        with connection:
+            connection.recv(65536)
+            connection.sendall(head.encode() + compressed)
+
+    with serving(answer) as port:
+        outcome = await call("http", port)
+    assert (outcome.succeeded, outcome.lacks) == (True, "")
+    assert len(outcome.message) < 3 * len(compressed)
 
 
 async def test_aiohttp_makes_connections_with_our_protocol(

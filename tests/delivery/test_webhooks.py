@@ -201,6 +201,8 @@ REFUSED: Final = [
     ("172.31.255.255", "private"),
     ("192.168.1.1", "private"),
     ("169.254.169.254", "the metadata of clouds"),
+    ("168.63.129.16", "Azure's own, for its machines"),
+    ("::ffff:168.63.129.16", "mapped, Azure's own"),
     ("100.64.0.1", "CGNAT"),
     ("100.127.255.255", "CGNAT"),
     ("192.0.0.170", "protocol assignments"),
@@ -229,7 +231,14 @@ REFUSED: Final = [
     ("2002:7f00:1::", "6to4 of loopback"),
     ("2002:c0a8:101::", "6to4 of private"),
 ]
-REACHED: Final = ["1.1.1.1", "100.128.0.1", "172.32.0.1", "2606:4700::1111", "64:ff9b::101:101"]
+REACHED: Final = [
+    "1.1.1.1",
+    "168.63.129.17",
+    "100.128.0.1",
+    "172.32.0.1",
+    "2606:4700::1111",
+    "64:ff9b::101:101",
+]
 
 
 @pytest.mark.parametrize(("address", "_why"), REFUSED)

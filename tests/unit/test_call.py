@@ -10,6 +10,7 @@ import pytest
 from delayqueue.config.values import hosts
 from delayqueue.delivery.call_guard import CallGuard
 from delayqueue.domain.call import MAX_HEADER_BYTES, Call, check_headers, check_url
+from delayqueue.domain.message import without
 from delayqueue.domain.subscriber import Method
 
 LISTED: Final = "api.partner.com, *.shops.example, 10.1.0.0/16, 8.8.4.4"
@@ -113,3 +114,25 @@ def test_a_call_is_read_as_it_was_written_also_by_newer_versions() -> None:
 def test_what_is_no_call_is_not_read(written: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"."):
         Call.read(written)
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "kept"),
+    [
+        ("Bearer abcdefgh", '{"Authorization": "Bearer abcdefgh"}', '{"Authorization": "***"}'),
+        ("Bearer abcdefgh", '{"token": "abcdefgh"}', '{"token": "***"}'),
+        ("Bearer abcdefgh", "Bearer of news", "Bearer of news"),
+        ("abcd/efgh==", "abcd/efgh== and abcd/efgh==", "*** and ***"),
+        ("abcd/efgh==", r'{"key":"abcd\/efgh=="}', '{"key":"***"}'),
+        ('abcd"efgh', r'{"key": "abcd\"efgh"}', '{"key": "***"}'),
+        ("abcdefg", "abcdefg is too short to be told from a word", None),
+        ("abcdefgh", "ABCDEFGH", None),
+        ("", "an empty one is in every text", None),
+    ],
+)
+def test_what_is_sent_in_headers_is_not_read_back(value: str, text: str, kept: str | None) -> None:
+    assert without([value], text) == (text if kept is None else kept)
+
+
+def test_a_secret_that_holds_another_one_leaves_nothing_of_itself() -> None:
+    assert without(["abcdefgh", "12abcdefgh34"], "12abcdefgh34") == "***"
