@@ -14,6 +14,7 @@ from delayqueue import Worker
 from delayqueue.client import Client, TooMany, TransportError
 from delayqueue.client import calls as rules
 from delayqueue.client.calls import Answer, Call, conversation
+from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.worker import worker_run
 from tests.client.conftest import Caller
 from tests.client.every_verb import CALLS, SCENE, Asked
@@ -71,6 +72,17 @@ def test_data_of_another_shape_is_no_result(verb: str) -> None:
         except TransportError:
             continue
         assert result in (None, [None]) or verb == "push"  # which is told its id by nobody
+
+
+@pytest.mark.parametrize("listing", ["schedules", "subscribers"])
+def test_the_list_of_a_server_without_pages_is_the_only_page(listing: str) -> None:
+    """An older one passes over `limit`."""
+    call = CALLS[f"{listing}_page"](Asked(), SCENE)
+    [example] = next(one.answers for one in ENDPOINTS if one.path == f"/{listing}")
+    listed = [example | {"name": name} for name in ("a", "b")]
+    for data in (listed, {listing: listed, "cursor": ""}):
+        page = answered(call, json.dumps({"code": 0, "message": "ok", "data": data}).encode())
+        assert ([one.name for one in getattr(page, listing)], page.cursor) == (["a", "b"], "")
 
 
 def test_a_job_whose_members_have_other_types_is_none() -> None:
