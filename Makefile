@@ -14,9 +14,10 @@ DATABASES := mariadb-server postgresql php-mysql php-pgsql php-doctrine-dbal
 BEANSTALK := beanstalkd php-pda-pheanstalk php-illuminate-cache php-illuminate-console \
 	php-symfony-beanstalkd-messenger php-symfony-console php-symfony-event-dispatcher ruby ruby-beaneater
 GO_CLIENT := tests/beanstalk/clients/with_go_beanstalk
-# helm and kubeconform, and the Kubernetes whose description of its API they are asked for
+# helm and kubeconform, and the Kubernetes and the KEDA whose descriptions of their APIs they are asked for
 CHART_TOOLS := tests/docs/chart_tools
 KUBERNETES := v1.33.2
+KEDA := v2.17.2
 # what builds the wheel
 BUILD := setuptools>=77.0.3
 # what is read as prose: pages, docstrings and comments
@@ -89,7 +90,7 @@ release: $(VENV)/.installed-release ## make release VERSION=1.2.3: all up to the
 
 chart-tools: $(VENV)/.installed-test ## build helm and kubeconform, for the tests of the chart; takes Go 1.24, minutes
 	cd $(CHART_TOOLS) && GOBIN="$(CURDIR)/$(BIN)" go install tool
-	cd $(CHART_TOOLS) && go mod download k8s.io/kubernetes@$(KUBERNETES)
+	cd $(CHART_TOOLS) && go mod download k8s.io/kubernetes@$(KUBERNETES) github.com/kedacore/keda/v2@$(KEDA)
 
 lock: $(VENV)/.installed-release ## choose all versions anew, those of the image and those of the tests
 	$(COMPILE) --extra embedded --extra otel --extra relay --output-file $(IMAGE_LOCK)

@@ -1,4 +1,4 @@
-"""docs/howto/autoscaling.md: its queries name existing metrics, Prometheus takes them; the HPA: test_chart.py."""
+"""docs/howto/autoscaling.md: its queries name existing metrics, Prometheus takes them; HPA and KEDA: test_chart.py."""
 
 from __future__ import annotations
 

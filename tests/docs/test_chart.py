@@ -1,6 +1,7 @@
 """The Helm chart renders what deploy/kubernetes has, from settings that exist, and Kubernetes accepts it.
 
-Tests that render it are skipped without helm and kubeconform: `make chart-tools` builds both.
+So do Kubernetes and KEDA what the page on autoscaling shows. Without helm or kubeconform, the tests that need it are
+skipped: `make chart-tools` builds both.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ from delayqueue.config.loading import load
 from tests.processes import REPOSITORY
 
 from .markdown import read
-from .test_autoscaling_page import HPA
+from .test_autoscaling_page import HPA, SCALED
 from .test_deploy import MANIFESTS, OBJECTS
 
 CHART: Final = REPOSITORY / "deploy" / "helm" / "delay-queue"
 VALUES: Final[dict[str, Any]] = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
 PATH: Final = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-KUBERNETES: Final = re.findall(r"^KUBERNETES := v(.+)$", read("Makefile"), re.MULTILINE)[0]
+KUBERNETES, KEDA = (
+    re.findall(rf"^{name} := v(.+)$", read("Makefile"), re.MULTILINE)[0]
+    for name in ("KUBERNETES", "KEDA")
+)
 REDIS: Final = "config.DELAYQUEUE_REDIS_HOST=redis:6379"
 ALL: Final = (
     *(REDIS, "config.DELAYQUEUE_BUCKET_SIZE=64"),
@@ -177,28 +181,36 @@ def test_a_mistake_is_named(values: tuple[str, ...], way_out: str) -> None:
 
 
 def test_kubernetes_takes_all_of_it(tmp_path: Path) -> None:
+    made = [rendered(REDIS), rendered(*ALL), *(path.read_text("utf-8") for path in MANIFESTS)]
+    assert "Errors: 0, Skipped: 1" in conforms("\n---\n".join(made), tmp_path)
+
+
+def test_kubernetes_and_keda_take_what_the_page_on_autoscaling_shows(tmp_path: Path) -> None:
+    said = conforms(yaml.safe_dump_all([HPA, SCALED]), tmp_path)
+    assert "Valid: 2, Invalid: 0, Errors: 0, Skipped: 0" in said
+
+
+def conforms(text: str, folder: Path) -> str:
+    """What kubeconform says of objects that are as their descriptions want them."""
     program = shutil.which("kubeconform", path=PATH)
     if program is None or shutil.which("go") is None:
         pytest.skip("kubeconform is not installed: make chart-tools")
-    made = [rendered(REDIS), rendered(*ALL), *(path.read_text("utf-8") for path in MANIFESTS)]
-    made.append(yaml.safe_dump(HPA))
-    text = "\n---\n".join(made)
-    write_schemas(tmp_path, {each["kind"] for each in yaml.safe_load_all(text) if each})
-    where = f"{tmp_path}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
+    write_schemas(folder, {each["kind"] for each in yaml.safe_load_all(text) if each})
+    where = f"{folder}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
     # of Prometheus' operator, not of Kubernetes
     options = ["-strict", "-summary", "-skip=ServiceMonitor", "-schema-location", where]
     done = subprocess.run(
         [program, *options], input=text, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stdout
-    assert "Errors: 0, Skipped: 1" in done.stdout
+    return done.stdout
 
 
-def write_schemas(folder: Path, kinds: set[str]) -> None:
-    """The schemas of these kinds, from Kubernetes' own description of its API."""
+def module(path: str) -> Path:
+    """The folder of a Go module that was downloaded before."""
     done = subprocess.run(
-        ["go", "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}"],
-        cwd=folder,
+        ["go", "mod", "download", "-json", path],
+        cwd="/",
         env=os.environ | {"GOPROXY": "off"},
         capture_output=True,
         text=True,
@@ -206,9 +218,14 @@ def write_schemas(folder: Path, kinds: set[str]) -> None:
         check=False,
     )
     if done.returncode:
-        pytest.skip("Kubernetes' description of its API is not here: make chart-tools")
-    swagger = Path(json.loads(done.stdout)["Dir"], "api", "openapi-spec", "swagger.json")
-    definitions = json.loads(swagger.read_text("utf-8"))["definitions"]
+        pytest.skip(f"{path} is not here: make chart-tools")
+    return Path(json.loads(done.stdout)["Dir"])
+
+
+def write_schemas(folder: Path, kinds: set[str]) -> None:
+    """The schemas of these kinds, from Kubernetes' and KEDA's own descriptions of their APIs."""
+    described = module(f"k8s.io/kubernetes@v{KUBERNETES}") / "api" / "openapi-spec" / "swagger.json"
+    definitions = json.loads(described.read_text("utf-8"))["definitions"]
     for name, definition in definitions.items():
         if definition.get("format") == "int-or-string":
             definitions[name] = INT_OR_STRING
@@ -220,6 +237,22 @@ def write_schemas(folder: Path, kinds: set[str]) -> None:
                 parts = [known["kind"], known["group"].partition(".")[0], known["version"]]
                 path = folder / ("-".join(filter(None, parts)).lower() + ".json")
                 path.write_text(json.dumps(closure(name, definitions)), "utf-8")
+    if "ScaledObject" in kinds:
+        bases = module(f"github.com/kedacore/keda/v2@v{KEDA}") / "config" / "crd" / "bases"
+        text = (bases / "keda.sh_scaledobjects.yaml").read_text("utf-8")
+        [version] = yaml.safe_load(text)["spec"]["versions"]
+        schema = close(version["schema"]["openAPIV3Schema"])
+        (folder / "scaledobject-keda-v1alpha1.json").write_text(json.dumps(schema), "utf-8")
+
+
+def close(schema: Any) -> Any:
+    """The schema, whose objects have no other properties than those that it names."""
+    if isinstance(schema, dict):
+        if "properties" in schema:
+            schema["additionalProperties"] = False
+        for each in schema.values():
+            close(each)
+    return schema
 
 
 def closure(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
