@@ -18,9 +18,11 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
 from delayqueue.errors import Code
 from delayqueue.store.types import Pushed
+from tests.api_client import open_api
 from tests.waiting import until_async
 
-from .conftest import at_home
+from .conftest import at_home, opened
+from .wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -28,8 +30,7 @@ if TYPE_CHECKING:
     from delayqueue.beanstalk.answers import Answer
     from delayqueue.engine.queue import DelayQueue
     from tests.api_client import Api
-
-    from .wire import Wire
+    from tests.processes import Processes, StoreServer
 
 
 async def test_a_job_that_is_put_is_popped_and_finished_over_http(
@@ -60,6 +61,27 @@ async def test_a_job_that_is_pushed_over_http_is_reserved_by_a_number_of_its_own
     assert await wire.ask(b"delete %d" % number) == b"DELETED\r\n"
     assert (await api.get(f"{tube}-order")).ok()["state"] == "finished"
     assert (await api.get(f"{tube}-late")).ok() is None
+
+
+async def test_a_job_with_a_call_is_not_reserved(
+    processes: Processes, redis_server: StoreServer, tube: str
+) -> None:
+    database = redis_server.new_database()
+    door = opened(processes, redis_server, redis__db=database)
+    caller = processes.server(redis_server, redis__db=database, calls="yes")
+    async with open_api(caller.url) as api:
+        job = {"topic": tube, "id": "4711", "delay": 3600, "call": {"url": "http://example.com/"}}
+        (await api.push(**job)).ok()
+    caller.kill()  # so that nobody makes the call
+    async with open_api(door.server.url) as api, Wire.opened(door.port) as wire:
+        await at_home(wire, tube)
+        assert await wire.ask(b"reserve-job 4711") == b"NOT_FOUND\r\n"
+        (await api.call("/kick", {"id": "4711"})).ok()
+        assert (await api.get("4711")).ok()["state"] == "ready"
+        assert await wire.ask(b"reserve-job 4711") == b"NOT_FOUND\r\n"
+        assert await wire.ask(b"reserve-with-timeout 0") == b"TIMED_OUT\r\n"
+        number = await wire.put(b"for workers")
+        assert await wire.reserve() == (number, b"for workers")
 
 
 async def test_the_number_that_is_somebodys_id_is_not_given_to_a_job(
