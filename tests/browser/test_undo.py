@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from delayqueue.client import Job
 from tests.browser.conftest import ON_PHONE, bury
+from tests.browser.test_registered import one_named
 from tests.browser.test_selection import tick
 
 if TYPE_CHECKING:
@@ -102,3 +103,32 @@ def test_many_moved_jobs_go_back_unless_that_is_not_certain(
     move("each this much later than it is due now (-1h: earlier)")
     expect(page.locator("tbody tr")).to_have_count(0)
     expect(undo).to_have_count(0)
+
+
+@ON_PHONE
+def test_a_subscriber_and_a_schedule_go_on_as_before(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.subscribe(topic, topic, "https://shop.example/paid", secret=f"whsec_{'A' * 32}")
+    queue.schedule(topic, topic, cron="30 9 * * *", call="https://shop.example/report")
+    for place, state in (("subscribers", "paused since {0}"), ("schedules", "paused")):
+        before = one_named(getattr(queue, place)(), topic)
+        row = admin.open(place).locator("tbody tr", has_text=topic)
+        tag = row.locator(".tag")
+        admin.press("Pause", row)
+        if place == "subscribers":
+            admin.agree("Pause")
+        expect(tag).to_have_text(admin.pattern(state))
+        admin.press("Undo")
+        expect(tag).to_have_count(0)
+        assert one_named(getattr(queue, place)(), topic) == before
+        admin.press("Pause", row)
+        if place == "subscribers":
+            admin.agree("Pause")
+        admin.press("Resume", row)
+        expect(tag).to_have_count(0)
+        admin.press("Undo")
+        expect(tag).to_have_text(admin.pattern(state))
+        assert one_named(getattr(queue, place)(), topic).paused
+    queue.unsubscribe(topic)
+    queue.unschedule(topic)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 import subprocess
 import sys
+from contextlib import asynccontextmanager
 from contextlib import closing as closed
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
+from threading import Thread
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from delayqueue import Client
 from delayqueue.testing import Queue
-from tests.processes import REPOSITORY
+from tests.processes import LOOPBACK, REPOSITORY
 from tests.waiting import until
 
 from .markdown import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
     from tests.processes import QueueServer
@@ -28,6 +33,9 @@ if TYPE_CHECKING:
 PAGE: Final = "docs/howto/task-queues.md"
 PROGRAMS: Final = REPOSITORY / "examples" / "task-queues"
 THEIRS: Final = sorted(PROGRAMS.glob("closing_*.py"))
+TUTORIALS: Final = PROGRAMS / "tutorials"
+PORTED: Final = sorted(TUTORIALS.glob("*.py"))
+WORDS: Final = "four words and these"
 PEERS_PYTHON: Final = REPOSITORY / "build" / "peers" / "bin" / "python"  # bench/README.md
 
 
@@ -96,3 +104,147 @@ def test_the_app_of_celery_that_the_page_shows_keeps_its_tasks() -> None:
     program["place"]("1002")
     program["paid"]("1002")
     assert [ran.job.id for ran in queue.advance("30m")] == ["close-1001"]
+
+
+@pytest.fixture
+def tutorial(
+    server: QueueServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], Any]]:
+    """Imports our port of a tutorial, at a server of the tests."""
+    monkeypatch.syspath_prepend(str(TUTORIALS))
+    monkeypatch.setenv("DELAYQUEUE_URL", server.url)
+    imported = []
+
+    def tutorial(name: str) -> Any:
+        imported.append(name)
+        return import_module(name)
+
+    yield tutorial
+    for name in imported:
+        sys.modules.pop(name).worker.client.close()
+
+
+@asynccontextmanager
+async def working(program: Any) -> AsyncIterator[None]:
+    """Its worker works."""
+    stop = asyncio.Event()
+    work = asyncio.create_task(program.worker.work(stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await work
+
+
+class Site(BaseHTTPRequestHandler):
+    """Every page has the same words."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(WORDS.encode())
+
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    """The address of a page."""
+    with ThreadingHTTPServer((LOOPBACK, 0), Site) as site:
+        Thread(target=site.serve_forever, daemon=True).start()
+        yield f"http://{LOOPBACK}:{site.server_port}/page"
+        site.shutdown()
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], list[str]]:
+    """What was printed up to now."""
+    lines: list[str] = []
+
+    def printed() -> list[str]:
+        lines.extend(capsys.readouterr().out.splitlines())
+        return lines
+
+    return printed
+
+
+async def test_the_first_steps_of_celery_add(
+    tutorial: Callable[[str], Any], printed: Callable[[], list[str]]
+) -> None:
+    program = tutorial("celery_first_steps")
+    async with working(program):
+        await asyncio.to_thread(program.main)
+    assert printed() == ["8"]
+
+
+async def test_the_guide_of_dramatiq_counts_words_and_an_address_that_is_none_is_a_dead_letter(
+    tutorial: Callable[[str], Any], printed: Callable[[], list[str]], page: str, server: QueueServer
+) -> None:
+    program = tutorial("dramatiq_guide")
+    async with working(program):
+        await asyncio.to_thread(program.main, page, f"{page}/2")
+        with closed(Client(server.url)) as queue:
+            assert await asyncio.to_thread(queue.kick_topic, "count-words", state="delayed") == 1
+            await until(lambda: len(printed()) == 3)
+            await until(lambda: queue.topics("count-words")[0].buried == 1)
+            [group] = queue.buried("count-words").groups
+            assert group.reason.startswith("ValueError: unknown url type")
+    assert sorted(printed()) == [f"4 words at {each}" for each in (page, page, f"{page}/2")]
+
+
+async def test_the_demo_of_arq_downloads_with_one_session(
+    tutorial: Callable[[str], Any], printed: Callable[[], list[str]], page: str
+) -> None:
+    program = tutorial("arq_demo")
+    async with working(program):
+        await program.main(page, f"{page}/2")
+        await until(lambda: len(printed()) == 2)
+    assert set(printed()) == {f"{each}: {WORDS}..." for each in (page, f"{page}/2")}
+
+
+async def test_the_overview_of_rq_counts_words_and_reads_the_result(
+    tutorial: Callable[[str], Any], printed: Callable[[], list[str]], page: str
+) -> None:
+    program = tutorial("rq_overview")
+    async with working(program):
+        await asyncio.to_thread(program.main, page)
+    assert printed() == ["4"]
+
+
+async def test_the_guide_of_huey_adds_later_tries_again_and_runs_every_three_minutes(
+    tutorial: Callable[[str], Any],
+    printed: Callable[[], list[str]],
+    server: QueueServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = tutorial("huey_guide")
+    outcomes = [1, 0]
+    monkeypatch.setattr(program, "random", SimpleNamespace(randint=lambda *_: outcomes.pop()))
+    with closed(Client(server.url)) as queue:
+
+        def has_delayed(topic: str) -> bool:
+            return any(counts.delayed for counts in queue.topics(topic))
+
+        async with working(program):
+            running = asyncio.create_task(asyncio.to_thread(program.main))
+            await until(lambda: has_delayed("sum"))
+            queue.kick_topic("sum", state="delayed")
+            await running
+            await until(lambda: has_delayed("flaky"))  # it has failed
+            queue.kick_topic("flaky", state="delayed")
+            await until(lambda: not outcomes)
+            await until(lambda: [each.every for each in queue.schedules("three-minutes")] == [180])
+            queue.run_schedule("task:three-minutes")
+            await until(lambda: len(printed()) == 3)
+            queue.unschedule("task:three-minutes")
+    assert printed() == ["3", "7", "three minutes are over"]
+
+
+@pytest.mark.parametrize("program", PORTED, ids=lambda path: path.stem)
+def test_the_page_says_how_many_lines_of_code_a_port_has(program: Path) -> None:
+    text = program.read_text("utf-8")
+    first, *_ = ast.parse(text).body
+    code = [line for line in text.splitlines()[first.end_lineno :] if line.strip()]
+    [told] = re.findall(rf"(\d+) in \[\S+\]\(\S+/tutorials/{program.name}\)", read(PAGE))
+    assert int(told) == len(code)
