@@ -232,10 +232,19 @@ async def test_a_token_for_some_topics_reaches_no_other(
     assert "theirs" in message or "topic" in message
 
 
-async def test_only_a_token_for_all_topics_writes_a_note(clients: Clients) -> None:
-    refused = await clients.ours.call("/note", {"reason": "HTTP 503", "text": "ours"})
-    assert "topic" in refused.refused(FORBIDDEN, status=403)
-    (await clients.admin.call("/note", {"reason": "HTTP 503", "text": "being fixed"})).ok()
+async def test_only_a_token_for_all_topics_writes_and_reads_notes(clients: Clients) -> None:
+    said = {"reason": "HTTP 503", "text": "the shop theirs.eu is down"}
+    assert "topic" in (await clients.ours.call("/note", said)).refused(FORBIDDEN, status=403)
+    (await clients.ours.push(topic="ours.x", id=OURS_BESIDE_IT)).ok()
+    (await clients.ours.pop("ours.x")).ok()
+    (await clients.ours.call("/bury", {"id": OURS_BESIDE_IT, "message": "HTTP 503"})).ok()
+    (await clients.admin.call("/note", said)).ok()
+    has_note = []
+    for api in (clients.admin, clients.ours):
+        [group] = (await api.call("/buried", {"topic": "ours.x"})).ok()["groups"]
+        has_note.append("note" in group)
+    assert has_note == [True, False]
+    await clients.admin.delete(OURS_BESIDE_IT)
 
 
 @pytest.mark.parametrize(("path", "payload", "code", "state"), BY_ID)

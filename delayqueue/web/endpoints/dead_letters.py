@@ -9,6 +9,7 @@ from pydantic import Field
 
 from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.topics import Buried, DeadLetterGroup, Note
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.reason import MAX_REASON_CHARS, reason_of
 from delayqueue.engine import notes
 from delayqueue.errors import BadValue, Invalid
@@ -125,7 +126,8 @@ async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
     by_reason: dict[str, list[DeadLetter]] = {}
     async for letter in by_turns(letters):
         by_reason.setdefault(reason(letter.message), []).append(letter)
-    said = await api.queue.notes.all()
+    # a note is about the dead letters of all topics
+    said = await api.queue.notes.all() if api.scope is EVERYWHERE else {}
     groups = [
         _group(each, found, said.get(each), steps, asked.ids or 1)
         for each, found in by_reason.items()
