@@ -39,14 +39,22 @@ class Connection:
         body = json.dumps(asked)
         head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Length: {len(body)}"
         self._writer.write(f"{head}\r\n\r\n{body}".encode())
+        answer = json.loads(await self._body())
+        if answer["code"]:
+            raise BenchError(f"{path}: {answer['message']}")
+        return answer["data"]
+
+    async def read(self, path: str) -> bytes:
+        """The body of the answer to a GET."""
+        self._writer.write(f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode())
+        return await self._body()
+
+    async def _body(self) -> bytes:
         length = 0
         while line := (await self._reader.readline()).strip():
             name, _, value = line.lower().partition(b": ")
             length = int(value) if name == b"content-length" else length
-        answer = json.loads(await self._reader.readexactly(length))
-        if answer["code"]:
-            raise BenchError(f"{path}: {answer['message']}")
-        return answer["data"]
+        return await self._reader.readexactly(length)
 
     async def close(self) -> None:
         """Hang up."""

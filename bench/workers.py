@@ -17,7 +17,7 @@ SETTLE_S: Final = 20.0
 MEASURED_S: Final = 30
 BATCH: Final = 1_000  # jobs of a push
 TTR_S: Final = 3_600
-ROUNDS: Final = 5  # of /workers
+ROUNDS: Final = 5  # of /workers and /metrics
 KEYS: Final = {"workers": "{dq_bucket_1}:workers", "jobs in hand": "{dq_bucket_1}:holders:*"}
 
 
@@ -51,6 +51,7 @@ async def working(server: Server, *, named: bool) -> dict[str, Figure]:
             begin(work(await connect(server.port, stack), asked, number), stack)
         await asyncio.sleep(SETTLE_S)
         figures = await cost(server)
+        figures |= await scraping(server, control)
         if named:
             for name, keys in KEYS.items():
                 figures[f"in the store: {name}"] = Figure(server.seen().memory(keys) / 1024, "KiB")
@@ -92,6 +93,15 @@ async def cost(server: Server) -> dict[str, Figure]:
             (int(store.info("aof_current_size")) - written) / 1024 / MEASURED_S, "KiB/s"
         ),
     }
+
+
+async def scraping(server: Server, connection: Connection) -> dict[str, Figure]:
+    """The processor time of the server for /metrics, which counts the workers."""
+    pids = listeners(server.port)
+    before_s = cpu_seconds(pids)
+    for _ in range(ROUNDS):
+        await connection.read("/metrics")
+    return {"/metrics": Figure(1000 * (cpu_seconds(pids) - before_s) / ROUNDS, "ms of the server")}
 
 
 async def listing(server: Server, connection: Connection) -> dict[str, Figure]:

@@ -18,6 +18,13 @@ class JobInHand(NamedTuple):
     until: float
 
 
+class WorkerCounts(NamedTuple):
+    """How many workers are alive, and how many are gone with jobs in hand."""
+
+    alive: int
+    gone: int
+
+
 @dataclass(slots=True)
 class WorkerView:
     """A worker, as all servers have seen it; times in unix seconds, by the store's clock.

@@ -8,8 +8,8 @@ there who has them, and writes what it knows of its workers, for all servers.
 import asyncio
 import json
 import logging
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -19,7 +19,7 @@ from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.worker import Worker
 from delayqueue.engine.heartbeat import SILENCE_MS, WINDOW_S
-from delayqueue.engine.worker_view import MOST_SHOWN, WorkerView
+from delayqueue.engine.worker_view import MOST_SHOWN, WorkerCounts, WorkerView
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import ENDED, GIVEN_BACK, HOLD, LOST, Holding
@@ -163,15 +163,35 @@ class Workers:
         Raises Unavailable if the store does not answer.
         """
         found: dict[str, WorkerView] = {}
+        async for row, heard_s in self._rows():
+            view = WorkerView.read(row, heard_s)
+            if known := found.get(view.name):
+                known.add(view)
+            else:
+                found[view.name] = view
+        return sorted(found.values(), key=lambda view: (not view.is_lost, view.name))
+
+    async def count(self) -> WorkerCounts:
+        """How many of all() are alive, and how many are lost, in half of its time.
+
+        Raises Unavailable if the store does not answer.
+        """
+        signs: dict[str, tuple[float, bool]] = {}  # when it was last seen, and whether it was gone
+        in_hand: Counter[str] = Counter()
+        async for row, heard_s in self._rows():
+            name, seen_s = row["name"], heard_s - row["seen"]
+            if name not in signs or seen_s > signs[name][0]:
+                signs[name] = seen_s, row["gone"]
+            in_hand[name] += row["in_hand"]
+        gone = [name for name, (_, is_gone) in signs.items() if is_gone]
+        return WorkerCounts(len(signs) - len(gone), sum(in_hand[name] > 0 for name in gone))
+
+    async def _rows(self) -> AsyncIterator[tuple[Mapping[str, Any], float]]:
+        """What each server has told of a worker, and when, in unix seconds."""
         for _, heard_ms, written in await self._store.by_bucket.servers("workers", SILENCE_MS):
             rows: list[Mapping[str, Any]] = json.loads(written)
             async for row in by_turns(rows):
-                view = WorkerView.read(row, heard_ms / 1000)
-                if known := found.get(view.name):
-                    known.add(view)
-                else:
-                    found[view.name] = view
-        return sorted(found.values(), key=lambda view: (not view.is_lost, view.name))
+                yield row, heard_ms / 1000
 
     async def look(self) -> None:
         """Ask the store about all jobs whose time for that has come."""

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from delayqueue import __version__
 from delayqueue.domain.job import LIVE_STATES
-from delayqueue.engine.worker_view import WorkerView
+from delayqueue.engine.worker_view import WorkerCounts
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, JOB_EVENTS, OTHER, Metric, Snapshot
 from delayqueue.store.census import SOON_S, TopicView
 from delayqueue.store.types import Health
@@ -63,7 +63,7 @@ class StoreFigures(NamedTuple):
     health: Health
     subscribers: int
     schedules: int
-    workers: Sequence[WorkerView]
+    workers: WorkerCounts
 
 
 class Figures(Collector):
@@ -166,13 +166,11 @@ def _of_health(health: Health) -> Iterator[Family]:
     )
 
 
-def _of_workers(workers: Sequence[WorkerView]) -> Family:
-    gone = sum(view.is_lost for view in workers)
-    here = sum(not view.gone for view in workers)
+def _of_workers(workers: WorkerCounts) -> Family:
     return _gauge(
         "delayqueue_workers",
         "Workers that told their names: alive, and those whose connection broke with jobs in hand.",
-        {("alive",): here, ("gone",): gone},
+        {("alive",): workers.alive, ("gone",): workers.gone},
         "state",
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -96,6 +98,50 @@ async def test_one_that_vanishes_with_jobs_in_hand_is_seen_before_their_ttr(
     (await api.call("/touch", touched)).ok()
     await until_seen(api, who["name"], lambda view: not view["gone"])
     (await api.finish(topic)).ok()
+
+
+async def counted(api: Api) -> dict[str, int]:
+    """The workers in /metrics, by state."""
+    text = await (await api.session.get(f"{api.url}/metrics")).text()
+    found = re.findall(r'^delayqueue_workers\{state="(\w+)"\} (\d+)', text, re.MULTILINE)
+    return {state: int(count) for state, count in found}
+
+
+async def test_metrics_count_each_worker_once_whichever_servers_have_seen_it(
+    pair: Pair, topic: str, name: Callable[[str], str]
+) -> None:
+    one, other = pair
+    who, idle = {"name": name("w")}, {"name": name("idle")}
+    (await one.push(topic=topic, id=topic, ttr=TTR_S)).ok()
+    (await one.pop(topic, worker=who)).ok()
+    await one.call("/pop", {"topic": f"{topic}/none", "timeout": 0, "worker": idle})
+
+    async def are_gone() -> bool:
+        for each in (who, idle):
+            with suppress(TimeoutError):  # it hangs up
+                await asyncio.wait_for(one.pop(f"{topic}/none", worker=each, timeout=25), 1)
+        views = [await seen(other, each["name"]) for each in (who, idle)]
+        return [view and (view["gone"], view["in_hand"]) for view in views] == [
+            (True, 1),
+            (True, 0),
+        ]
+
+    async def agree() -> bool:
+        views = (await other.call("/workers", {})).ok()
+        gone = sum(view["gone"] and view["in_hand"] > 0 for view in views)
+        here = sum(not view["gone"] for view in views)
+        return await counted(other) == {"alive": here, "gone": gone}
+
+    await until_async(are_gone)
+    await until_async(agree)
+    gone = (await counted(one))["gone"]
+    assert gone >= 1
+    # it has come back, to the other server
+    await other.call("/pop", {"topic": f"{topic}/none", "timeout": 0, "worker": who})
+    await until_seen(one, who["name"], lambda view: not view["gone"] and view["in_hand"] == 1)
+    await until_async(agree)
+    assert (await counted(one))["gone"] == gone - 1
+    (await one.finish(topic)).ok()
 
 
 @in_one_setup

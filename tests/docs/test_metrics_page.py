@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from delayqueue.engine.worker_view import WorkerCounts
 from delayqueue.metrics import COUNTERS, EVENTS, GAUGES, HISTOGRAMS, REPAIRED, Metrics
 from delayqueue.store.census import TopicView
 from delayqueue.store.types import Health
@@ -39,7 +40,7 @@ def shown() -> dict[str, set[str]]:
         Health(1, 1, durable=True),
         1,
         1,
-        (),
+        WorkerCounts(0, 0),
     )
     families = Figures({"1": metrics.snapshot() | process_figures()}, store).collect()
     suffixes = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}

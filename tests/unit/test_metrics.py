@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from delayqueue.engine.worker_view import WorkerCounts
 from delayqueue.metrics import (
     HANDLING,
     REQUESTS,
@@ -26,7 +27,7 @@ HEALTH = Health(0, 0, durable=True)
 
 def holding(*topics: TopicView, most: int = 9, health: Health = HEALTH) -> StoreFigures:
     figures = asyncio.run(TopicFigures.of(topics, most))
-    return StoreFigures(figures, health, subscribers=2, schedules=3, workers=())
+    return StoreFigures(figures, health, subscribers=2, schedules=3, workers=WorkerCounts(0, 0))
 
 
 NOBODY = holding()

@@ -235,7 +235,7 @@ async def _of_store(api: Api) -> StoreFigures | None:
             health=await api.queue.store.health(),
             subscribers=await api.queue.subscribers.count(),
             schedules=await api.queue.schedules.count(),
-            workers=await api.queue.workers.all(),
+            workers=await api.queue.workers.count(),
         )
     except Unavailable:
         return None
