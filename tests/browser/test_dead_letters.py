@@ -51,6 +51,21 @@ def test_a_group_over_all_topics_is_retried_or_dropped(
     assert (sum(one.ready for one in counts), sum(one.buried for one in counts)) == (left, 1)
 
 
+@ON_PHONE
+def test_a_list_shows_the_line_of_a_message_that_says_what_happened(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    bury(queue, topic, 1, message=TRACEBACK.format(cause="from elsewhere"))
+    bury(queue, topic, 1, message='KeyError: from our worker\n  File "w.py", line 7\n    pay()')
+    bury(queue, topic, 1)
+    page = admin.open(f"topic/{topic}")
+    admin.list_only("buried")
+    expect(page.locator("tbody td.cut")).to_have_text(
+        ["ValueError: from elsewhere", "KeyError: from our worker", ""]
+    )
+    expect(page.locator("tbody td.cut").last).to_be_hidden()
+
+
 def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -104,6 +119,7 @@ def test_a_group_has_a_chart_and_a_note_for_all_who_look(
     page.locator("dialog input").fill("being fixed, JIRA-7")
     admin.agree("Save")
     expect(row.locator(".note")).to_contain_text("being fixed, JIRA-7 anybody")
+    expect(row.locator(".note")).to_have_css("border-left-width", "3px")
     [group] = queue.buried(topic).groups
     assert group.note
     assert group.note.text == "being fixed, JIRA-7"
@@ -112,3 +128,5 @@ def test_a_group_has_a_chart_and_a_note_for_all_who_look(
     page.locator("dialog input").fill("")
     admin.agree("Save")
     expect(row.locator(".note")).to_have_count(0)
+    in_tile = admin.open("").locator(".tile .note").first
+    expect(in_tile).to_have_css("border-left-width", "0px")  # another thing of this name

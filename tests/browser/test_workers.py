@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tests.processes import QueueServer
 
 TTR_S: Final = 300
+# how many pixels of the table are out of sight
+CUT_OFF: Final = "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('main .scroll'))"
 
 
 def vanish(server: QueueServer, topic: str, worker: dict[str, Any]) -> None:
@@ -50,6 +52,7 @@ def test_a_job_leads_to_its_worker_which_is_seen_to_be_gone(
     vanish(server, f"{topic}/none", who)
     expect(row).to_contain_text(admin.pattern("gone, last seen {0}"))
     expect(row).to_contain_text(admin.pattern("its jobs are its own until {0}"))
+    assert admin.page.evaluate(CUT_OFF) == 0
     row.get_by_role("link", name=f"{topic}-1", exact=True).click()
     expect(admin.page.get_by_role("heading", name=f"{topic}-1")).to_be_visible()
     queue.finish(job)

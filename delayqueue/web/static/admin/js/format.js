@@ -90,5 +90,8 @@ export function seconds(text) {
   return parts[2] === "ms" ? parts[1] / 1000 : parts[1] * UNITS[parts[2] || "s"];
 }
 
-/** The last line of a message: of a traceback, it says what happened. */
-export const lastLine = (message) => message.trimEnd().split("\n").at(-1);
+/** The line of a message that says what happened, as in /buried: the first one, or the last one of Python's traceback. */
+export function reasonLine(message) {
+  const lines = message.split("\n").map((line) => line.trim()).filter(Boolean);
+  return lines[0]?.startsWith("Traceback (") ? lines.at(-1) : lines[0];
+}

@@ -97,7 +97,7 @@ const TEXTS = {
   moreJobs: ["and {0} more", "还有 {0} 个"],
   lastMinute: ["Last minute", "最近一分钟"],
   seenSince: ["First seen", "首次出现"],
-  search: ["Id, tag:…, reason:… ( / )", "id、tag:…、reason:…（ / ）"],
+  search: ["Id, tag:… ( / )", "id、tag:…（ / ）"],
   searchFor: ["Search for", "查找条件"],
   searchNow: ["Search", "查找"],
   searchNothing: ["Fill in at least one field.", "请至少填一项。"],

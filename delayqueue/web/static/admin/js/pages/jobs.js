@@ -3,7 +3,7 @@
 import { call, callPages, may } from "../api.js";
 import { action, ask, sayUndoable } from "../ask.js";
 import { breaking, firstRows, h, table } from "../dom.js";
-import { lastLine, relative, seconds, time } from "../format.js";
+import { reasonLine, relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { topicLink } from "./topics.js";
 
@@ -36,7 +36,7 @@ export function jobTable({ jobs, cursors, next }, more, { topic = true, attempts
       { name: t("state"), sort: "state", rising: true, cell: (job) => stateMark(job.state) },
       { name: t("dueAt"), sort: "due", rising: true, class: "time", cell: (job) => h("span", { title: relative(job.due) }, time(job.due)) },
       attempts && { name: t("attempt"), class: "number", cell: (job) => String(job.attempt) },
-      attempts && { name: t("message"), class: "cut", cell: (job) => h("span", { title: job.message }, lastLine(job.message)) },
+      attempts && { name: t("message"), class: "cut", cell: (job) => job.message && h("span", { title: job.message }, reasonLine(job.message)) },
     ].filter(Boolean), jobs, (job) => job.id, empty, sorting, "compact"),
     next && action(t("more"), () => more([...cursors, next])),
   ];

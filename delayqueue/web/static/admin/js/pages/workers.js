@@ -5,6 +5,7 @@ import { breaking, firstRows, h, table } from "../dom.js";
 import { clock, length, number, relative } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
+import { jobLink } from "./jobs.js";
 import { topicLink } from "./topics.js";
 
 export class Workers extends Live {
@@ -57,7 +58,7 @@ function signOf({ gone, seen, until }) {
 /** The jobs that it has had for longest, and for how long. */
 function jobsOf({ jobs, in_hand: count }) {
   return [
-    jobs.map((job) => h("div", { key: job.id }, h("a", { href: `#/job/${encodeURIComponent(job.id)}` }, breaking(job.id)), " ",
+    jobs.map((job) => h("div", { key: job.id }, jobLink(job.id), " ",
       h("span", { class: "soft small time" }, length(Math.max(0, Date.now() / 1000 - job.since))))),
     count > jobs.length && h("div", { class: "soft small" }, t("moreJobs", number(count - jobs.length))),
   ];
