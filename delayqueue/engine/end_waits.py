@@ -52,7 +52,6 @@ class EndWaits:
         self._numbers = count(1)
         self._reading = set[asyncio.Future[list[JobView | None]]]()
         self._look = asyncio.Event()  # an announcement may have been lost
-        self._some_wait = asyncio.Event()
         self._closing = False
         self.waiting = 0  # how many wait
 
@@ -69,7 +68,6 @@ class EndWaits:
         self._check_room()
         self._by_id.setdefault(job_id, set()).add(wait)
         self.waiting += 1
-        self._some_wait.set()
         self._deadlines.add(wait, self.waiting)
         look = self._store.run(AWAIT_END, (job_id,), scope)
         look.add_done_callback(partial(self._looked, wait))
@@ -86,13 +84,11 @@ class EndWaits:
 
     def resync(self) -> None:
         """Announcements may have been lost."""
-        if self.waiting:
-            self._look.set()
+        self._look.set()
 
     async def run(self) -> None:
         """Ask the store again, now and then while somebody waits, endlessly."""
         while True:
-            await self._some_wait.wait()
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await self._look.wait()
@@ -166,8 +162,6 @@ class EndWaits:
             return False
         waits.remove(wait)
         self.waiting -= 1
-        if not self.waiting:
-            self._some_wait.clear()
         if not waits:
             del self._by_id[wait.id]
         return True

@@ -1,0 +1,74 @@
+"""The clients that wait for the end of a job, over a store that says what the test wants."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.engine.end_waits import EndWaits
+from delayqueue.store.verbs import AWAIT_END
+from delayqueue.tasks import cancel_all
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from delayqueue.store.verbs import Verb
+
+OURS = Scope(("ours",))
+
+
+class Going:
+    """A store with jobs that have still to end, by who asks for them."""
+
+    def __init__(self, *going: tuple[str, Scope]) -> None:
+        self.going = {*going}
+        self.looks: list[Scope] = []
+
+    def run(
+        self, verb: Verb[Any, Any], ids: Sequence[str], scope: Scope
+    ) -> asyncio.Future[list[Any]]:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[Any]] = loop.create_future()
+        if verb is AWAIT_END:
+            self.looks.append(scope)
+            loop.call_soon(answer.set_result, [(each, scope) in self.going for each in ids])
+        else:
+            loop.call_soon(answer.set_result, [None])
+        return answer
+
+
+@asynccontextmanager
+async def waits_on(store: Any) -> AsyncIterator[EndWaits]:
+    waits = EndWaits(store, lambda: None)
+    task = asyncio.create_task(waits.run())
+    try:
+        yield waits
+    finally:
+        await cancel_all([task])
+        await waits.close()
+
+
+async def test_a_job_that_one_client_no_longer_reaches_has_not_ended_for_another() -> None:
+    """Its id was pushed again, with another topic."""
+    store = Going(("a", OURS), ("a", EVERYWHERE))
+    async with waits_on(store) as waits:
+        ours, other = waits.wait("a", 30, OURS), waits.wait("a", 30, EVERYWHERE)
+        store.going.remove(("a", OURS))
+        waits.resync()
+        await until(lambda: len(store.looks) >= 4)
+        await until(ours.future.done)
+        assert not other.future.done()
+
+
+async def test_after_a_lost_announcement_the_store_is_asked_once() -> None:
+    store = Going(("a", EVERYWHERE))
+    async with waits_on(store) as waits:
+        waits.wait("a", 30, EVERYWHERE)
+        waits.resync()
+        await until(lambda: len(store.looks) >= 2)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len(store.looks) == 2
