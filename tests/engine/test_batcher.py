@@ -126,6 +126,7 @@ async def test_what_a_call_did_not_get_to_goes_first_with_the_next_one() -> None
     await turn()
     third = answers.ask(8)
     await turn()
+    fourth = answers.ask(9)
     answers.answer(0, 2)
     await turn()
     assert answers.items == [[1, 2, 3, 4, 5, 6, 7], [8], [3, 4, 5]]  # one more than it did
@@ -134,10 +135,10 @@ async def test_what_a_call_did_not_get_to_goes_first_with_the_next_one() -> None
     assert first.result() == [1, 2, 3]
     answers.answer(3)
     await turn()
-    assert answers.items[3:] == [[4, 5], [6, 7]]
+    assert answers.items[3:] == [[4, 5], [6, 7, 9]]
     answers.answer(4)
     answers.answer(1)
-    assert [await second, await third] == [[4, 5, 6, 7], [8]]
+    assert [await second, await third, await fourth] == [[4, 5, 6, 7], [8], [9]]
 
 
 async def test_a_call_is_given_few_more_items_than_one_can_do() -> None:

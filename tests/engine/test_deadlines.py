@@ -31,6 +31,16 @@ async def test_polls_give_up_in_the_order_of_their_deadlines_and_not_before() ->
     assert given_up == sorted(given_up)
 
 
+async def test_a_poll_that_came_last_may_be_the_first_to_give_up() -> None:
+    deadlines = Deadlines(expire)
+    late, early = Poll(1, 1, 3600), Poll(2, 1, 0.01)
+    deadlines.add(late, 1)
+    deadlines.add(early, 2)
+    await until(early.future.done)
+    assert not late.future.done()
+    deadlines.close()
+
+
 async def test_a_poll_that_was_answered_stays_answered() -> None:
     deadlines = Deadlines(expire)
     answered, other = Poll(1, 1, 0.01), Poll(2, 1, 0.02)

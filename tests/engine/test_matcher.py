@@ -164,6 +164,11 @@ class Histories:
             "0 brings b | c; B gets b; C gets c; D waits")),
         (1, ("A pops t; B pops t,u; ask 0 -> t:1 t,u:1; 0 brings - | -; 0 has 1 t; 0 has 1 t; "
             "ask 0 -> t:1 t:1")),
+        # a list for whose polls enough is asked elsewhere has its next turn
+        (2, ("A pops t,v; B pops t,v; C pops t,u; ask 0 -> t,v:2 t,u:1; 0 brings - | -; "
+            "ask 1 -> t,v:2 t,u:1; 1 brings - | -; A leaves; A is removed; 0 has 1 v; ask 0 -> v:1; "
+            "1 has 1 t; ask 1 -> t:1; 1 brings c; C gets c; 0 brings -; 1 has 1 t; ask 1 -> t:1; "
+            "1 brings b; B gets b")),
         (1, ("A pops t; ask 0 -> t:1; 0 brings -; 0 has 1 t; ask 0 -> t:1; 0 has 1 t; 0 brings -; "
             "ask 0 -> t:1; 0 brings a; A gets a")),
         # what was not needed, and what a failed call asked for, is for the next one who waits
@@ -194,6 +199,9 @@ class Histories:
         (1, ("A consumes t 3; B pops t; ask 0 -> t:4; 0 brings a; A gets a; B waits; 0 has 1 t; "
             "ask 0 -> t:1; 0 brings b; B gets b; 0 has 1 t; ask 0 -> t:1; 0 brings c; A gets c; "
             "1 wait")),
+        # and what another bucket has for these is still to be asked
+        (2, ("A consumes t 3; B pops t at once; ask 0 -> t:4; 0 brings a; A gets a; B waits; "
+            "ask 1 -> t:3; 1 brings b; B gets b")),
         (1, "A consumes t 3; ask 0 -> t:3; A leaves; 0 brings a; nobody takes a; 0 wait"),
         (1, ("A consumes t,u 3; B pops u,t; ask 0 -> t,u:3 u,t:1; 0 brings a | -; A gets a; "
             "0 has 1 t; ask 0 -> t:1; 0 brings b; B gets b; 0 has 1 u; ask 0 -> u:1; 0 brings c; "
@@ -215,7 +223,7 @@ class Histories:
         (1, "A pops t 2000; ask 0 -> t:1000; 0 brings -; ask 0 -> nothing"),
         # what arrives while a call is under way is not forgotten
         (1, "A pops t; ask 0 -> t:1; 0 has 1 t; 0 brings -; ask 0 -> t:1; 0 brings a; A gets a"),
-        (1, "A pops t; ask 0 -> t:1; B pops t; 0 brings a; A gets a; ask 0 -> t:1"),
+        (1, "A pops t; ask 0 -> t:1; B pops t 3; 0 brings a; A gets a; ask 0 -> t:3"),
         (1, ("A pops t; ask 0 -> t:1; 0 brings -; B pops t; ask 0 -> t:1; 0 brings a; A gets a; "
             "ask 0 -> t:1")),
         (1, "A pops t 2; ask 0 -> t:2; 0 brings - and has more; ask 0 -> t:2"),

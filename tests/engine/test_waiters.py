@@ -15,11 +15,15 @@ from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.waiters import LOOK_S, Waiters
 from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
+from delayqueue.store.types import Change
 from tests.engine.shelves import Shelves
 from tests.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from delayqueue.domain.job import Reserved
+    from delayqueue.store.types import Demand, Popped
 
 LONG_S = 30.0
 
@@ -353,6 +357,42 @@ async def test_waiting_polls_outlast_a_failure_and_are_served_after_it(
     assert not waiting.done()
     store.down.clear()
     assert ids(await asyncio.wait_for(waiting, 2)) == ["a"]
+
+
+async def test_a_bucket_that_fails_is_asked_again_after_a_pause() -> None:
+    store = Shelves(2)
+    waiters = waiters_on(store)
+    store.down = {0}
+    waiting = poll(waiters)
+    await until(lambda: ("pop", 0) in store.calls)
+    await asyncio.sleep(RETRY_S)
+    assert store.calls.count(("pop", 0)) <= 2
+    store.down.clear()
+    arrive(store, waiters, there := store.id_in(0))
+    assert ids(await asyncio.wait_for(waiting, 2)) == [there]
+
+
+async def test_when_a_rate_lets_the_next_job_through_is_told() -> None:
+    """No push and no tick will say it."""
+
+    class Limited(Shelves):
+        async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
+            popped = await super().pop(bucket, demands)
+            return popped._replace(change=Change([], next_due_ms=5))
+
+    store = Store(Limited())
+    due: list[tuple[int, int]] = []
+    store.on_due(lambda bucket, in_ms: due.append((bucket, in_ms)))
+    assert await Waiters(store).pop(("t",), 1, 0) == []
+    assert due == [(0, 5)]
+
+
+async def test_jobs_that_are_given_back_keep_their_order(store: Shelves, waiters: Waiters) -> None:
+    mine = [store.id_in(0, word) for word in ("a", "b", "c")]
+    store.put("t", *mine)
+    waiters.requeue(await poll(waiters, wanted=3))
+    await until(lambda: len(store.ready[0]["t"]) == 3)
+    assert list(store.ready[0]["t"]) == mine
 
 
 async def test_an_answer_that_cannot_be_read_is_a_failure_that_is_outlasted(
