@@ -46,6 +46,7 @@ def put(body: bytes, priority: int = 0, delay_s: int = 0, ttr_s: int = 1) -> Com
         (b"put  01   2 3 0\r\n\r\n", [put(b"", 1, 2, 3)]),
         (b"put 0 0 1 4\r\n\r\n\r\n\r\n", [put(b"\r\n\r\n")]),
         (b"put 0 0 1 2\r\nabxx\r\n", [EXPECTED_CRLF, UNKNOWN_COMMAND]),
+        (b"put 0 0 1 65535\r\n" + b"a" * 65535 + b"\r\n", [put(b"a" * 65535)]),
         (b"put 0 0 1 65536\r\n" + b"a" * 65538 + b"stats\r\n", [JOB_TOO_BIG, Command("stats", ())]),
         (b"delete 5\r\ndelete 6\r\n", [Command("delete", (5,)), Command("delete", (6,))]),
         (b"release 5 6 7\r\n", [Command("release", (5, 6, 7))]),

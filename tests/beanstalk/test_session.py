@@ -80,17 +80,20 @@ def test_jobs_are_held_until_their_ttr_is_over() -> None:
     for number, ttr_s in ((1, 10), (2, 5), (3, 20)):
         session.hold(number, reserved(str(number), ttr_s), now=0)
     assert session.deadline(1) == 5
+    session.hold(4, reserved("4", 20), now=1)
+    assert session.deadline(1) == 5
     held = session.held(2)
     assert held
     session.touched(held, 7)
-    assert session.deadline(6) == 7
+    assert session.deadline(1) == 7
     assert session.deadline(8) == 10
     assert session.take(2) is None
     assert tubes.timeouts == 1
     assert session.take(1)
     assert session.deadline(9) == 20
-    assert {*session.close(9)} == {3}
-    assert session.take(3) is None
+    assert {*session.close(20)} == {4}
+    assert session.take(4) is None
+    assert tubes.timeouts == 2
 
 
 def test_a_job_that_is_reserved_again_has_its_new_deadline() -> None:
