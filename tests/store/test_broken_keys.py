@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.call import Call
+from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.types import NO_CHANGE, START, Range, TagPage
+from delayqueue.store.verbs import REQUEUE, Requeue
 from delayqueue.web.serializers import full
-from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job
+from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job, on_zset
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -95,6 +98,7 @@ async def test_what_take_has_removed_it_answers_though_the_delayed_jobs_cannot_b
     [
         ("reserved", "finish", "done:u"),
         ("delayed", "finish", "done:u"),
+        ("ready", "finish", "buried:u"),
         ("buried", "delete", "done:u"),
         ("reserved", "bury", "buried:u"),
         ("ready", "bury", "buried:u"),
@@ -118,6 +122,39 @@ async def test_a_broken_key_is_told_for_the_job_that_needs_it_alone(
     assert await bucket.finish("bad") == [Code.OK]
 
 
+@pytest.mark.parametrize("key", ["called:t", "called_topics", "priorities"])
+async def test_a_job_with_a_call_stays_where_it_is_without_what_it_needs(
+    bucket: Bucket, key: str
+) -> None:
+    await bucket.put_in("delayed", call=Call(url="http://x/"))
+    await bucket.redis.delete(bucket.key(key))
+    await bucket.spoil(key)
+    assert await bucket.kick("a") == [Code.UNAVAILABLE]
+    await heal(bucket)
+    assert await bucket.state("a") == "delayed"
+
+
+@on_zset
+async def test_a_job_that_cannot_be_put_back_stays_as_it_is(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    held = await bucket.pop_one()
+    before = await bucket.view("a")
+    await bucket.spoil("delay:t")
+    later = Requeue("a", nonce_of(held.receipt, "a"), delay_ms=HOUR_MS)
+    await bucket.store.all_of(REQUEUE, [later])
+    assert await bucket.view("a") == before
+    await heal(bucket)
+
+
+async def test_a_receipt_is_worth_nothing_without_a_reservation(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    popped = await bucket.pop_one()
+    await bucket.redis.zrem(bucket.key("reserved:t"), "a")
+    assert await bucket.finish("a", receipt=popped.receipt) == [Code.STALE_RECEIPT]
+    await heal(bucket)
+    assert await bucket.state("a") == "ready"
+
+
 async def test_a_reservation_that_cannot_end_does_not_keep_others_from_their_turn(
     bucket: Bucket,
 ) -> None:
@@ -132,6 +169,19 @@ async def test_a_reservation_that_cannot_end_does_not_keep_others_from_their_tur
     assert (await bucket.store.tick(0)).set_aside == 0
     await heal(bucket)
     assert sorted(await bucket.pop_ids()) == ["delayed", "good"]
+
+
+@pytest.mark.parametrize("scheduler", ["wheel"])
+@pytest.mark.parametrize("key", ["rounds:t", "dq_queue_t"])
+async def test_jobs_that_cannot_become_ready_stay_where_they_are(bucket: Bucket, key: str) -> None:
+    await bucket.push(job("a", delay_ms=SOON_MS))
+    await a_moment()
+    await bucket.spoil(key)
+    assert (await bucket.store.tick(0)).set_aside == 1
+    assert await bucket.state("a") == "delayed"
+    await heal(bucket)
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["a"]
 
 
 async def test_a_job_that_cannot_expire_does_not_keep_others_from_their_turn(

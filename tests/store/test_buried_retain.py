@@ -78,6 +78,13 @@ async def test_one_sweep_ends_a_bounded_number_and_the_next_goes_on(bucket: Buck
     assert 1 < max(ended) < 200
 
 
+async def test_a_look_at_many_topics_leaves_time_to_end_some(bucket: Bucket) -> None:
+    await bucket.push(*(job(f"{n}", topic=f"{n}", delay_ms=HOUR_MS) for n in range(400)))
+    await bucket.put_in("buried")
+    await a_moment()
+    assert (await bucket.store.sweep(0, 0, 1000, 1)).ended == 1
+
+
 async def test_large_bodies_count_for_more(bucket: Bucket) -> None:
     ids = [f"{n}" for n in range(10)]
     for job_id in ids:

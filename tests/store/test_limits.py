@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -13,8 +14,8 @@ from delayqueue.errors import Code
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.types import START, Change, Demand, TagPage
-from delayqueue.store.verbs import Ending
+from delayqueue.store.types import START, Change, Demand, Recording, TagPage
+from delayqueue.store.verbs import RECORD, Ending
 from tests.store.bucket import HOUR_MS, Bucket, VerbStore, a_moment, job
 from tests.store.conftest import fake
 
@@ -159,6 +160,31 @@ async def test_a_faster_rate_counts_at_once(turned: Bucket, clock: Clock) -> Non
     assert await ask(turned) == (1, 10)
 
 
+async def test_a_faster_rate_counts_from_when_it_was_set(turned: Bucket, clock: Clock) -> None:
+    await limit(turned, rate=0.1)
+    await fill(turned)
+    assert await ask(turned) == (1, 10_000)
+    await limit(turned, rate=100)
+    clock.pass_ms(10)
+    assert await ask(turned) == (1, 10)
+
+
+async def test_a_job_that_is_reserved_by_its_id_counts(turned: Bucket, clock: Clock) -> None:
+    await limit(turned, rate=1, burst=2)
+    await fill(turned)
+    await turned.store.reserve(0, ["007"])
+    assert await ask(turned) == (1, 1000)
+
+
+async def test_a_pause_ends_in_a_bucket_that_has_come_to_it(turned: Bucket, clock: Clock) -> None:
+    paused = json.dumps({"paused_until": clock.now_ms + 1000})
+    await turned.store.run("split_limits", 0, ["t", paused, 1, 2])
+    await fill(turned, 1)
+    assert await turned.pop_ids() == []
+    clock.pass_ms(1000)
+    assert (await turned.store.tick(0)).change.ready == [("t", 1)]
+
+
 @pytest.mark.parametrize(("rate", "burst"), [(1, 1), (10, 2), (0.01, 1)])
 async def test_a_clock_that_is_put_back_holds_back_no_longer_than_the_rate(
     turned: Bucket, clock: Clock, rate: float, burst: int
@@ -178,6 +204,27 @@ async def test_a_delivery_that_is_undone_does_not_count(turned: Bucket, clock: C
     await fill(turned)
     await turned.requeue(*await turned.pop())
     assert await ask(turned) == (2, 1000)
+
+
+async def test_a_delivery_in_which_a_subscriber_has_worked_counts_though_it_is_undone(
+    turned: Bucket, clock: Clock
+) -> None:
+    await limit(turned, rate=1, burst=2)
+    await fill(turned)
+    [held] = await turned.pop(wanted=1)
+    failed = Recording(
+        held.id,
+        nonce_of(held.receipt, held.id),
+        "its name",
+        succeeded=False,
+        message="503",
+        attempts=1,
+        took_ms=0,
+        delay_ms=0,
+    )
+    assert await turned.store.all_of(RECORD, [failed]) == [Code.OK]
+    await turned.requeue(held)
+    assert await ask(turned) == (1, 1000)
 
 
 # concurrency
@@ -226,10 +273,13 @@ async def test_nobody_hears_of_the_end_where_nothing_waits_or_nothing_is_limited
     bucket: Bucket,
 ) -> None:
     await limit(bucket, concurrency=1)
+    await limit(bucket, "rated", rate=1000)
     await fill(bucket, 1)
-    await bucket.push(job("a", topic="free"), job("b", topic="free"))
-    await bucket.pop("t", "free", wanted=2)
-    _, change = await bucket.store.finish(0, [Ending("000", "", ""), Ending("a", "", "")])
+    await bucket.push(
+        *(job(f"{topic} {n}", topic=topic) for topic in ("free", "rated") for n in "12")
+    )
+    held = [await bucket.pop_one(topic) for topic in ("t", "free", "rated")]
+    _, change = await bucket.store.finish(0, [Ending(each.id, "", "") for each in held])
     assert change.ready == []
 
 

@@ -92,6 +92,32 @@ async def test_ghosts_are_passed_over_and_do_not_count(bucket: Bucket, gone: str
     assert (await bucket.counts()).ready == 0
 
 
+async def test_a_job_that_has_expired_before_the_others_no_longer_counts(bucket: Bucket) -> None:
+    await bucket.push(job("late", expire_ms=SOON_MS), job("b"), job("c"))
+    await a_moment()
+    assert await bucket.pop_ids(wanted=1) == ["b"]
+    assert (await bucket.counts()).ready == 1
+
+
+async def test_a_job_that_has_expired_ends_once_however_often_it_is_listed(bucket: Bucket) -> None:
+    await bucket.push(*[job("late", expire_ms=SOON_MS)] * 5)
+    await a_moment()
+    reply = await bucket.store.run("pop", 0, ["nonce", 10, 0, 1, "t"])
+    assert [each[:3] for each in reply.events] == [("expired", "t", 1)]
+
+
+async def test_only_the_first_attempt_tells_how_late_it_is(bucket: Bucket) -> None:
+    """A later one is as late as its retry schedule wants it."""
+    await bucket.push(job("a"))
+    told: list[tuple[int, int]] = []
+    for _ in range(2):
+        reply = await bucket.store.run("pop", 0, ["nonce", 1, 0, 1, "t"])
+        delivered = [each[2:] for each in reply.events if each[0] == "delivered"]
+        told += [(count, len(times_ms)) for count, times_ms in delivered]
+        await bucket.release("a")
+    assert told == [(1, 1), (1, 0)]
+
+
 async def test_a_list_of_ghosts_only_gives_nothing_and_is_gone(bucket: Bucket) -> None:
     await bucket.push(*(job(f"job-{n}") for n in range(100)))
     await bucket.delete(*(f"job-{n}" for n in range(100)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -213,6 +214,13 @@ async def test_a_reservation_comes_with_its_own_schedule(bucket: Bucket) -> None
     first, second = await bucket.pop()
     assert (first.retry_ms, second.retry_ms) == ((5, 10), None)
     assert first.ttr_ms == HOUR_MS
+
+
+async def test_the_message_of_a_failure_is_cut_behind_a_whole_character(bucket: Bucket) -> None:
+    held, name = await reserved(bucket), "x" + "é" * 300  # which the message begins with
+    assert await record(bucket, held, name, delay_ms=HOUR_MS) == 0
+    [failure] = await bucket.redis.lrange(bucket.key(f"subscriber_failures:{name}"), 0, -1)
+    assert json.loads(failure)["message"] == "x" + "é" * 199
 
 
 async def test_results_that_cannot_be_read_cost_no_other_job_its_own(bucket: Bucket) -> None:

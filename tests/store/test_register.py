@@ -43,6 +43,16 @@ async def test_what_is_registered_is_read_until_it_is_dropped(registry: Registry
     assert await all_of(registry) == {two}
 
 
+async def test_a_pause_goes_with_its_subscriber(registry: Registry) -> None:
+    one = entry("one")
+    await registry.register("subscribers", one, "fail")
+    assert await registry.pause_subscriber("one", is_paused=True) == 0
+    assert await all_of(registry) != {one}
+    await registry.unregister("subscribers", "one")
+    await registry.register("subscribers", one, "fail")
+    assert await all_of(registry) == {one}
+
+
 async def test_they_are_counted_without_being_read(registry: Registry, bucket: Bucket) -> None:
     for name in ("one", "two", "three"):
         await registry.register("subscribers", entry(name), "fail")

@@ -11,9 +11,11 @@ from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.verbs import Requeue
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later
+from tests.store.turning import coarse
 
 if TYPE_CHECKING:
     from delayqueue.domain.job import Reserved
+    from tests.store.turning import Clock
 
 
 async def test_a_job_goes_back_to_the_head_of_its_list_uncounted(bucket: Bucket) -> None:
@@ -182,3 +184,17 @@ async def reserved_by_id(bucket: Bucket) -> Reserved:
     [(_, held)], _ = await bucket.store.reserve(0, ["a"])
     assert held is not None
     return held
+
+
+@coarse
+async def test_a_job_that_expired_while_it_was_reserved_ends_when_it_is_put_back(
+    wheel: Bucket, clock: Clock
+) -> None:
+    await wheel.push(job("a", expire_ms=1000))
+    held = await wheel.pop_one()
+    clock.pass_ms(1000)
+    await wheel.tick()
+    assert await wheel.state("a") == "reserved"
+    await wheel.requeue(held)
+    await wheel.tick()
+    assert await wheel.state("a") is None

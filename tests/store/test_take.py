@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.store.types import Listing, Range
+from delayqueue.store.verbs import RESTORE
 from tests.store.bucket import ALWAYS, HOUR_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:
@@ -167,3 +168,23 @@ async def test_a_taken_job_is_never_delivered(bucket: Bucket) -> None:
     await a_moment()
     await bucket.tick()
     assert await bucket.pop() == []
+
+
+async def test_no_job_is_missing_from_a_page_behind_which_others_were_taken(bucket: Bucket) -> None:
+    await bucket.push(*(job(f"{n}") for n in range(10)))
+    asked = ["t", "ready", *ALWAYS, "", "", 5]
+    first = await bucket.store.run("range", 0, [*asked, "", ""])
+    taken = {each.id for each in await bucket.take(most=3)}
+    second = await bucket.store.run("range", 0, [*asked, first.results[0], ""])
+    listed = {each.decode() for reply in (first, second) for each in reply.results[2][::3]}
+    assert listed | taken == {f"{n}" for n in range(10)}
+
+
+async def test_a_take_that_is_undone_leaves_the_result_of_a_later_job(bucket: Bucket) -> None:
+    await bucket.push(job("a", retain_ms=HOUR_MS))
+    [taken] = await bucket.take()
+    await bucket.push(job("a", retain_ms=HOUR_MS, body="of its id"))
+    await bucket.finish("a")
+    await bucket.store.all_of(RESTORE, [taken])
+    view = await bucket.view("a")
+    assert (view.state, view.body) == ("finished", "of its id")

@@ -152,6 +152,18 @@ async def test_a_clock_that_steps_back_makes_nothing_early_and_loses_nothing(
     assert await delivered(wheel) == ["later"]
 
 
+async def test_a_job_that_was_due_when_it_was_handed_out_is_so_after_a_step_back(
+    wheel: Bucket, clock: Clock
+) -> None:
+    await wheel.push(job("a", delay_ms=1000))
+    clock.pass_ms(1000)
+    await wheel.tick()
+    assert await wheel.pop_ids() == ["a"]
+    clock.pass_ms(-500)
+    assert (await wheel.release("a")).code == Code.OK
+    assert await wheel.pop_ids() == ["a"]
+
+
 @coarse
 async def test_pages_of_many_rounds_come_in_the_order_of_their_due_times(
     wheel: Bucket, clock: Clock
