@@ -23,7 +23,7 @@ from delayqueue.web.http import HttpResponse
 from scripts.generate import RUN, outdated
 from tests.api.test_tokens import BY_ID, NAMES_NO_TOPIC, OUT_OF_REACH
 from tests.client.every_verb import CALLS
-from tests.docs.markdown import blocks, examples, read
+from tests.docs.markdown import blocks, read, typed
 from tests.processes import REPOSITORY
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def sections(declared: Declared) -> Iterator[Lack]:
                 f"copy the section `{heading_of(endpoint)}`; left in English if you write no Chinese",
                 "the twin has the same sections",
             )
-        commands = [example.command for example in examples(said)]
+        commands = [one.command for block in blocks(said, "console") for one in typed(block)]
         commands += [block.text.strip() for block in blocks(said, "sh")]  # answers no JSON
         if not any(f"{endpoint.path} " in f"{command} " for command in commands):
             example = f"curl -s localhost:9277{endpoint.path} -d '{{…}}'"

@@ -218,7 +218,7 @@ async def test_the_next_ten_times_are_told_in_the_zone_before_it_is_saved(api: A
     assert told[0]["at"] > time.time()
     assert {one["local"][10:19] for one in told} == {" 01:30:00"}
     rare = (await api.call("/preview-schedule", {"cron": "0 0 29 2 *", "tz": "UTC"})).ok()
-    assert all(one["local"].endswith("-02-29 00:00:00+00:00") for one in rare)
+    assert {one["local"][4:] for one in rare} == {"-02-29 00:00:00+00:00"}
     refused = (await api.call("/preview-schedule", {"cron": "30 1 * * *", "every": 60})).refused()
     assert refused == "give one of cron, every"
 

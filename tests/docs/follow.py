@@ -27,7 +27,9 @@ class Follower:
 
     def follow(self, page: str) -> None:
         """Follow a whole page. Raises AssertionError if something else is printed than is shown."""
-        for block in blocks(read(page)):
+        found = blocks(read(page))
+        assert any(block.language == "console" for block in found)
+        for block in found:
             if block.title:
                 self._save(block)
             elif block.language == "console":

@@ -100,6 +100,13 @@ def blocks(text: str, *languages: str) -> list[Block]:
     return [block for block in found if not languages or block.language in languages]
 
 
+def some_blocks(page: str, language: str) -> list[Block]:
+    """The fenced blocks of a page in a language, of which there is one at least."""
+    found = blocks(read(page), language)
+    assert found
+    return found
+
+
 def shown(page: str, language: str, start: str) -> str:
     """The block of a page that starts like this."""
     (text,) = [block.text for block in blocks(read(page), language) if block.text.startswith(start)]
@@ -107,8 +114,10 @@ def shown(page: str, language: str, start: str) -> str:
 
 
 def examples(text: str) -> list[Example]:
-    """The commands of all console blocks, in order."""
-    return [example for block in blocks(text, "console") for example in typed(block)]
+    """The commands of all console blocks, of which there is one at least, in order."""
+    found = [example for block in blocks(text, "console") for example in typed(block)]
+    assert found
+    return found
 
 
 def typed(block: Block) -> list[Example]:

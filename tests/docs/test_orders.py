@@ -15,7 +15,7 @@ import pytest
 
 from tests.processes import REPOSITORY
 
-from .markdown import COMMAND_S, at, blocks, read, run
+from .markdown import COMMAND_S, at, run, some_blocks
 from .partner import Answer, Partner
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def test_a_wrong_argument_is_refused_and_pushes_nothing(program: list[str]) -> N
 
 def test_what_the_page_adds_to_files_of_laravel_is_php() -> None:
     needs("php", [])
-    for block in blocks(read("docs/howto/laravel.md"), "php"):
+    for block in some_blocks("docs/howto/laravel.md", "php"):
         # a file, a statement, or members of an array
         member = block.text.startswith("'")
         text = f"<?php return [{block.text}];" if member else f"<?php\n{block.text}"

@@ -16,7 +16,7 @@ from scripts.links import anchors
 from tests.certificates import make
 
 from .follow import Follower
-from .markdown import blocks, read
+from .markdown import read, some_blocks
 from .test_metrics_page import ALERT, RULES
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_who_follows_it_sees_what_it_shows(night: QueueServer, tmp_path: Path) -
 
 
 def test_its_other_commands_are_sound() -> None:
-    for block in blocks(read(PAGE), "sh"):
+    for block in some_blocks(PAGE, "sh"):
         subprocess.run(["bash", "-n"], input=block.text, text=True, check=True, timeout=10)
         assert all(shlex.split(line) for line in block.text.splitlines())
 
