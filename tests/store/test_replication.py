@@ -389,13 +389,14 @@ async def test_sentinels_and_clusters_tell_how_many_replicas_there_are_and_these
 ) -> None:
     of_sentinels = tuple(Address(each.host, each.port) for each in watched_store.sentinels)
     of_cluster = tuple(Address(each.host, each.port) for each in cluster.nodes[:1])
-    for config in (
-        Config(durability="replica", redis_sentinel=of_sentinels, redis_master_name=MASTER_NAME),
-        Config(durability="replica", redis_cluster=of_cluster),
+    for there, masters in (
+        (Config(redis_sentinel=of_sentinels, redis_master_name=MASTER_NAME), 1),
+        (Config(redis_cluster=of_cluster), cluster.shards),
     ):
+        config = replace(there, durability="replica")
         async with connect(config, None) as shards:
-            for redis in shards.servers().values():
-                assert await shards.replicas_of(redis) == 1
+            found = [await shards.replicas_of(redis) for redis in shards.servers().values()]
+            assert found == [1] * masters
             assert await replica_warnings(shards, config) == []
 
 
