@@ -109,10 +109,7 @@ local function fill_from_list(topic, count, found)
     call('LTRIM', queue, int(#ids), '-1')
     count_removed(topic, #ids)
     if ghosts > 0 then count_ghosts(topic, -ghosts) end
-    if #ids == #listed and #listed < wanted then
-      call('HDEL', GHOSTS, topic)
-      return
-    end
+    if #ids == #listed and #listed < wanted then return end
   end
 end
 
