@@ -16,7 +16,7 @@ from scripts.links import anchors
 from tests.certificates import make
 
 from .follow import Follower
-from .markdown import read, some_blocks
+from .markdown import some_blocks
 from .test_metrics_page import ALERT, RULES
 
 if TYPE_CHECKING:
