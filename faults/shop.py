@@ -25,7 +25,6 @@ TURNING: Final = [f"turning-{number}" for number in range(20)]
 DAY_S: Final = 86_400
 OPTIONS: Final = '{"ttr": 5}'
 ROLLED_BACK: Final = 0.3  # of all transactions
-PAUSE_S: Final = 0.005  # between two: relays move a row an id at a time, and 20 ids without pause outrun them for good
 
 
 def main(kind: str, port: int) -> None:
@@ -58,7 +57,6 @@ def transaction(connection: Any) -> None:
         cursor.execute(insert, (topic, job, body, delay_s, OPTIONS))
     else:
         cursor.execute(f"INSERT INTO {OUTBOX} (id, cancel) VALUES (%s, TRUE)", (job,))
-    time.sleep(PAUSE_S)
     if random.random() < ROLLED_BACK:
         connection.rollback()
     else:
