@@ -318,36 +318,37 @@ class ExpressConnection(asyncio.Protocol):
 
     async def send(self, response: HttpResponse) -> None:
         """Write the answer to the present request, a large one in pieces, and wait as write() says."""
-        if len(response.body) > PIECE_BYTES:
-            async for piece in pieces(self._begun(response)):
-                self._transport.write(piece)
-            sending = self._ended(response)
-        else:
-            sending = self.write(response)
-        if sending is not None:
+        rest = await self._begin_large(response) if len(response.body) > PIECE_BYTES else None
+        if (sending := self.write(response, rest)) is not None:
             await sending
 
-    def write(self, response: HttpResponse) -> asyncio.Future[None] | None:
-        """Write the answer to the present request. Raises ConnectionResetError if the client is gone.
+    async def _begin_large(self, response: HttpResponse) -> memoryview:
+        """Write a large answer except its last piece, which is returned."""
+        self._answer_bytes = len(response.body)
+        closes = self._closes or self._express.stopping
+        last = memoryview(b"")
+        async for piece in pieces(self._express.written(response, closes=closes)):
+            if last and not self._transport.is_closing():
+                self._transport.write(last)
+            last = piece
+        return last
+
+    def write(
+        self, response: HttpResponse, rest: memoryview | None = None
+    ) -> asyncio.Future[None] | None:
+        """Write the answer to the present request, or its rest. Raises ConnectionResetError if the client is gone.
 
         Returns what ends once all of it is sent, if it must arrive and that takes time: a client that leaves meanwhile
         has not got it, and the cancellation of `pending` says so.
         """
-        self._transport.write(self._begun(response))
-        return self._ended(response)
-
-    def _begun(self, response: HttpResponse) -> bytes:
-        """The bytes to write. Raises ConnectionResetError if the client is gone."""
-        if self._transport.is_closing():
+        transport = self._transport
+        if transport.is_closing():
             raise ConnectionResetError
         if self._express.stopping:
             self._closes = True
         self._answer_bytes = len(response.body)
-        return self._express.written(response, closes=self._closes)
-
-    def _ended(self, response: HttpResponse) -> asyncio.Future[None] | None:
-        """All of the answer is written: see write()."""
-        if self._transport.is_closing():  # it can find only in writing that the client is gone
+        transport.write(rest or self._express.written(response, closes=self._closes))
+        if transport.is_closing():  # it can find only in writing that the client is gone
             raise ConnectionResetError
         if self._is_stalled and response.must_arrive:
             response.body = b""  # the transport has it

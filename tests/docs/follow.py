@@ -28,7 +28,7 @@ class Follower:
     def follow(self, page: str) -> None:
         """Follow a whole page. Raises AssertionError if something else is printed than is shown."""
         found = blocks(read(page))
-        assert any(block.language == "console" for block in found)
+        assert any(block.title or block.language == "console" for block in found)
         for block in found:
             if block.title:
                 self._save(block)

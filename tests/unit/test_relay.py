@@ -19,7 +19,7 @@ from delayqueue.relay.row import Row
 def row(options: str = "", **fields: Any) -> Row:
     usual: dict[str, Any] = {"id": "a", "topic": "t", "body": "", "delay_s": None, "due_s": None}
     usual |= {"cancel": False, "cancel_tag": None} | fields
-    return Row(seq=1, created_ms=1, age_s=0.0, options=options, **usual)
+    return Row(seq=1, created_ms=1, age_s=0.0, options=options, next_seq=None, **usual)
 
 
 def relay(given: Row, client: Client) -> tuple[Relay, Mock]:
