@@ -63,7 +63,9 @@ def test_a_list_shows_the_line_of_a_message_that_says_what_happened(
     expect(page.locator("tbody td.cut")).to_have_text(
         ["ValueError: from elsewhere", "KeyError: from our worker", ""]
     )
-    expect(page.locator("tbody td.cut").last).to_be_hidden()
+    # an empty one would be a line of its own there
+    is_phone = admin.look.width < 600
+    expect(page.locator("tbody td.cut").last).to_be_visible(visible=not is_phone)
 
 
 def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
