@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +19,7 @@ import pytest
 
 from delayqueue.relay.mysql import MySQL
 from delayqueue.relay.postgres import Postgres
-from tests.processes import HERE, LOOPBACK, Host, Process, free_port
+from tests.processes import HERE, LOOPBACK, START_S, Host, Process, ProcessError, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,8 +128,21 @@ class PostgreSQL(Database):
         super().__init__(home, [*command, "-c", f"listen_addresses={LOOPBACK}"], port)
         self.dsn = f"postgresql://root@{LOOPBACK}:{port}/postgres"
 
+    def start(self) -> None:
+        """Start, once the processes of a killed server no longer hold its memory."""
+        until_s = time.monotonic() + START_S
+        while True:
+            try:
+                super().start()
+            except ProcessError as error:
+                if "shared memory block" not in str(error) or time.monotonic() > until_s:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
     def kill(self) -> None:
-        """With its processes, which hold its memory until they notice: until then it cannot start again."""
+        """With its processes, which else hold its memory until they notice."""
         children = self.children()
         super().kill()
         for child in children:

@@ -373,7 +373,7 @@ async def test_calls_of_one_moment_wait_for_the_replicas_together(
 ) -> None:
     replica = processes.redis("--replicaof", LOOPBACK, str(store.port))
     await until(lambda: ask(store, "WAIT", 1, LATER_MS) == 1, within_s=2 * SECONDS)
-    way = Pipeline(redis.connection_pool, Wait(1, 1000))
+    way = Pipeline(redis.connection_pool, Wait(1, 4000))
     before = (await redis.info("commandstats")).get("cmdstat_wait", {"calls": 0})["calls"]
     assert await answers([made(way, ("SET", str(n), n)) for n in range(10)]) == [b"OK"] * 10
     assert (await redis.info("commandstats"))["cmdstat_wait"]["calls"] == before + 1
