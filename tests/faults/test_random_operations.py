@@ -43,8 +43,8 @@ FAULTS: Final = {
     ),
     "a push that must keep the job replaces it": (
         "push.lua",
-        "word == 'keep' then",
-        "word == 'never' then",
+        "word == 'keep' and",
+        "word == 'never' and",
         "could be|must not answer so",
     ),
     "a kick does not begin the schedule anew": (

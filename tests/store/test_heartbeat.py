@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
-from delayqueue.metrics import Metrics
+from delayqueue.metrics import WAITING_POLLS, Metrics
 from tests.store.turning import DAY_MS, coarse
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -45,3 +48,17 @@ async def test_a_server_of_another_version_is_seen_with_the_figures_that_both_kn
     await wheel.store.heartbeat("servers", "other", written, SILENCE_MS)
     [seen] = await Heartbeat(wheel.store, Metrics(), "this").servers()
     assert seen == ServerView("other", seen.seen, **read)
+
+
+@coarse
+async def test_what_later_versions_tell_is_left_out_while_it_says_nothing(wheel: Bucket) -> None:
+    """An older version cannot read the entry otherwise; row 33 of the faults has one."""
+    metrics = Metrics()
+    metrics.show(WAITING_POLLS, lambda: 0)
+    heart = Heartbeat(wheel.store, metrics, "this")
+    beating = asyncio.create_task(heart.run())
+    await until(lambda: heart.noted_at is not None)
+    beating.cancel()
+    [(_, _, written)] = await wheel.store.servers("servers", SILENCE_MS)
+    assert "pushed" in json.loads(written)
+    assert not {"call_limit", "calls", "outboxes"} & json.loads(written).keys()
