@@ -132,14 +132,14 @@ async def test_metrics_count_each_worker_once_whichever_servers_have_seen_it(
         here = sum(not view["gone"] for view in views)
         return await counted(other) == {"alive": here, "gone": gone}
 
-    await until_async(are_gone)
-    await until_async(agree)
+    await until_async(are_gone, within_s=120)
+    await until_async(agree, within_s=120)
     gone = (await counted(one))["gone"]
     assert gone >= 1
     # it has come back, to the other server
     await other.call("/pop", {"topic": f"{topic}/none", "timeout": 0, "worker": who})
     await until_seen(one, who["name"], lambda view: not view["gone"] and view["in_hand"] == 1)
-    await until_async(agree)
+    await until_async(agree, within_s=120)
     assert (await counted(one))["gone"] == gone - 1
     (await one.finish(topic)).ok()
 
