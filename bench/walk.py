@@ -54,12 +54,8 @@ class Counted:
         self._server: Connection = stack.enter_context(Client(str(calls)))
         self._store = stack.enter_context(Redis(port=store_port))
 
-    def hold(self) -> None:
-        """Let no timer fire from now on, and what has begun end."""
-        self.until_quiet()
-
     def until_quiet(self, at_least: int = 0) -> tuple[Call, ...]:
-        """The calls since the last time, once there are so many and no more come."""
+        """The calls since the last time, once there are so many and no more come. No timer fires from now on."""
         found: list[Call] = []
         quiet = 0
         while quiet < QUIET_TURNS or len(found) < at_least:
@@ -250,7 +246,7 @@ def _usual(way: Callable[[Clients], Steps], clients: Clients, counted: Counted) 
 
 def _take(steps: Steps, counted: Counted) -> tuple[Call, ...]:
     next(steps)
-    counted.hold()
+    counted.until_quiet()
     next(steps)
     calls = counted.until_quiet(at_least=1)
     counted.release()
