@@ -34,6 +34,10 @@ class AsyncClient(Caller, Verbs):
     def _batcher(self) -> CallBatcher:
         return CallBatcher(self._send)
 
+    @cached_property
+    def _polling(self) -> set[_Connection]:
+        return set()
+
     @property
     def url(self) -> str:
         """Where the server is."""
@@ -54,6 +58,14 @@ class AsyncClient(Caller, Verbs):
             connection.close()
         for connection in closing:
             await connection.closed.wait()
+
+    def stop_polls(self) -> None:
+        """End the polls that wait: each returns the jobs that the server has sent by now, or raises TransportError.
+
+        To cancel a poll can lose jobs that are on their way: they are delivered again only after their TTR.
+        """
+        for connection in self._polling:
+            connection.end_requests()
 
     async def send(self, call: Call[T]) -> T:
         """Make a call, and retry it if that is safe. All verbs use this."""
@@ -80,6 +92,8 @@ class AsyncClient(Caller, Verbs):
 
     async def _exchange(self, call: Call[Any]) -> Answer:
         connection = self._idle_connection() or await self._connect()
+        if call.polls:
+            self._polling.add(connection)
         try:
             answer = await connection.exchange(
                 self._address.request(call), call.limit_s(self._timeout_s)
@@ -87,6 +101,8 @@ class AsyncClient(Caller, Verbs):
         except BaseException:
             connection.close()  # tells the server that this client no longer waits
             raise
+        finally:
+            self._polling.discard(connection)
         if connection.is_usable:
             self._idle.append(connection)
         else:
@@ -178,6 +194,15 @@ class _Connection(asyncio.Protocol):
                 self._settle(error or self._response.end())
             except BadResponse as incomplete:
                 self._settle(incomplete)
+
+    def end_requests(self) -> None:
+        """Tell the server that nothing more is asked: it ends a poll, and what it has sent before still arrives."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:
+            self._transport.abort()  # TLS connections cannot be half closed
 
     def close(self) -> None:
         """Close at once, and drop the open request."""

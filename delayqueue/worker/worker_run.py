@@ -40,6 +40,7 @@ POLL_S: Final = 30.0  # length of a poll; the order of topics changes between po
 RETRY_S: Final = 1.0  # before the next poll while the server is unavailable
 FIRST_RETRY_S: Final = 0.5  # before the next report of a job's end; doubled up to RETRY_S
 LONGEST_RETRY_S: Final = 5.0
+LEAVE_S: Final = 1.0  # for jobs that the server has sent when the worker stops
 CANCEL_S: Final = 1.0  # for handlers that are cancelled at the end
 ENDS: Final = {Finished: "finished", Released: "released", Buried: "buried"}
 # how an error begins that is about its name, which an older server does not know
@@ -70,6 +71,7 @@ class WorkerRun:
         self._figures = figures
         self._limits = limits
         self._enough = asyncio.Event()  # a limit is reached
+        self._leaving = asyncio.Event()  # no more polls
         self._running: set[asyncio.Task[None]] = set()
         self._reporting: set[asyncio.Task[None]] = set()  # jobs whose handlers are done
 
@@ -82,8 +84,7 @@ class WorkerRun:
         beating = asyncio.create_task(self._figures.beat(), name="beat")
         try:
             await asyncio.wait([polling, stopping, enough], return_when=asyncio.FIRST_COMPLETED)
-            # what the server has reserved for a poll that is cut off returns to its list
-            await cancel_all([polling])
+            await self._leave(polling)
             if left := self._in_hand():
                 log.info("stopping; jobs still running: %d", len(left))
                 await asyncio.wait(left, timeout=seconds(grace))
@@ -95,6 +96,14 @@ class WorkerRun:
 
     def _in_hand(self) -> set[asyncio.Task[None]]:
         return {task for task in self._running | self._reporting if not task.done()}
+
+    async def _leave(self, polling: asyncio.Task[None]) -> None:
+        """Take what the server has sent already; what it has reserved since returns to its list."""
+        self._leaving.set()
+        self._client.stop_polls()
+        self._changed.set()
+        await asyncio.wait([polling], timeout=LEAVE_S)
+        await cancel_all([polling])
 
     async def _abandon(self, late: set[asyncio.Task[None]]) -> None:
         for task in late:
@@ -108,11 +117,15 @@ class WorkerRun:
         for turn in count():
             at = turn % len(topics)  # so that no topic is always last
             free = await self._free()
+            if self._leaving.is_set():
+                return
             try:
                 jobs = await self._client.pop_many(
                     *topics[at:], *topics[:at], count=free, wait=POLL_S, worker=self._described
                 )
             except (QueueError, TransportError) as error:
+                if self._leaving.is_set():
+                    return
                 if self._described and isinstance(error, Invalid) and str(error).startswith(NAMED):
                     self._described = None
                     log.warning(
@@ -121,7 +134,8 @@ class WorkerRun:
                     continue
                 log.warning("cannot fetch jobs: %s", error)
                 wanted_s = error.retry_after_s if isinstance(error, TooMany) else 0
-                await asyncio.sleep(max(RETRY_S, wanted_s))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._leaving.wait(), max(RETRY_S, wanted_s))
                 continue
             for job in jobs:
                 task = asyncio.create_task(self._work(job), name=f"job {job.id}")
@@ -130,7 +144,7 @@ class WorkerRun:
 
     async def _free(self) -> int:
         """How many jobs to ask for; waits until there is room for one."""
-        while (free := self._places()) <= 0:
+        while (free := self._places()) <= 0 and not self._leaving.is_set():
             self._changed.clear()
             await self._changed.wait()
         return min(free, MAX_BATCH)

@@ -32,7 +32,7 @@ from faults.proxy import Proxy
 from tests.certificates import make
 from tests.client.conftest import Caller
 from tests.processes import LOOPBACK, free_port
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -269,6 +269,59 @@ async def test_a_server_with_a_certificate_is_reached_by_who_trusts_it(
         assert await trusting.push("t", "x" * 300_000)
     await trusting.close()
     server.close()
+
+
+async def test_a_poll_that_is_stopped_gets_the_job_that_is_on_its_way() -> None:
+    job = {"topic": "t", "id": "a", "body": "", "attempt": 1, "receipt": "r-1", "due": 1}
+    body = json.dumps({"code": 0, "message": "ok", "data": [job]}).encode()
+    asked = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await reader.read()  # to the end: the client has stopped the poll
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        writer.close()
+
+    async with await asyncio.start_server(serve, LOOPBACK) as listening:
+        host, port = listening.sockets[0].getsockname()
+        async with AsyncClient(f"http://{host}:{port}") as client:
+            polling = asyncio.create_task(client.pop_many("t", count=1, wait=30))
+            await asked.wait()
+            client.stop_polls()
+            assert [each.id for each in await polling] == ["a"]
+
+
+@pytest.mark.parametrize("is_secure", [False, True])
+async def test_a_poll_that_is_stopped_takes_no_more_jobs(
+    processes: Processes,
+    redis_server: StoreServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_secure: bool,
+) -> None:
+    own = make(tmp_path, "server")
+    monkeypatch.setenv("SSL_CERT_FILE", str(own.cert))
+    tls = {"tls_cert": own.cert, "tls_key": own.key} if is_secure else {}
+    server = processes.server(redis_server, own.context() if is_secure else None, **tls)
+    async with AsyncClient(server.url) as client:
+        polling = asyncio.create_task(client.pop("t", wait=60, worker="one"))
+        await until_async(lambda: is_seen(client, "one"))
+        client.stop_polls()
+        with pytest.raises(TransportError, match="closed before the answer"):
+            await polling
+        await client.push("t")
+        job = await client.pop("t", wait=5)
+        assert job is not None
+        assert job.attempt == 1
+        client.stop_polls()  # none waits
+        await client.finish(job)
+    server.close()
+
+
+async def is_seen(client: AsyncClient, worker: str) -> bool:
+    return worker in [one.name for one in await client.workers()]
 
 
 def refusal(retry_after: str | None) -> Answer:
