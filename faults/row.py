@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -68,11 +69,18 @@ def run(
         except CannotRun as reason:
             not_run = str(reason)
         except Exception as error:
-            failure = f"{'' if functions else 'without functions: '}{type(error).__name__}: {error}"
-            logs = bed.logs()
+            failure = f"{'' if functions else 'without functions: '}{_told(error)}"
+            logs = f"{''.join(traceback.format_exception(error))}\n{bed.logs()}"
         finally:
             bed.close()
         if failure or not_run:
             break
     took_s = round(time.monotonic() - since_s, 1)
     return Outcome(row, seed, took_s, figures, failure, not_run, logs)
+
+
+def _told(error: Exception) -> str:
+    """The error, or those of a group: the tasks that failed together."""
+    if isinstance(error, ExceptionGroup):
+        return "; ".join(map(_told, error.exceptions))
+    return f"{type(error).__name__}: {error}"

@@ -8,8 +8,8 @@ there who has them, and writes what it knows of its workers, for all servers.
 import asyncio
 import json
 import logging
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -163,35 +163,22 @@ class Workers:
         Raises Unavailable if the store does not answer.
         """
         found: dict[str, WorkerView] = {}
-        async for row, heard_s in self._rows():
-            view = WorkerView.read(row, heard_s)
-            if known := found.get(view.name):
-                known.add(view)
-            else:
-                found[view.name] = view
-        return sorted(found.values(), key=lambda view: (not view.is_lost, view.name))
-
-    async def count(self) -> WorkerCounts:
-        """How many of all() are alive, and how many are lost, in half of its time.
-
-        Raises Unavailable if the store does not answer.
-        """
-        signs: dict[str, tuple[float, bool]] = {}  # when it was last seen, and whether it was gone
-        in_hand: Counter[str] = Counter()
-        async for row, heard_s in self._rows():
-            name, seen_s = row["name"], heard_s - row["seen"]
-            if name not in signs or seen_s > signs[name][0]:
-                signs[name] = seen_s, row["gone"]
-            in_hand[name] += row["in_hand"]
-        gone = [name for name, (_, is_gone) in signs.items() if is_gone]
-        return WorkerCounts(len(signs) - len(gone), sum(in_hand[name] > 0 for name in gone))
-
-    async def _rows(self) -> AsyncIterator[tuple[Mapping[str, Any], float]]:
-        """What each server has told of a worker, and when, in unix seconds."""
         for _, heard_ms, written in await self._store.by_bucket.servers("workers", SILENCE_MS):
             rows: list[Mapping[str, Any]] = json.loads(written)
             async for row in by_turns(rows):
-                yield row, heard_ms / 1000
+                view = WorkerView.read(row, heard_ms / 1000)
+                if known := found.get(view.name):
+                    known.add(view)
+                else:
+                    found[view.name] = view
+        return sorted(found.values(), key=lambda view: (not view.is_lost, view.name))
+
+    async def count(self) -> WorkerCounts:
+        """How many of all() are alive, and how many are lost. Raises Unavailable if the store does not answer."""
+        views = await self.all()
+        return WorkerCounts(
+            sum(not view.gone for view in views), sum(view.is_lost for view in views)
+        )
 
     async def look(self) -> None:
         """Ask the store about all jobs whose time for that has come."""

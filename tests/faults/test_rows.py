@@ -13,6 +13,8 @@ from faults.rows import ROWS
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from faults.bed import Bed
+
 # killed at each call; scripts flushed; one id at once; hostile names; random calls of every verb
 OFTEN: Final = {3, 9, 16, 26, 29}
 SMALL: Final = [
@@ -34,3 +36,12 @@ def test_what_is_promised_holds_under_the_fault(row: Row, tmp_path: Path) -> Non
         pytest.fail(outcome.failure, pytrace=False)
     if outcome.not_run:
         pytest.skip(outcome.not_run)
+
+
+def test_the_failures_of_tasks_are_named(tmp_path: Path) -> None:
+    async def fail(_: Bed) -> dict[str, int]:
+        raise ExceptionGroup("tasks", [ValueError("a"), ExceptionGroup("more", [KeyError("b")])])
+
+    outcome = run(Row(99, "", "", "", "", fail), tmp_path, small=True)
+    assert outcome.failure == "ValueError: a; KeyError: 'b'"
+    assert "in fail" in outcome.logs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -140,14 +139,6 @@ class PostgreSQL(Database):
                 time.sleep(0.1)
             else:
                 return
-
-    def kill(self) -> None:
-        """With its processes, which else hold its memory until they notice."""
-        children = self.children()
-        super().kill()
-        for child in children:
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
 
     @staticmethod
     def connected(port: int) -> Any:
