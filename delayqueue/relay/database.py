@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 1000  # in a batch, as in a push
 MOST_BYTES: Final = 4 * 1024 * 1024  # of bodies in a batch; a larger one comes alone
+MOST_SEARCHED: Final = 10_000  # rows of one search: 0.1 s, far from a lease's end
 
 # Of an id its first row; no row behind one that cancels by tag (those have no id). What is first is read from what is
 # committed (at READ COMMITTED, in both databases; a subquery locks nothing). SKIP LOCKED passes over rows to take, not
@@ -31,6 +32,11 @@ TAG: Final = """
     o.failed IS NULL AND o.id IS NULL AND NOT EXISTS (
         SELECT 1 FROM {table} e {db.by_seq} WHERE e.seq < o.seq AND e.failed IS NULL
     )"""
+# where a search ends that begins behind a row; none = it was the last one
+END: Final = """
+    SELECT MAX(o.seq) FROM (
+        SELECT o.seq FROM {table} o {db.by_seq} WHERE o.seq > {after} ORDER BY o.seq LIMIT {most}
+    ) o"""
 LOCK: Final = """
     SELECT o.seq, COALESCE(OCTET_LENGTH(o.body), 0) FROM {table} o {db.by_seq}
     WHERE {which} ORDER BY o.seq LIMIT {most} FOR UPDATE SKIP LOCKED"""
@@ -74,6 +80,7 @@ class Database(ABC):
         self._sql: dict[str, Any] = {"table": table, "db": self}
         self._batches = self._next_batches()
         self.lease_until_s = 0.0  # by time.monotonic()
+        self.oldest_s = 0.0  # the age of the first row, when a search last began there; 0 = there was none to take
 
     @abstractmethod
     def connect(self) -> Any:
@@ -102,7 +109,6 @@ class Database(ABC):
 
     def take(self) -> list[Row]:
         """Lock and return the next rows; none if there are none, or all are being moved by other relays."""
-        self.lease_until_s = time.monotonic() + self.lease_s
         return next(self._batches)
 
     def fail(self, row: Row, reason: str) -> None:
@@ -132,11 +138,12 @@ class Database(ABC):
         """Batches without end: what a search of the table finds, then what stood behind that, found by its number.
 
         A search passes all rows that are not the first of their ids. So rounds follow it for as long as it took, at
-        least one: however many rows wait, half of the time goes into moving them, and new ids wait for two searches.
+        least one: however many rows wait, half of the time goes into moving them, and new ids wait for two passes.
         """
+        after = 0
         while True:
             began_s = time.monotonic()
-            rows = self._take(JOB, MOST_ROWS) or self._take(TAG, 1)
+            rows, after = self._search(after)
             took_s = time.monotonic() - began_s
             yield rows
             until_s = time.monotonic() + took_s
@@ -145,12 +152,36 @@ class Database(ABC):
                 if time.monotonic() > until_s:
                     break
 
+    def _search(self, after: int) -> tuple[list[Row], int]:
+        """Take the first rows of their ids behind this row, or from the front on if there are none.
+
+        Returns them, and behind which row the next search begins.
+        """
+        began = after
+        while True:
+            sql = END.format(**self._sql, after=after, most=MOST_SEARCHED)
+            [(end,)] = self._execute(sql)
+            if end is None and began:
+                began = after = 0
+                continue
+            if end is None:
+                self.oldest_s = self.oldest_s if after else 0.0
+                return [], 0
+            here = f"o.seq > {after} AND o.seq <= {end}"
+            rows = self._take(f"{here} AND {JOB}", MOST_ROWS) or self._take(f"{here} AND {TAG}", 1)
+            if not after:
+                self.oldest_s = rows[0].age_s if rows else 0.0
+            if rows:
+                return rows, rows[-1].seq
+            after = end
+
     def _take_behind(self, rows: Iterable[Row]) -> list[Row]:
         """Take the rows behind these, if they are first now."""
         seqs = _listed(row.next_seq for row in rows if row.next_seq)
         return self._take(f"o.seq IN ({seqs}) AND {JOB}", MOST_ROWS) if seqs else []
 
     def _take(self, which: str, most: int) -> list[Row]:
+        self.lease_until_s = time.monotonic() + self.lease_s
         which = which.format(**self._sql)
         locked = self._execute(LOCK.format(**self._sql, which=which, most=most))
         seqs = list(_fitting(locked))

@@ -35,7 +35,7 @@ class RelayMetrics(Collector):
         )
         yield GaugeMetricFamily(
             "delayqueue_relay_oldest_seconds",
-            "Age of the oldest row of the last batch; 0 = no row waits",
+            "Age of the oldest row that waits; 0 = none waits",
             self._relay.oldest_s,
         )
 

@@ -55,7 +55,6 @@ class Relay:
         self._client = client
         self._remember_s = remember_s
         self.moved: Counter[str] = Counter()  # rows `pushed`, `cancelled` and `failed`
-        self.oldest_s = 0.0  # the age of the first row of the last batch, 0 = there was none
         self.failed = 0  # rows that stand failed, when the server was last told
         self._tell_at_s = 0.0  # by time.monotonic()
 
@@ -83,6 +82,11 @@ class Relay:
                 signals.wait(backoff_s)
                 backoff_s = min(backoff_s * 2, LONGEST_BACKOFF_S)
 
+    @property
+    def oldest_s(self) -> float:
+        """The age of the oldest row that waits, as the last search from the first row on saw it; 0 = none waits."""
+        return max(self._database.oldest_s, 0)  # a clock that was put back
+
     def move(self) -> int:
         """Move a batch. Returns how many rows it had, 0 = there are none.
 
@@ -90,7 +94,6 @@ class Relay:
         """
         database = self._database
         rows = database.take()
-        self.oldest_s = rows[0].age_s if rows else 0.0
         outcomes = self._carry_out(rows)
         done = [row for row in rows if outcomes[row.seq].code == Code.OK]
         failed = {
@@ -115,7 +118,7 @@ class Relay:
             "name": self._database.name,
             "failed": self.failed,
             "reason": reason,
-            "oldest_age": max(self.oldest_s, 0),  # a clock that was put back
+            "oldest_age": self.oldest_s,
         }
         try:
             self._client.whoami(outbox=outbox)

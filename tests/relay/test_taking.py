@@ -99,6 +99,26 @@ def test_the_next_rows_of_ids_are_taken_without_a_search(table: Table) -> None:
     assert taken(taker) == [(5, "c")]
 
 
+def test_a_search_ends_after_so_many_rows_and_the_next_one_goes_on_there(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows wait, a search must end before the lease does."""
+    monkeypatch.setattr("delayqueue.relay.database.MOST_SEARCHED", 2)
+    one, other = table.taker(), table.taker()
+    table.insert("a", "a", "a", "a", "b", "c", "d")
+    assert taken(one) == [(1, "a")]
+    assert taken(other) == [(5, "b"), (6, "c")]  # behind rows that wait for one
+    done(other, 5, 6)
+    assert taken(other) == [(7, "d")]
+    done(other, 7)
+    assert taken(other) == []
+    table.insert("e")
+    assert taken(other) == [(8, "e")]
+    done(other, 8)
+    done(one, 1)
+    assert taken(other) == [(2, "a")]  # from the front again
+
+
 async def test_a_next_row_that_another_relay_took_is_not_taken_again(table: Table) -> None:
     one, other = table.taker(), table.taker()
     table.insert("a", "a", "a")
