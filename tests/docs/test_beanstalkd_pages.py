@@ -1,4 +1,4 @@
-"""Frameworks whose drivers speak beanstalkd's protocol, set up as their pages say."""
+"""Frameworks whose drivers speak beanstalkd's protocol, set up as the page for its clients says."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .test_orders import needs
 if TYPE_CHECKING:
     from tests.processes import QueueServer
 
+PAGE: Final = "docs/howto/beanstalkd.md"
 HERE: Final = REPOSITORY / "tests" / "docs"
 PHP: Final = Path("/usr/share/php")
 
@@ -50,13 +51,12 @@ class Framework:
 
 
 def test_laravels_own_connection_closes_orders(server: QueueServer) -> None:
-    page = "docs/howto/laravel.md"
     needs("php", [PHP / "Illuminate/Cache/autoload.php", PHP / "Pheanstalk/autoload.php"])
-    connection = at(server, shown(page, "php", "'beanstalkd'"))
+    connection = at(server, shown(PAGE, "php", "'beanstalkd'"))
     laravel = Framework("php", f"{HERE}/laravel_beanstalkd.php", connection)
     laravel("place", "1001", "1")
     laravel("place", "nobody", "0")
-    printed = laravel.work(shown(page, "sh", "php artisan queue:work beanstalkd"), "--max-jobs=2")
+    printed = laravel.work(shown(PAGE, "sh", "php artisan queue:work beanstalkd"), "--max-jobs=2")
     said = [line for line in printed if not line.startswith("[")]  # [time] Processing: …
     assert said == ["closed order 1001"]
     assert len(printed) == 4  # the other job is delivered again later
@@ -65,7 +65,10 @@ def test_laravels_own_connection_closes_orders(server: QueueServer) -> None:
 def test_symfonys_own_transport_closes_orders(server: QueueServer) -> None:
     page = "docs/howto/symfony.md"
     needs("php", [PHP / "Symfony/Component/Messenger/Bridge/Beanstalkd/autoload.php"])
-    settings = yaml.safe_load(at(server, shown(page, "yaml", "framework:")))
+    settings = yaml.safe_load(shown(page, "yaml", "# config/packages/messenger.yaml"))
+    transports = yaml.safe_load(at(server, shown(PAGE, "yaml", "async:")))
+    assert transports.keys() == settings["framework"]["messenger"]["transports"].keys()
+    settings["framework"]["messenger"]["transports"] = transports
     symfony = Framework("php", f"{HERE}/symfony.php", json.dumps(settings))
     symfony("place", "1001", "1000")
     symfony("place", "nobody", "0")
@@ -77,8 +80,7 @@ def test_yiis_own_driver_closes_orders(server: QueueServer) -> None:
     vendor = os.environ.get("DELAYQUEUE_YII")
     if vendor is None:
         pytest.skip("DELAYQUEUE_YII is not set: a vendor/ with yii2-queue and pheanstalk")
-    page = "docs/howto/yii.md"
-    config = at(server, shown(page, "php", "'bootstrap'"))
+    config = at(server, shown(PAGE, "php", "'bootstrap'"))
     yii = Framework(
         "php", f"{HERE}/yii.php", environment={"YII_VENDOR": vendor, "YII_CONFIG": config}
     )

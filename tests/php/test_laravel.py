@@ -150,6 +150,7 @@ def test_what_the_page_shows_beyond_the_interface_works(
     laravel: Application, queue: Client
 ) -> None:
     laravel.php(shown("docs/howto/laravel.md", "php", "$queue = "))
+    assert queue.list_jobs("default").jobs == []  # the order is paid
     job = queue.get("report-7")
     assert job is not None
     assert (job.topic, job.state, job.priority) == ("reports", "delayed", 7)

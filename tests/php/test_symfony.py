@@ -76,7 +76,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Appli
         libraries=dict.fromkeys(names, symfony),
         autoload={"App\\": "src/"},
     )
-    page = shown("docs/howto/symfony.md", "yaml", "# config/packages/messenger.yaml, over HTTP")
+    page = shown("docs/howto/symfony.md", "yaml", "# config/packages/messenger.yaml")
     messenger = yaml.safe_load(at(server, page))["framework"]["messenger"]
     messenger["transports"]["async"]["retry_strategy"] |= {"max_retries": 1, "delay": 60_000}
     project.write("messenger.json", json.dumps(messenger))
