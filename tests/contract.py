@@ -120,7 +120,7 @@ def heading_of(endpoint: Endpoint) -> str:
 
 
 def sections(declared: Declared) -> Iterator[Lack]:
-    """Each endpoint has a section, with an example that a test runs."""
+    """Each endpoint has a section; one that takes fields has an example there, which a test runs."""
     for endpoint in declared.endpoints:
         said = section(API, endpoint)
         if not said:
@@ -135,7 +135,8 @@ def sections(declared: Declared) -> Iterator[Lack]:
             )
         commands = [one.command for block in blocks(said, "console") for one in typed(block)]
         commands += [block.text.strip() for block in blocks(said, "sh")]  # answers no JSON
-        if not any(f"{endpoint.path} " in f"{command} " for command in commands):
+        shown = any(f"{endpoint.path} " in f"{command} " for command in commands)
+        if endpoint.takes is not None and not shown:
             example = f"curl -s localhost:9277{endpoint.path} -d '{{…}}'"
             yield Lack(
                 API,
