@@ -15,7 +15,6 @@ import aiohttp
 import pytest
 
 from delayqueue.config.loading import load
-from delayqueue.web.targets import CallRequest
 from tests.api_client import open_api
 from tests.delivery.receiver import SECRET
 from tests.processes import LOOPBACK, REPOSITORY, free_port
@@ -61,10 +60,6 @@ def test_the_settings_are_understood(block: object, tmp_path: Path) -> None:
     path.write_text(getattr(block, "text", ""), encoding="utf-8")
     config = load(path, {})
     assert config.calls or config.call_allow or len(config.call_secret) == 3
-
-
-def test_every_field_has_its_row() -> None:
-    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == [*CallRequest.model_fields]
 
 
 async def test_the_commands_push_move_and_schedule_calls(calling: QueueServer) -> None:
