@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import re
 import subprocess
@@ -34,7 +33,6 @@ PAGE: Final = "docs/howto/task-queues.md"
 PROGRAMS: Final = REPOSITORY / "examples" / "task-queues"
 THEIRS: Final = sorted(PROGRAMS.glob("closing_*.py"))
 TUTORIALS: Final = PROGRAMS / "tutorials"
-PORTED: Final = sorted(TUTORIALS.glob("*.py"))
 WORDS: Final = "four words and these"
 PEERS_PYTHON: Final = REPOSITORY / "build" / "peers" / "bin" / "python"  # bench/README.md
 
@@ -239,12 +237,3 @@ async def test_the_guide_of_huey_adds_later_tries_again_and_runs_every_three_min
             await until(lambda: len(printed()) == 3)
             queue.unschedule("task:three-minutes")
     assert printed() == ["3", "7", "three minutes are over"]
-
-
-@pytest.mark.parametrize("program", PORTED, ids=lambda path: path.stem)
-def test_the_page_says_how_many_lines_of_code_a_port_has(program: Path) -> None:
-    text = program.read_text("utf-8")
-    first, *_ = ast.parse(text).body
-    code = [line for line in text.splitlines()[first.end_lineno :] if line.strip()]
-    [told] = re.findall(rf"(\d+) in \[\S+\]\(\S+/tutorials/{program.name}\)", read(PAGE))
-    assert int(told) == len(code)
