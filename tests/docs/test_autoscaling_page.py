@@ -24,7 +24,6 @@ OBJECTS: Final[list[dict[str, Any]]] = [
 ]
 SCALED, ADAPTER, HPA = OBJECTS
 QUERIES: Final = (
-    blocks(PAGE, "promql")[0].text,
     SCALED["spec"]["triggers"][0]["metadata"]["query"],
     ADAPTER["rules"]["external"][0]["metricsQuery"].replace("<<.LabelMatchers>>", 'topic="order"'),
 )
