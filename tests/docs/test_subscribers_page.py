@@ -43,7 +43,7 @@ def test_every_key_of_a_section_is_a_field_of_the_endpoint_or_is_named(
 
 
 @pytest.mark.parametrize(
-    "block", blocks(PAGE + SCHEDULES, "ini"), ids=["subscribers", "merchant", "allow", "schedules"]
+    "block", blocks(PAGE + SCHEDULES, "ini"), ids=["subscribers", "allow", "schedules"]
 )
 def test_the_config_that_is_shown_is_understood(block: object, tmp_path: Path) -> None:
     path = tmp_path / "conf"
