@@ -131,6 +131,11 @@ DELIVERY_LATENESS: Final = Metric(
     "From due to delivered, of first deliveries.",
     bounds=LATENESS_S,
 )
+CALL_LATENESS: Final = Metric(
+    "delayqueue_call_lateness_seconds",
+    "From due to called, of the first calls of jobs with a call.",
+    bounds=LATENESS_S,
+)
 HANDLING: Final = Metric(
     "delayqueue_handling_seconds", "From delivered to finished or deleted.", bounds=HANDLING_S
 )
@@ -164,7 +169,7 @@ COUNTERS: Final = (
     REPAIRS,
     SCRIPT_ERRORS,
 )
-HISTOGRAMS: Final = (SCRIPT_SECONDS, READY_LATENESS, DELIVERY_LATENESS, HANDLING)
+HISTOGRAMS: Final = (SCRIPT_SECONDS, READY_LATENESS, DELIVERY_LATENESS, CALL_LATENESS, HANDLING)
 GAUGES: Final = (WAITING_POLLS, CONNECTIONS, UNANSWERED_BYTES, TICK_AGE, BUCKETS_AWAY)
 
 OTHER: Final = "other"  # for the topics that are not named

@@ -59,3 +59,8 @@ async def scrape(api: Api) -> Samples:
     async with api.session.get(f"{api.url}/metrics") as response:
         assert response.status == 200, await response.text()
         return samples_of(await response.text())
+
+
+def grown(before: Samples, after: Samples, name: str, **labels: str) -> float:
+    """By how much the sum of a metric has grown."""
+    return after.sum(name, **labels) - before.sum(name, **labels)

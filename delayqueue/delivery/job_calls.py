@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
 from random import randint
+from time import time
 from typing import Final
 
 from delayqueue.delivery.call_guard import CallGuard, host_of
@@ -23,7 +24,7 @@ from delayqueue.domain.message import clean
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
-from delayqueue.metrics import SUBSCRIBER_CALLS
+from delayqueue.metrics import CALL_LATENESS, SUBSCRIBER_CALLS
 from delayqueue.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class JobCalls:
         self._secrets = secrets
         self._per_host = per_host
         self._tally = queue.metrics.calls = CallTally(per_host)
+        self._lateness = queue.metrics.histogram(CALL_LATENESS)
         self._hosts: dict[str, HostPlaces] = {}  # that jobs in hand are for
         self._placed = 0  # jobs that call, or wait for their hosts
         self._bytes = 0  # of their bodies
@@ -157,6 +159,8 @@ class JobCalls:
     async def _call(self, tally: HostTally, subscriber: Subscriber, event: Event) -> CallOutcome:
         loop = asyncio.get_running_loop()
         started_at = loop.time()
+        if event.attempt == 1:
+            self._lateness.observe(max(0.0, time() - event.due_ms / 1000))
         with tally.calling():
             outcome = await self._outcome(subscriber, event)
         error = None if outcome.succeeded else clean(outcome.message)

@@ -10,7 +10,7 @@ import pytest
 from delayqueue.metrics import EVENTS
 from tests.api.jobs import until_ready
 from tests.api_client import FORBIDDEN, UNAUTHORIZED, open_api
-from tests.figures import Samples, scrape
+from tests.figures import Samples, grown, scrape
 from tests.waiting import until_async
 
 from .conftest import ONE_BUCKET, SETUPS, Setup
@@ -190,10 +190,6 @@ async def test_lateness_is_from_due_to_ready_and_to_delivered(fresh: Api) -> Non
     assert grown(before, after, "delayqueue_ready_lateness_seconds_sum") < 2
     assert 0.29 < grown(before, after, "delayqueue_delivery_lateness_seconds_sum") < 5
     assert grown(before, after, "delayqueue_script_seconds_count", script="pop") >= 1
-
-
-def grown(before: Samples, after: Samples, name: str, **labels: str) -> float:
-    return after.sum(name, **labels) - before.sum(name, **labels)
 
 
 async def test_only_first_deliveries_count_for_lateness(fresh: Api) -> None:

@@ -18,6 +18,7 @@ from delayqueue.delivery.connector import EARLY_ANSWERS
 from delayqueue.delivery.webhook import header_text
 from delayqueue.errors import Code
 from tests.api_client import open_api
+from tests.figures import grown, scrape
 from tests.processes import LOOPBACK
 from tests.waiting import until, until_async
 
@@ -56,6 +57,17 @@ async def test_a_due_job_calls_its_url(shop: Shop) -> None:
     assert call.headers["Content-Type"] == "application/json"
     assert call.headers["delay-queue-topic"] == shop.topic
     assert (call.is_signed(), call.headers["delay-queue-attempt"]) == (True, "1")
+
+
+async def test_how_late_first_calls_are_is_told(shop: Shop) -> None:
+    before = await scrape(shop.api)
+    shop.receiver.says(shop.topic, Answer(500), Answer(text="ok"))
+    await push(shop, shop.topic, delay=0.05, retry={"delays": [0.05]})
+    await shop.becomes("finished")
+    after = await scrape(shop.api)
+    assert len(shop.receiver.to(shop.topic)) == 2
+    assert grown(before, after, "delayqueue_call_lateness_seconds_count") == 1
+    assert 0 <= grown(before, after, "delayqueue_call_lateness_seconds_sum") < 30
 
 
 async def test_the_official_package_verifies_the_signature(shop: Shop) -> None:

@@ -47,10 +47,10 @@ FAULTS: Final = {
         "word == 'never' and",
         "could be|must not answer so",
     ),
-    "a kick does not begin the schedule anew": (
+    "a kick takes a reserved job, too": (
         "_kick.lua",
-        "run.step = 0",
-        "run.step = run.step",
+        "if not wanted[state_of(id, job)] then",
+        "if false then",
         "could be|must not answer so",
     ),
 }
