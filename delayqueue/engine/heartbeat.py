@@ -53,7 +53,9 @@ class ServerView:
         return cls(**told)
 
 
-_DEFAULTS: Final = {field.name: field.default for field in fields(ServerView)}
+_FIGURES: Final = frozenset(field.name for field in fields(ServerView)) - {"name", "seen"}
+# Left out while they say nothing: the first version refuses what it does not know. The others it must be told.
+_LATER: Final = frozenset({"call_limit", "calls", "outboxes"})
 
 
 class Heartbeat:
@@ -94,26 +96,26 @@ class Heartbeat:
         figures = self._metrics.snapshot()
         calls = self._metrics.calls
         late = [now - then for now, then in zip(self._window[-1], self._window[0], strict=True)]
-        told = asdict(
-            ServerView(
-                name="",
-                seen=0,
-                version=__version__,
-                started=self._started,
-                pushed=self._metrics.events("pushed"),
-                delivered=self._metrics.events("delivered"),
-                finished=self._metrics.events("finished"),
-                waiting=sum(count for _, count in figures[WAITING_POLLS.name]),
-                lateness_p50=quantile(late, 0.5),
-                lateness_p99=quantile(late, 0.99),
-                call_limit=calls.per_host if calls else 0,
-                calls=tuple(calls.report()) if calls else (),
-                outboxes=tuple(self.outboxes.report()),
-            )
+        view = ServerView(
+            name="",
+            seen=0,
+            version=__version__,
+            started=self._started,
+            pushed=self._metrics.events("pushed"),
+            delivered=self._metrics.events("delivered"),
+            finished=self._metrics.events("finished"),
+            waiting=sum(count for _, count in figures[WAITING_POLLS.name]),
+            lateness_p50=quantile(late, 0.5),
+            lateness_p99=quantile(late, 0.99),
+            call_limit=calls.per_host if calls else 0,
+            calls=tuple(calls.report()) if calls else (),
+            outboxes=tuple(self.outboxes.report()),
         )
-        del told["name"], told["seen"]
-        # a default is left out: versions that do not know a field refuse the entry
-        return {field: value for field, value in told.items() if value != _DEFAULTS[field]}
+        return {
+            field: value
+            for field, value in asdict(view).items()
+            if field in _FIGURES and (value or field not in _LATER)
+        }
 
     def _late(self) -> Sequence[int]:
         (row,) = self._metrics.snapshot()[DELIVERY_LATENESS.name]

@@ -86,7 +86,8 @@ def test_who_is_called_and_why_somebody_is_not_is_seen(
     with shop() as url:
         job = queue.push(topic, call=url, retry=[3600])
         row = page.locator("tbody tr", has_text="127.0.0.1")
-        expect(row).to_contain_text(admin.text("0 ok, 1 failed"))
+        failed = admin.text("0 ok, 1 failed").replace("1", r"\d+")  # other looks fail here, too
+        expect(row).to_contain_text(re.compile(failed))
         expect(row).to_contain_text("0 / 10")
         expect(row).to_contain_text("503 closed")
     lost = queue.push(topic, call="http://no-such-host.shop.example/", retry=[3600])
@@ -108,7 +109,7 @@ def test_rows_of_an_outbox_that_have_failed_are_seen_at_first_sight(
 
 
 def test_lists_are_saved(admin: Admin, queue: Client, topic: str) -> None:
-    bury(queue, topic, 1, message=f"refused by {topic}")
+    bury(queue, topic, 9, message=f"refused by {topic}")  # more than others: the first rows
     queue.subscribe(topic, f"{topic}-other", "https://shop.example/paid")
     queue.schedule(topic, topic, every=600)
     named = {"topics": "topic", "dead": "topics", "subscribers": "name", "schedules": "name"}
@@ -288,4 +289,4 @@ def one_named(entries: Sequence[Any], name: str) -> Any:
 
 def fill(admin: Admin, texts: dict[str, str]) -> None:
     for name, text in texts.items():
-        admin.field(name).fill(text)
+        admin.page.get_by_label(admin.text(name), exact=True).fill(text)

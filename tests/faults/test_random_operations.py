@@ -51,7 +51,7 @@ FAULTS: Final = {
         "_kick.lua",
         "if not wanted[state_of(id, job)] then",
         "if false then",
-        "could be|must not answer so",
+        "has the receipt|could be|must not answer so",
     ),
 }
 

@@ -305,7 +305,7 @@ async def test_an_inspection_of_jobs_with_tags_comes_to_fewer(bucket: Bucket) ->
     await bucket.redis.flushall()
     await bucket.push(*(job(f"tagged-{n}", tags=tags) for n in range(600)))
     tagged = await Inspection(bucket.store).inspect(0, pieces, 10_000, repair=False)
-    assert 50 < tagged.looked < plain.looked < 600
+    assert 50 < tagged.looked < plain.looked
 
 
 async def test_an_inspection_finds_what_is_wrong_among_large_jobs(bucket: Bucket) -> None:
