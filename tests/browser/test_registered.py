@@ -109,7 +109,7 @@ def test_rows_of_an_outbox_that_have_failed_are_seen_at_first_sight(
 
 
 def test_lists_are_saved(admin: Admin, queue: Client, topic: str) -> None:
-    bury(queue, topic, 9, message=f"refused by {topic}")  # more than others: the first rows
+    bury(queue, topic, 1, message=f"refused by {topic}")
     queue.subscribe(topic, f"{topic}-other", "https://shop.example/paid")
     queue.schedule(topic, topic, every=600)
     named = {"topics": "topic", "dead": "topics", "subscribers": "name", "schedules": "name"}
@@ -126,6 +126,7 @@ def test_lists_are_saved(admin: Admin, queue: Client, topic: str) -> None:
             page.get_by_role("button", name="JSON").click()
         saved = [json.loads(line) for line in lines.value.path().read_text("utf-8").splitlines()]
         assert sum(topic in row[column] for row in saved) == 1
+    queue.purge(topic)  # a reason shows a few of its topics
     queue.unsubscribe(topic)
     queue.unschedule(topic)
 
@@ -289,4 +290,5 @@ def one_named(entries: Sequence[Any], name: str) -> Any:
 
 def fill(admin: Admin, texts: dict[str, str]) -> None:
     for name, text in texts.items():
-        admin.page.get_by_label(admin.text(name), exact=True).fill(text)
+        begins = re.compile(rf"^{re.escape(admin.text(name))}")  # others may have the word, too
+        admin.page.get_by_label(begins).fill(text)
