@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 1000  # in a batch, as in a push
 MOST_BYTES: Final = 4 * 1024 * 1024  # of bodies in a batch; a larger one comes alone
-MOST_SEARCHED: Final = 10_000  # rows that one search passes: 20 to 60 ms, far from the end of a lease
+MOST_SEARCHED: Final = 10_000  # rows that one search passes: 20 to 60 ms
 
 # Of an id its first row; no row behind one that cancels by tag (those have no id). What is first is read from what is
 # committed (at READ COMMITTED, in both databases; a subquery locks nothing). SKIP LOCKED passes over rows to take, not

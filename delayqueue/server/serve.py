@@ -189,7 +189,8 @@ async def _serve_here(
             settings.beanstalk.draining(),
         ):
             await stack.enter_async_context(lifetime)
-        pulses[number - 1] = time.monotonic()  # who dies from now on is replaced by one that does not declare
+        # a process that dies from now on is replaced by one that does not declare
+        pulses[number - 1] = time.monotonic()
         log.info("serving on %s%s", config.bind_address, settings.terms)
         await signals.stop.wait()
         log.info("stopping")
