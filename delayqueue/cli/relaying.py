@@ -12,7 +12,7 @@ from delayqueue.cli.subcommand import DONE, REFUSED, UNREACHABLE, USAGE, complai
 from delayqueue.client import Client
 from delayqueue.relay.database import Database
 from delayqueue.relay.relay import AWAY, CALLS, Relay
-from delayqueue.relay.signals import Signals
+from delayqueue.relay.signals import StopSignals
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ DSN_VARIABLE: Final = "DELAYQUEUE_RELAY_DSN"
 TABLE: Final = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?")
 
 
-class Refused(Exception):
+class WrongArguments(Exception):
     """The command line is wrong; the message says how to mend it."""
 
 
@@ -29,11 +29,11 @@ def relay(asked: Namespace) -> int:
     log.set_up(asked.log_level, "text")
     try:
         database, client = _database(asked), _client(asked)
-    except Refused as error:
+    except WrongArguments as error:
         return complain([str(error)], USAGE)
     try:
         return _run(asked, database, client)
-    except Refused as error:
+    except WrongArguments as error:
         return complain([str(error)], USAGE)
     except (*AWAY, database.errors) as error:
         return complain([str(error)], UNREACHABLE)
@@ -44,7 +44,7 @@ def relay(asked: Namespace) -> int:
 
 def _database(asked: Namespace) -> Database:
     if not TABLE.fullmatch(asked.table):
-        raise Refused(f"--table {asked.table}: small letters, digits and _ only")
+        raise WrongArguments(f"--table {asked.table}: small letters, digits and _ only")
     dsn = asked.dsn or os.environ.get(DSN_VARIABLE, "")
     try:
         match urlsplit(dsn).scheme:
@@ -57,8 +57,8 @@ def _database(asked: Namespace) -> Database:
 
                 return MySQL(dsn, asked.table, asked.lease)
     except ImportError as error:
-        raise Refused(f"{error}: pip install 'delay-queue-server[relay]'") from error
-    raise Refused(
+        raise WrongArguments(f"{error}: pip install 'delay-queue-server[relay]'") from error
+    raise WrongArguments(
         f"--dsn, or {DSN_VARIABLE}: must be mysql://USER:PASSWORD@HOST/NAME or postgresql://…"
     )
 
@@ -67,7 +67,7 @@ def _client(asked: Namespace) -> Client:
     try:
         return Client(asked.url, timeout=asked.lease / CALLS, retries=0)
     except ValueError as error:
-        raise Refused(f"--url {error}") from error
+        raise WrongArguments(f"--url {error}") from error
 
 
 def _run(asked: Namespace, database: Database, client: Client) -> int:
@@ -80,7 +80,7 @@ def _run(asked: Namespace, database: Database, client: Client) -> int:
     relay = Relay(database, client, asked.remember)
     if asked.metrics:
         _serve_metrics(relay, asked.metrics)
-    with Signals() as signals:
+    with StopSignals() as signals:
         if asked.once:
             while relay.move() and not signals.stop:
                 pass
@@ -100,4 +100,4 @@ def _serve_metrics(relay: Relay, address: str) -> None:
     try:
         serve(relay, host, int(port))
     except (OSError, ValueError) as error:
-        raise Refused(f"--metrics {address}: {error}") from error
+        raise WrongArguments(f"--metrics {address}: {error}") from error

@@ -20,7 +20,7 @@ from delayqueue.config.values import Address
 from delayqueue.threads import not_waited_for
 from delayqueue.worker import Worker
 from delayqueue.worker.health import answering
-from delayqueue.worker.limits import Limits
+from delayqueue.worker.limits import ProcessLimits
 from delayqueue.worker.worker import DEFAULT_GRACE_S
 
 VALUES: Final = ("url", "concurrency", "grace", "max_jobs", "max_memory", "health", "log_level")
@@ -50,7 +50,7 @@ def _run(asked: Namespace, number: int) -> None:
     worker.url = asked.url or worker.url
     worker.concurrency = asked.concurrency or worker.concurrency
     worker.prune = bool(asked.prune)
-    worker.limits = Limits(asked.max_jobs, asked.max_memory)
+    worker.limits = ProcessLimits(asked.max_jobs, asked.max_memory)
     try:
         ServerAddress.of(worker.url, worker.token)
     except ValueError as error:

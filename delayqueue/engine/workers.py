@@ -44,7 +44,7 @@ _written: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).en
 class InHand:
     """A job that a worker got; times are loop times."""
 
-    worker: "Seen"
+    worker: "SeenWorker"
     id: str
     topic: str
     receipt: str
@@ -55,7 +55,7 @@ class InHand:
 
 
 @dataclass(slots=True, eq=False)
-class Seen:
+class SeenWorker:
     """A worker that this process has seen; times are loop times."""
 
     who: Worker
@@ -88,20 +88,20 @@ class Workers:
         self._store = store
         self._name = name
         self._loop = asyncio.get_running_loop()
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, SeenWorker] = {}
         self.in_hand: dict[str, InHand] = {}  # by receipt, the oldest first
         self._has_told = False
 
     def polls(
         self, who: Worker, topics: tuple[str, ...], wait_s: float, address: str
-    ) -> Seen | None:
+    ) -> SeenWorker | None:
         """A worker begins to wait for jobs; None if there are too many."""
         now_s = self._loop.time()
         seen = self._seen.get(who.name)
         if seen is None:
             if len(self._seen) >= MOST_WORKERS:
                 return None
-            seen = self._seen[who.name] = Seen(who, address, now_s)
+            seen = self._seen[who.name] = SeenWorker(who, address, now_s)
         seen.who, seen.address = who, address
         if topics != seen.topics and set(topics) != set(seen.topics):  # it may change their order
             seen.topics = topics
@@ -109,7 +109,7 @@ class Workers:
         seen.heard(now_s)
         return seen
 
-    def took(self, seen: Seen, jobs: Iterable[Reserved]) -> None:
+    def took(self, seen: SeenWorker, jobs: Iterable[Reserved]) -> None:
         """A worker's poll is answered with these jobs."""
         now_s = seen.waits_until_s = self._loop.time()
         seen.heard(now_s)
@@ -120,7 +120,7 @@ class Workers:
                 seen, job.id, job.topic, job.receipt, now_s, now_s + SETTLED_S
             )
 
-    def left(self, seen: Seen, jobs: Iterable[Reserved] = ()) -> None:
+    def left(self, seen: SeenWorker, jobs: Iterable[Reserved] = ()) -> None:
         """A worker's connection broke while it waited, or before it got these jobs."""
         now_s = self._loop.time()
         seen.seen_s = seen.waits_until_s = now_s
@@ -219,7 +219,7 @@ class Workers:
     async def tell(self) -> None:
         """Write what is known of the workers, and forget those of which there was no sign for long."""
         now_s = self._loop.time()
-        jobs: dict[Seen, list[InHand]] = {}
+        jobs: dict[SeenWorker, list[InHand]] = {}
         for job in self.in_hand.values():
             if not job.is_over:
                 jobs.setdefault(job.worker, []).append(job)
@@ -244,7 +244,7 @@ class Workers:
         self._has_told = bool(rows)
 
 
-def _row(seen: Seen, in_hand: Sequence[InHand], now_s: float) -> dict[str, Any]:
+def _row(seen: SeenWorker, in_hand: Sequence[InHand], now_s: float) -> dict[str, Any]:
     """What is written of a worker: ages in seconds instead of times, because servers have clocks of their own."""
     jobs = [job for job in in_hand if job.deadline_ms is not None]
     finished, failed = seen.window[0]

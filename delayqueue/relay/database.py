@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from delayqueue.relay.row import Row
+from delayqueue.relay.row import OutboxRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from delayqueue.relay.signals import Signals
+    from delayqueue.relay.signals import StopSignals
 
 MOST_ROWS: Final = 1000  # in a batch, as in a push
 MOST_BYTES: Final = 4 * 1024 * 1024  # of bodies in a batch; a larger one comes alone
@@ -87,7 +87,7 @@ class Database(ABC):
         """A connection whose transactions end after `lease_s`, if it is silent or a statement takes as long."""
 
     @abstractmethod
-    def wait(self, signals: Signals, limit_s: float) -> None:
+    def wait(self, signals: StopSignals, limit_s: float) -> None:
         """Wait for rows, for a signal, or for so long."""
 
     @abstractmethod
@@ -107,11 +107,11 @@ class Database(ABC):
             self._execute(statement)
         self.commit()
 
-    def take(self) -> list[Row]:
+    def take(self) -> list[OutboxRow]:
         """Lock and return the next rows; none if there are none, or all are being moved by other relays."""
         return next(self._batches)
 
-    def fail(self, row: Row, reason: str) -> None:
+    def fail(self, row: OutboxRow, reason: str) -> None:
         """Note why a row cannot be carried out: it is not taken again."""
         self._execute(FAIL.format(table=self._table), [reason, row.seq])
 
@@ -134,7 +134,7 @@ class Database(ABC):
             with suppress(self.errors):
                 connection.close()
 
-    def _next_batches(self) -> Iterator[list[Row]]:
+    def _next_batches(self) -> Iterator[list[OutboxRow]]:
         """Batches without end: what a search of the table finds, then what stood behind that, found by its number.
 
         A search passes all rows that are not the first of their ids. So rounds follow it for as long as it took, at
@@ -152,7 +152,7 @@ class Database(ABC):
                 if time.monotonic() > until_s:
                     break
 
-    def _search(self, after: int) -> tuple[list[Row], int]:
+    def _search(self, after: int) -> tuple[list[OutboxRow], int]:
         """Take the first rows of their ids behind this row, and if none is there, from the front on.
 
         Returns them, and behind which row the next search begins.
@@ -176,12 +176,12 @@ class Database(ABC):
                 return rows, rows[-1].seq
             after = end
 
-    def _take_behind(self, rows: Iterable[Row]) -> list[Row]:
+    def _take_behind(self, rows: Iterable[OutboxRow]) -> list[OutboxRow]:
         """Take the rows behind these, if they are first now."""
         seqs = _listed(row.next_seq for row in rows if row.next_seq)
         return self._take(f"o.seq IN ({seqs}) AND {JOB}", MOST_ROWS) if seqs else []
 
-    def _take(self, which: str, most: int) -> list[Row]:
+    def _take(self, which: str, most: int) -> list[OutboxRow]:
         self.lease_until_s = time.monotonic() + self.lease_s
         which = which.format(**self._sql)
         locked = self._execute(LOCK.format(**self._sql, which=which, most=most))
@@ -189,7 +189,7 @@ class Database(ABC):
         if not seqs:
             return []
         sql = READ.format(**self._sql, which=which, seqs=_listed(seqs))
-        return [Row(*values) for values in self._execute(sql)]
+        return [OutboxRow(*values) for values in self._execute(sql)]
 
     def _execute(self, sql: str, values: Iterable[object] = ()) -> Sequence[Any]:
         if self._connection is None:

@@ -10,7 +10,7 @@ import pymysql
 from delayqueue.relay.database import Database
 
 if TYPE_CHECKING:
-    from delayqueue.relay.signals import Signals
+    from delayqueue.relay.signals import StopSignals
 
 # a session that is idle, in a transaction or not, ends after wait_timeout; polls are more frequent
 SESSION: Final = (
@@ -89,6 +89,6 @@ class MySQL(Database):
         """Delete rows by their numbers."""
         self._execute(DELETE.format(table=self._table), [str(seqs)])
 
-    def wait(self, signals: Signals, limit_s: float) -> None:
+    def wait(self, signals: StopSignals, limit_s: float) -> None:
         """Wait until the next poll, so that the session does not end meanwhile."""
         signals.wait(min(limit_s, self.lease_s / 2))

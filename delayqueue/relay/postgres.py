@@ -9,7 +9,7 @@ import psycopg
 from delayqueue.relay.database import Database
 
 if TYPE_CHECKING:
-    from delayqueue.relay.signals import Signals
+    from delayqueue.relay.signals import StopSignals
 
 CHANNEL: Final = (
     "delay_queue_outbox"  # of every outbox: a relay that is woken for another one finds nothing
@@ -77,7 +77,7 @@ class Postgres(Database):
         """Delete rows by their numbers."""
         self._execute(DELETE.format(table=self._table), [seqs])
 
-    def wait(self, signals: Signals, limit_s: float) -> None:
+    def wait(self, signals: StopSignals, limit_s: float) -> None:
         """Wait for a NOTIFY; one that came during the last transaction counts."""
         if self._connection is None or not list(self._connection.notifies(timeout=0)):
             fds = () if self._connection is None else (self._connection.fileno(),)

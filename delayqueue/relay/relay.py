@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from delayqueue.client import Client
     from delayqueue.client.jobs import Job
     from delayqueue.relay.database import Database
-    from delayqueue.relay.row import Row
-    from delayqueue.relay.signals import Signals
+    from delayqueue.relay.row import OutboxRow
+    from delayqueue.relay.signals import StopSignals
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Relay:
         self.failed = 0  # rows that stand failed, when the server was last told
         self._tell_at_s = 0.0  # by time.monotonic()
 
-    def run(self, signals: Signals, poll_s: float | None = None) -> None:
+    def run(self, signals: StopSignals, poll_s: float | None = None) -> None:
         """Move rows as they come until a signal comes, whatever is away meanwhile.
 
         Looks for rows every `poll_s`, by default as the database wants it, and less often while there are none.
@@ -125,9 +125,9 @@ class Relay:
         except (TransportError, QueueError) as error:
             logger.debug("the server is not told of %d failed rows: %s", self.failed, error)
 
-    def _carry_out(self, rows: Sequence[Row]) -> dict[int, Outcome]:
+    def _carry_out(self, rows: Sequence[OutboxRow]) -> dict[int, Outcome]:
         """Do what the rows ask for. Returns the outcome of each."""
-        jobs: dict[Row, Job] = {}
+        jobs: dict[OutboxRow, Job] = {}
         outcomes: dict[int, Outcome] = {}
         for row in rows:
             if not row.is_cancel:
@@ -150,7 +150,7 @@ class Relay:
         return "/push" in self._client.whoami().endpoints
 
     def _each(
-        self, rows: Sequence[Row], send: Callable[[Sequence[Row]], Iterable[Outcome]]
+        self, rows: Sequence[OutboxRow], send: Callable[[Sequence[OutboxRow]], Iterable[Outcome]]
     ) -> dict[int, Outcome]:
         """The outcome of each row. A call that is refused as a whole is halved until the row to blame is alone."""
         if not rows:
@@ -168,18 +168,18 @@ class Relay:
         half = len(rows) // 2
         return self._each(rows[:half], send) | self._each(rows[half:], send)
 
-    def _push(self, jobs: Mapping[Row, Job], rows: Sequence[Row]) -> list[Outcome]:
+    def _push(self, jobs: Mapping[OutboxRow, Job], rows: Sequence[OutboxRow]) -> list[Outcome]:
         return self._client.push_many(jobs[row] for row in rows)
 
-    def _delete(self, rows: Sequence[Row]) -> list[Outcome]:
+    def _delete(self, rows: Sequence[OutboxRow]) -> list[Outcome]:
         return self._client.delete_many(row.id or "" for row in rows)
 
-    def _cancel_tags(self, rows: Sequence[Row]) -> list[Outcome]:
+    def _cancel_tags(self, rows: Sequence[OutboxRow]) -> list[Outcome]:
         for row in rows:
             self._client.cancel(row.cancel_tag or "", topic=row.topic)
         return [Outcome("", Code.OK, "")] * len(rows)
 
-    def _count(self, done: Sequence[Row], failed: Mapping[Row, str]) -> None:
+    def _count(self, done: Sequence[OutboxRow], failed: Mapping[OutboxRow, str]) -> None:
         for row, reason in failed.items():
             logger.warning("row %d (%s) has failed: %s", row.seq, row.id, reason)
         cancelled = sum(row.is_cancel for row in done)

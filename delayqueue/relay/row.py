@@ -15,7 +15,7 @@ OPTIONS: Final = {*FIELDS} - {"id", "topic", "body", "delay", "due", "idempotenc
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OutboxRow:
     """A row of the outbox.
 
     `age_s`: since it was inserted, by the database's clock, as `delay` counts. `next_seq`: the row of its id behind it.

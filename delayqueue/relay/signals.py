@@ -8,7 +8,7 @@ import signal
 from typing import Self
 
 
-class Signals:
+class StopSignals:
     """Notes SIGTERM and SIGINT within a `with` block, in the main thread. `stop`: one has come."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ LATE_S: Final = (
 )
 
 
-class Figures:
+class WorkerFigures:
     """Of one process. Written in its loop, read by any thread."""
 
     def __init__(self) -> None:

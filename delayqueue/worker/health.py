@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from contextlib import AbstractContextManager
 
-    from delayqueue.worker.figures import Figures
+    from delayqueue.worker.figures import WorkerFigures
 
 READ_S: Final = 10.0  # for a client to send its request
 
 
-def answering(host: str, port: int, figures: Figures) -> AbstractContextManager[int]:
+def answering(host: str, port: int, figures: WorkerFigures) -> AbstractContextManager[int]:
     """Answer at this address while the block runs, in threads: also while a handler blocks the loop.
 
     The block is given the port. Raises OSError, at once, if the address cannot be used.
@@ -42,7 +42,7 @@ def _running(server: ThreadingHTTPServer) -> Generator[int, None, None]:
 class _Request(BaseHTTPRequestHandler):
     timeout = READ_S
 
-    def __init__(self, figures: Figures, *connection: Any) -> None:
+    def __init__(self, figures: WorkerFigures, *connection: Any) -> None:
         self._figures = figures
         super().__init__(*connection)
 

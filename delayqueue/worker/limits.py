@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from delayqueue.worker.figures import Figures
+    from delayqueue.worker.figures import WorkerFigures
 
 STATM: Final = Path("/proc/self/statm")
 MIB: Final = 2**20
 
 
-class Limits(NamedTuple):
+class ProcessLimits(NamedTuple):
     """None = no limit."""
 
     max_jobs: int | None = None
     max_memory_mib: int | None = None
 
-    def reached(self, figures: Figures) -> str:
+    def reached(self, figures: WorkerFigures) -> str:
         """Which one is reached; "" = none."""
         if self.max_jobs is not None and figures.jobs >= self.max_jobs:
             return f"it has done {figures.jobs}"

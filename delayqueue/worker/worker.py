@@ -15,9 +15,9 @@ from delayqueue.client.jobs import DEFAULT_TTR_S
 from delayqueue.client.times import seconds
 from delayqueue.tasks import cancel_all
 from delayqueue.worker import program
-from delayqueue.worker.figures import Figures
+from delayqueue.worker.figures import WorkerFigures
 from delayqueue.worker.handlers import Conditions, Handlers
-from delayqueue.worker.limits import Limits
+from delayqueue.worker.limits import ProcessLimits
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.task import Task
 from delayqueue.worker.timetable import Times, declare
@@ -69,8 +69,8 @@ class Worker:
         self.name: str | None = name
         self.version: str | None = version
         self.keep_tags: bool = keep_tags
-        self.limits: Limits = Limits()
-        self.figures: Figures = Figures()
+        self.limits: ProcessLimits = ProcessLimits()
+        self.figures: WorkerFigures = WorkerFigures()
         self.times: list[Times] = []
 
     @cached_property

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
     from delayqueue.client.answers import ReservedJob
     from delayqueue.client.times import Seconds
-    from delayqueue.worker.figures import Figures
+    from delayqueue.worker.figures import WorkerFigures
     from delayqueue.worker.handlers import Handlers
-    from delayqueue.worker.limits import Limits
+    from delayqueue.worker.limits import ProcessLimits
     from delayqueue.worker.verdict import Verdict
 
 log = logging.getLogger(__name__)
@@ -58,8 +58,8 @@ class WorkerRun:
         described: dict[str, Any],
         context: Any,
         *,
-        figures: Figures,
-        limits: Limits,
+        figures: WorkerFigures,
+        limits: ProcessLimits,
     ) -> None:
         self._handlers = handlers
         self._client = client

@@ -16,9 +16,9 @@ import pytest
 
 from delayqueue import AsyncClient, Worker
 from delayqueue.client import Job
-from delayqueue.worker.figures import LATE_S, Figures
+from delayqueue.worker.figures import LATE_S, WorkerFigures
 from delayqueue.worker.health import answering
-from delayqueue.worker.limits import Limits
+from delayqueue.worker.limits import ProcessLimits
 from tests.processes import REPOSITORY, free_port
 from tests.waiting import until, until_async
 
@@ -167,7 +167,7 @@ async def test_a_port_that_is_taken_is_said(
 
 
 def test_a_blocked_loop_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    figures = Figures()
+    figures = WorkerFigures()
     with answering("127.0.0.1", 0, figures) as port:
         assert asked(port, "/healthz")[0] == 200
         monkeypatch.setattr("time.monotonic", lambda now=figures.beat_s: now + LATE_S + 1)
@@ -175,18 +175,18 @@ def test_a_blocked_loop_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_labels_are_escaped() -> None:
-    figures = Figures()
+    figures = WorkerFigures()
     figures.ended('a"b\\c\nd', "finished")
     assert r'{topic="a\"b\\c\nd",outcome="finished"} 1' in figures.text()
 
 
 def test_without_limits_a_worker_goes_on() -> None:
-    assert Worker().limits == Limits(None, None)
-    assert not Limits().reached(Figures())
+    assert Worker().limits == ProcessLimits(None, None)
+    assert not ProcessLimits().reached(WorkerFigures())
 
 
 def test_a_worker_that_is_too_large_from_its_start_does_a_job_before_it_is_replaced() -> None:
-    figures, limits = Figures(), Limits(max_memory_mib=1)
+    figures, limits = WorkerFigures(), ProcessLimits(max_memory_mib=1)
     assert limits.reached(figures) == ""
     figures.ended("t", "finished")
     assert "MiB" in limits.reached(figures)
@@ -194,7 +194,7 @@ def test_a_worker_that_is_too_large_from_its_start_does_a_job_before_it_is_repla
 
 def test_figures_can_be_read_while_a_first_job_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread reads them, at whatever moment: as if whenever the time is asked for."""
-    figures = Figures()
+    figures = WorkerFigures()
     clock = SimpleNamespace(monotonic=lambda: float(len(figures.text())))
     monkeypatch.setattr("delayqueue.worker.figures.time", clock)
     with figures.running("t"):

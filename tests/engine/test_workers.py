@@ -17,7 +17,7 @@ from delayqueue.store.verbs import ENDED, GIVEN_BACK
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from delayqueue.engine.workers import Seen
+    from delayqueue.engine.workers import SeenWorker
     from delayqueue.store.verbs import Holding
 
 WAIT_S = 30.0
@@ -67,7 +67,7 @@ def job(number: int) -> Reserved:
     return Reserved("t", f"j{number}", "", 1, receipt(number), 0, 60_000, None)
 
 
-def polling(workers: Workers, name: str = "w") -> Seen:
+def polling(workers: Workers, name: str = "w") -> SeenWorker:
     seen = workers.polls(Worker(name), ("t",), WAIT_S, "10.0.0.7")
     assert seen is not None
     return seen

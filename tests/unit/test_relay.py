@@ -13,16 +13,16 @@ from delayqueue.client.calls import TransportError
 from delayqueue.errors import Code, Forbidden, Text
 from delayqueue.relay.postgres import Postgres
 from delayqueue.relay.relay import Relay
-from delayqueue.relay.row import Row
+from delayqueue.relay.row import OutboxRow
 
 
-def row(options: str = "", **fields: Any) -> Row:
+def row(options: str = "", **fields: Any) -> OutboxRow:
     usual: dict[str, Any] = {"id": "a", "topic": "t", "body": "", "delay_s": None, "due_s": None}
     usual |= {"cancel": False, "cancel_tag": None} | fields
-    return Row(seq=1, created_ms=1, age_s=0.0, options=options, next_seq=None, **usual)
+    return OutboxRow(seq=1, created_ms=1, age_s=0.0, options=options, next_seq=None, **usual)
 
 
-def relay(given: Row, client: Client) -> tuple[Relay, Mock]:
+def relay(given: OutboxRow, client: Client) -> tuple[Relay, Mock]:
     """A relay, and a database that gives it one row."""
     database = Mock(lease_until_s=float("inf"), lease_s=30, oldest_s=0.0)
     database.take.return_value = [given]
@@ -78,7 +78,7 @@ def test_an_outbox_is_named_without_what_is_secret(dsn: str, name: str) -> None:
 )
 @pytest.mark.parametrize("endpoints", [["/push", "/cancel"], ["/topics"]])
 def test_a_row_waits_for_another_token_only_if_this_one_may_push_nothing(
-    given: Row, endpoints: list[str]
+    given: OutboxRow, endpoints: list[str]
 ) -> None:
     """Others wait behind a row that cancels by tag, so its topic must not keep it there."""
     refusal = Text("此token不能访问topic：t", "this token is not for topic t")

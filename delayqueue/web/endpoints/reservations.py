@@ -9,7 +9,7 @@ from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
 from delayqueue.engine.jobs import Jobs, raise_for
 from delayqueue.engine.wait_queue import Poll
-from delayqueue.engine.workers import Seen, Workers
+from delayqueue.engine.workers import SeenWorker, Workers
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
 from delayqueue.net.later import Later
 from delayqueue.web import serializers
@@ -178,7 +178,7 @@ def pop(api: Api, asked: PopRequest, request: HttpRequest) -> Later[PopAnswer]:
 
 
 def _pop_of(
-    workers: Workers, seen: Seen, jobs: Jobs, poll: Poll, *, many: bool
+    workers: Workers, seen: SeenWorker, jobs: Jobs, poll: Poll, *, many: bool
 ) -> Later[PopAnswer]:
     """The poll of a worker that has told its name."""
 
