@@ -157,24 +157,27 @@ class Database(ABC):
 
         Returns them, and behind which row the next search begins.
         """
-        began = after
-        while True:
-            sql = END.format(**self._sql, after=after, most=MOST_SEARCHED)
-            [(end,)] = self._execute(sql)
-            if end is None:
-                if not after:
-                    self.oldest_s = 0.0
-                if not began:
-                    return [], 0
-                began = after = 0
-                continue
-            here = f"o.seq > {after} AND o.seq <= {end}"
-            rows = self._take(f"{here} AND {JOB}", MOST_ROWS) or self._take(f"{here} AND {TAG}", 1)
-            if not after:
-                self.oldest_s = rows[0].age_s if rows else 0.0
-            if rows:
-                return rows, rows[-1].seq
-            after = end
+        for behind in dict.fromkeys((after, 0)):
+            at = behind
+            while (end := self._end(at)) is not None:
+                here = f"o.seq > {at} AND o.seq <= {end}"
+                rows = self._take(f"{here} AND {JOB}", MOST_ROWS) or self._take(
+                    f"{here} AND {TAG}", 1
+                )
+                if not at:
+                    self.oldest_s = rows[0].age_s if rows else 0.0
+                if rows:
+                    return rows, rows[-1].seq
+                at = end
+        if not at:  # the table is empty
+            self.oldest_s = 0.0
+        return [], 0
+
+    def _end(self, after: int) -> int | None:
+        """The last row of a search that begins behind this row; None = there are no more rows."""
+        sql = END.format(**self._sql, after=after, most=MOST_SEARCHED)
+        found: Sequence[tuple[int | None]] = self._execute(sql)
+        return found[0][0]
 
     def _take_behind(self, rows: Iterable[OutboxRow]) -> list[OutboxRow]:
         """Take the rows behind these, if they are first now."""
