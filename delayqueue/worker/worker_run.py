@@ -114,11 +114,9 @@ class WorkerRun:
 
     async def _poll(self) -> None:
         topics = self._handlers.topics
-        for turn in count():
-            at = turn % len(topics)  # so that no topic is always last
-            free = await self._free()
-            if self._leaving.is_set():
-                return
+        turns = count()
+        while free := await self._free():
+            at = next(turns) % len(topics)  # so that no topic is always last
             try:
                 jobs = await self._client.pop_many(
                     *topics[at:], *topics[:at], count=free, wait=POLL_S, worker=self._described
@@ -143,11 +141,13 @@ class WorkerRun:
                 task.add_done_callback(self._done)
 
     async def _free(self) -> int:
-        """How many jobs to ask for; waits until there is room for one."""
-        while (free := self._places()) <= 0 and not self._leaving.is_set():
+        """How many jobs to ask for; waits until there is room for one. 0 = none any more: the worker is leaving."""
+        while not self._leaving.is_set():
+            if (free := self._places()) > 0:
+                return min(free, MAX_BATCH)
             self._changed.clear()
             await self._changed.wait()
-        return min(free, MAX_BATCH)
+        return 0
 
     def _places(self) -> int:
         """The places for jobs. While jobs are reported others may run, but not ever more: the server may be slow."""
