@@ -1,7 +1,5 @@
 """Tries all rows in full and writes the matrix: `make faults`, or `python -m faults --rows 2,13 --seed 7`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

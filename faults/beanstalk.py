@@ -1,22 +1,16 @@
 """A load that speaks beanstalkd's protocol: its clients replace `Api`, and put, reserve and delete."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, closing
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from faults.checker import GONE
 from faults.history import History
-from faults.load import STALE, Load
+from faults.load import STALE, Load, Shape
 from tests.api_client import HTTP_OK, OK, TIMEOUT_S, UNAVAILABLE, Api, Envelope
 from tests.processes import LOOPBACK
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from faults.load import Shape
 
 BODY: Final = "body of "
 # the server cannot do it now; it may have been done
@@ -49,7 +43,7 @@ class Line:
         words, _ = await self.ask(command)
         assert words[0] == expected, (command[:20], words)
 
-    def beside(self) -> Line:
+    def beside(self) -> "Line":
         """Another connection to the same server."""
         return Line(self._port, *self._greetings)
 

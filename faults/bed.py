@@ -1,30 +1,30 @@
 """What a scenario works with: its own processes, a seed, a history, and the proof at the end."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random
 import resource
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import aiohttp
 from redis.asyncio import Redis
 
 from delayqueue.store.bucket.keys import BucketKeys
 from faults import beanstalk
-from faults.load import USUAL, running
-from tests.api_client import OK, open_api
+from faults.load import USUAL, Load, Shape, running
+from tests.api_client import OK, Api, open_api
 from tests.processes import (
     LOOPBACK,
     WITHOUT_FUNCTIONS,
+    Process,
     Processes,
     QueueServer,
     StoreServer,
@@ -33,13 +33,6 @@ from tests.processes import (
 )
 from tests.store.invariants import violations
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from faults.load import Load, Shape
-    from tests.api_client import Api
-    from tests.processes import Process
 
 DATABASE: Final = 1
 PAGE_BYTES: Final = resource.getpagesize()

@@ -12,17 +12,11 @@ An id can be pushed again. What got a 503 can still be done for SETTLED_S, and w
 it must not be: neither end a job that was pushed since, nor bring back one that has ended since.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from faults.history import FAIL, FREEZE, INFO, INVOKE, KILL_EVERYSEC, THAW, Event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from faults.history import Json
+from faults.history import FAIL, FREEZE, INFO, INVOKE, KILL_EVERYSEC, THAW, Event, Json
 
 CLOCK_STEP_S: Final = (
     0.002  # two clocks are read one after the other, and the store's has milliseconds

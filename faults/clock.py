@@ -1,7 +1,5 @@
 """A separate clock for a process, which can be wrong and jump."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

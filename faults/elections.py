@@ -4,17 +4,15 @@
 does not get the last write, `WAIT 1` is answered as A has it, and then the master is killed.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from redis import Redis
 from redis.crc import key_slot
@@ -22,12 +20,7 @@ from redis.crc import key_slot
 from faults.network import BOTH, FROM, Network
 from faults.scenarios.failovers import is_whole, role_of
 from tests.clusters import SLOTS, StoreCluster, WatchedStore, ask
-from tests.processes import Processes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.processes import Process
+from tests.processes import Process, Processes
 
 WAIT_MS: Final = 1000
 FORMS_S: Final = 30.0

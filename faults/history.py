@@ -4,17 +4,13 @@ An operation is one line when it begins (`invoke`) and one when it ends: `ok`, `
 nothing) or `info` (nobody knows: no answer, or a 503). A line without a number of its own notes a fault or a clock.
 """
 
-from __future__ import annotations
-
 import json
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-    from types import TracebackType
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
 
 Json = dict[str, Any]
 

@@ -1,29 +1,22 @@
 """Producers and consumers that continue while things break, and record all that they send and receive."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import aiohttp
 
-from faults.checker import GONE, SETTLED_S, judge
+from faults.checker import GONE, SETTLED_S, Verdict, judge
 from faults.history import INFO, OK, History, read_history
 from tests.api_client import OK as CODE_OK
-from tests.api_client import UNAVAILABLE
+from tests.api_client import UNAVAILABLE, Api, Envelope, Json
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Sequence
-    from pathlib import Path
-
-    from faults.checker import Verdict
-    from tests.api_client import Api, Envelope, Json
 
 PAUSE_S: Final = 0.02  # after a failure, as a client would
 POLL_S: Final = 0.5

@@ -3,20 +3,15 @@
 The table of the Chinese page is made from the English one, with the rows' own Chinese texts.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
+from faults.row import Outcome, Row
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from faults.row import Outcome, Row
 
 DOCUMENT: Final = REPOSITORY / "docs" / "faults.md"
 CHINESE: Final = DOCUMENT.with_name("faults.zh-CN.md")

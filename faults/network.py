@@ -4,21 +4,17 @@ Packets to another host vanish if their sender has a hardware address for it tha
 told, as if a cable were pulled; and each direction can be broken by itself.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from faults.bed import CannotRun
 from tests.processes import Host
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 CLONE_NEWNET: Final = 0x40000000
 NETWORK: Final = "10.77.0"
@@ -41,7 +37,7 @@ class Network:
 
     @classmethod
     @contextmanager
-    def opened(cls) -> Iterator[Network]:
+    def opened(cls) -> "Iterator[Network]":
         """Move the thread into the network while the block runs. Raises CannotRun if it may not make one."""
         with ExitStack() as stack:
             home = stack.enter_context(Path("/proc/thread-self/ns/net").open("rb"))

@@ -4,29 +4,22 @@ Both get the same clients, faults and checker: rows 2, 3 and 13, by the original
 original has no failpoints: for row 3 a proxy makes each call to the store slow, and the server is killed at random.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import socket
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from faults.bed import Bed, redis_of, restart
-from faults.load import Shape
+from faults.checker import Verdict
+from faults.load import Load, Shape
 from faults.proxy import Proxy
 from faults.scenarios.clients import vanish
-from tests.processes import LOOPBACK, Process, free_port
+from tests.processes import LOOPBACK, Process, StoreServer, free_port
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
-    from pathlib import Path
-
-    from faults.checker import Verdict
-    from faults.load import Load
-    from tests.processes import StoreServer
-
-    Scenario = Callable[[Bed, str], Coroutine[Any, Any, Verdict]]
+Scenario = Callable[[Bed, str], Coroutine[Any, Any, Verdict]]
 
 OURS: Final = ""  # the program, if it is this project's server
 KILLS: Final = 20

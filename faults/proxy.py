@@ -1,15 +1,11 @@
 """A TCP proxy that breaks connections as networks do."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Self
+from types import TracebackType
+from typing import Final, Self
 
 from tests.processes import LOOPBACK, free_port
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 CHUNK_BYTES: Final = 65_536
 

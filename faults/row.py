@@ -1,19 +1,15 @@
 """A row of the matrix, and trying it."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time
 import traceback
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from faults.bed import Bed, CannotRun
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from pathlib import Path
 
 Figures = dict[str, Any]
 

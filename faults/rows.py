@@ -1,7 +1,5 @@
 """THE table of the matrix: every row of the plan, what it runs, how large in full and in tests."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from faults.row import Row

@@ -4,8 +4,6 @@ In each transaction it writes to an outbox, and the same to a ledger: what is co
 jobs are due at once, each with an id of its own. The others are due tomorrow, and pushed and cancelled in turn.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import time

@@ -1,21 +1,17 @@
 """A small client for tests: it sends any request, valid or not, and shows the whole answer."""
 
-from __future__ import annotations
-
 import io
 import json
+import ssl
 import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import aiohttp
 
 from delayqueue.web.endpoints import ENDPOINTS
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Mapping, Sequence
 
 Json = dict[str, Any]
 

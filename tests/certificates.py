@@ -1,13 +1,9 @@
 """Certificates for the tests."""
 
-from __future__ import annotations
-
 import ssl
 import subprocess
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Final, NamedTuple
 
 SUBJECT: Final = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
 
@@ -18,7 +14,7 @@ class Pair(NamedTuple):
     cert: Path
     key: Path
 
-    def context(self, client: Pair | None = None) -> ssl.SSLContext:
+    def context(self, client: "Pair | None" = None) -> ssl.SSLContext:
         """A context for clients that trust it."""
         context = ssl.create_default_context(cafile=self.cert)
         if client:

@@ -1,23 +1,17 @@
 """Stores of several servers for the tests: a Redis Cluster, and a master watched by Sentinels."""
 
-from __future__ import annotations
-
 import itertools
 import secrets
 import socket
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
 
 from redis import Redis
 from redis.crc import key_slot
 
-from tests.processes import HERE, Process, Processes, StoreServer, free_port, redis_binary
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.processes import Host
+from tests.processes import HERE, Host, Process, Processes, StoreServer, free_port, redis_binary
 
 SLOTS: Final = 16384
 SHARDS: Final = 3

@@ -1,25 +1,18 @@
 """What all tests share: real store servers, topics, and the logs of real processes beside a failure."""
 
-from __future__ import annotations
-
 import gc
 import secrets
 import signal
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Generator, Iterator, Sequence
+from typing import Final
 
 import pytest
+from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from tests.clusters import UNHURRIED, StoreCluster, WatchedStore
-from tests.processes import WITHOUT_FUNCTIONS, Processes
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
-
-    from xdist.remote import Producer
-
-    from tests.processes import StoreServer
+from tests.processes import WITHOUT_FUNCTIONS, Processes, StoreServer
 
 PROCESSES: Final = pytest.StashKey[list[Processes]]()
 STARTED: Final = pytest.StashKey[float]()

@@ -4,35 +4,30 @@ Each duty below compares what the code declares with a page, a table or the test
 the same duties, so that there is one list and one message.
 """
 
-from __future__ import annotations
-
 import re
 import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
+from typing import Final, NamedTuple, TypeGuard
 
 from delayqueue.cli.remote import REMOTE
+from delayqueue.cli.subcommand import Subcommand
 from delayqueue.client.verbs import Verbs
 from delayqueue.config.config import OPTIONS
+from delayqueue.config.option import Option
 from delayqueue.errors import Code
 from delayqueue.store import verbs
 from delayqueue.store.scripts import NEVER, NO_WRITES, ScriptHead, Scripts
+from delayqueue.web.endpoint import Endpoint
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.http import HttpResponse
+from delayqueue.web.requests import Request
 from scripts.generate import RUN, outdated
 from tests.api.test_tokens import BY_ID, NAMES_NO_TOPIC, OUT_OF_REACH
 from tests.client.every_verb import CALLS
 from tests.docs.markdown import blocks, read, typed
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from delayqueue.cli.subcommand import Subcommand
-    from delayqueue.config.option import Option
-    from delayqueue.web.endpoint import Endpoint
-    from delayqueue.web.requests import Request
 
 API: Final = "docs/api.md"
 FIELDS: Final = "| Field | Type | |\n| --- | --- | --- |\n"

@@ -1,18 +1,12 @@
 """The program of an earlier commit: its data is readable, and its servers work beside today's."""
 
-from __future__ import annotations
-
 import subprocess
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
-from tests.processes import REPOSITORY, QueueServer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import Processes, StoreServer
+from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 
 COMMIT: Final = "4d136e5"  # its verbs are scripts, all of which are built again at each call
 BEFORE_NAMES: Final = "b712954"  # /pop does not know the field `worker` yet

@@ -1,16 +1,11 @@
 """The figures of /metrics, easy to query."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
-if TYPE_CHECKING:
-    from prometheus_client.samples import Sample
-
-    from tests.api_client import Api
+from tests.api_client import Api
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,6 @@ A program runs as with `python -m`: as `__main__`, with its own arguments, envir
 child of the process that asked for it, and is killed when that one ends.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import importlib
@@ -17,12 +15,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from pathlib import Path
+from typing import Final, NamedTuple
 
 IMPORTED: Final = ("delayqueue.cli", "delayqueue.server.serve", "uvloop")
 POLL_S: Final = 0.0005

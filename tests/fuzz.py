@@ -3,18 +3,13 @@
 An answer must be what the document says for its status: so no 500, no unknown status, no other shape.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tests.processes import Processes
-
-if TYPE_CHECKING:
-    from tests.processes import QueueServer, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer
 
 NOT_CHECKED: Final = ",".join(
     [

@@ -1,7 +1,5 @@
 """Ways in which a client disconnects."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from typing import Final

@@ -4,8 +4,6 @@
 these words. Exit status 1: a fault was not found, or its place is gone from the code.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ that has imported them (forkserver.py), unless a wrapper starts them. The kernel
 in whatever way (PDEATHSIG, which belongs to the thread that launched it: launch from the main thread only).
 """
 
-from __future__ import annotations
-
 import http.client
 import importlib.util
 import os
@@ -14,19 +12,17 @@ import random
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from tests.forkserver import Forked, ForkServer
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Mapping, Sequence
 
 REPOSITORY: Final = Path(__file__).parent.parent
 LOOPBACK: Final = "127.0.0.1"

@@ -1,13 +1,9 @@
 """Every endpoint with every method that it declares."""
 
-from __future__ import annotations
+from typing import Final, NamedTuple
 
-from typing import TYPE_CHECKING, Final, NamedTuple
-
+from delayqueue.web.endpoint import Endpoint
 from delayqueue.web.endpoints import ENDPOINTS
-
-if TYPE_CHECKING:
-    from delayqueue.web.endpoint import Endpoint
 
 
 class Route(NamedTuple):

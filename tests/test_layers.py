@@ -1,14 +1,10 @@
 """Who may import whom: each module of the package is in a layer that says which others it knows."""
 
-from __future__ import annotations
-
 import ast
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Final
 
 PACKAGE: Final = Path(__file__).parent.parent / "delayqueue"
 MODULES: Final = sorted(PACKAGE.rglob("*.py"))

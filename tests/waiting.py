@@ -1,13 +1,9 @@
 """Waits for a condition instead of a guessed time."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from typing import Final, Self
 
 POLL_S: Final = 0.01
 LONGEST_POLL_S: Final = 0.25

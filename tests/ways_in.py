@@ -1,19 +1,15 @@
 """The server with another way in, for tests that compare both: python -m tests.ways_in aiohttp, or one with a fault."""
 
-from __future__ import annotations
-
+import asyncio
 import re
 import sys
-from typing import TYPE_CHECKING, Final
+from contextlib import AbstractContextManager
+from typing import Final
 from unittest.mock import patch
 
 from delayqueue.cli import main
 from delayqueue.web import head
 from delayqueue.web.express import Express
-
-if TYPE_CHECKING:
-    import asyncio
-    from contextlib import AbstractContextManager
 
 
 def _of_aiohttp(express: Express) -> asyncio.Protocol:

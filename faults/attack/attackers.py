@@ -1,17 +1,13 @@
 """Clients that send random requests to one or more servers, and tell the shadow what they sent and received."""
 
-from __future__ import annotations
-
 import asyncio
 import random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from faults.attack.job_verbs import JobVerbs
 from faults.attack.many_verbs import ManyVerbs
-
-if TYPE_CHECKING:
-    from faults.attack.pause_gate import PauseGate
-    from faults.attack.random_client import Crowd
+from faults.attack.pause_gate import PauseGate
+from faults.attack.random_client import Crowd
 
 WEIGHTS: Final = {
     "push": 24,

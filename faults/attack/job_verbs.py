@@ -1,9 +1,7 @@
 """Random requests that name jobs."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from delayqueue.domain.job import MAX_PRIORITY, USUAL_PRIORITY
 from delayqueue.domain.receipt import nonce_of
@@ -24,12 +22,8 @@ from faults.attack.random_client import (
     receipt,
     time_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from faults.attack.shadow import About
-    from tests.api_client import Envelope, Json
+from faults.attack.shadow import About
+from tests.api_client import Envelope, Json
 
 
 class JobVerbs(RandomClient):

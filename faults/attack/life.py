@@ -5,16 +5,12 @@ a span, its earliest and latest ms, until an answer or the store tells it exactl
 is possible after it.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from delayqueue.domain.job import USUAL_PRIORITY
 from delayqueue.errors import Code
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 NOBODY: Final = "?"  # holds a job that was reserved for a poll that is over
 BURIED_MS: Final = -1
@@ -82,7 +78,7 @@ class Told:
     time: Span | None = None
     seen: tuple[object, ...] = ()
 
-    def agrees(self, said: Told) -> bool:
+    def agrees(self, said: "Told") -> bool:
         """Whether this can be the answer."""
         if (self.code, self.seen) != (said.code, said.seen):
             return False

@@ -1,10 +1,9 @@
 """Random requests for many jobs: by topic, by tag, by time; and for settings of topics and schedules."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from faults.attack.life import FOR_EVER_MS, Told
 from faults.attack.random_client import (
@@ -21,12 +20,8 @@ from faults.attack.random_client import (
     now_ms,
     seen,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from faults.attack.shadow import About
-    from tests.api_client import Envelope, Json
+from faults.attack.shadow import About
+from tests.api_client import Envelope, Json
 
 PURGED: Final = (*STATES, "ended")
 

@@ -1,25 +1,20 @@
 """A client that sends random requests to any server, now and then without waiting for the answer."""
 
-from __future__ import annotations
-
 import asyncio
+import random
 import time
 from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import aiohttp
 
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.errors import Code
 from faults.attack.life import Span, Told
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Mapping, Sequence
-
-    from faults.attack.shadow import About, Shadow
-    from tests.api_client import Api, Envelope, Json
+from faults.attack.shadow import About, Shadow
+from tests.api_client import Api, Envelope, Json
 
 TOPICS: Final = ("a", "b", "c")
 LIMITED: Final = "limited"

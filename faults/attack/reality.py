@@ -1,24 +1,19 @@
 """What the store really has: the state of each job, and what must not be there."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zlib import crc32
+
+from redis.asyncio import Redis
 
 from delayqueue.domain.job import USUAL_PRIORITY
 from delayqueue.store.bucket.keys import BucketKeys
 from faults.attack.life import NOBODY, Kept, Live, Spec, State
 from faults.attack.random_client import STATES
-from tests.store.contents import RUN, contents_of, parse, parse_ended, snapshot
+from tests.store.contents import RUN, Contents, Record, contents_of, parse, parse_ended, snapshot
 from tests.store.invariants import violations_of
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
-
-    from tests.store.contents import Contents, Record
 
 STAYS: Final = {"layout", "servers", "fence", "sent", "taken", "revisions", "registered"}
 PLACES: Final = ("delay", "reserved", "buried")

@@ -6,13 +6,12 @@ answer, a promise was broken. One without an answer may have taken effect or not
 load is held, what the store really has must be among the possible states, and is what is known from then on.
 """
 
-from __future__ import annotations
-
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from faults.attack.life import (
     FOR_EVER_MS,
@@ -28,9 +27,6 @@ from faults.attack.life import (
     concerns,
     overlap,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 OPEN_HOLDS: Final = 2  # for this many holds an operation without an answer may still take effect
 LOST: Final = (

@@ -1,22 +1,16 @@
 """Jobs for a webhook, while subscribers come and go; the calls are judged by what was pushed and deleted."""
 
-from __future__ import annotations
-
 import asyncio
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from faults.attack.pause_gate import PauseGate
 from faults.attack.random_client import now_ms
-from tests.delivery.receiver import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from faults.attack.pause_gate import PauseGate
-    from tests.api_client import Api, Json
-    from tests.delivery.receiver import Call, Receiver
+from tests.api_client import Api, Json
+from tests.delivery.receiver import Answer, Call, Receiver
 
 TOPIC: Final = "hook"
 NAMES: Final = ("w0", "w1")

@@ -1,16 +1,15 @@
 """Rows 35 to 39: as 13 to 15, 20 and 22, by clients that speak beanstalkd's protocol. Row 34 is in crashes.py."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import time
 from collections import Counter
+from collections.abc import Coroutine
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from faults.beanstalk import Line
-from faults.bed import assert_whole, rss_bytes
+from faults.bed import Bed, assert_whole, rss_bytes
 from faults.load import Shape
 from faults.scenarios.clients import (
     EXIT_S,
@@ -23,14 +22,8 @@ from faults.scenarios.clients import (
     p99_ms,
 )
 from tests.figures import scrape
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, QueueServer
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from faults.bed import Bed
-    from tests.processes import QueueServer
 
 Figures = dict[str, Any]
 

@@ -1,32 +1,25 @@
 """Rows 40, 42 and 43: what happens while jobs call their URLs."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import aiohttp
 from aiohttp import web
 
 from delayqueue.store.census import pieces
-from faults.bed import DATABASE, assert_fsck_finds_nothing, assert_whole, restart
+from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing, assert_whole, restart
 from faults.load import MOST_IDS, Shape
 from faults.scenarios.failovers import BUCKETS, replace_master
+from tests.api_client import Api, Json
 from tests.clusters import StoreCluster, WatchedStore
 from tests.delivery.receiver import Receiver
 from tests.delivery.strangers import BEHIND_A_BODY, ENDLESS, IN_A_BODY, sending, serving
-from tests.processes import LOOPBACK, free_port
+from tests.processes import LOOPBACK, Process, QueueServer, free_port
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from faults.bed import Bed
-    from tests.api_client import Api, Json
-    from tests.processes import Process, QueueServer
 
 Figures = dict[str, Any]
 
@@ -100,7 +93,7 @@ async def _masters_killed(
     return figures | {"kills": kills, "all while pushing": killed_while_pushing}
 
 
-async def _judged(api: Api, pushed: Pushed, target: Target) -> Figures:
+async def _judged(api: Api, pushed: "Pushed", target: "Target") -> Figures:
     """The figures, once all have ended. Proves that each was called, and none too early or too late."""
     ended = await _until_ended(api, [*pushed.due_s])
     calls = target.receiver.calls

@@ -1,31 +1,24 @@
 """Rows 13 to 16, 20 to 22, 30: clients vanish, die, are late, simultaneous, slow, many; a server is stopped."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal
 import socket
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import aiohttp
 
-from faults.bed import assert_whole, open_files, redis_of, rss_bytes
+from faults.bed import Bed, assert_whole, open_files, redis_of, rss_bytes
 from faults.load import Shape
+from tests.api_client import Api, Json
 from tests.figures import scrape
 from tests.hangups import NO_LINGER
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, QueueServer
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from faults.bed import Bed
-    from tests.api_client import Api, Json
-    from tests.processes import QueueServer
 
 Figures = dict[str, Any]
 

@@ -1,24 +1,17 @@
 """Rows 1 to 6, 23 and 24: nothing breaks; servers and stores are killed; a file is torn."""
 
-from __future__ import annotations
-
 import asyncio
 import os
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from delayqueue.config.failpoint import EXIT_STATUS
-from faults.bed import BACK_S, assert_whole, restart
+from faults.bed import BACK_S, Bed, assert_whole, restart
 from faults.history import KILL_EVERYSEC
-from faults.load import Shape
+from faults.load import Load, Shape
 from tests.processes import LOOPBACK, free_port
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from faults.bed import Bed
-    from faults.load import Load
 
 Figures = dict[str, Any]
 

@@ -1,25 +1,18 @@
 """Row 25: masters are killed under load, and Sentinels or the Cluster promote their replicas."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from faults.bed import DATABASE, assert_fsck_finds_nothing, restart
-from faults.load import Shape
+from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing, restart
+from faults.load import Load, Shape
+from tests.api_client import Api
 from tests.clusters import StoreCluster, WatchedStore, ask
+from tests.processes import Process, StoreServer
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from faults.bed import Bed
-    from faults.load import Load
-    from tests.api_client import Api
-    from tests.processes import Process, StoreServer
 
 Figures = dict[str, Any]
 

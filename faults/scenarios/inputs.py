@@ -1,7 +1,5 @@
 """Rows 17 to 19 and 26: a poisoned store, requests that are not JSON, huge ones, hostile names."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import http.client
@@ -9,24 +7,19 @@ import time
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from redis.asyncio import Redis
 
 from delayqueue.store.bucket.keys import BucketKeys
-from faults.bed import assert_whole, cpu_s, redis_of, rss_bytes
+from faults.bed import Bed, assert_whole, cpu_s, redis_of, rss_bytes
 from faults.load import Shape
 from tests.api.test_bad_json import BAD, BAD_IN_POP, BAD_IN_PUSH
-from tests.api_client import INVALID, TOO_LARGE
+from tests.api_client import INVALID, TOO_LARGE, Api
 from tests.figures import scrape
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, QueueServer
 from tests.store.bucket import HOSTILE
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
-
-    from faults.bed import Bed
-    from tests.api_client import Api
-    from tests.processes import QueueServer
 
 Figures = dict[str, Any]
 

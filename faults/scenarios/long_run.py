@@ -1,20 +1,14 @@
 """Row 27: half an hour of load while servers are killed and clients vanish."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from faults.bed import assert_whole, open_files, restart, rss_bytes
+from faults.bed import Bed, assert_whole, open_files, restart, rss_bytes
 from faults.history import FREEZE, THAW
-from faults.load import Shape
+from faults.load import Load, Shape
 from faults.scenarios.clients import vanish
-
-if TYPE_CHECKING:
-    from faults.bed import Bed
-    from faults.load import Load
-    from tests.processes import QueueServer, StoreServer
+from tests.processes import QueueServer, StoreServer
 
 Figures = dict[str, Any]
 

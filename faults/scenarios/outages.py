@@ -1,33 +1,26 @@
 """Rows 7 to 12: the store is frozen, cut off, forgets its scripts, is full, or has a wrong clock."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import resource
 import time
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from redis.exceptions import ResponseError
 
-from faults.bed import BACK_S, assert_back, assert_whole, redis_of, restart
+from faults.bed import BACK_S, Bed, assert_back, assert_whole, redis_of, restart
 from faults.checker import SETTLED_S
 from faults.clock import Clock
 from faults.history import FREEZE, THAW
 from faults.load import MOST_IDS, Shape
 from faults.proxy import Proxy
-from tests.api_client import OK, UNAVAILABLE
+from tests.api_client import OK, UNAVAILABLE, Api, Envelope
 from tests.figures import scrape
 from tests.processes import redis_binary, valkey_binary
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-
-    from faults.bed import Bed
-    from tests.api_client import Api, Envelope
 
 Figures = dict[str, Any]
 

@@ -1,27 +1,20 @@
 """Row 41: a shop commits jobs with its data, and everything on their way is killed in turn."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.client import AsyncClient, QueueError, TransportError
 from faults import shop
-from faults.bed import CannotRun
+from faults.bed import Bed, CannotRun
 from tests.processes import POLL_S, Process, environment
-from tests.relay.databases import KINDS, running
+from tests.relay.databases import KINDS, Database, running
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from faults.bed import Bed
-    from tests.relay.databases import Database
 
 Figures = dict[str, Any]
 

@@ -1,28 +1,19 @@
 """Rows 31 and 32: the network between masters, replicas, Sentinels and servers breaks, or a replica lags or hangs."""
 
-from __future__ import annotations
-
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from faults.bed import DATABASE, assert_fsck_finds_nothing, restart
-from faults.load import Shape
+from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing, restart
+from faults.load import Load, Shape
 from faults.network import BOTH, DIRECTIONS, Network
 from faults.scenarios.failovers import is_whole, role_of
 from tests.clusters import StoreCluster, WatchedStore
-from tests.processes import QueueServer
+from tests.processes import Host, Process, QueueServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from faults.bed import Bed
-    from faults.load import Load
-    from tests.processes import Host, Process
 
 Figures = dict[str, Any]
 # breaks something until all is healed; the argument is one of DIRECTIONS

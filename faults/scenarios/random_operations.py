@@ -1,13 +1,16 @@
 """Row 29: many clients send random requests at once; each job is proved, again and again, to be in a possible state."""
 
-from __future__ import annotations
-
 import asyncio
+import random
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
+
+from redis.asyncio import Redis
 
 from delayqueue.tasks import cancel_all
 from faults.attack.attackers import attack
@@ -26,22 +29,12 @@ from faults.attack.reality import Plan, Reality, look
 from faults.attack.shadow import Shadow
 from faults.attack.webhook_load import NAMES, WebhookLoad
 from faults.attack.webhook_load import TOPIC as HOOK
-from faults.bed import DATABASE, START_S, assert_fsck_finds_nothing, redis_of
+from faults.bed import DATABASE, START_S, Bed, assert_fsck_finds_nothing, redis_of
 from faults.clock import Clock
-from tests.delivery.receiver import receiving
+from tests.api_client import Api
+from tests.delivery.receiver import Receiver, receiving
 from tests.processes import REPOSITORY
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from redis.asyncio import Redis
-
-    from faults.bed import Bed
-    from tests.api_client import Api
-    from tests.delivery.receiver import Receiver
 
 Figures = dict[str, Any]
 

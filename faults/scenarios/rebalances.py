@@ -1,23 +1,16 @@
 """Row 28: the number of buckets is changed under load, and the mover of the jobs is killed again and again."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from delayqueue.config.failpoint import EXIT_STATUS
-from faults.bed import DATABASE, assert_fsck_finds_nothing, program, restart
-from faults.load import Shape
+from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing, program, restart
+from faults.load import Load, Shape
 from tests.clusters import UNHURRIED, StoreCluster
+from tests.processes import QueueServer, StoreServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from faults.bed import Bed
-    from faults.load import Load
-    from tests.processes import QueueServer, StoreServer
 
 Figures = dict[str, Any]
 

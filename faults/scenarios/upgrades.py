@@ -1,29 +1,23 @@
 """Row 33: servers of an earlier version are replaced one after the other, under load, and put back."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from faults.bed import (
     BACK_S,
     DATABASE,
+    Bed,
     CannotRun,
     assert_fsck_finds_nothing,
     restart,
 )
 from faults.load import STALE, Shape
+from tests.api_client import Api, Json
 from tests.earlier import COMMIT, NoSuchCommit, let_run, program_of
-from tests.processes import LOOPBACK, free_port
+from tests.processes import LOOPBACK, QueueServer, StoreServer, free_port
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from faults.bed import Bed
-    from tests.api_client import Api, Json
-    from tests.processes import QueueServer, StoreServer
 
 Figures = dict[str, Any]
 

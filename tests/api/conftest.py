@@ -1,19 +1,13 @@
 """The server under test, on both stores, and a client of it."""
 
-from __future__ import annotations
-
 import secrets
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import pytest
 
 from tests.api_client import Api, open_api
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-
-    from tests.processes import Processes, QueueServer, StoreServer
-
+from tests.processes import Processes, QueueServer, StoreServer
 
 Pair = tuple[Api, Api]
 

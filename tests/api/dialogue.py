@@ -1,18 +1,14 @@
 """Sends bytes to a server in pieces and reads all that comes back: what a client can see."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tests.processes import LOOPBACK
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 STATUS: Final = re.compile(
     rb"HTTP/\d\.\d \d{3} "

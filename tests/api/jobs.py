@@ -1,17 +1,12 @@
 """Brings jobs into a state, over HTTP, and proves that a topic has nothing to deliver."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from zlib import crc32
 
-from tests.api_client import push_due_in
+from tests.api_client import Api, Envelope, Json, push_due_in
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from tests.api_client import Api, Envelope, Json
 
 BUCKETS: Final = 8  # a multiple of the `bucket_size` of each Setup
 

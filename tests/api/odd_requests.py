@@ -1,7 +1,5 @@
 """Requests as clients send them, and as no client should: one after the other, cut off, with a byte changed."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from hypothesis import strategies as st

@@ -1,22 +1,16 @@
 """Protected mode: without a token, only clients on this machine's loopback are served."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
-from tests.api_client import FORBIDDEN, OK, open_api
+from tests.api_client import FORBIDDEN, OK, Api, open_api
 from tests.hangups import reset
-from tests.processes import LOOPBACK, free_port
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
-    from tests.processes import Processes, StoreServer
+from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 
 RESETS: Final = 150
 # from a block reserved for documentation; nothing is sent there

@@ -1,20 +1,14 @@
 """The largest requests and answers: how large they get, and how much memory the server needs for them."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.client import Client
-from tests.api_client import INVALID, OK, TOO_LARGE, open_api
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer, StoreServer
+from tests.api_client import INVALID, OK, TOO_LARGE, Api, open_api
+from tests.processes import Processes, QueueServer, StoreServer
 
 MIB: Final = 1 << 20
 MOST_IN_ANSWER: Final = 4 * MIB

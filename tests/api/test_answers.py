@@ -1,19 +1,13 @@
 """What every answer has in common: the envelope, its language, and the real statuses around it."""
 
-from __future__ import annotations
-
 import http.client
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator
+from typing import Final
 
 import pytest
 
-from tests.api_client import INVALID, open_api
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer, StoreServer
+from tests.api_client import INVALID, Api, open_api
+from tests.processes import Processes, QueueServer, StoreServer
 
 ENDPOINTS: Final = ("/push", "/pop", "/finish", "/delete", "/get")
 

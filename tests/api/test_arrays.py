@@ -1,22 +1,16 @@
 """Many jobs or ids in one request, and ids that the server makes."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.errors import NoSuchJob, StaleReceipt
 from tests.api.jobs import assert_nothing_comes, take
-from tests.api_client import INVALID, OK
+from tests.api_client import INVALID, OK, Api
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.api_client import Api
-
-    Name = Callable[[str], str]
+Name = Callable[[str], str]
 
 NO_SUCH_JOB: Final = NoSuchJob.code
 STALE_RECEIPT: Final = StaleReceipt.code

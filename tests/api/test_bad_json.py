@@ -1,18 +1,13 @@
 """What is not JSON, or not the JSON that an endpoint takes, gets an error in the envelope and costs little."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
-from tests.api_client import TOO_LARGE
+from tests.api_client import TOO_LARGE, Api
 
 from .conftest import in_one_setup
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
 
 ENDPOINTS: Final = (
     "/push",

@@ -3,28 +3,22 @@
 HYPOTHESIS_PROFILE=long tries many more.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.processes import QueueServer
+from tests.processes import Processes, QueueServer, StoreServer
 
 from .dialogue import NOT_HTTP, Answer, Seen, last_request, talk
 from .odd_requests import BODIES, ID, pieces, streams
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tests.processes import Processes, StoreServer
 
 LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 SETTINGS: Final = settings(

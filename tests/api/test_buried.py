@@ -1,17 +1,11 @@
 """/buried: dead letters over all topics, by reason."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from tests.api_client import INVALID
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.api_client import Api
+from tests.api_client import INVALID, Api
 
 
 async def bury(api: Api, topic: str, job_id: str, message: str) -> None:

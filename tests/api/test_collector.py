@@ -1,14 +1,9 @@
 """The garbage collector stops everything while it visits all objects, so there should be few."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tests.processes import QueueServer
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer
 
 MOST: Final = 20_000  # modules and models alone are 70,000
 

@@ -1,26 +1,20 @@
 """kill -9 under load: what was acknowledged is there afterwards, and is delivered and finished."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
 import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from faults.load import Load, running
 from tests.api_client import Api, open_api
-from tests.processes import redis_binary, valkey_binary
+from tests.processes import Processes, QueueServer, StoreServer, redis_binary, valkey_binary
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 BINARIES: Final = [
     pytest.param(redis_binary, id="redis", marks=pytest.mark.seldom),

@@ -1,24 +1,19 @@
 """When, and in which order, jobs are delivered."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import statistics
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import pytest
 
 from tests.api.jobs import until_ready
 from tests.api_client import Api, open_api, push_due_in
+from tests.processes import Processes, StoreServer
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.processes import Processes, StoreServer
-
-    Name = Callable[[str], str]
+Name = Callable[[str], str]
 
 # TIME and time.time() are the same clock, but a fraction of a millisecond is cut off
 CLOCK_STEP_S: Final = 0.002

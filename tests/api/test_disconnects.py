@@ -1,26 +1,20 @@
 """A client that disconnects while it waits takes no job with it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import pytest
 
 from tests.api.jobs import assert_nothing_comes, take
+from tests.api_client import Api
 from tests.hangups import close, half_close, reset
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, QueueServer
 
 from .conftest import AIOHTTP, EXPRESS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from tests.api_client import Api
-    from tests.processes import QueueServer
 
 CLIENTS: Final = 60
 

@@ -1,32 +1,24 @@
 """/get with `timeout` answers when the job has ended: whoever ends it, in whatever way, at whatever moment."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import socket
 import time
+from collections.abc import Awaitable, Callable
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from redis.asyncio import Redis
 
-from tests.api_client import INVALID, OK, TOO_MANY, UNAUTHORIZED, Api, open_api
+from tests.api_client import INVALID, OK, TOO_MANY, UNAUTHORIZED, Api, Envelope, open_api
 from tests.figures import scrape
 from tests.hangups import close, half_close, reset
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.waiting import until, until_async
 
+from .conftest import Pair
 from .test_disconnects import poll
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from tests.api_client import Envelope
-    from tests.processes import Processes, StoreServer
-
-    from .conftest import Pair
 
 WAIT_S: Final = 25.0
 LOOKS_S: Final = 5.0  # a lost announcement makes an answer late by up to this

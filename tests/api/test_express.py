@@ -1,25 +1,18 @@
 """The express lane: plain requests as they arrive over a socket: in pieces, pipelined, and mixed with others."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
-from tests.api_client import OK, TOO_LARGE, open_api
-from tests.processes import LOOPBACK
+from tests.api_client import OK, TOO_LARGE, Api, open_api
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 
 from .conftest import AIOHTTP, EXPRESS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer, StoreServer
 
 ANSWER_S: Final = 10.0
 MOST_TAKEN_BYTES: Final = 16 << 20  # more than the sockets hold

@@ -1,11 +1,6 @@
 """/find: jobs by a part of their id or body, in all buckets, a page at a time."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tests.api_client import Api, Json
+from tests.api_client import Api, Json
 
 
 async def found(api: Api, **asked: object) -> list[Json]:

@@ -1,20 +1,14 @@
 """Paths, methods, and clients that wait for "100 Continue"."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
-from tests.api_client import FORBIDDEN, INVALID, OK
-from tests.processes import LOOPBACK
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
-    from tests.processes import QueueServer
+from tests.api_client import FORBIDDEN, INVALID, OK, Api
+from tests.processes import LOOPBACK, QueueServer
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 

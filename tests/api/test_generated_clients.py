@@ -1,23 +1,18 @@
 """Generators of clients take /openapi.json without a warning, and what they make works."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.openapi import document
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import Processes, StoreServer
+from tests.processes import Processes, StoreServer
 
 GENERATE_S: Final = 60
 pytestmark = pytest.mark.seldom  # what they make of the document changes with it alone

@@ -1,17 +1,12 @@
 """A server repairs its store by itself, and says so in its metrics."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis import Redis
 
 from tests.api_client import open_api
 from tests.figures import scrape
-from tests.processes import LOOPBACK
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, StoreServer
+from tests.processes import LOOPBACK, Processes, StoreServer
 
 
 async def test_a_job_that_got_lost_is_delivered_all_the_same(

@@ -1,17 +1,12 @@
 """/history: what servers have recorded is there when another one is asked; and who may see it."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from redis import Redis
 
-from tests.api_client import FORBIDDEN, open_api
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
-    from tests.processes import Processes, StoreServer
+from tests.api_client import FORBIDDEN, Api, open_api
+from tests.processes import Processes, StoreServer
 
 ADMIN: Final = "admin-0123456789abc"
 OURS: Final = "ours-0123456789abcd"

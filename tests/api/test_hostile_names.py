@@ -1,25 +1,19 @@
 """Ids, topics and bodies are bytes of the user's: none of them reaches another job or is changed on its way."""
 
-from __future__ import annotations
-
 import json
 import random
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Callable
+from typing import Final
 
 import pytest
 
 from tests.api.jobs import take, until_ready
-from tests.api_client import open_api
+from tests.api_client import Api, open_api
+from tests.processes import Processes
 
 from .conftest import ONE_BUCKET, SETUPS, in_one_setup, started
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from tests.api_client import Api
-    from tests.processes import Processes
-
-    Name = Callable[[str], str]
+Name = Callable[[str], str]
 
 NAMES: Final = {
     "the original's bucket key": "dq_bucket_1",

@@ -1,23 +1,17 @@
 """Requests, and the answers that the original server gave to them, in the order in which they were recorded."""
 
-from __future__ import annotations
-
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
-from tests.api_client import open_api
+from tests.api_client import Envelope, open_api
+from tests.processes import Processes, QueueServer
 
 from .conftest import SETUPS, Setup, started
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.api_client import Envelope
-    from tests.processes import Processes, QueueServer
 
 CASES: Final = json.loads(
     (Path(__file__).parent.parent / "compat" / "http_cases.json").read_text(encoding="utf-8")

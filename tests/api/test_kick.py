@@ -1,18 +1,11 @@
 """/kick of many: each job has its own answer."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from delayqueue.errors import Code
-from tests.api_client import INVALID, LARGE_BYTES, TOO_LARGE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.api_client import Api
+from tests.api_client import INVALID, LARGE_BYTES, TOO_LARGE, Api
 
 
 async def test_each_of_many_ids_has_its_own_result(api: Api, name: Callable[[str], str]) -> None:

@@ -1,23 +1,16 @@
 """A call that was answered 503 is never carried out later, over what was acknowledged since."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from faults.bed import restart
 from faults.proxy import Proxy
-from tests.api_client import UNAVAILABLE, open_api
-from tests.processes import QueueServer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from tests.api_client import Api, Envelope
-    from tests.processes import Processes, StoreServer
+from tests.api_client import UNAVAILABLE, Api, Envelope, open_api
+from tests.processes import Processes, QueueServer, StoreServer
 
 ANSWER_MS: Final = 300
 OVER_S: Final = 2 * ANSWER_MS / 1000  # what docs/reliability.md promises, with these settings

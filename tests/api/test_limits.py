@@ -1,29 +1,22 @@
 """The edges of every number and length: the last value that works, and the first that is refused."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.web.endpoints import ENDPOINTS
-from tests.api_client import INVALID, TOO_LARGE, UNAVAILABLE, open_api
-from tests.processes import LOOPBACK
+from tests.api_client import INVALID, TOO_LARGE, UNAVAILABLE, Api, Json, open_api
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 
 from .conftest import in_one_setup
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.api_client import Api, Json
-    from tests.processes import Processes, QueueServer, StoreServer
-
-    Name = Callable[[str], str]
+Name = Callable[[str], str]
 
 MIB: Final = 1 << 20
 MOST_SENT_MIB: Final = 64

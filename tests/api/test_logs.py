@@ -1,22 +1,15 @@
 """What the server logs of requests: one line per event, no secrets, nothing that a client can forge or flood."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Final
 
 import pytest
 
-from tests.api_client import UNAUTHORIZED, open_api
-from tests.processes import LOOPBACK
+from tests.api_client import UNAUTHORIZED, Api, open_api
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer, StoreServer
 
 TOKEN: Final = "secret-token-0123456789"
 STOLEN: Final = "guessed-token-0123456789"

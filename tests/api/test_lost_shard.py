@@ -1,26 +1,21 @@
 """A master of a Cluster hangs and no replica takes over: the jobs on the other masters are not affected."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import json
 import time
 import urllib.request
+from collections.abc import Iterator
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from zlib import crc32
 
 import pytest
 
 from tests.api_client import OK, UNAVAILABLE, open_api
 from tests.clusters import SHARDS, StoreCluster
+from tests.processes import Process, Processes, QueueServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.processes import Process, Processes, QueueServer
 
 BUCKETS: Final = 12
 QUICK_S: Final = 0.5

@@ -1,25 +1,19 @@
 """/metrics count exactly what was done, whichever server or worker did it."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Iterator
+from typing import Final
 
 import pytest
 
 from delayqueue.metrics import EVENTS
 from tests.api.jobs import until_ready
-from tests.api_client import FORBIDDEN, UNAUTHORIZED, open_api
+from tests.api_client import FORBIDDEN, UNAUTHORIZED, Api, open_api
 from tests.figures import Samples, grown, scrape
+from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until_async
 
 from .conftest import ONE_BUCKET, SETUPS, Setup
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer, StoreServer
 
 ADMIN = "admin-0123456789abc"
 OURS = "ours-0123456789abcd"

@@ -1,28 +1,22 @@
 """What the server tells systemd: that it is ready, that its timers tick, that it stops."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
 import socket
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from delayqueue.server.systemd import Service
 from tests.docs.markdown import run
 from tests.docs.test_orders import needs
-from tests.processes import REPOSITORY, QueueServer
+from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.processes import Processes, StoreServer
 
 UNIT: Final = REPOSITORY / "deploy/systemd/delay-queue.service"
 HEARD_S: Final = 120.0

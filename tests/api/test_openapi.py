@@ -1,36 +1,28 @@
 """/openapi.json describes what the server does; /docs shows it and loads nothing else; no answer shows internals."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import json
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from pydantic import TypeAdapter
 
 from delayqueue.errors import Code
+from delayqueue.web.endpoint import Endpoint
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.endpoints.push import PushRequest
 from delayqueue.web.http import HttpResponse
 from delayqueue.web.openapi import document, request_name
 from delayqueue.web.parse import is_doubtful
 from delayqueue.web.responses import described
-from tests.api_client import open_api
+from tests.api_client import Api, open_api
 from tests.fuzz import fuzz, served
-from tests.processes import LOOPBACK
-from tests.routes import ROUTES, named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from delayqueue.web.endpoint import Endpoint
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer, StoreServer
-    from tests.routes import Route
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
+from tests.routes import ROUTES, Route, named
 
 DOCUMENT: Final = document(ENDPOINTS)
 

@@ -1,21 +1,16 @@
 """What the original takes, though it is odd, is taken here too; docs/migration.md names what is not."""
 
-from __future__ import annotations
-
 import gzip
 import http.client
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.api_client import INVALID, TOO_LARGE
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, QueueServer
 
 from .dialogue import NOT_HTTP
-
-if TYPE_CHECKING:
-    from tests.processes import QueueServer
 
 
 def ask(

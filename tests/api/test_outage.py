@@ -1,13 +1,13 @@
 """Redis fails and comes back: 503 in the meantime, then everything resumes by itself."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import resource
 import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 from redis.asyncio import Redis
@@ -15,14 +15,8 @@ from redis.asyncio import Redis
 from faults.load import running
 from tests.api.jobs import waiting_poll
 from tests.api_client import OK, UNAVAILABLE, Api, open_api, push_due_in
-from tests.processes import LOOPBACK, redis_binary
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, redis_binary
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from pathlib import Path
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 SERVICE_UNAVAILABLE: Final = 503
 ANSWER_S: Final = 6.0

@@ -1,18 +1,13 @@
 """Relays tell how their outboxes are, and /stats shows it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from delayqueue.domain.outboxes import MAX_REASON_CHARS
-from tests.api_client import open_api
+from tests.api_client import Api, open_api
+from tests.processes import Processes, StoreServer
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
-    from tests.processes import Processes, StoreServer
 
 TOLD: dict[str, Any] = {"name": "db1/shop/outbox", "failed": 2, "reason": "no", "oldest_age": 1.5}
 

@@ -1,15 +1,9 @@
 """Priorities over HTTP."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.api.conftest import ONE_BUCKET
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
+from tests.api_client import Api
 
 
 @pytest.mark.parametrize("server", [ONE_BUCKET], indirect=True)

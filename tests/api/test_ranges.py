@@ -1,14 +1,11 @@
 """Ranges of due times in /list and /take: their ends, and their order."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.api_client import Api
+from tests.api_client import Api
 
 LATER_S = round(time.time()) + 3600
 

@@ -1,31 +1,23 @@
 """SIGHUP: settings that can change at run time do, others are named in the log, and no client notices."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import secrets
 import signal
+from collections.abc import Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import aiohttp
 import pytest
 
 from tests.api.jobs import waiting_poll
 from tests.api.test_workers import serving
-from tests.api_client import OK, UNAUTHORIZED, open_api
-from tests.certificates import make
-from tests.processes import REPOSITORY
+from tests.api_client import OK, UNAUTHORIZED, Api, open_api
+from tests.certificates import Pair, make
+from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.api_client import Api
-    from tests.certificates import Pair
-    from tests.processes import Processes, QueueServer, StoreServer
 
 OLD: Final = "old-old-old-old-old"
 NEW: Final = "new-new-new-new-new"

@@ -1,24 +1,18 @@
 """A job is delivered until it is finished or deleted; polls beside it go on. The states: tests/store/test_finish.py."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import pytest
 
 from tests.api.jobs import assert_nothing_comes, push_into, until_ready
-from tests.api_client import push_due_in
+from tests.api_client import Api, push_due_in
 
 from .conftest import in_one_setup
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.api_client import Api
-
-    Name = Callable[[str], str]
+Name = Callable[[str], str]
 
 pytestmark = in_one_setup
 

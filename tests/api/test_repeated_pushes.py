@@ -1,13 +1,8 @@
 """Pushes that are repeated with an idempotency key, over HTTP."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from tests.api_client import Api
+from tests.api_client import Api
 
 
 async def test_a_repeated_push_does_not_bring_back_a_job_that_ended(api: Api, topic: str) -> None:

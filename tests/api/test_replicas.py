@@ -1,24 +1,18 @@
 """`durability = replica`: what the server reports while replicas follow and while they do not."""
 
-from __future__ import annotations
-
 import json
 import time
 import urllib.request
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from faults.proxy import Proxy
-from tests.api_client import OK, UNAVAILABLE, open_api
+from tests.api_client import OK, UNAVAILABLE, Api, open_api
 from tests.clusters import SAFE, ask
-from tests.processes import LOOPBACK, run_program
+from tests.processes import LOOPBACK, Processes, QueueServer, run_program
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer
 
 TIMEOUT_S: Final = 0.4
 SLACK_S: Final = 3.0  # for a busy machine; less than a store may be silent for

@@ -1,24 +1,17 @@
 """Sections of config files on one store: a conflict is refused as a whole, and the log says what replaces what."""
 
-from __future__ import annotations
-
 import os
 import signal
+import subprocess
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from tests.api.test_workers import START_S, serving
-from tests.api_client import open_api
-from tests.processes import ProcessError, run_program
+from tests.api_client import Api, open_api
+from tests.processes import ProcessError, Processes, QueueServer, StoreServer, run_program
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    import subprocess
-
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer, StoreServer
 
 URL: Final = "https://example.com/"
 OTHERS: Final = "[subscriber new]\ntopic = t\nurl = https://example.com/\n[limit t]\nrate = 1\n"

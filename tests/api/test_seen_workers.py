@@ -1,23 +1,17 @@
 """/workers: who polls, what they have in hand, and whether they are alive."""
 
-from __future__ import annotations
-
 import asyncio
 import re
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
-from tests.api_client import INVALID
+from tests.api_client import INVALID, Api, Json
 from tests.waiting import until_async
 
 from .conftest import in_one_setup
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.api_client import Api, Json
 
 Pair = tuple["Api", "Api"]
 TTR_S: Final = 50

@@ -1,25 +1,18 @@
 """What all clients of a process may take together: connections, and requests that are not answered."""
 
-from __future__ import annotations
-
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from tests.api_client import TOO_MANY, open_api
-from tests.beanstalk.conftest import opened
+from tests.beanstalk.conftest import Served, opened
 from tests.figures import scrape
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.beanstalk.conftest import Served
-    from tests.processes import Processes, QueueServer, StoreServer
 
 MAX_BODY_BYTES: Final = 20_000
 LONGEST_BYTES: Final = 8 * MAX_BODY_BYTES

@@ -1,13 +1,13 @@
 """SIGTERM: every client gets its answer, and the process ends within seconds."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal
 import socket
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
 
 import aiohttp
 import pytest
@@ -15,16 +15,10 @@ import pytest
 from faults.load import running
 from tests.api.jobs import waiting_poll
 from tests.api_client import open_api
-from tests.processes import LOOPBACK, START_S
+from tests.processes import LOOPBACK, START_S, Processes, QueueServer, StoreServer
 from tests.waiting import until
 
 from .conftest import AIOHTTP, EXPRESS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 POLLS: Final = 100
 EXIT_S: Final = 8.0

@@ -1,20 +1,22 @@
 """A server that cannot start says why: one line with file, line, key and the way out, and an exit status."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final
+import subprocess
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from tests.api_client import open_api
-from tests.processes import LOOPBACK, START_S, free_port, run_program
+from tests.processes import (
+    LOOPBACK,
+    START_S,
+    Processes,
+    QueueServer,
+    StoreServer,
+    free_port,
+    run_program,
+)
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    import subprocess
-    from pathlib import Path
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 PASSWORD: Final = "right:horse/battery@staple"
 

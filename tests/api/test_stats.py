@@ -1,17 +1,10 @@
 """/stats and the filters of /topics."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.api_client import INVALID, open_api
+from tests.api_client import INVALID, Api, open_api
+from tests.processes import Processes, StoreServer
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
-    from tests.processes import Processes, StoreServer
 
 
 async def test_the_sums_and_counters_are_those_of_all_servers(

@@ -1,16 +1,11 @@
 """One call moves all jobs of a tag, or many by their ids."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.api_client import INVALID
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
+from tests.api_client import INVALID, Api
 
 COUNT = 30
 

@@ -1,13 +1,13 @@
 """TLS: the server's certificate, its clients' certificates, and new ones without a restart."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import ssl
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -21,16 +21,10 @@ from delayqueue.config.values import Address
 from delayqueue.web.tls import Tls
 from tests.api_client import open_api
 from tests.certificates import Pair, make
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 from tests.waiting import until_async
 
 from .conftest import AIOHTTP, EXPRESS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 
 @pytest.fixture(scope="module")

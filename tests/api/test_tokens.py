@@ -1,29 +1,21 @@
 """Tokens: who may call what, for which topics, how often; and a file of them that changes."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, closing
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.api_client import FORBIDDEN, NO_SUCH_JOB, OK, TOO_MANY, UNAUTHORIZED, Api, open_api
-from tests.processes import ProcessError
-from tests.routes import ROUTES, named
+from tests.api_client import FORBIDDEN, NO_SUCH_JOB, OK, TOO_MANY, UNAUTHORIZED, Api, Json, open_api
+from tests.processes import ProcessError, Processes, QueueServer, StoreServer
+from tests.routes import ROUTES, Route, named
 from tests.waiting import until_async
 
 from .conftest import SETUPS, Setup, one_setup_of
 from .jobs import neighbour, waiting_poll
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
-
-    from tests.api_client import Json
-    from tests.processes import Processes, QueueServer, StoreServer
-    from tests.routes import Route
 
 PRODUCER: Final = "producer-0123456789"
 CONSUMER: Final = "consumer-0123456789"

@@ -1,24 +1,18 @@
 """/limit protects the system behind a topic, whichever server its jobs are fetched from."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
-from tests.api_client import FORBIDDEN, Api, open_api
-from tests.processes import ProcessError
+from tests.api_client import FORBIDDEN, Api, Json, open_api
+from tests.processes import ProcessError, Processes, StoreServer
 from tests.waiting import until_async
 
-if TYPE_CHECKING:
-    from tests.api_client import Json
-    from tests.processes import Processes, StoreServer
-
-    from .conftest import Pair
+from .conftest import Pair
 
 WRONG_STATE: Final = 3
 NO_LIMITS: Final = {

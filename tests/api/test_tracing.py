@@ -1,15 +1,11 @@
 """A job is delivered with the trace that pushed it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from tests.api.jobs import take
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
+from tests.api_client import Api
 
 TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 OTHER: Final = "00-ffffffffffffffffffffffffffffffff-00f067aa0ba902b7-00"

@@ -1,23 +1,19 @@
 """Two server processes on one Redis are one queue."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from tests.api.jobs import assert_nothing_comes
 from tests.api_client import OK, Api
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .conftest import Pair
+from .conftest import Pair
 
 JOBS: Final = 5000
 BATCH: Final = 100

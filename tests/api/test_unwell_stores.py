@@ -1,28 +1,29 @@
 """A start needs right settings and no healthy store: the server comes up, says what ails the store, and waits."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import pytest
 from redis import Redis
 from redis.exceptions import RedisError
 
 from delayqueue.store.bucket.keys import BucketKeys
-from tests.api_client import OK, UNAVAILABLE, open_api
+from tests.api_client import OK, UNAVAILABLE, Api, open_api
 from tests.clusters import SAFE, ClusterNode
-from tests.processes import LOOPBACK, Process, QueueServer, StoreServer, free_port, redis_binary
+from tests.processes import (
+    LOOPBACK,
+    Process,
+    Processes,
+    QueueServer,
+    StoreServer,
+    free_port,
+    redis_binary,
+)
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.api_client import Api
-    from tests.processes import Processes
 
 OK_STATUS: Final = http.client.OK
 SERVICE_UNAVAILABLE: Final = http.client.SERVICE_UNAVAILABLE

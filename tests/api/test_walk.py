@@ -1,15 +1,11 @@
 """How many functions a request calls: no more than bench/walk.json says, whatever the load of this machine."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
+from bench.counted import Call
 from bench.walk import WAYS, Length, kept, length, table, walk
-
-if TYPE_CHECKING:
-    from bench.counted import Call
 
 BACKGROUND: Final = {"engine/heartbeat.py", "engine/history.py", "delivery/subscribers.py"}
 

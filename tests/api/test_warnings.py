@@ -1,20 +1,14 @@
 """What a client hardly means, such as a misspelt field or a unix time as delay, is reported; `strict` refuses it."""
 
-from __future__ import annotations
-
 import json
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
 
 import pytest
 
-from tests.api_client import EXISTS, INVALID, open_api
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from tests.api_client import Api
-    from tests.processes import Processes, StoreServer
+from tests.api_client import EXISTS, INVALID, Api, open_api
+from tests.processes import Processes, StoreServer
 
 UNKNOWN: Final = "X-Delayqueue-Unknown-Fields"
 OTHER: Final = "X-Delayqueue-Other-Topics"

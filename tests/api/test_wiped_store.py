@@ -1,21 +1,15 @@
 """A store is wiped under a running server (FLUSHALL): no other server may lay its data out differently."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from redis.asyncio import Redis
 
 from tests.api_client import open_api
-from tests.processes import LOOPBACK, ProcessError
+from tests.processes import LOOPBACK, ProcessError, Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 BUCKETS: Final = 4
 LAYOUT: Final = "{dq_bucket_1}:layout"

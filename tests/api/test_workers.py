@@ -1,20 +1,16 @@
 """workers = N: several processes on one port, supervised by one."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from tests.api_client import open_api
+from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, QueueServer, StoreServer
 
 WORKERS: Final = 2
 RESTART_S: Final = 10.0

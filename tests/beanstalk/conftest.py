@@ -1,22 +1,16 @@
 """Our server with beanstalkd's protocol, and the real beanstalkd."""
 
-from __future__ import annotations
-
 import secrets
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.api_client import Api, open_api
 from tests.docs.test_orders import needs
-from tests.processes import LOOPBACK, free_port
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
 
 from .wire import Wire
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 
 class Served(NamedTuple):

@@ -1,7 +1,5 @@
 """Odd and hostile bytes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 BIG: Final = b"y" * 70_000

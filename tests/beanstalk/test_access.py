@@ -1,13 +1,12 @@
 """Who may connect to the beanstalkd port, and which topics they reach."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import socket
 import ssl
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import pytest
 
@@ -19,21 +18,16 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.domain.access import Grant, Role, Scope
+from delayqueue.engine.queue import DelayQueue
 from tests.api.test_access import own_address
 from tests.api_client import open_api
 from tests.certificates import make
-from tests.processes import LOOPBACK, free_port
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
 from tests.shared_limits import limits
 from tests.waiting import until
 
 from .conftest import opened
 from .wire import Wire
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from delayqueue.engine.queue import DelayQueue
-    from tests.processes import Processes, QueueServer, StoreServer
 
 TOKEN: Final = "secret-secret-secret"
 GRANTS: Final = (Grant(Role.ADMIN, TOKEN, "*"),)

@@ -1,36 +1,29 @@
 """A job is the same job over HTTP and over beanstalkd's protocol."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import Final, Self, cast
 
 import pytest
 
 from delayqueue.beanstalk.access import TubeAccess
-from delayqueue.beanstalk.answers import Pending
+from delayqueue.beanstalk.answers import Answer, Pending
 from delayqueue.beanstalk.ids import Ids, Numbers
 from delayqueue.beanstalk.putting import put
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
+from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Code
 from delayqueue.store.types import Pushed
-from tests.api_client import open_api
+from tests.api_client import Api, open_api
+from tests.processes import Processes, StoreServer
 from tests.waiting import until_async
 
 from .conftest import at_home, opened
 from .wire import Wire
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from delayqueue.beanstalk.answers import Answer
-    from delayqueue.engine.queue import DelayQueue
-    from tests.api_client import Api
-    from tests.processes import Processes, StoreServer
 
 
 async def test_a_job_that_is_put_is_popped_and_finished_over_http(

@@ -1,16 +1,12 @@
 """What a client can make large is bounded, and other clients do not suffer."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from .conftest import Served
 from .wire import Wire
-
-if TYPE_CHECKING:
-    from .conftest import Served
 
 MEBIBYTE: Final = 1 << 20
 WATCHED: Final = 20_000  # 4 MB in an answer

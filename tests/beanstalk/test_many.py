@@ -1,20 +1,15 @@
 """Several processes, several buckets: the same for clients, except for the order, which only one bucket promises."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.processes import Processes, StoreServer
 from tests.waiting import until
 
 from .conftest import at_home, opened
 from .wire import Wire
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, StoreServer
 
 CONNECTIONS = 12
 

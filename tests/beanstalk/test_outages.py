@@ -1,26 +1,19 @@
 """The store fails, the server stops, a client vanishes: every client gets an answer, and no job is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from tests.api_client import open_api
+from tests.processes import Processes, StoreServer
 from tests.waiting import until, until_async
 
-from .conftest import at_home, opened
+from .conftest import Served, at_home, opened
 from .wire import Wire
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.processes import Processes, StoreServer
-
-    from .conftest import Served
 
 EXIT_S: Final = 8.0
 ANSWER_S: Final = 8.0

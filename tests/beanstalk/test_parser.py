@@ -1,9 +1,7 @@
 """Bytes to commands, wherever they are cut. What each means, test_transcripts.py compares with beanstalkd."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
@@ -19,9 +17,6 @@ from delayqueue.beanstalk.commands import (
 from delayqueue.beanstalk.parser import EXPECTED_CRLF, GIVEN_UP, JOB_TOO_BIG, Parser
 
 from .odd import ODD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_BYTES = 65_535
 

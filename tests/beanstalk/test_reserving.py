@@ -1,10 +1,8 @@
 """Reserving a job, also for a connection that watches more tubes than one poll can take."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
@@ -12,15 +10,13 @@ import pytest
 from delayqueue.beanstalk.reserving import MOST_TUBES, pop_of_many, reserve
 from delayqueue.beanstalk.session import Session
 from delayqueue.beanstalk.tubes import Tubes
+from delayqueue.domain.job import Reserved
+from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import TooMany, Unavailable
 from delayqueue.store.store import Store
 from tests.engine.shelves import Shelves
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from delayqueue.domain.job import Reserved
-    from delayqueue.engine.jobs import Jobs
 
 TUBES = tuple(f"tube-{n}" for n in range(2 * MOST_TUBES + 1))
 FIRST, LAST = TUBES[0], TUBES[-1]

@@ -1,7 +1,5 @@
 """What belongs to a connection."""
 
-from __future__ import annotations
-
 import math
 
 from delayqueue.beanstalk.session import MOST_FORMER, MOST_WATCHED, Session

@@ -1,22 +1,16 @@
 """The same bytes to a real beanstalkd and to ours: the same answers."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import pytest
 
-from .conftest import at_home
+from .conftest import Served, at_home
 from .odd import ODD
 from .wire import Wire, say_at_once
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .conftest import Served
 
 
 @pytest.mark.parametrize("sent", ODD.values(), ids=ODD)

@@ -1,14 +1,10 @@
 """A client that sends raw bytes and returns the answers one by one."""
 
-from __future__ import annotations
-
 import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final, cast
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Iterable
+from typing import Final, cast
 
 ANSWER_S: Final = 10.0
 WITH_DATA: Final = {b"OK", b"RESERVED", b"FOUND"}
@@ -23,7 +19,7 @@ class Wire:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, port: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[Wire]:
+    async def opened(cls, port: int, tls: ssl.SSLContext | None = None) -> "AsyncIterator[Wire]":
         """A connection for as long as the block runs."""
         wire = await cls.open(port, tls)
         try:
@@ -32,7 +28,7 @@ class Wire:
             wire.close()
 
     @classmethod
-    async def open(cls, port: int, tls: ssl.SSLContext | None = None) -> Wire:
+    async def open(cls, port: int, tls: ssl.SSLContext | None = None) -> "Wire":
         return cls(*await asyncio.open_connection("127.0.0.1", port, ssl=tls, limit=2**24))
 
     async def send(self, data: bytes) -> None:

@@ -1,24 +1,25 @@
 """A real Chromium, a server, and jobs to look at."""
 
-from __future__ import annotations
-
 import re
 import shutil
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Final
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from _pytest.mark import ParameterSet
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from delayqueue.client import Client, Job
 from tests.browser.looks import ALL, DESK, PHONE, Look
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
-
-    from _pytest.mark import ParameterSet
-    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request
-
-    from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer
 
 HEIGHT: Final = 900
 PATIENCE_MS: Final = 60_000  # a busy machine takes its time

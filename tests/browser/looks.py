@@ -1,7 +1,5 @@
 """The looks of the page: its width, its language and its colours; and its texts in that language."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

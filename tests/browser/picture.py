@@ -3,26 +3,20 @@
 All that it shows is real but for the past hours, which are made up.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Route, sync_playwright
 
 from delayqueue.client import Client, Job
 from tests.processes import REPOSITORY, Processes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Route
 
 PICTURE: Final = REPOSITORY / "docs" / "images" / "admin.png"
 ZONE: Final = "Asia/Shanghai"

@@ -1,25 +1,17 @@
 """Who may use the page at /admin, and what the log says about it."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client
 from delayqueue.web.auth import UNKNOWN
-from tests.browser.conftest import ON_PHONE, ONE_LOOK, bury
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from playwright.sync_api import Route
-
-    from tests.browser.conftest import Admin
-    from tests.processes import Processes, QueueServer, StoreServer
+from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin, bury
+from tests.processes import Processes, QueueServer, StoreServer
 
 ADMIN_TOKEN: Final = "an-admins-token-of-the-tests"
 VIEWER_TOKEN: Final = "a-viewers-token-of-the-tests"

@@ -1,19 +1,12 @@
 """axe-core (axe/, as published) finds nothing serious on the page."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import IN_BOTH, bury
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
+from delayqueue.client import Client
+from tests.browser.conftest import IN_BOTH, Admin, bury
 
 AXE: Final = (Path(__file__).parent / "axe" / "axe.min.js").read_text("utf-8")
 PLACES: Final = (

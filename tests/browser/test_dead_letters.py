@@ -1,18 +1,13 @@
 """The page of dead letters, and the page of a single one."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ON_PHONE, bury
-
-if TYPE_CHECKING:
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
+from delayqueue.client import Client
+from tests.browser.conftest import ON_PHONE, Admin, bury
 
 TRACEBACK: Final = """\
 Traceback (most recent call last):

@@ -1,21 +1,12 @@
 """The page at /admin refreshes itself while people use it: nothing that they have their hands on jumps away."""
 
-from __future__ import annotations
+from collections.abc import Callable
 
-from typing import TYPE_CHECKING
-
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from delayqueue.client import Client
-from tests.browser.conftest import ON_PHONE, ONE_LOOK, bury, expect_focus, tab_to
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from playwright.sync_api import Page
-
-    from tests.browser.conftest import Admin
-    from tests.processes import Processes, QueueServer, StoreServer
+from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin, bury, expect_focus, tab_to
+from tests.processes import Processes, QueueServer, StoreServer
 
 SELECT = """cell => {
     const range = document.createRange();

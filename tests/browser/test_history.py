@@ -1,24 +1,17 @@
 """The charts of the past: there when the page is opened, of all topics and of one, for hours and for days."""
 
-from __future__ import annotations
-
 import re
 import time
+from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ON_PHONE, ONE_LOOK
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
-    from tests.processes import Processes, QueueServer, StoreServer
-
+from delayqueue.client import Client
+from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin
+from tests.processes import Processes, QueueServer, StoreServer
 
 LEAST: Final = 10  # steps of a chart
 

@@ -1,22 +1,16 @@
 """A job on the page: pushed, found, viewed and acted on; and lists of jobs."""
 
-from __future__ import annotations
-
 import re
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from playwright.sync_api import expect
 
-from delayqueue.client import Job
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, bury
+from delayqueue.client import Client, Job
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury
 from tests.browser.looks import PHONE
 from tests.browser.test_selection import tick
-
-if TYPE_CHECKING:
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
 
 
 def test_a_job_is_pushed_by_the_form_and_deleted(admin: Admin, queue: Client, topic: str) -> None:

@@ -1,24 +1,16 @@
 """The frame of the page at /admin, and what all its pages have in common, in a real browser."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from playwright.sync_api import Page
-
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
-    from tests.processes import Processes, QueueServer, StoreServer
+from delayqueue.client import Client
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin
+from tests.processes import Processes, QueueServer, StoreServer
 
 PLACES: Final = (
     "",

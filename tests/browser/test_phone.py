@@ -1,20 +1,13 @@
 """The page on a phone: 390 pixels wide."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
-from tests.browser.conftest import bury, in_looks
+from delayqueue.client import Client
+from tests.browser.conftest import Admin, bury, in_looks
 from tests.browser.looks import ALL, PHONE, Look
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator
-
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
 
 REASON: Final = (
     "The bank refused the card, since its owner is not known under this address any more"

@@ -1,26 +1,20 @@
 """Subscribers are tried, paused and inspected, schedules previewed and run."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from csv import DictReader
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, bury
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
+from delayqueue.client import Client
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury
 
 
 class Shop(BaseHTTPRequestHandler):

@@ -1,22 +1,13 @@
 """Jobs that are ticked on the page, or all that match, and the actions on them."""
 
-from __future__ import annotations
-
 import json
 from csv import DictReader
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from delayqueue.client import Job
-from tests.browser.conftest import ON_PHONE, bury
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
-
+from delayqueue.client import Client, Job
+from tests.browser.conftest import ON_PHONE, Admin, bury
 
 # notes what the bar says whenever it changes
 WATCH_PROGRESS: Final = """() => {

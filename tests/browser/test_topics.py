@@ -1,25 +1,16 @@
 """The overview, the list of topics, topics that need attention, and a topic's page."""
 
-from __future__ import annotations
-
 import re
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client, Job
-from tests.browser.conftest import HEIGHT, IN_BOTH, ON_PHONE, ONE_LOOK, bury
+from tests.browser.conftest import HEIGHT, IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury
 from tests.browser.looks import PHONE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from playwright.sync_api import Route
-
-    from tests.browser.conftest import Admin
-    from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer
 
 
 @pytest.fixture(scope="module")

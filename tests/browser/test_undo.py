@@ -1,20 +1,12 @@
 """What the page can undo for a minute."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from playwright.sync_api import expect
 
-from delayqueue.client import Job
-from tests.browser.conftest import ON_PHONE, bury
+from delayqueue.client import Client, Job
+from tests.browser.conftest import ON_PHONE, Admin, bury
 from tests.browser.test_registered import one_named
 from tests.browser.test_selection import tick
-
-if TYPE_CHECKING:
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
 
 
 def test_a_pause_a_resume_and_limits_are_undone(admin: Admin, queue: Client, topic: str) -> None:

@@ -1,20 +1,14 @@
 """Which worker has this job, and is it alive?"""
 
-from __future__ import annotations
-
 import json
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import IN_BOTH
-from tests.processes import LOOPBACK
-
-if TYPE_CHECKING:
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
-    from tests.processes import QueueServer
+from delayqueue.client import Client
+from tests.browser.conftest import IN_BOTH, Admin
+from tests.processes import LOOPBACK, QueueServer
 
 TTR_S: Final = 300
 # how many pixels of the table are out of sight

@@ -1,17 +1,12 @@
 """The program in this process, against a real server."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 
 from delayqueue.cli import main
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer
 
 
 class Ended(NamedTuple):

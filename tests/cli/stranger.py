@@ -1,15 +1,10 @@
 """A foreign HTTP server: it gives every POST the same answer and keeps the headers."""
 
-from __future__ import annotations
-
 import threading
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 from tests.processes import LOOPBACK, free_port
-
-if TYPE_CHECKING:
-    from email.message import Message
 
 
 class Stranger:
@@ -20,7 +15,7 @@ class Stranger:
         self._server = ThreadingHTTPServer((LOOPBACK, free_port()), self._handler(status, body))
         self.url = f"http://{LOOPBACK}:{self._server.server_port}"
 
-    def __enter__(self) -> Stranger:
+    def __enter__(self) -> "Stranger":
         threading.Thread(target=self._server.serve_forever, args=(0.01,)).start()
         return self
 

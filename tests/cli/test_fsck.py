@@ -1,11 +1,10 @@
 """`delay-queue fsck` beside a server that runs: what it prints, what it repairs, how it ends."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import pytest
 from redis import Redis
@@ -14,15 +13,9 @@ from delayqueue import log
 from delayqueue.cli import main
 from delayqueue.config.failpoint import EXIT_STATUS
 from tests.api_client import open_api
-from tests.processes import LOOPBACK, environment, run_program
+from tests.processes import LOOPBACK, Processes, StoreServer, environment, run_program
 
 from .conftest import Ended
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-
-    from tests.processes import Processes, StoreServer
 
 TAG: Final = "{dq_bucket_1}"
 CLEAN, LEFT, FAILED = 0, 1, 2

@@ -1,26 +1,20 @@
 """`delay-queue import` as a shell sees it."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import redis
 
 from delayqueue.store.original import source
 from tests.importer.old import packed
-from tests.processes import LOOPBACK, free_port
+from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+from .conftest import Ended
 
-    from tests.processes import Processes, StoreServer
-
-    from .conftest import Ended
-
-    Run = Callable[..., Ended]
+Run = Callable[..., Ended]
 
 
 class Old(NamedTuple):

@@ -1,7 +1,5 @@
 """What the command line offers operators: all topics at once, and live."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -11,22 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from delayqueue import Client
-from tests.processes import environment, free_port
+from tests.processes import Processes, QueueServer, environment, free_port
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from .conftest import Ended
 
-    from tests.processes import Processes, QueueServer
-
-    from .conftest import Ended
-
-    Run = Callable[..., Ended]
+Run = Callable[..., Ended]
 
 SOON_S = 20.0
 

@@ -1,18 +1,13 @@
 """`delay-queue rebalance` as a shell sees it, beside a running server."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.config.failpoint import EXIT_STATUS
 from tests.api_client import OK, open_api
-from tests.processes import free_port, run_program
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer, free_port, run_program
 
 JOBS: Final = 1000
 DONE, USAGE, UNREACHABLE = 0, 2, 3

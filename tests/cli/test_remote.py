@@ -1,34 +1,27 @@
 """The verbs over HTTP: what is sent, what is printed, how it ends."""
 
-from __future__ import annotations
-
 import io
 import json
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from delayqueue.cli.remote import REMOTE
 from delayqueue.config.loading import load
-from tests.processes import LOOPBACK, environment, free_port
+from tests.processes import LOOPBACK, QueueServer, environment, free_port
 
+from .conftest import Ended
 from .stranger import Stranger
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.processes import QueueServer
-
-    from .conftest import Ended
-
-    Run = Callable[..., Ended]
+Run = Callable[..., Ended]
 
 VERBS: Final = [*chain(*REMOTE.values())]
 

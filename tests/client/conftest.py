@@ -1,18 +1,13 @@
 """A server, and both clients behind one way of calling them."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.client import AsyncClient, Client
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer
 
 KINDS: Final[dict[str, type[Client | AsyncClient]]] = {"Client": Client, "AsyncClient": AsyncClient}
 

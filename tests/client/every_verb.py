@@ -1,15 +1,10 @@
 """A call of each verb of the clients."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from delayqueue.client import Client, Job, ReservedJob
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from delayqueue.client.calls import Call
+from delayqueue.client.calls import Call
 
 WEBHOOK: Final = "http://1.1.1.1/"  # never called: its topics have no jobs
 FAR: Final = 4_000_000_000.0

@@ -1,11 +1,9 @@
 """The benchmarks of workers and of beanstalkd's protocol: a tiny run of each, against real processes."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +14,6 @@ from bench.worker.side import CUT_OFF_S, Tally
 from delayqueue import __version__
 from tests.docs.test_orders import needs
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,16 +1,16 @@
 """delayqueue.contrib.celery: with a queue and a broker in memory, and with real workers on Redis."""
 
-from __future__ import annotations
-
 import base64
 import os
 import pickle
 import signal
 import sys
 from collections import Counter
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from subprocess import Popen
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import pytest
 
@@ -24,15 +24,8 @@ from kombu.exceptions import OperationalError
 from delayqueue import Client
 from delayqueue.contrib.celery import install
 from delayqueue.testing import Buried, Finished, Queue, Released
-from tests.processes import REPOSITORY, free_port
+from tests.processes import REPOSITORY, QueueServer, StoreServer, free_port
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from tests.processes import QueueServer, StoreServer
 
 HOUR_S: Final = 3600
 STOP_S: Final = 30.0

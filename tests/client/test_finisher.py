@@ -1,21 +1,16 @@
 """Jobs that end at the same time: fewer requests, otherwise as if each were finished alone."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterator
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.client import AsyncClient, Job, NoSuchJob, ReservedJob, StaleReceipt, TransportError
+from delayqueue.client.calls import Answer, Call
 from faults.proxy import Proxy
+from tests.processes import QueueServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from delayqueue.client.calls import Answer, Call
-    from tests.processes import QueueServer
 
 TIMEOUT_S: Final = 1.0
 

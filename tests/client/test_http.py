@@ -1,7 +1,5 @@
 """Reading responses, however they are cut, and whatever a foreign server sends."""
 
-from __future__ import annotations
-
 import pytest
 
 from delayqueue.client.address import ServerAddress

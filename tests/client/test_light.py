@@ -1,18 +1,13 @@
 """The client and the worker if nothing else is installed, and without POSIX."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from delayqueue.cli.program import SERVER_PACKAGES
-from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from tests.processes import QueueServer
+from tests.processes import REPOSITORY, QueueServer
 
 POSIX: Final = ("fcntl", "grp", "pwd", "resource", "termios")
 # what is missing on macOS and Windows, simulated

@@ -20,7 +20,7 @@ from delayqueue import Worker, testing
 from delayqueue.client import Job, Payload
 from delayqueue.client.payload import body_of
 from delayqueue.testing import Buried, Finished
-from delayqueue.worker import ReservedJob  # noqa: TC001  # read by the worker
+from delayqueue.worker import ReservedJob  # read by the worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable

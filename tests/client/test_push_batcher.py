@@ -1,20 +1,14 @@
 """Pushes that are made at the same time: one request, otherwise as if each were made alone."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from delayqueue.client import AsyncClient, Invalid, JobExists, TransportError
-from tests.processes import LOOPBACK, free_port
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from delayqueue.client.calls import Answer, Call
-    from tests.processes import QueueServer
+from delayqueue.client.calls import Answer, Call
+from tests.processes import LOOPBACK, QueueServer, free_port
 
 
 class CountingClient(AsyncClient):

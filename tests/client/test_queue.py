@@ -1,9 +1,6 @@
 """The queue in memory, whose clock the test turns, and the fixtures of pytest."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,9 +8,7 @@ from delayqueue import Bury, Retry, Worker
 from delayqueue.client import Client, Job, JobExists, NoSuchJob
 from delayqueue.testing import Buried, Finished, Queue, Released
 from delayqueue.testing.plugin import delay_queue, delay_queue_url  # noqa: F401  # fixtures
-
-if TYPE_CHECKING:
-    from delayqueue.worker import ReservedJob
+from delayqueue.worker import ReservedJob
 
 
 @dataclass

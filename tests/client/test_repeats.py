@@ -1,25 +1,18 @@
 """Every verb of both clients, when the server has carried it out and its answer is lost."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
-from delayqueue.client import Client, Job, JobExists, QueueError, TransportError, calls
+from delayqueue.client import AsyncClient, Client, Job, JobExists, QueueError, TransportError, calls
 from delayqueue.client.calls import Call
 from faults.proxy import Proxy
 from tests.client.conftest import Caller
 from tests.client.every_verb import CALLS, SCENE, WEBHOOK, Asked, Scene
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from delayqueue.client import AsyncClient
-    from tests.processes import QueueServer
-
+from tests.processes import QueueServer
 
 REPEATABLE: Final = [verb for verb, make in CALLS.items() if make(Asked(), SCENE).repeatable]
 FIRST_TIME_S: Final = 1_000_000_000  # earlier than any time, and larger than any count

@@ -1,7 +1,5 @@
 """The methods of both clients as other programs see them: help(), inspect, mocks with a spec."""
 
-from __future__ import annotations
-
 import inspect
 import pydoc
 from typing import Any, get_type_hints

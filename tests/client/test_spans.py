@@ -1,32 +1,24 @@
 """Pushes and handlers as spans of OpenTelemetry, and the trace that goes with a job."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
 from delayqueue import Bury, Retry, Worker, testing
 from delayqueue.client import AsyncClient, Client, Invalid, Job, TransportError
-from tests.processes import LOOPBACK, REPOSITORY, free_port
+from tests.client.conftest import Caller
+from tests.processes import LOOPBACK, REPOSITORY, QueueServer, free_port
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from opentelemetry.sdk.trace import ReadableSpan
-
-    from tests.client.conftest import Caller
-    from tests.processes import QueueServer
 
 TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 TRACER: Final = "tests"  # the tracer of a program's own spans

@@ -1,17 +1,16 @@
 """Answers that are not those of a delay-queue server: of a proxy, of a web page, of something that is broken."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue import Worker
-from delayqueue.client import Client, TooMany, TransportError
+from delayqueue.client import AsyncClient, Client, TooMany, TransportError
 from delayqueue.client import calls as rules
 from delayqueue.client.calls import Answer, Call, conversation
 from delayqueue.web.endpoints import ENDPOINTS
@@ -20,11 +19,6 @@ from tests.client.conftest import Caller
 from tests.client.every_verb import CALLS, SCENE, Asked
 from tests.processes import LOOPBACK
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from delayqueue.client import AsyncClient
 
 BODIES: Final = {
     "nothing": b"",

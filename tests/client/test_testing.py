@@ -1,23 +1,18 @@
 """The test kit: handlers without a server."""
 
-from __future__ import annotations
-
 import asyncio
 import time
+from collections.abc import AsyncGenerator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from delayqueue import Bury, Retry, Worker, testing
 from delayqueue.testing import Buried, Finished, Released
+from delayqueue.worker import ReservedJob
+from delayqueue.worker.handlers import Next
 from delayqueue.worker.policy import Policy
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from delayqueue.worker import ReservedJob
-    from delayqueue.worker.handlers import Next
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What the clients do when connections break: repeat what is safe to repeat, and report the rest."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json
@@ -9,8 +7,10 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 import uvloop
@@ -27,20 +27,14 @@ from delayqueue.client import (
     Unauthorized,
     Unavailable,
 )
+from delayqueue.client.answers import ReservedJob
 from delayqueue.client.calls import Answer, Call, conversation
+from delayqueue.client.times import Seconds
 from faults.proxy import Proxy
 from tests.certificates import make
 from tests.client.conftest import Caller
-from tests.processes import LOOPBACK, free_port
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
-
-    from delayqueue.client.answers import ReservedJob
-    from delayqueue.client.times import Seconds
-    from tests.processes import Processes, QueueServer, StoreServer
 
 Kind = type[Client | AsyncClient]
 TOKEN: Final = "swordfish-swordfish"

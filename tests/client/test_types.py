@@ -3,15 +3,13 @@
 mypy and pyright read this file, too, so it must satisfy both of them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, assert_type
+from typing import Final, assert_type
 
 import pytest
 
@@ -26,10 +24,7 @@ from delayqueue.client import (
     Subscriber,
 )
 from delayqueue.testing import Queue
-from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from tests.processes import QueueServer
+from tests.processes import REPOSITORY, QueueServer
 
 PUBLIC: Final = tuple(
     f"delayqueue.{name}." for name in ("client", "errors", "job", "testing", "worker")

@@ -1,12 +1,10 @@
 """Every verb of both clients, against a real server."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -23,10 +21,8 @@ from delayqueue.client import (
     Subscriber,
     WrongState,
 )
+from tests.client.conftest import Caller
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from tests.client.conftest import Caller
 
 HOUR = timedelta(hours=1)
 

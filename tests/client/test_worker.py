@@ -1,7 +1,5 @@
 """Workers as programs of their own, against a real server."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -9,9 +7,10 @@ import secrets
 import signal
 import socket
 from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -20,14 +19,16 @@ from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS
 from delayqueue.worker import Bury, Retry, Worker
 from delayqueue.worker.program import HANGS
 from tests.earlier import BEFORE_NAMES, strict_server
-from tests.processes import REPOSITORY, fork_server, run_program
+from tests.forkserver import Forked
+from tests.processes import (
+    REPOSITORY,
+    Processes,
+    QueueServer,
+    StoreServer,
+    fork_server,
+    run_program,
+)
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
-
-    from tests.forkserver import Forked
-    from tests.processes import Processes, QueueServer, StoreServer
 
 STOP_S: Final = 15.0
 NOWHERE: Final = Path(os.devnull)  # for what it prints

@@ -1,16 +1,16 @@
 """`delay-queue worker` with several processes, limits and an address for health checks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -19,14 +19,8 @@ from delayqueue.client import Job
 from delayqueue.worker.figures import LATE_S, WorkerFigures
 from delayqueue.worker.health import answering
 from delayqueue.worker.limits import ProcessLimits
-from tests.processes import REPOSITORY, free_port
+from tests.processes import REPOSITORY, QueueServer, free_port
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.processes import QueueServer
 
 STOP_S: Final = 30.0
 PROGRAM: Final = """

@@ -1,22 +1,17 @@
 """A server that may call this machine, a subscribing client, and the receiver of the calls."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from tests.api_client import Api, Json, open_api
+from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import PATIENCE_S, until_async
 
 from .receiver import SECRET, Receiver, receiving
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 STORES: Final = [
     pytest.param(("redis_server", 1, "zset"), id="redis"),

@@ -1,16 +1,13 @@
 """Python handlers for the tests. A job's body is the path of a file; they write what they did as a line there."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from delayqueue.delivery.outcome import Event
-    from delayqueue.domain.job import Reserved
+from delayqueue.delivery.outcome import Event
+from delayqueue.domain.job import Reserved
 
 NO_FUNCTION: Final = 5
 

@@ -1,16 +1,13 @@
 """Python handlers that do what no handler should."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-if TYPE_CHECKING:
-    from delayqueue.domain.job import Reserved
+from delayqueue.domain.job import Reserved
 
 HUGE = 10_000_000
 

@@ -1,23 +1,19 @@
 """The receiver of webhooks: it answers as it is told, keeps the requests, and checks signatures with its own code."""
 
-from __future__ import annotations
-
+import asyncio
 import base64
 import hashlib
 import hmac
 import time
 from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aiohttp import web
 
 from tests.processes import LOOPBACK
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import AsyncIterator, Mapping
 
 KEY: Final = b"a key of twenty-four byte"
 SECRET: Final = "whsec_" + base64.b64encode(KEY).decode()

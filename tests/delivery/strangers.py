@@ -1,18 +1,14 @@
 """Targets of webhooks that send what no server should, without end."""
 
-from __future__ import annotations
-
 import socket
+import ssl
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tests.processes import LOOPBACK
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Iterator
 
 CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 LASTS_S: Final = 8.0  # what has no end has this one, so that a test fails and does not hang

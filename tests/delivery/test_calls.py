@@ -1,12 +1,10 @@
 """Jobs with a call: the server makes it when the job is due, by the job's own schedule, and no worker gets the job."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
@@ -17,20 +15,14 @@ from delayqueue.client.answers import JobCall
 from delayqueue.delivery.connector import EARLY_ANSWERS
 from delayqueue.delivery.webhook import header_text
 from delayqueue.errors import Code
-from tests.api_client import open_api
+from tests.api_client import Json, open_api
 from tests.figures import grown, scrape
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
 
 from .conftest import Shop, results
-from .receiver import SECRET, Answer
+from .receiver import SECRET, Answer, Receiver
 from .strangers import BEFORE_A_HEAD, sending, serving
-
-if TYPE_CHECKING:
-    from tests.api_client import Json
-    from tests.processes import Processes, QueueServer, StoreServer
-
-    from .receiver import Receiver
 
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 

@@ -1,24 +1,17 @@
 """A server that is killed or stopped while it calls: nothing is lost, at most the call under way is repeated."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
 from delayqueue.config.failpoint import EXIT_STATUS
 from tests.api_client import open_api
+from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until
 
 from .conftest import Shop, results
-from .receiver import Answer
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, QueueServer, StoreServer
-
-    from .receiver import Receiver
+from .receiver import Answer, Receiver
 
 
 def server_on(

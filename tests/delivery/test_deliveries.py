@@ -1,24 +1,18 @@
 """The subscribers of a topic are called in order, each until it succeeds, and every result is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
+from tests.processes import QueueServer
 from tests.waiting import until, until_async
 
-from .conftest import SEEN_S, results
+from .conftest import SEEN_S, Shop, results
 from .receiver import SECRET, Answer
-
-if TYPE_CHECKING:
-    from tests.processes import QueueServer
-
-    from .conftest import Shop
 
 NOT_FOUND: Final = 2
 FAST: Final = {"delays": ["50ms", "50ms"]}

@@ -1,22 +1,14 @@
 """What an operator does with subscribers: try one, pause it, see how its calls went."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING
 
-from tests.api_client import open_api
+from tests.api_client import Json, open_api
+from tests.processes import Processes, StoreServer
 from tests.waiting import until
 
 from .conftest import SEEN_S, Shop, results
-from .receiver import SECRET, Answer
-
-if TYPE_CHECKING:
-    from tests.api_client import Json
-    from tests.processes import Processes, StoreServer
-
-    from .receiver import Receiver
+from .receiver import SECRET, Answer, Receiver
 
 
 async def shown(shop: Shop) -> Json:

@@ -1,27 +1,19 @@
 """Python handlers of a config file: plain ones, async ones, some that fail, some that are not callable."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from delayqueue.config.loading import load
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.callables import load_all
-from tests.api_client import open_api
-from tests.processes import ProcessError
+from tests.api_client import Api, open_api
+from tests.processes import ProcessError, Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
 
 from .conftest import Shop, results
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer, StoreServer
-
-    from .receiver import Receiver
+from .receiver import Receiver
 
 MODULE: Final = "tests.delivery.handlers"
 CONFIG: Final = f"""

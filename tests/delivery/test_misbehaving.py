@@ -1,25 +1,18 @@
 """Handlers are foreign code: whatever one does is a failed attempt of its own, by its schedule, and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from delayqueue.domain.job import MAX_MESSAGE_CHARS
-from tests.api_client import open_api
+from tests.api_client import Api, open_api
+from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
 
 from .conftest import Shop, results
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer, StoreServer
-
-    from .receiver import Receiver
+from .receiver import Receiver
 
 MODULE: Final = "tests.delivery.misbehaving"
 TIMEOUT: Final = "timeout: 0.3 s"

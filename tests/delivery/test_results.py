@@ -1,9 +1,7 @@
 """A result that a later subscriber gets is handed on as a whole, or its attempt has failed."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -12,12 +10,9 @@ from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
 from delayqueue.domain.subscriber import Subscriber
 
-from .conftest import results
+from .conftest import Shop, results
 from .receiver import Answer
 from .strangers import Endless, sending
-
-if TYPE_CHECKING:
-    from .conftest import Shop
 
 LONG: Final = json.dumps(["é" * 30_000], ensure_ascii=False)  # 60 kB
 TOO_LONG_BY_ONE: Final = "x" * (RESULT_BYTES + 1)

@@ -1,20 +1,15 @@
 """Schedules push jobs at their times, once among all servers, and continue after a crash where they were."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from delayqueue.tasks import cancel_all
-from tests.api_client import EXISTS, NO_SUCH_JOB, open_api
+from tests.api_client import EXISTS, NO_SUCH_JOB, Api, Json, open_api
+from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from tests.api_client import Api, Json
-    from tests.processes import Processes, QueueServer, StoreServer
 
 
 async def taken(api: Api, topic: str, *, within_s: float) -> list[str]:

@@ -1,7 +1,5 @@
 """The loop for other people's work shares the interpreter with the server's."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 

@@ -1,15 +1,14 @@
 """Requests and webhooks as spans of OpenTelemetry, as a collector receives them."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import re
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 from opentelemetry import trace
@@ -21,19 +20,12 @@ from delayqueue.client import AsyncClient
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.server.tracing import check_tracing
-from tests.api_client import open_api
-from tests.processes import LOOPBACK, free_port, run_program
+from tests.api_client import Api, open_api
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port, run_program
 from tests.waiting import until
 
+from .conftest import Shop
 from .receiver import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.api_client import Api
-    from tests.processes import Processes, QueueServer, StoreServer
-
-    from .conftest import Shop
 
 UNSET, ERROR = Status.STATUS_CODE_UNSET, Status.STATUS_CODE_ERROR
 TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -1,21 +1,14 @@
 """How many calls of the store a delivery takes."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from tests.api_client import open_api
+from tests.api_client import Api, open_api
 from tests.figures import scrape
+from tests.processes import Processes, StoreServer
 from tests.waiting import until, until_async
 
 from .conftest import SEEN_S, Shop
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
-    from tests.processes import Processes, StoreServer
-
-    from .receiver import Receiver
+from .receiver import Receiver
 
 JOBS = 100
 

@@ -1,18 +1,18 @@
 """Whatever the target of a webhook sends, the call ends soon, and the server's loop goes on meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import re
+import socket
 import ssl
 import threading
 from contextlib import suppress
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from aiohttp import connector
+from aiohttp.abc import ResolveResult
 
 from delayqueue.delivery import connector as ours
 from delayqueue.delivery import webhook
@@ -25,6 +25,7 @@ from tests import certificates
 from tests.processes import LOOPBACK
 from tests.waiting import until
 
+from .receiver import Receiver
 from .strangers import (
     BEFORE_A_HEAD,
     CHUNKED,
@@ -36,13 +37,6 @@ from .strangers import (
     sending,
     serving,
 )
-
-if TYPE_CHECKING:
-    import socket
-
-    from aiohttp.abc import ResolveResult
-
-    from .receiver import Receiver
 
 NAME: Final = "localhost"  # one that has to be looked up
 HERE: Final = ip_network("127.0.0.1/32")

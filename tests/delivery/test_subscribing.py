@@ -1,24 +1,17 @@
 """Subscribing at run time: which URLs are called, what is refused, and that all servers know."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.api_client import open_api
+from tests.api_client import Api, Json, open_api
 from tests.figures import scrape
+from tests.processes import Processes, StoreServer
 from tests.waiting import until_async
 
 from .conftest import SEEN_S, Shop
-from .receiver import SECRET
-
-if TYPE_CHECKING:
-    from tests.api_client import Api, Json
-    from tests.processes import Processes, StoreServer
-
-    from .receiver import Receiver
+from .receiver import SECRET, Receiver
 
 
 def subscription(topic: str, /, **fields: Any) -> Json:

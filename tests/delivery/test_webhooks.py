@@ -1,14 +1,13 @@
 """What webhooks send, what their answers mean, and which addresses they never reach."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from email.utils import formatdate
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -19,18 +18,11 @@ from delayqueue.delivery.webhook import Webhooks, header_text, sign
 from delayqueue.domain.body import body_of, raw_body
 from delayqueue.domain.subscriber import Subscriber
 from tests.api_client import open_api
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.waiting import until, until_async
 
 from .conftest import Shop, results
-from .receiver import SECRET, Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.processes import Processes, StoreServer
-
-    from .receiver import Receiver
+from .receiver import SECRET, Answer, Receiver
 
 HERE: Final = ip_network("127.0.0.1/32")
 NOT_PUBLIC: Final = "is not a public address"

@@ -1,15 +1,8 @@
 """A server to try the documentation on."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.processes import LOOPBACK, free_port
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,12 @@
 """A reader who follows a page: saves its files and types in its commands, in order, in a folder of their own."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
-from .markdown import Reader, at, blocks, read, typed, typed_in
+from tests.processes import QueueServer
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import QueueServer
-
-    from .markdown import Block, Example
+from .markdown import Block, Example, Reader, at, blocks, read, typed, typed_in
 
 DIFFERS: Final = re.compile(r"<\w+>")
 

@@ -4,8 +4,6 @@ A console block holds commands after "$ " and the answer of each below it, one J
 Words in angle brackets stand for what differs from run to run; in a command, for what the last answer had there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,17 +11,13 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from delayqueue.errors import ADDED, DONE, NoSuchJob
-from tests.processes import REPOSITORY, environment, run_program
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping
-
-    from tests.processes import QueueServer
+from tests.processes import REPOSITORY, QueueServer, environment, run_program
 
 ADDRESS: Final = "localhost:9277"  # where the documentation has the server
 BEANSTALK_PORT: Final = "11300"  # and its port for beanstalkd's protocol

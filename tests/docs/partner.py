@@ -1,16 +1,12 @@
 """The other side of the examples: a bank or a merchant."""
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tests.processes import LOOPBACK, free_port
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Answer(NamedTuple):
@@ -30,7 +26,7 @@ class Partner:
         self._server = ThreadingHTTPServer((LOOPBACK, free_port()), self._handler())
         self.url = f"http://{LOOPBACK}:{self._server.server_port}"
 
-    def __enter__(self) -> Partner:
+    def __enter__(self) -> "Partner":
         threading.Thread(target=self._server.serve_forever, args=(0.01,)).start()
         return self
 

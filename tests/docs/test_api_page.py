@@ -1,9 +1,8 @@
 """docs/api.md: complete, true to the tables in the code, and its examples answer as shown."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 
@@ -11,13 +10,9 @@ from delayqueue import errors
 from delayqueue.domain import job, retry, schedule
 from delayqueue.errors import QueueError
 from delayqueue.web import parse
+from tests.processes import Processes, QueueServer, StoreServer
 
 from .markdown import Reader, examples, read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 PAGE: Final = read("docs/api.md")
 BOTH: Final = (PAGE, read("docs/api.zh-CN.md"))

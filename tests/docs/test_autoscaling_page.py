@@ -1,22 +1,18 @@
 """docs/howto/autoscaling.md: its queries name existing metrics, Prometheus takes them; HPA and KEDA: test_chart.py."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 import yaml
 
+from tests.processes import Processes, StoreServer
+
 from .markdown import Reader, blocks, examples, read
 from .test_metrics_page import SHOWN
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import Processes, StoreServer
 
 PAGE: Final = read("docs/howto/autoscaling.md")
 OBJECTS: Final[list[dict[str, Any]]] = [

@@ -1,26 +1,20 @@
 """docs/howto/backup.md: its backups, made under load, are restored, and nothing is missing."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 from redis import Redis
 
 from delayqueue import Client
 from delayqueue.client import Job
-from tests.processes import free_port
+from tests.processes import Processes, QueueServer, free_port
 
 from .follow import Follower
 from .markdown import blocks, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import Processes, QueueServer
 
 PAGE: Final = "docs/howto/backup.md"
 COPY, PUT_BACK, SNAPSHOT, REBUILD = (block.text for block in blocks(read(PAGE), "sh"))

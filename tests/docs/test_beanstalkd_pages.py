@@ -1,24 +1,19 @@
 """Frameworks whose drivers speak beanstalkd's protocol, set up as the page for its clients says."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 import yaml
 
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, QueueServer
 
 from .markdown import COMMAND_S, at, shown
 from .test_orders import needs
-
-if TYPE_CHECKING:
-    from tests.processes import QueueServer
 
 PAGE: Final = "docs/howto/beanstalkd.md"
 HERE: Final = REPOSITORY / "tests" / "docs"

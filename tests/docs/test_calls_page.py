@@ -1,34 +1,27 @@
 """docs/howto/calls.md is true: its settings are understood, its commands and its program work."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import aiohttp
 import pytest
 
 from delayqueue.config.loading import load
-from tests.api_client import open_api
+from tests.api_client import Json, open_api
 from tests.delivery.receiver import SECRET
-from tests.processes import LOOPBACK, REPOSITORY, free_port
+from tests.processes import LOOPBACK, REPOSITORY, Processes, QueueServer, StoreServer, free_port
 from tests.waiting import until, until_async
 
 from .markdown import COMMAND_S, at, blocks, read, run
 from .partner import Answer, Partner
 from .test_orders import needs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.api_client import Json
-    from tests.processes import Processes, QueueServer, StoreServer
 
 SCRIPTS: Final = Path(sys.executable).parent
 PAGE: Final = read("docs/howto/calls.md")

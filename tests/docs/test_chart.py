@@ -4,8 +4,6 @@ So do Kubernetes and KEDA what the page on autoscaling shows. Without helm or ku
 skipped: `make chart-tools` builds both.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

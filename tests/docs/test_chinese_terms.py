@@ -1,7 +1,5 @@
 """Each word of the field has one Chinese term: in the pages, in the server's messages, and on the page at /admin."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

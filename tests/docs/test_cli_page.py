@@ -1,16 +1,12 @@
 """docs/cli.md: its commands print what it shows."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
+
+from tests.processes import QueueServer
 
 from .markdown import examples, looks, read, typed_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import QueueServer
 
 PAGE: Final = read("docs/cli.md")
 PLACEHOLDERS: Final = {

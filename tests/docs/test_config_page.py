@@ -1,7 +1,5 @@
 """docs/config.md and other pages name settings as they are."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 from typing import Final

@@ -1,24 +1,20 @@
 """What the code declares is in every page, table and test that it has to be in; `make contract` prints the same."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from delayqueue.cli.request import remote
 from delayqueue.config.option import Option
 from delayqueue.store.scripts import ScriptHead
-from delayqueue.web.api import Api  # noqa: TC001  # @endpoint reads the annotations
+from delayqueue.web.api import Api
 from delayqueue.web.endpoint import OF_JOB, PRODUCERS, endpoint
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.requests import Request
 from scripts import tables
 from tests.contract import DUTIES, Declared, Lack, heading_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 TODAY: Final = Declared()
 

@@ -1,9 +1,9 @@
 """CONTRIBUTING.md and docs/releasing.md name only what exists."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 import yaml
@@ -11,10 +11,6 @@ import yaml
 from tests.processes import REPOSITORY
 
 from .markdown import read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PAGES: Final = ("CONTRIBUTING.md", "docs/releasing.md")
 FORMS: Final = [

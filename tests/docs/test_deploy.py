@@ -1,9 +1,8 @@
 """The manifests and Compose files are valid, name existing settings, and give a server the time that it needs."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -11,9 +10,6 @@ import yaml
 from delayqueue.config.loading import load
 from delayqueue.web.endpoints import ENDPOINTS
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DEPLOY: Final = REPOSITORY / "deploy"
 MANIFESTS: Final = sorted((DEPLOY / "kubernetes").glob("*.yaml"))

@@ -1,7 +1,5 @@
 """Every program in examples/, run for real, in each language with the same result."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -9,23 +7,19 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 
 from delayqueue import Client
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 from tests.waiting import until
 
 from .markdown import COMMAND_S, blocks, read, run
 from .partner import Answer, Partner
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 NEAR_S: Final = 10
 WECHAT_FIRST_S: Final = 15

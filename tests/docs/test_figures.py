@@ -1,7 +1,5 @@
 """Figures on other pages are those of docs/performance.md and bench/MEASURED.md, which have the measurements."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,22 +1,17 @@
 """The pages on FastAPI, Django and Sentry: their programs run on a real server, in a process of their own."""
 
-from __future__ import annotations
-
 import json
 import shlex
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from delayqueue import Client
+from tests.processes import QueueServer
 
 from .follow import Follower
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.processes import QueueServer
 
 FASTAPI: Final = """
 from fastapi.testclient import TestClient

@@ -1,9 +1,7 @@
 """What `make generate` writes is up to date, and it finds what is not."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +14,6 @@ from tests.processes import REPOSITORY
 
 from .markdown import read
 from .test_twins import words
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(REPOSITORY)))

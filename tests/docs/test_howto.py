@@ -1,25 +1,20 @@
 """The tutorial and the how-tos, followed word for word."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from scripts.generate import quoted
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, QueueServer
 
 from .follow import Follower
 from .markdown import at, blocks, read, run
 from .test_orders import JACKSON, needs
-
-if TYPE_CHECKING:
-    from tests.processes import QueueServer
 
 DOCS: Final = REPOSITORY / "docs"
 CHINESE: Final = ".zh-CN.md"

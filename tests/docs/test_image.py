@@ -1,10 +1,9 @@
 """The image runs without root and without a shell; Compose files name only what exists."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -14,9 +13,6 @@ from tests.processes import REPOSITORY
 
 from .markdown import read
 from .test_deploy import COMPOSE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IMAGE: Final = (REPOSITORY / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
 

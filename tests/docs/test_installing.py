@@ -1,7 +1,5 @@
 """Commands on pages work when pasted: the program is found, and the system's Python is left alone."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

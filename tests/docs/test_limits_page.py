@@ -1,16 +1,12 @@
 """docs/limits.md is true."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from delayqueue.config.loading import load
 from delayqueue.domain.limit import Limit
 
 from .markdown import blocks, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE: Final = read("docs/limits.md")
 

@@ -1,17 +1,13 @@
 """No page has a dead link."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from scripts.links import anchors
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGES: Final = [
     path.relative_to(REPOSITORY)

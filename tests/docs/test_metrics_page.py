@@ -1,7 +1,5 @@
 """docs/metrics.md, the dashboard and the alert rules name the existing metrics; promtool accepts the rules."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,10 +1,9 @@
 """docs/migration.md: the import prints what the page shows, and does what it says."""
 
-from __future__ import annotations
-
 import re
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 import redis
@@ -20,13 +19,9 @@ from delayqueue.web.endpoints.push import PushRequest
 from delayqueue.web.endpoints.reservations import EndRequest, PopRequest
 from delayqueue.web.parse import MOST_MEMBERS
 from tests.importer.old import packed
+from tests.processes import StoreServer
 
 from .markdown import Example, read, typed_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import StoreServer
 
 PAGE: Final = read("docs/migration.md")
 CHINESE_PAGE: Final = read("docs/migration.zh-CN.md")

@@ -1,7 +1,5 @@
 """docs/operations.md explains every kind of damage, and shows what fsck prints."""
 
-from __future__ import annotations
-
 import pytest
 
 from delayqueue.domain import damage

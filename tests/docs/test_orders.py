@@ -1,25 +1,20 @@
 """The programs of the how-tos: the same commands do the same in each language."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.request import urlopen
 
 import pytest
 
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 
 from .markdown import COMMAND_S, at, run, some_blocks
 from .partner import Answer, Partner
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, QueueServer, StoreServer
 
 PARTS: Final = ("databind", "core", "annotations")
 JACKSON: Final = [Path(f"/usr/share/java/jackson-{part}.jar") for part in PARTS]

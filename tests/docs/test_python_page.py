@@ -1,15 +1,11 @@
 """The page on the Python client: each program on it runs and prints what its comments say."""
 
-from __future__ import annotations
-
 import re
 import sys
-from typing import TYPE_CHECKING
+
+from tests.processes import QueueServer
 
 from .markdown import at, run, some_blocks
-
-if TYPE_CHECKING:
-    from tests.processes import QueueServer
 
 PAGE = "docs/python.md"
 

@@ -1,16 +1,13 @@
 """Both READMEs, followed word for word."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
-from .markdown import Reader, examples, in_english, read
+from tests.processes import QueueServer
 
-if TYPE_CHECKING:
-    from tests.processes import QueueServer
+from .markdown import Reader, examples, in_english, read
 
 ENGLISH: Final = "README.md"
 CHINESE: Final = "README.zh-CN.md"

@@ -1,28 +1,22 @@
 """The recipes, followed word for word in a folder with the client of two functions and the database of a shop."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3
 import subprocess
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from delayqueue import Client
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, QueueServer
 
 from .follow import Follower
 from .markdown import COMMAND_S, run
 from .test_orders import needs
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import QueueServer
 
 # `jobs` as Laravel's migration makes it
 SHOP: Final = """\

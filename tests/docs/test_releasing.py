@@ -1,7 +1,5 @@
 """`make release` sets the version everywhere, and commits nothing if a step fails."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -9,15 +7,13 @@ import shutil
 import subprocess
 import sys
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 import yaml
 
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCRIPT: Final = REPOSITORY / "scripts" / "release.py"
 WORKFLOWS: Final = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))

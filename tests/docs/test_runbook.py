@@ -1,30 +1,23 @@
 """docs/runbook.md: each alert leads to its heading, and who follows the page sees what it shows."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from delayqueue.client import Client
 from scripts.links import anchors
 from tests.certificates import make
+from tests.processes import REPOSITORY, Processes, QueueServer
 
 from .follow import Follower
 from .markdown import some_blocks
 from .test_metrics_page import ALERT, RULES
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import Processes, QueueServer
-
-from tests.processes import REPOSITORY
 
 PAGE: Final = "docs/runbook.md"
 ITS_URL: Final = re.compile(r"- alert: (\w+)\n(?:.*\n)+? +runbook_url: (\S+)")

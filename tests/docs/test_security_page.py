@@ -1,7 +1,5 @@
 """docs/security.md says what the settings say."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from delayqueue.beanstalk.session import MOST_WATCHED

@@ -1,18 +1,14 @@
 """On a machine that lacks something, scripts/setup says in one line what to install, and by which command."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.processes import LOOPBACK, REPOSITORY, free_port
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOOLS: Final = ("awk", "grep", "mkdir", "sed", "sh", "tail")  # of a bare system
 OLD: Final = "exit 1"  # the exit status of the check whether it is new enough

@@ -1,29 +1,23 @@
 """The application in examples/shop, with its API and its worker on a real server; and its own tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 
 from delayqueue import Client
-from tests.processes import LOOPBACK, REPOSITORY, free_port
+from tests.processes import LOOPBACK, REPOSITORY, QueueServer, free_port
 from tests.waiting import until
 
 from .markdown import run, running
 from .partner import Answer, Partner
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.processes import QueueServer
 
 FOLDER: Final = REPOSITORY / "examples/shop"
 PYTHON: Final = [sys.executable, "-B"]

@@ -1,21 +1,17 @@
 """The site that `make docs` builds: no warnings, no dead links, and it needs no other host."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 from urllib.parse import unquote
 
 import pytest
 
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUILD_S: Final = 120
 # what a browser fetches by itself

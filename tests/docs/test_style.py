@@ -1,7 +1,5 @@
 """The style check of `make lint`: it finds each phrase, and there are none in our prose."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,10 +1,9 @@
 """docs/subscribers.md and docs/schedules.md are true, and their examples work; so do the keys of docs/limits.md."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -12,15 +11,10 @@ from delayqueue.config.loading import load
 from delayqueue.config.sections import LIMIT_KEYS, SCHEDULE_KEYS, SUBSCRIBER_KEYS, Sections
 from scripts.fields import described
 from tests.api_client import open_api
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, Processes, StoreServer
 from tests.waiting import until_async
 
 from .markdown import blocks, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import Processes, StoreServer
 
 PAGE: Final = read("docs/subscribers.md")
 SCHEDULES: Final = read("docs/schedules.md")

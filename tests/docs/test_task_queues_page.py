@@ -1,33 +1,27 @@
 """The page for those who come from other task queues: its programs, ours on a real server."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from contextlib import closing as closed
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
+from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue import Client
 from delayqueue.testing import Queue
-from tests.processes import LOOPBACK, REPOSITORY
+from tests.processes import LOOPBACK, REPOSITORY, QueueServer
 from tests.waiting import until
 
 from .markdown import read
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from pathlib import Path
-
-    from tests.processes import QueueServer
 
 PAGE: Final = "docs/howto/task-queues.md"
 PROGRAMS: Final = REPOSITORY / "examples" / "task-queues"

@@ -3,8 +3,6 @@
 Their blocks of code are written by `make generate`.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from pathlib import Path

@@ -1,29 +1,23 @@
 """The programs in examples/worker, with real workers on a real server; and their own tests."""
 
-from __future__ import annotations
-
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from sqlite3 import connect
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from delayqueue import Client
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, QueueServer
 from tests.waiting import until
 
 from .markdown import run, running
 from .partner import Answer, Partner
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.processes import QueueServer
 
 FOLDER: Final = REPOSITORY / "examples/worker"
 PYTHON: Final = [sys.executable, "-B"]

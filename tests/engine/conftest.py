@@ -1,17 +1,13 @@
 """Jobs that move between buckets, with both schedulers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from tests.engine.moving import Installation
 from tests.store.bucket import SCHEDULERS
 from tests.store.conftest import connect
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 @pytest.fixture(params=SCHEDULERS)

@@ -1,13 +1,15 @@
 """A database with two buckets, whose number changes, and what its servers see."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from redis.asyncio import Redis
 
 from delayqueue.domain.access import EVERYWHERE
+from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.store.bucket.bucket_store import BucketStore
@@ -15,17 +17,9 @@ from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
-from delayqueue.store.types import Range
+from delayqueue.store.types import Change, Range
 from tests.store.bucket import WHEEL_SLOTS, scripts
 from tests.store.invariants import violations
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from redis.asyncio import Redis
-
-    from delayqueue.engine.jobs import Jobs
-    from delayqueue.store.types import Change
 
 BEFORE, AFTER = 2, 3  # buckets
 EVER: Final = Range(0, 10**15)

@@ -1,11 +1,10 @@
 """A store in memory for the tests of the engine: ready jobs on shelves, calls that can hang or fail."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fakeredis import FakeAsyncRedis
 
@@ -21,13 +20,8 @@ from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.scripts import ZSET
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.types import Change, Popped, Swept, Ticked
+from delayqueue.store.types import Change, Demand, Popped, Swept, Ticked
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from delayqueue.store.types import Demand
 
 QUIET = Ticked(Change([]), 0, 0, 0, 0)
 

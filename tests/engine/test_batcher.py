@@ -1,9 +1,8 @@
 """Requests that share a call: they share no errors, and no results."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import pytest
 
@@ -17,9 +16,6 @@ from delayqueue.store.types import NO_CHANGE
 from delayqueue.store.verbs import GET, Verb
 from tests.store.bucket import Bucket, job
 from tests.store.conftest import connect
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BAD = b"caf\xe9".decode("utf-8", "surrogateescape")
 MIB: Final = 1 << 20

@@ -1,7 +1,5 @@
 """Polls without an answer give up at their deadlines, with one timer for all."""
 
-from __future__ import annotations
-
 import asyncio
 from random import Random
 

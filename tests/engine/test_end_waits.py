@@ -1,21 +1,15 @@
 """The clients that wait for the end of a job, over a store that says what the test wants."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.engine.end_waits import EndWaits
-from delayqueue.store.verbs import AWAIT_END
+from delayqueue.store.verbs import AWAIT_END, Verb
 from delayqueue.tasks import cancel_all
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from delayqueue.store.verbs import Verb
 
 OURS = Scope(("ours",))
 

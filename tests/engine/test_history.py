@@ -1,10 +1,9 @@
 """The history that a server records while its store works, is away, moves, or has very many topics."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Collection, Iterable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,9 +15,6 @@ from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.census import TopicView
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
 
 
 class Store:
@@ -88,7 +84,7 @@ class Running:
         self.stale: list[int] = []
         self.history = HistoryRecorder(store, self.metrics, "this", lambda: self.stale)
 
-    async def __aenter__(self) -> Running:
+    async def __aenter__(self) -> "Running":
         self.task = asyncio.create_task(self.history.run())
         await self.has_flushed()
         return self

@@ -1,12 +1,12 @@
 """The matcher of waiting polls, in small histories, without a store."""
 
-from __future__ import annotations
-
 import gc
 import re
 import sys
+from collections.abc import Callable
 from itertools import combinations, count, islice
-from typing import TYPE_CHECKING, Any, Final
+from types import FrameType
+from typing import Any, Final
 
 import pytest
 
@@ -14,10 +14,6 @@ from delayqueue.domain.job import CALLS, Reserved
 from delayqueue.engine.matcher import Matcher
 from delayqueue.engine.wait_queue import Poll, StandingPoll, WaitQueue
 from delayqueue.errors import Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 LONG_S: Final = 30.0
 

@@ -4,14 +4,13 @@ The model is a store of several buckets whose calls are served and answered at a
 HYPOTHESIS_PROFILE=long tries many more sequences.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -27,11 +26,7 @@ from hypothesis.stateful import (
 from delayqueue.domain.job import Reserved
 from delayqueue.engine.matcher import BucketRequest, Matcher
 from delayqueue.engine.wait_queue import Poll, StandingPoll, WaitQueue
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from delayqueue.store.types import Demand
+from delayqueue.store.types import Demand
 
 LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 MOST_BUCKETS: Final = 4

@@ -1,16 +1,16 @@
 """Jobs on their way to other buckets: each point at which a mover may die, and what servers see meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import receipt_for
+from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.engine.timer import Timer
@@ -37,10 +37,6 @@ from tests.engine.moving import (
 )
 from tests.store.bucket import HOUR_MS, STATES, job
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from delayqueue.domain.job import Reserved
-    from delayqueue.engine.jobs import Jobs
 
 
 async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:

@@ -1,15 +1,15 @@
 """While jobs move between buckets, any sequence of verbs does what it does in one bucket, even if movers die."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+from redis.asyncio import Redis
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.engine.rebalance import Rebalance
@@ -21,6 +21,7 @@ from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import Change, Demand, Popped, Range, Ticked, TopicCounts
+from delayqueue.store.verbs import Verb
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, VerbStore
 from tests.store.conftest import connect
 from tests.store.invariants import violations
@@ -33,14 +34,6 @@ from tests.store.test_model import (
     Comparison,
     stepped,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from redis.asyncio import Redis
-
-    from delayqueue.store.verbs import Verb
-
 
 QUIET: Final = Change([])
 SIZES: Final = (1, 2, 3, 5)  # in which the ids of the model have different buckets

@@ -1,33 +1,26 @@
 """Pages of a listing while other jobs end and move: a job that stays where it is, is seen."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.job import MAX_ID_BYTES
+from delayqueue.domain.job import MAX_ID_BYTES, Reserved
 from delayqueue.domain.receipt import nonce_of
+from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import Code
 from delayqueue.store import dead_letters
+from delayqueue.store.store import Store
 from delayqueue.store.types import Listing, Plan, Pushed
 from delayqueue.store.verbs import BURY, REQUEUE, Burial, Requeue
-from tests.engine.moving import EVER, all_jobs
+from tests.engine.moving import EVER, Installation, all_jobs
 from tests.store.bucket import HOUR_MS, LATER_MS, job
 from tests.store.test_model import LONG
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-
-    from delayqueue.domain.job import Reserved
-    from delayqueue.engine.jobs import Jobs
-    from delayqueue.store.store import Store
-    from tests.engine.moving import Installation
 
 JOBS: Final = 60  # in each state
 SECTION: Final = 10

@@ -1,30 +1,23 @@
 """Ranges of due times over several buckets: their order, and what happens if a store or a client fails."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from delayqueue.domain.job import State
+from delayqueue.domain.job import JobView, State
+from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.cursor import write_cursor
+from delayqueue.store.listings import Listings
 from delayqueue.store.types import Listing, Range
-from tests.engine.moving import BEFORE, EVER, all_jobs, source
+from tests.engine.moving import BEFORE, EVER, Installation, all_jobs, source
 from tests.store.bucket import HOUR_MS, job
 from tests.store.invariants import violations
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from delayqueue.domain.job import JobView
-    from delayqueue.engine.jobs import Jobs
-    from delayqueue.store.listings import Listings
-    from tests.engine.moving import Installation
 
 NAMES = [f"job-{n:03}" for n in range(100)]
 LISTINGS = (Listing("t", "", "", EVER), Listing("", "x", "", EVER))

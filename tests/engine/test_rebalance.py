@@ -1,15 +1,15 @@
 """Changing the number of buckets: interference, failures on the way, settings of topics."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
+from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Code, Invalid, Unavailable
@@ -31,14 +31,9 @@ from tests.engine.moving import (
     pop_all,
     source,
 )
+from tests.processes import Processes
 from tests.store.bucket import HOUR_MS, job
 from tests.store.conftest import connect
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from delayqueue.engine.jobs import Jobs
-    from tests.processes import Processes
 
 NAMES = [f"job-{n}" for n in range(300)]
 

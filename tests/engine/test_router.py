@@ -1,26 +1,20 @@
 """Items of several jobs, and requests that meet a change of the number of buckets."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Code, Invalid, Unavailable
+from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.types import Pushed
 from delayqueue.store.verbs import FINISH, GET, PUSH, Ending, Verb
-from tests.engine.moving import A, B, before_call, source
+from tests.engine.moving import A, B, Installation, before_call, source
 from tests.store.bucket import HOUR_MS, job
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from delayqueue.store.bucket.replies import Reply
-    from tests.engine.moving import Installation
 
 MIB: Final = 1 << 20
 NAMES: Final = [f"job-{n:03}" for n in range(60)]

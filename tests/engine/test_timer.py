@@ -1,21 +1,17 @@
 """The timer: what it does in its spare time, and if it has none."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+import pytest
 
 from delayqueue.engine.timer import MOST_REST_S, MOST_SWEEP_TOPICS, SWEEP_TOPICS, Timer
 from delayqueue.store.types import Change, Ticked
 from tests.engine.shelves import QUIET, Shelves
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    import pytest
 
 LONG_S = 0.5  # far more than a rest, and than a busy machine delays a task
 BEHIND = QUIET._replace(change=Change([], next_due_ms=0))

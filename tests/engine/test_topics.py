@@ -1,21 +1,16 @@
 """The verbs on topics: settings reach all buckets, and a purge misses nothing."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from delayqueue.domain.job import State
+from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import NoSuchJob, Unavailable
-from tests.engine.moving import BEFORE, all_jobs, before_call
+from tests.engine.moving import BEFORE, Installation, all_jobs, before_call
 from tests.store.bucket import HOUR_MS, job
-
-if TYPE_CHECKING:
-    from delayqueue.engine.jobs import Jobs
-    from tests.engine.moving import Installation
 
 PAUSE, RESUME = ("pause", "t", 0), ("resume", "t")
 FOUR, EIGHT = ("limit", "t", {"concurrency": 4}), ("limit", "t", {"concurrency": 8})

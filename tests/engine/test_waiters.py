@@ -1,29 +1,22 @@
 """Waiting polls: no lost wake-up, first come first served, no job reserved for nobody."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import time
+from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.job import Reserved
 from delayqueue.engine.bucket_poller import RETRY_S, SLOW_S
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.waiters import LOOK_S, Waiters
 from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
-from delayqueue.store.types import Change
+from delayqueue.store.types import Change, Demand, Popped
 from tests.engine.shelves import Shelves
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from delayqueue.domain.job import Reserved
-    from delayqueue.store.types import Demand, Popped
 
 LONG_S = 30.0
 

@@ -1,9 +1,8 @@
 """What a process has seen of the workers that told their names."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -11,14 +10,8 @@ from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.domain.worker import Worker
 from delayqueue.engine import workers as engine
-from delayqueue.engine.workers import Workers
-from delayqueue.store.verbs import ENDED, GIVEN_BACK
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from delayqueue.engine.workers import SeenWorker
-    from delayqueue.store.verbs import Holding
+from delayqueue.engine.workers import SeenWorker, Workers
+from delayqueue.store.verbs import ENDED, GIVEN_BACK, Holding
 
 WAIT_S = 30.0
 DEADLINE_MS = 90_000

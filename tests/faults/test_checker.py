@@ -1,13 +1,13 @@
 """The checker is sharp: it passes a good history, and reports each planted fault and nothing else."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
-from faults.checker import GONE, UNAVAILABLE, judge
+from faults.checker import GONE, UNAVAILABLE, Verdict, judge
 from faults.history import (
     FAIL,
     FREEZE,
@@ -21,12 +21,6 @@ from faults.history import (
     History,
     read_history,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from faults.checker import Verdict
 
 WALL_S: Final = 1_000_000.0  # the store's clock minus the monotonic one
 TTR_S: Final = 10
@@ -49,7 +43,7 @@ class Script:
         told: list[dict[str, Any]] | None = None,
         outcome: str = OK,
         heard_s: float | None = None,
-    ) -> Script:
+    ) -> "Script":
         self._number += 1
         heard_s = at_s + 0.01 if heard_s is None else heard_s
         self.events.append(Event(self._number, INVOKE, verb, at_s, asked))
@@ -65,12 +59,12 @@ class Script:
         code: int = 0,
         outcome: str = OK,
         heard_s: float | None = None,
-    ) -> Script:
+    ) -> "Script":
         job = {"id": job_id, "delay_s": delay_s, "ttr_s": TTR_S}
         told = [{"id": job_id, "code": code}] if outcome == OK or code else []
         return self.operation("push", at_s, [job], told, outcome, heard_s)
 
-    def pop(self, at_s: float, job_id: str = "a", *, heard_s: float | None = None) -> Script:
+    def pop(self, at_s: float, job_id: str = "a", *, heard_s: float | None = None) -> "Script":
         return self.operation("pop", at_s, [], [{"id": job_id}], heard_s=heard_s)
 
     def end(
@@ -81,22 +75,22 @@ class Script:
         verb: str = "finish",
         code: int = 0,
         outcome: str = OK,
-    ) -> Script:
+    ) -> "Script":
         told = [{"id": job_id, "code": code}] if outcome == OK or code else []
         return self.operation(verb, at_s, [{"id": job_id}], told, outcome)
 
-    def clock(self, at_s: float, offset_s: float) -> Script:
+    def clock(self, at_s: float, offset_s: float) -> "Script":
         note = {"offset_s": WALL_S + offset_s}
         self.events.append(Event(NOTE, INFO, "clock", at_s, note=note))
         return self
 
-    def frozen(self, from_s: float, to_s: float) -> Script:
+    def frozen(self, from_s: float, to_s: float) -> "Script":
         return self.fault(from_s, FREEZE).fault(to_s, THAW)
 
-    def killed(self, at_s: float) -> Script:
+    def killed(self, at_s: float) -> "Script":
         return self.fault(at_s, KILL_EVERYSEC)
 
-    def fault(self, at_s: float, what: str) -> Script:
+    def fault(self, at_s: float, what: str) -> "Script":
         self.events.append(Event(NOTE, INFO, "fault", at_s, note={"what": what}))
         return self
 

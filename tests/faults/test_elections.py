@@ -1,16 +1,11 @@
 """What one replica has confirmed can be lost if another is elected, so `redis.min_replicas` should be all of them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from faults.bed import CannotRun
 from faults.elections import A_WINS, B_WINS, elections
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.seldom  # it tries Redis, not our code

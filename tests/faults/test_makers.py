@@ -1,13 +1,12 @@
 """The makers of faults do what their names say: a scenario whose fault never happened proves nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, closing, suppress
+from pathlib import Path
 from socket import socket
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,19 +14,12 @@ from faults.bed import Bed, CannotRun, restart
 from faults.matrix import BEGIN, CHINESE, END, table, write, write_chinese
 from faults.network import DIRECTIONS, Network
 from faults.proxy import Proxy
-from faults.row import Outcome
+from faults.row import Outcome, Row
 from faults.rows import ROWS
 from faults.scenarios.inputs import MIB, bomb
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, Host, Processes
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
-
-    from faults.row import Row
-    from tests.processes import Host, Processes
-
-    Connect = Callable[[], Awaitable["Client"]]
+Connect = Callable[[], Awaitable["Client"]]
 
 SILENCE_S = 0.2
 FIGURE = r"\d+(?:[,.]\d+)*"

@@ -1,20 +1,16 @@
 """The random attack finds what is broken: a fault planted in a script, in a copy of the program, does not pass."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from faults.bed import Bed
 from faults.scenarios.random_operations import random_operations
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECONDS: Final = 20.0  # it stops as soon as something is found
 SCRIPTS: Final = "delayqueue/store/scripts"

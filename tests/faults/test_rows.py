@@ -1,19 +1,14 @@
 """Rows of the matrix in their small sizes: some in every test run, all with --every-store."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
+from faults.bed import Bed
 from faults.row import Row, run
 from faults.rows import ROWS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from faults.bed import Bed
 
 # killed at each call; scripts flushed; one id at once; hostile names; random calls of every verb
 OFTEN: Final = {3, 9, 16, 26, 29}

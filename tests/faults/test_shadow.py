@@ -1,18 +1,14 @@
 """The shadow is sharp: it passes what the promises allow and catches each planted fault."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.errors import Code
 from faults.attack.life import NOBODY, Kept, Live, Span, Spec, State, Told
 from faults.attack.shadow import OPEN_HOLDS, Shadow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BEGIN_MS: Final = 1_000_000
 STEP_MS: Final = 10  # the duration of an operation
@@ -36,7 +32,7 @@ class Story:
 
     def does(
         self, at_ms: int, verb: str, told: Told | None, took_ms: int = STEP_MS, **asked: Any
-    ) -> Story:
+    ) -> "Story":
         """`told` None: no answer came."""
         ticket = self.shadow.began()
         since_ms = BEGIN_MS + at_ms
@@ -52,7 +48,7 @@ class Story:
         delay_ms: int = 0,
         expire_ms: int = 0,
         if_exists: str = "replace",
-    ) -> Story:
+    ) -> "Story":
         return self.does(
             at_ms,
             "push",
@@ -64,28 +60,28 @@ class Story:
             if_exists=if_exists,
         )
 
-    def pop(self, at_ms: int, due_ms: int, receipt: str = "r1", attempt: int = 1) -> Story:
+    def pop(self, at_ms: int, due_ms: int, receipt: str = "r1", attempt: int = 1) -> "Story":
         due = BEGIN_MS + due_ms, BEGIN_MS + due_ms
         return self.does(at_ms, "pop", Told(0, due, ("t", "first", attempt)), receipt=receipt)
 
-    def finish(self, at_ms: int, receipt: str = "r1", told: Told | None = OK) -> Story:
+    def finish(self, at_ms: int, receipt: str = "r1", told: Told | None = OK) -> "Story":
         return self.does(at_ms, "finish", told, receipt=receipt, how="finished")
 
-    def release(self, at_ms: int, delay_ms: int) -> Story:
+    def release(self, at_ms: int, delay_ms: int) -> "Story":
         told = Told(time=_at(at_ms + delay_ms))
         return self.does(at_ms, "release", told, receipt="", delay_ms=delay_ms, fallback_ms=None)
 
-    def kick(self, at_ms: int) -> Story:
+    def kick(self, at_ms: int) -> "Story":
         return self.does(at_ms, "kick", OK)
 
-    def cancel(self, at_ms: int, told: Told | None = OK) -> Story:
+    def cancel(self, at_ms: int, told: Told | None = OK) -> "Story":
         return self.does(at_ms, "cancel", told, tag="x", topic="")
 
-    def sees(self, at_ms: int, *seen: object) -> Story:
+    def sees(self, at_ms: int, *seen: object) -> "Story":
         told = Told(0, (BEGIN_MS, BEGIN_MS + at_ms), ("t", *seen)) if seen else OK
         return self.does(at_ms, "look", told)
 
-    def hold(self, at_ms: int, real: State) -> Story:
+    def hold(self, at_ms: int, real: State) -> "Story":
         self.found += self.shadow.judge({} if real is None else {"a": real}, BEGIN_MS + at_ms)
         return self
 

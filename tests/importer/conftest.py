@@ -1,14 +1,14 @@
 """An old installation and a new store, each in its own database, and an import between them."""
 
-from __future__ import annotations
-
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
+from delayqueue.domain.job import JobView
 from delayqueue.engine import importer
 from delayqueue.engine.importer import Importer
 from delayqueue.store.original import pulse
@@ -19,11 +19,6 @@ from tests.store.bucket import WHEEL_SLOTS, Bucket
 from tests.store.conftest import connect
 
 from .old import OldServer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from delayqueue.domain.job import JobView
 
 BEAT_S: Final = 0.02  # a tenth or less of the real value, like all waiting times here
 DEAD_S: Final = 0.8

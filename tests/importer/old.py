@@ -3,16 +3,12 @@
 Other programs can act between two steps; a crash is a step that is not taken.
 """
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from redis.asyncio import Redis
+from redis.asyncio import Redis
 
 BUCKETS: Final = 3
 

@@ -1,11 +1,10 @@
 """An import takes each job over once, whatever its state and whoever else works on it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -17,13 +16,7 @@ from delayqueue.store.original.source import AnotherImport, Original
 from tests.store.bucket import job
 from tests.waiting import until, until_async
 
-from .conftest import BEAT_S, PATIENCE_S, in_every_setup
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from typing import Any
-
-    from .conftest import Move
+from .conftest import BEAT_S, PATIENCE_S, Move, in_every_setup
 
 HOUR_S = 3600
 

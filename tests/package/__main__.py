@@ -3,8 +3,6 @@
 It needs the package registry. The results are left in dist/.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

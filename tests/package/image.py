@@ -1,21 +1,16 @@
 """The Dockerfile, followed without an engine."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, Processes
 
 from .installed import Installed, try_server
 from .tools import committed, run, say
-
-if TYPE_CHECKING:
-    from tests.processes import Processes
 
 # the root file system is read-only, but for the volume; the user is that of the image
 CONFINED: Final = """\

@@ -1,19 +1,14 @@
 """A server that was installed somewhere, and a short trial of it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from tests.api_client import open_api
 from tests.processes import QueueServer
 
 from .tools import run, say, without_checkout
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 class Installed(QueueServer):

@@ -1,19 +1,12 @@
 """The server as one file."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, Processes
 
 from .installed import Installed, try_server
 from .tools import run, say
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import Processes
 
 
 def try_single_file(wheel: Path, processes: Processes) -> None:

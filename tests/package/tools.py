@@ -1,17 +1,13 @@
 """What the trials of the packages share: commands, and the files that may get into a package."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STEP_S: Final = 600
 

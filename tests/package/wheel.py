@@ -1,23 +1,17 @@
 """The wheel and the sdist."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys
 import zipfile
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from delayqueue import __version__
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, Processes
 
 from .installed import Installed, try_server
 from .tools import committed, copy, run, say
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import Processes
 
 DIST: Final = REPOSITORY / "dist"
 BARE: Final = {"delay-queue-server", "pip", "setuptools"}

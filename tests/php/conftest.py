@@ -1,19 +1,13 @@
 """Servers, and projects in which the packages are installed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from delayqueue import Client
+from tests.processes import Processes, QueueServer, StoreServer
 
 from .project import Project
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,18 @@
 """A PHP project as a user has one: an empty folder, and packages that Composer installs into it without a network."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 import delayqueue
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 CLIENTS: Final = REPOSITORY / "clients"
 PACKAGES: Final[dict[str, Path]] = {

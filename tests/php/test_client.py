@@ -1,30 +1,24 @@
 """The PHP client, in a project of a user, on a real server and before a partner that answers as it is told."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 from urllib.request import urlopen
 
 import pytest
 
+from delayqueue import Client
 from delayqueue.web.endpoints import ENDPOINTS
 from tests.certificates import make
 from tests.docs.partner import Answer, Partner
-from tests.processes import LOOPBACK, REPOSITORY
+from tests.processes import LOOPBACK, REPOSITORY, Processes, QueueServer, StoreServer
 
 from .project import DEBIAN, Project, needs_debian
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from delayqueue import Client
-    from tests.processes import Processes, QueueServer, StoreServer
 
 HERE: Final = REPOSITORY / "tests" / "php"
 # they answer probes, text or a page, or are the description itself

@@ -1,30 +1,24 @@
 """The connection for Laravel, in an application of Debian's Laravel that has discovered it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import sqlite3
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
+from delayqueue import Client
 from tests.docs.markdown import shown
 from tests.docs.partner import Answer, Partner
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, QueueServer
 
 from .project import Project, debian_version, needs_debian
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from delayqueue import Client
-    from tests.processes import QueueServer
 
 HERE: Final = REPOSITORY / "tests/php/laravel"
 TABLES: Final = """\

@@ -1,19 +1,14 @@
 """Packages for frameworks that are not in Debian: their classes run with lines that stand in for the framework."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
+from delayqueue import Client
 from tests.docs.markdown import at
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, QueueServer
 
 from .project import Project, debian_version, needs_debian
-
-if TYPE_CHECKING:
-    from delayqueue import Client
-    from tests.processes import QueueServer
 
 STAND_INS: Final = REPOSITORY / "tests/php/stand_ins"
 

@@ -1,28 +1,21 @@
 """The packages in clients/, as Composer sees them and as a release would hold them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import delayqueue
 from delayqueue import Client
 from tests.docs.follow import Follower
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, QueueServer
 
 from .project import DEBIAN, PACKAGES, Project, needs, needs_debian
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes import QueueServer
 
 TAG = f"v{delayqueue.__version__}"
 # the versions of frameworks that the packages allow; of others 3.0

@@ -1,25 +1,19 @@
 """The transport for Symfony Messenger, in an application of Debian's FrameworkBundle."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
 import yaml
 
+from delayqueue import Client
 from tests.docs.markdown import at, shown
-from tests.processes import REPOSITORY
+from tests.processes import REPOSITORY, QueueServer
 
 from .project import Project, debian_version, needs_debian
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from delayqueue import Client
-    from tests.processes import QueueServer
 
 HERE: Final = REPOSITORY / "tests/php/symfony"
 AUTOLOADERS: Final = (

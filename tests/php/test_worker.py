@@ -1,27 +1,23 @@
 """The PHP worker: what it does with jobs, and what becomes of them when it, the server or the store dies."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import subprocess
 import time
 from contextlib import ExitStack
 from random import Random
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import pytest
 
 from delayqueue import Client
 from delayqueue.client import Job
+from delayqueue.client.answers import JobDetails
 from tests.earlier import BEFORE_NAMES, strict_server
+from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until
 
 from .project import COMMAND_S, Project, needs
-
-if TYPE_CHECKING:
-    from delayqueue.client.answers import JobDetails
-    from tests.processes import Processes, QueueServer, StoreServer
 
 WORKER: Final = """<?php
 require __DIR__ . '/vendor/autoload.php';

@@ -1,26 +1,20 @@
 """A database with an outbox, a server, and relays between them."""
 
-from __future__ import annotations
-
 import json
 import secrets
+import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.client import Client
-from tests.processes import Process, environment, run_program
+from tests.processes import Process, Processes, QueueServer, StoreServer, environment, run_program
 from tests.relay.databases import KINDS, Database, running
 from tests.relay.gateway import Gateway
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable, Iterator
-
-    from tests.processes import Processes, QueueServer, StoreServer
 
 READY: Final = "moving the rows"
 

@@ -1,16 +1,15 @@
 """Real MariaDB and PostgreSQL servers, each in a directory of its own, run by a user without rights."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
 import pymysql
@@ -19,9 +18,6 @@ import pytest
 from delayqueue.relay.mysql import MySQL
 from delayqueue.relay.postgres import Postgres
 from tests.processes import HERE, LOOPBACK, START_S, Host, Process, ProcessError, free_port
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 USER: Final = "nobody"  # if the tests run as root: PostgreSQL refuses that
 

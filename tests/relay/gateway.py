@@ -1,7 +1,5 @@
 """A way to a server that can hold back what it answers."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from contextlib import suppress

@@ -1,21 +1,16 @@
 """`delay-queue relay`: its options, and how it ends."""
 
-from __future__ import annotations
-
 import urllib.request
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from delayqueue.relay.database import FAILURES
-from tests.processes import free_port, run_program
+from tests.processes import Processes, StoreServer, free_port, run_program
+from tests.relay.conftest import Outbox
 from tests.waiting import until
 
 FAR_S: Final = 60.0  # rows are counted every ten seconds
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, StoreServer
-    from tests.relay.conftest import Outbox
 
 
 def test_init_leaves_a_table_that_is_there(outbox: Outbox) -> None:

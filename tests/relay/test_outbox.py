@@ -1,8 +1,7 @@
 """The helpers that put a job into the outbox, from whatever library has the connection."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import django.conf  # type: ignore[import-untyped]
 import django.db  # type: ignore[import-untyped]
@@ -12,11 +11,7 @@ from sqlalchemy.orm import Session
 
 from delayqueue import outbox as helpers
 from delayqueue.client import Job
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.relay.conftest import Outbox
+from tests.relay.conftest import Outbox
 
 
 def of_driver(outbox: Outbox) -> Iterator[Any]:

@@ -1,19 +1,14 @@
 """What docs/howto/outbox.md shows, run on both databases."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, text
 
 from delayqueue.outbox import TABLE
 from tests.docs.markdown import blocks, read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.relay.conftest import Outbox
+from tests.relay.conftest import Outbox
 
 PAGE = "docs/howto/outbox.md"
 

@@ -1,11 +1,9 @@
 """The PHP package's outbox, through PDO and through the connections of Laravel and Doctrine."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -13,11 +11,8 @@ from delayqueue import outbox as helpers
 from delayqueue.client import Job
 from delayqueue.relay.row import OPTIONS
 from tests.php.project import Project, needs, needs_debian
-from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, QueueServer, StoreServer
-    from tests.relay.conftest import Outbox
+from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
+from tests.relay.conftest import Outbox
 
 PROGRAM: Final = REPOSITORY / "tests/relay/outbox.php"
 LIBRARIES: Final = {

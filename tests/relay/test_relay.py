@@ -1,17 +1,13 @@
 """Rows of an outbox become jobs: once each, when they are committed, one after the other for an id."""
 
-from __future__ import annotations
-
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.relay.conftest import Outbox
+from tests.relay.gateway import Gateway
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from tests.relay.conftest import Outbox
-    from tests.relay.gateway import Gateway
 
 
 def test_a_row_is_what_a_push_is(outbox: Outbox) -> None:

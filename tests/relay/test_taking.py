@@ -1,21 +1,15 @@
 """Which rows relays take while others hold theirs: those of one id one by one, in their order."""
 
-from __future__ import annotations
-
 import secrets
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
-from tests.relay.databases import TAKERS
+from delayqueue.relay.database import Database as Taker
+from tests.relay.databases import TAKERS, Database
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from delayqueue.relay.database import Database as Taker
-    from tests.relay.databases import Database
 
 LEASE_S: Final = 300
 

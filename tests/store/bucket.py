@@ -1,27 +1,37 @@
 """One bucket under test: the store's verbs in short forms, and a view of its contents."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pytest
+from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.job import IfExists, Job
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import IfExists, Job, JobView, Reserved
 from delayqueue.domain.receipt import nonce_of, nonces
 from delayqueue.store import takes
 from delayqueue.store.bucket.bucket_store import BucketStore, in_pieces
 from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.listings import Listings
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.types import Change, Demand, Moved, Plan, Range, Reservation
+from delayqueue.store.types import (
+    Change,
+    Demand,
+    Listing,
+    Moved,
+    Plan,
+    Range,
+    Reservation,
+    Taken,
+    TopicCounts,
+)
 from delayqueue.store.verbs import (
     BURY,
     DELETE,
@@ -46,16 +56,6 @@ from delayqueue.store.verbs import (
     Verb,
 )
 from tests.store.invariants import violations
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from redis.asyncio import Redis
-
-    from delayqueue.domain.access import Scope
-    from delayqueue.domain.job import JobView, Reserved
-    from delayqueue.store.bucket.keys import BucketKeys
-    from delayqueue.store.types import Listing, Taken, TopicCounts
 
 Result = TypeVar("Result")
 Outcome = tuple[Sequence[Result], Change]
@@ -242,7 +242,7 @@ class Bucket:
     @classmethod
     def over(
         cls, redis: Redis, *, bucket_name: str = "dq_bucket_%d", wheel_slots: int = 0
-    ) -> Bucket:
+    ) -> "Bucket":
         """With slots, the scheduler is the wheel."""
         buckets = Buckets(bucket_name, "dq_queue_%s")
         store = VerbStore(Shards.one(redis), buckets, scripts(wheel_slots))

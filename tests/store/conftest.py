@@ -1,16 +1,16 @@
 """A bucket on each kind of store. After each test its contents are proved to be whole."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator, Generator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import fakeredis
 import hiredis
 import pytest
+from _pytest.python import CallSpec
 from fakeredis.aioredis import FakeAsyncRedisConnection
 from fakeredis.commands_mixins import server_mixin
-from redis.asyncio import Redis
+from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
@@ -20,18 +20,9 @@ from delayqueue.store.servers.connect import our_driver
 from delayqueue.store.servers.pipeline import Pipeline, StoreCommand, Wait
 from delayqueue.tasks import Tasks
 from tests.clusters import UNHURRIED, StoreCluster
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.store.bucket import BUCKET, SCHEDULERS, STORES, USUAL, WHEEL_SLOTS, Bucket
 from tests.store.turning import SLOTS, Clock
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Generator
-
-    from _pytest.python import CallSpec
-    from redis.asyncio import ConnectionPool
-
-    from tests.processes import Processes, StoreServer
-
 
 ANSWER_S: Final = 60.0  # a busy machine takes its time for 70 MiB
 

@@ -3,20 +3,16 @@
 It knows the layout from keys.py and reads it by itself, not with the code under test.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from redis.asyncio import Redis
 
-    from redis.asyncio import Redis
-
-    from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.bucket.keys import BucketKeys
 
 TIME: Final = rb"([!-z]{7})"
 RECORD: Final = re.compile(  # (?(1)...): only after a 1

@@ -1,23 +1,17 @@
 """Proves, without the code under test, that a bucket is whole: every job in exactly one place, all counts exact."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from redis.asyncio import Redis
 
 from delayqueue.domain.job import USUAL_PRIORITY
-from tests.store.contents import RANK, RUN, parse, parse_ended, read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from redis.asyncio import Redis
-
-    from delayqueue.store.bucket.keys import BucketKeys
-    from tests.store.contents import Contents, Record, Scores
+from delayqueue.store.bucket.keys import BucketKeys
+from tests.store.contents import RANK, RUN, Contents, Record, Scores, parse, parse_ended, read
 
 NOTE: Final = re.compile(rb"\d+ \d+ \d+ (\d+) ")
 

@@ -4,22 +4,26 @@ What a verb does to one job, `faults/attack/life.py` says; here a time is a mome
 are to each other: their order, tags, topics, and what happens to many of them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from delayqueue.domain.job import CALLS, USUAL_PRIORITY
+from delayqueue.domain.job import CALLS, USUAL_PRIORITY, Job
 from delayqueue.errors import Code
-from faults.attack.life import VERBS, Kept, Live, Spec, due_at, ended, failed, ranked, reserved
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from delayqueue.domain.job import Job
-    from delayqueue.store.types import Plan
-    from faults.attack.life import Span, State
+from delayqueue.store.types import Plan
+from faults.attack.life import (
+    VERBS,
+    Kept,
+    Live,
+    Span,
+    Spec,
+    State,
+    due_at,
+    ended,
+    failed,
+    ranked,
+    reserved,
+)
 
 LIVE = ("delayed", "ready", "reserved", "buried")
 

@@ -1,10 +1,9 @@
 """await_end: whoever waits for the end of a job hears of it, whatever ends it."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -13,13 +12,8 @@ from delayqueue.store.store import Store
 from delayqueue.store.types import START, TagPage
 from delayqueue.store.verbs import AWAIT_END
 from delayqueue.tasks import cancel_all
-from tests.store.bucket import HOUR_MS, SOON_MS, STATES, a_moment, job
+from tests.store.bucket import HOUR_MS, SOON_MS, STATES, Bucket, a_moment, job
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from tests.store.bucket import Bucket
 
 KEPT_MS: Final = 15_000  # as await_end.lua keeps what is noted
 

@@ -1,8 +1,6 @@
 """A broken key affects only what needs it: what a script reports is done, and what it has done is reported."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -15,10 +13,7 @@ from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.types import NO_CHANGE, START, Range, TagPage
 from delayqueue.store.verbs import REQUEUE, Requeue
 from delayqueue.web.serializers import full
-from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job, on_zset
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, a_moment, job, on_zset
 
 EVER: Final = Range(0, 10**13)
 OF_THE_END: Final = ("done:t", "ended", "tag:x", "ghosts")  # keys that the end of a job needs

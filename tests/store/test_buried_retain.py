@@ -1,14 +1,7 @@
 """buried_retain: dead letters end after their time, a bounded number in each sweep."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from delayqueue.store.bucket.limits import Limits
-from tests.store.bucket import HOUR_MS, a_moment, job
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
 
 MANY = 500
 

@@ -1,10 +1,9 @@
 """buried_to: each dead letter pushes a job that reports it, in the step that buries it."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from zlib import crc32
 
 import pytest
@@ -12,15 +11,9 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code
 from delayqueue.store.bucket.limits import Limits
-from delayqueue.store.types import Moved
+from delayqueue.store.types import Limited, Moved
 from delayqueue.store.verbs import BURY, Burial
-from tests.store.bucket import HOSTILE, HOUR_MS, SOON_MS, a_moment, job
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from delayqueue.store.types import Limited
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOSTILE, HOUR_MS, SOON_MS, Bucket, a_moment, job
 
 LIMITED_CALL: Final = 0.5  # of the jobs of a large call, one call buries fewer
 

@@ -1,14 +1,12 @@
 """Jobs with a call: ready ones stand apart, no worker gets them, and whoever calls gets those of all topics."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import NAME, Call
-from delayqueue.domain.job import CALLS, USUAL_PRIORITY
+from delayqueue.domain.job import CALLS, USUAL_PRIORITY, Job, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import Method
 from delayqueue.errors import Code
@@ -28,9 +26,6 @@ from tests.store.bucket import (
     on_one_store,
     on_zset,
 )
-
-if TYPE_CHECKING:
-    from delayqueue.domain.job import Job, Reserved
 
 CALL: Final = Call(
     url="https://example.com/?a=1",

@@ -1,17 +1,12 @@
 """Dead letters, page by page."""
 
-from __future__ import annotations
+from typing import Final
 
-from typing import TYPE_CHECKING, Final
+import pytest
 
 from delayqueue.store import dead_letters
 from delayqueue.store.dead_letters import DeadLetters
-from tests.store.bucket import a_moment, job
-
-if TYPE_CHECKING:
-    import pytest
-
-    from tests.store.bucket import Bucket
+from tests.store.bucket import Bucket, a_moment, job
 
 WHAT: Final = ("all",)
 

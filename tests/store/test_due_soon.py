@@ -1,16 +1,11 @@
 """due_soon: how many delayed jobs of each topic fall due within some times."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from delayqueue.store.census import SOON_S, Census
-from tests.store.bucket import HOUR_MS, job
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, Bucket, job
 
 MINUTE_MS: Final = 60_000
 WITHIN_MS: Final = [each * 1000 for each in SOON_S]

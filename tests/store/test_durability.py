@@ -1,11 +1,10 @@
 """`durability = fsync`: which stores sync before they answer, and what happens to pushes to one that does not."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -18,15 +17,10 @@ from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.servers import disk
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import Durability, check_durability
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Demand
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.store.bucket import VerbStore
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from delayqueue.store.servers.shards import Shards
-    from tests.processes import Processes, StoreServer
 
 SYNCING: Final = ("--appendonly", "yes", "--appendfsync", "always")
 JOB: Final = Job("topic", "a job", "body", ttr_ms=60_000)

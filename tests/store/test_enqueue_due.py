@@ -1,10 +1,7 @@
 """enqueue_due: each occurrence of a schedule pushes its job once, whichever servers call and however often."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,17 +9,12 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, Job
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.schedules import CORRECTION_MS, Schedules
-from delayqueue.store.bucket.registry import DueJobs, Enqueued, Entry, OccurrenceJob
+from delayqueue.store.bucket.registry import DueJobs, Enqueued, Entry, OccurrenceJob, Registry
 from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
-from tests.store.bucket import HOUR_MS, a_moment, job
-from tests.store.turning import DAY_MS, coarse
+from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
+from tests.store.turning import DAY_MS, Clock, coarse
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from delayqueue.store.bucket.registry import Registry
-    from tests.store.bucket import Bucket
-    from tests.store.turning import Clock
 
 DEFINITION = '{"declared": false}'
 

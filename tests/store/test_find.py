@@ -1,9 +1,5 @@
 """find: jobs by a part of their id or their body."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
@@ -14,10 +10,7 @@ from delayqueue.store.search import Search, Wanted
 from delayqueue.store.store import Store
 from delayqueue.store.types import Pushed
 from delayqueue.store.verbs import FINISH, PUSH, Ending
-from tests.store.bucket import on_one_store
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import Bucket, on_one_store
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """finish and delete: a job that ended never comes back."""
 
-from __future__ import annotations
-
 import pytest
 
 from delayqueue.domain.receipt import HELD_BY_NOBODY

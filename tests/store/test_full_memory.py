@@ -1,9 +1,7 @@
 """A store with full memory accepts no job; all verbs that make room in it continue to work."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +12,6 @@ from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.bucket.slot_store import SlotStore
 from tests.store.bucket import HOUR_MS, Bucket, job
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 @asynccontextmanager

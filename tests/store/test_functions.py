@@ -1,7 +1,5 @@
 """The verbs run as functions if the store has them, else as scripts; lost ones are loaded again."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from dataclasses import replace

@@ -1,16 +1,9 @@
 """get: all that is known about a job."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from delayqueue.store.verbs import GET
-from tests.store.bucket import HOUR_MS, STATES, a_moment, job
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, STATES, Bucket, a_moment, job
 
 
 async def test_an_unknown_id_is_none_in_its_place(bucket: Bucket) -> None:

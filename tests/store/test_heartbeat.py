@@ -1,21 +1,16 @@
 """heartbeat, servers: which server processes are alive."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
 from delayqueue.metrics import WAITING_POLLS, Metrics
-from tests.store.turning import DAY_MS, coarse
+from tests.store.bucket import Bucket
+from tests.store.turning import DAY_MS, Clock, coarse
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
-    from tests.store.turning import Clock
 
 SILENCE_MS: Final = 15_000
 

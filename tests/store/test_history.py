@@ -1,8 +1,6 @@
 """add_history, history: what servers record of the past, whatever the clock, the topics and other servers do."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -10,12 +8,8 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.slots import MOST_TOPICS, RINGS, Mark, Rates, Row, Slot
 from delayqueue.domain.tally import Counts, Tally
 from delayqueue.store.bucket.slot_store import SlotStore
-from tests.store.bucket import HOSTILE, on_zset
-from tests.store.turning import DAY_MS, START_MS, coarse
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
-    from tests.store.turning import Clock
+from tests.store.bucket import HOSTILE, Bucket, on_zset
+from tests.store.turning import DAY_MS, START_MS, Clock, coarse
 
 MINUTE_MS: Final = 60_000
 YEAR_MS: Final = 365 * DAY_MS

@@ -1,22 +1,16 @@
 """hold: notes which worker has a job, and tells what became of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.job import State
+from delayqueue.domain.job import Reserved, State
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.types import Listing
 from delayqueue.store.verbs import ENDED, GIVEN_BACK, HOLD, Holding
 from tests.store.bucket import ALWAYS, HOUR_MS, SOON_MS, Bucket, a_moment, job
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from delayqueue.domain.job import Reserved
 
 DAY_MS: Final = 24 * HOUR_MS
 

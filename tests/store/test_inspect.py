@@ -1,19 +1,17 @@
 """inspect finds damage in a store that others work on, and leaves it alone or repairs it; and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re
 from collections import Counter
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.job import CALLS
+from delayqueue.domain.job import CALLS, Job
 from delayqueue.domain.slots import Mark, Row
 from delayqueue.domain.tally import Counts
 from delayqueue.engine.fsck import Pass, Report, examine
@@ -21,7 +19,7 @@ from delayqueue.engine.scrubber import Scrubber
 from delayqueue.metrics import REPAIRED, REPAIRS
 from delayqueue.store.bucket import keys
 from delayqueue.store.bucket.slot_store import SlotStore
-from delayqueue.store.types import START, Change, TagPage
+from delayqueue.store.types import START, Change, Finding, TagPage
 from tests.store.bucket import (
     HOSTILE,
     HOUR_MS,
@@ -34,10 +32,6 @@ from tests.store.bucket import (
 )
 from tests.store.contents import parse
 from tests.store.test_invariants import PLANTED, PLANTED_ON_A_WHEEL, RECORD, fill
-
-if TYPE_CHECKING:
-    from delayqueue.domain.job import Job
-    from delayqueue.store.types import Finding
 
 Command = list[str]
 

@@ -1,16 +1,9 @@
 """The proof after each store test must be able to fail: it finds each planted violation."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from delayqueue.domain.call import Call
-from tests.store.bucket import HOUR_MS, WHEEL_SLOTS, job, on_zset
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, WHEEL_SLOTS, Bucket, job, on_zset
 
 RECORD = "0" + "!!!!!#z" * 2 + "!!!#z" + '!"' + "tbody"
 

@@ -1,8 +1,6 @@
 """kick and reschedule: a new due time for a job that nobody holds."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -10,10 +8,7 @@ from delayqueue.domain.job import State
 from delayqueue.errors import Code
 from delayqueue.store.types import Moved, Plan
 from delayqueue.store.verbs import Kick, Reschedule
-from tests.store.bucket import HOUR_MS, STATES, a_moment, job
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, STATES, Bucket, a_moment, job
 
 
 @pytest.mark.parametrize("state", ["delayed", "buried"])

@@ -1,11 +1,9 @@
 """A call whose time is over changes nothing; a call that is on time is done, whatever the store's clock shows."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from redis.exceptions import ResponseError
@@ -18,10 +16,7 @@ from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
 from tests.store.bucket import HOUR_MS, Bucket, job, scripts
 from tests.store.contents import snapshot
-from tests.store.turning import DAY_MS, coarse
-
-if TYPE_CHECKING:
-    from tests.store.turning import Clock
+from tests.store.turning import DAY_MS, Clock, coarse
 
 OVER_S: Final = -1.0  # the time that a call has
 

@@ -1,11 +1,11 @@
 """limit: how fast and how many at once a topic's jobs are handed out."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
 
 import pytest
+from redis.asyncio import Redis
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.limit import Limit
@@ -18,13 +18,7 @@ from delayqueue.store.types import START, Change, Demand, Recording, TagPage
 from delayqueue.store.verbs import RECORD, Ending
 from tests.store.bucket import HOUR_MS, Bucket, VerbStore, a_moment, job
 from tests.store.conftest import fake
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from redis.asyncio import Redis
-
-    from tests.store.turning import Clock
+from tests.store.turning import Clock
 
 MANY: Final = 100
 

@@ -4,15 +4,14 @@ The clock is the test's own, as a store's cannot be set. The scripts have anothe
 everything else in them runs in production. HYPOTHESIS_PROFILE=long tries many more sequences.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,29 +23,22 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from redis.asyncio import Redis
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job
+from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, Reserved
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of, receipt_for
 from delayqueue.engine.take_service import TakeService
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import Plan, Range
+from delayqueue.store.types import Plan, Range, TopicCounts
 from delayqueue.store.verbs import Ending, Requeue
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket, VerbStore
 from tests.store.conftest import connect
 from tests.store.model import LIVE, Model
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from redis.asyncio import Redis
-
-    from delayqueue.domain.job import Reserved
-    from delayqueue.store.types import TopicCounts
 
 CLOCK: Final = "clock of the model"
 STORE_CLOCK: Final = """  local function clock_ms()

@@ -1,18 +1,11 @@
 """Notes on dead letters: how many are kept, and for how long."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from delayqueue.engine.notes import KEPT_MS, MOST, Notes
 from delayqueue.store.store import Store
-from tests.store.turning import coarse
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
-    from tests.store.turning import Clock
+from tests.store.bucket import Bucket
+from tests.store.turning import Clock, coarse
 
 
 @pytest.fixture

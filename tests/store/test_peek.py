@@ -1,7 +1,5 @@
 """peek: the next job of a state, and the most urgent one of several topics."""
 
-from __future__ import annotations
-
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope

@@ -1,16 +1,14 @@
 """Verbs for many jobs: the work of a call is bounded, however large the jobs are and however many tags they have."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import MAX_TAGS, State
+from delayqueue.domain.job import MAX_TAGS, Job, State
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.bucket_store import in_pieces
@@ -21,11 +19,7 @@ from delayqueue.store.store import Store
 from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPage, TagPlace
 from delayqueue.store.verbs import Burial, Ending, Kick
 from tests.engine.moving import all_jobs
-from tests.store.bucket import ALWAYS, HOUR_MS, a_moment, job, on_one_store
-
-if TYPE_CHECKING:
-    from delayqueue.domain.job import Job
-    from tests.store.bucket import Bucket
+from tests.store.bucket import ALWAYS, HOUR_MS, Bucket, a_moment, job, on_one_store
 
 pytestmark = on_one_store
 

@@ -1,13 +1,12 @@
 """Calls of the same moment go together, and each has its own answer; with real servers, which count what they read."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time
 import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import hiredis
 import pytest
@@ -30,13 +29,8 @@ from delayqueue.store.servers.pipeline import (
     Wait,
 )
 from tests.clusters import ask
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-
-    from tests.processes import Processes, StoreServer
 
 SECONDS: Final = 10.0
 CALLS: Final = 600

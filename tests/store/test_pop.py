@@ -1,17 +1,21 @@
 """pop: reserves what is really ready, once."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from delayqueue.store.types import Demand
-from tests.store.bucket import ALL_WANTED, HOUR_MS, SOON_MS, STATES, a_moment, job, on_one_store
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import (
+    ALL_WANTED,
+    HOUR_MS,
+    SOON_MS,
+    STATES,
+    Bucket,
+    a_moment,
+    job,
+    on_one_store,
+)
 
 # of pop.lua
 LIMIT_BYTES: Final = 4 << 20

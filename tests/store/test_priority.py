@@ -1,7 +1,5 @@
 """Priorities: of ready jobs the smallest number goes first, of equal ones the first that was due."""
 
-from __future__ import annotations
-
 import pytest
 
 from delayqueue.domain.body import body_of, raw_body

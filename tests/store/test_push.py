@@ -1,22 +1,25 @@
 """push: adds jobs, or replaces jobs with the same id, wherever they are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from delayqueue.domain.access import Scope
 from delayqueue.errors import Code
-from tests.store.bucket import HOSTILE, HOUR_MS, SCHEDULERS, STATES, a_moment, job, on_one_store
+from tests.store.bucket import (
+    HOSTILE,
+    HOUR_MS,
+    SCHEDULERS,
+    STATES,
+    Bucket,
+    a_moment,
+    job,
+    on_one_store,
+)
 from tests.store.contents import read
-from tests.store.turning import coarse
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
-    from tests.store.turning import Clock
+from tests.store.turning import Clock, coarse
 
 
 async def test_a_job_without_delay_is_ready_at_once(bucket: Bucket) -> None:

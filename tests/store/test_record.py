@@ -1,20 +1,15 @@
 """record and postpone: subscribers' results for a job, and when it is delivered again."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from delayqueue.domain.job import CallResult, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.types import Moved, Postponement, Recording
 from delayqueue.store.verbs import POSTPONE, RECORD
-from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, a_moment, job, later
-
-if TYPE_CHECKING:
-    from delayqueue.domain.job import CallResult, Reserved
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later
 
 NAMES = ("one", "two")
 

@@ -1,21 +1,14 @@
 """register, unregister, registered: subscribers and schedules, which all servers share."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.subscribers import Subscribers
-from delayqueue.store.bucket.registry import Entry
+from delayqueue.store.bucket.registry import Entry, Registry
 from delayqueue.store.store import Store
-from tests.store.bucket import job
-
-if TYPE_CHECKING:
-    from delayqueue.store.bucket.registry import Registry
-    from tests.store.bucket import Bucket
+from tests.store.bucket import Bucket, job
 
 EXISTS = 5
 

@@ -1,7 +1,5 @@
 """release, touch and bury: what only the holder of a job can do with it."""
 
-from __future__ import annotations
-
 import pytest
 
 from delayqueue.errors import Code

@@ -1,11 +1,10 @@
 """What becomes of a call that goes wrong: which errors let it be made again, and what its caller sees of the others."""
 
-from __future__ import annotations
-
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import hiredis
 import pytest
@@ -21,9 +20,6 @@ from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import SLOTS, Shards, Span
 from tests.processes import LOOPBACK
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 LONG_S: Final = 5.0
 ANSWER_S: Final = 0.3  # where a server is silent

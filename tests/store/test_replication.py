@@ -1,13 +1,12 @@
 """`durability = replica`: what replicas must have before an answer, and what remains of it when one takes over."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -20,22 +19,16 @@ from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.servers import replication
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import Durability, check_durability, replica_warnings
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand
 from delayqueue.store.verbs import GET, Ending
 from delayqueue.tasks import cancel_all
 from faults.proxy import Proxy
-from tests.clusters import MASTER_NAME, SAFE, WatchedStore, ask
-from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS
+from tests.clusters import MASTER_NAME, SAFE, StoreCluster, WatchedStore, ask
+from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS, Processes, StoreServer
 from tests.store.bucket import VerbStore
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from delayqueue.store.servers.shards import Shards
-    from tests.clusters import StoreCluster
-    from tests.processes import Processes, StoreServer
 
 TIMEOUT_MS: Final = 1000
 PATIENT: Final = {

@@ -1,21 +1,16 @@
 """requeue: a reservation whose client has vanished is undone, as if it had never been made."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
+from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.verbs import Requeue
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later
-from tests.store.turning import coarse
-
-if TYPE_CHECKING:
-    from delayqueue.domain.job import Reserved
-    from tests.store.turning import Clock
+from tests.store.turning import Clock, coarse
 
 
 async def test_a_job_goes_back_to_the_head_of_its_list_uncounted(bucket: Bucket) -> None:

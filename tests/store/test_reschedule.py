@@ -1,8 +1,6 @@
 """reschedule by a distance, and with another priority; tests/store/test_kick.py has the rest."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -14,10 +12,7 @@ from delayqueue.store.topics import Topics
 from delayqueue.store.types import Moved, Plan
 from delayqueue.store.verbs import STAGED_DUE_MS
 from tests.engine.moving import all_jobs
-from tests.store.bucket import HOUR_MS, STATES, job
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, STATES, Bucket, job
 
 WAITING: Final = [state for state in STATES if state != "reserved"]
 LARGE_BYTES: Final = 400_000

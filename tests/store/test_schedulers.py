@@ -1,9 +1,7 @@
 """The schedulers against each other: they give the same answers to everything."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -11,10 +9,7 @@ from delayqueue.domain.job import State
 from delayqueue.store.types import Listing, Range
 from tests.store.bucket import HOUR_MS, Bucket, job
 from tests.store.conftest import fake
-from tests.store.turning import DAY_MS, START_MS, coarse
-
-if TYPE_CHECKING:
-    from tests.store.turning import Clock
+from tests.store.turning import DAY_MS, START_MS, Clock, coarse
 
 VERBS: Final = (
     *("push", "push", "push", "delete", "bury", "kick", "kick topic", "reschedule", "pop"),

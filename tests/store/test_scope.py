@@ -1,9 +1,7 @@
 """A client that is confined to some topics: for it jobs of other topics do not exist, whatever the verb."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -12,10 +10,7 @@ from delayqueue.errors import Code
 from delayqueue.store.types import Moved, Plan
 from delayqueue.store.verbs import Burial, Ending, Kick, Release, Reschedule, Touch
 from tests.scopes import SCOPES
-from tests.store.bucket import HOUR_MS, STATES, job
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, STATES, Bucket, job
 
 OURS: Final = Scope.of(["ours*"])
 

@@ -1,15 +1,16 @@
 """Stores of many servers: calls go where the bucket is, and trouble with one server affects only that one."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import socket
 import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
+from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TryAgainError
 
@@ -20,23 +21,15 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.servers.shards import Shards, Span
 from delayqueue.store.servers.topology import Cluster
 from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 from tests.certificates import make
 from tests.clusters import MASTER_NAME, SHARDS, ClusterNode, StoreCluster, WatchedStore, ask
-from tests.processes import LOOPBACK, free_port
+from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 from tests.store.bucket import VerbStore, job
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
-
-    from redis.asyncio import Redis
-
-    from delayqueue.store.servers.shards import Shards, Span
-    from tests.processes import Processes, StoreServer
 
 BUCKETS: Final = 12
 FOR_A_NEW_MASTER_S: Final = 20

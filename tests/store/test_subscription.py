@@ -1,11 +1,11 @@
 """A connection that hears channels; with a real server."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
+from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -15,15 +15,8 @@ from delayqueue.config.values import Address
 from delayqueue.store.bucket import announcements
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.connection import Subscription
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from redis.asyncio import Redis
-
-    from tests.processes import Processes, StoreServer
 
 CHANNEL: Final = "news"
 

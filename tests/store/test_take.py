@@ -1,19 +1,13 @@
 """take, list and forecast: jobs by due time."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.job import JobView
 from delayqueue.store.types import Listing, Range
 from delayqueue.store.verbs import RESTORE
-from tests.store.bucket import ALWAYS, HOUR_MS, STATES, a_moment, job
-
-if TYPE_CHECKING:
-    from delayqueue.domain.job import JobView
-    from tests.store.bucket import Bucket
+from tests.store.bucket import ALWAYS, HOUR_MS, STATES, Bucket, a_moment, job
 
 
 async def everything(bucket: Bucket, what: Listing, limit: int = 10) -> list[JobView]:

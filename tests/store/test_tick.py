@@ -1,17 +1,10 @@
 """tick: moves what is due, and nothing else."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from delayqueue.domain.job import State
 from delayqueue.store.types import NO_CHANGE, Ticked
-from tests.store.bucket import HOUR_MS, LATER_MS, a_moment, job, later
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, LATER_MS, Bucket, a_moment, job, later
 
 
 async def test_nothing_is_due_in_an_empty_bucket(bucket: Bucket) -> None:

@@ -1,18 +1,11 @@
 """cancel, purge, pause, topics, sweep: verbs on tags and topics."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code
 from delayqueue.store.types import START, TagPage, TopicCounts
-from tests.store.bucket import HOUR_MS, STATES, a_moment, job
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
+from tests.store.bucket import HOUR_MS, STATES, Bucket, a_moment, job
 
 LIMIT = 50
 

@@ -1,21 +1,15 @@
 """The timing wheel by itself. The other tests run with both schedulers, and show that it does what sorted sets do."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.errors import Code
 from delayqueue.store.types import Listing, Range
-from tests.store.bucket import HOUR_MS, job
-from tests.store.turning import DAY_MS, START_MS, coarse, fine
-
-if TYPE_CHECKING:
-    from tests.store.bucket import Bucket
-    from tests.store.turning import Clock
+from tests.store.bucket import HOUR_MS, Bucket, job
+from tests.store.turning import DAY_MS, START_MS, Clock, coarse, fine
 
 CROWD: Final = 30_000  # a script that unpacks more than 8,000 values fails
 

@@ -1,7 +1,5 @@
 """A wheel and its clock: the time of fakeredis, which the test turns."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

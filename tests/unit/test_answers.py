@@ -1,10 +1,9 @@
 """Answers: what the server writes, the client reads, whichever of the two is older."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -26,9 +25,6 @@ from delayqueue.web.endpoints.reservations import RESERVED
 from delayqueue.web.endpoints.schedules import SCHEDULE
 from delayqueue.web.endpoints.subscribers import SUBSCRIBER
 from delayqueue.web.responses import ANSWERS, as_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 EXAMPLES: Final[Mapping[type[Any], Any]] = {
     JobDetails: FULL,

@@ -1,10 +1,9 @@
 """Tokens in force."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -12,9 +11,6 @@ from delayqueue.domain.access import Role, parse_grant
 from delayqueue.errors import TooMany, Unauthorized
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.http import HttpRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PRODUCERS: Final = frozenset({Role.PRODUCE})
 

@@ -1,7 +1,5 @@
 """Bodies: any bytes come back unchanged, and what must be text is text."""
 
-from __future__ import annotations
-
 import pytest
 
 from delayqueue.domain.body import body_of, raw_body, readable

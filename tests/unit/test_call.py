@@ -1,7 +1,5 @@
 """Which URLs a job may have called, and what is read back of a call."""
 
-from __future__ import annotations
-
 import json
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What is counted of the calls to each host, and for how long."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import asdict
 

@@ -1,23 +1,19 @@
 """Which calls of a Python handler take a slot of their subscriber's `concurrency`."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pytest
 
 from delayqueue.delivery.callables import PythonHandlers
 from delayqueue.delivery.outcome import Event
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.subscriber import Subscriber
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pytest
 
 TIMEOUT_MS: Final = 100
 EVENT: Final = Event.of(Reserved("t", "id", "", 1, "receipt", 0, 60_000, None), {})

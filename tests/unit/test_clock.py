@@ -1,8 +1,7 @@
 """What answers tell of the store's clock, and until when a call may then be done."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -12,9 +11,6 @@ from redis.exceptions import ResponseError
 from delayqueue.store.servers.clock import Clock, told_by
 from delayqueue.store.servers.pipeline import ANSWER_S
 from faults.checker import SETTLED_S
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 HOUR_S: Final = 3600
 AHEAD_S: Final = 1.7e9  # the store's clock shows the time of day, the loop's that since the start

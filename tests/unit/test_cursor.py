@@ -1,7 +1,5 @@
 """Cursors: opaque to clients, and the same in two versions of the server that work on one store."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

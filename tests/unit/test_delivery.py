@@ -1,29 +1,24 @@
 """The tasks of the consumers end with them, and one that dies ends all."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref
+from collections.abc import Coroutine
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pytest
 
 from delayqueue.delivery.consumers import TopicConsumers
 from delayqueue.delivery.topic_consumer import TopicConsumer
+from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.subscribers import Subscribed
 from delayqueue.tasks import cancel_all
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from delayqueue.domain.access import Scope
 
 ONE = Subscriber(name="s", topic="t", url="http://127.0.0.1/")
 

@@ -1,13 +1,12 @@
 """The express lane and its front, without a store: moments that a client cannot choose from outside."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
 import socket
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from unittest.mock import Mock
 
 import pytest
@@ -27,12 +26,7 @@ from tests.shared_limits import limits
 from tests.unit.test_front import front
 from tests.waiting import Turns, until
 
-from .fronts import Server, Verb
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from .fronts import Handler
+from .fronts import Handler, Server, Verb
 
 MOST_BYTES: Final = 1 << 20
 

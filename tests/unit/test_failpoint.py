@@ -1,7 +1,5 @@
 """The failpoint of the fault harness ends the process where it is told to, and nowhere else."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

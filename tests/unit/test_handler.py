@@ -1,9 +1,8 @@
 """A handler whose work is not done when it returns has not succeeded, in the server and in the worker."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from unittest.mock import AsyncMock, MagicMock, Mock
 
 import pytest
@@ -11,9 +10,6 @@ import pytest
 from delayqueue import Worker, testing
 from delayqueue.delivery.callables import load
 from delayqueue.domain.handler import check_done
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
 
 
 def generator(_: object) -> Iterator[int]:

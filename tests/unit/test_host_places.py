@@ -1,9 +1,8 @@
 """How many jobs call a host, or wait for it, and how long the others are delayed."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator
+from typing import Final
 
 import pytest
 
@@ -14,9 +13,6 @@ from delayqueue.delivery.host_places import (
     RETURNS_A_S,
     HostPlaces,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 LIMIT: Final = 2
 

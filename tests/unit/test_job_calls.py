@@ -1,10 +1,10 @@
 """What becomes of a job with a call for which the server has no room."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pytest
 
 from delayqueue.delivery import job_calls
 from delayqueue.delivery.call_guard import CallGuard
@@ -12,9 +12,6 @@ from delayqueue.delivery.job_calls import CROWDED_MS, JobCalls
 from delayqueue.domain.call import NAME, Call
 from delayqueue.domain.job import Reserved
 from delayqueue.metrics import SUBSCRIBER_CALLS, Metrics
-
-if TYPE_CHECKING:
-    import pytest
 
 CALL: Final = Call(url="http://example.com/")
 

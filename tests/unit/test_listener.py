@@ -1,21 +1,16 @@
 """What is true of every connection that a server accepts."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from delayqueue.config.values import Address
 from delayqueue.net.listener import listen
 from tests.certificates import make
 from tests.processes import LOOPBACK
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 
 async def test_a_client_whose_machine_vanishes_is_noticed_within_a_minute() -> None:

@@ -1,9 +1,8 @@
 """Texts of megabytes instead of a few characters are refused before anybody has to wait."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from time import thread_time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -20,9 +19,6 @@ from delayqueue.web.fields import (
     check_traceparent,
     one_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CHARS: Final = 7_000_000
 MOST_S: Final = 1.0  # processor time; work that is quadratic in this length takes hours

@@ -1,7 +1,5 @@
 """The loops of the server: one that ends by itself ends the server, with an error."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The sizing model grows with what it models: with the jobs, and with nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

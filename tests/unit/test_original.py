@@ -1,7 +1,5 @@
 """How the original stores a job, and where it keeps it."""
 
-from __future__ import annotations
-
 import pytest
 
 from delayqueue.store.original.packed import SIGNATURE, Packed, unpack

@@ -1,7 +1,5 @@
 """What is remembered of what relays tell, how much, and for how long."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 
 from delayqueue.domain.outboxes import (

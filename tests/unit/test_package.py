@@ -1,20 +1,16 @@
 """What is shipped: nothing that the server needs is missing, and the versions in the image fit."""
 
-from __future__ import annotations
-
 import re
 import tomllib
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from packaging.requirements import Requirement
 
 from tests.processes import REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 PROJECT: Final = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))
 EXTRAS: Final = PROJECT["project"]["optional-dependencies"]

@@ -1,7 +1,5 @@
 """The relay, without a database: rows that are to blame themselves hold up no other."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest.mock import Mock
 

@@ -1,12 +1,10 @@
 """Files that are read again when they change."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from functools import partial
+from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +16,6 @@ from delayqueue.server.reload import collected
 from delayqueue.server.reload_workers import Coordinator, Participant
 from delayqueue.tasks import cancel_all
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def test_what_changed_before_the_first_look_is_read_as_well(tmp_path: Path) -> None:

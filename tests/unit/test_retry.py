@@ -1,7 +1,5 @@
 """Delays between attempts: the presets are those whose names they have, others grow."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Any, Final

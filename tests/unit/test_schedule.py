@@ -1,7 +1,5 @@
 """When a schedule occurs: calendars, time zones, clocks that change, and what was missed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

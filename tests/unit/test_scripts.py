@@ -1,21 +1,17 @@
 """What the heads of the scripts say about the verbs."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from delayqueue.config.config import Config
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.durability import Durability
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SOME_OF_EACH: Final = ("push", "finish", "pop", "tick", "list")
 

@@ -1,9 +1,8 @@
 """What the sections of a config file mean, and the messages about invalid ones."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -14,9 +13,6 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.domain.subscriber import Method, Subscriber
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECRET: Final = "whsec_" + "A" * 32
 URL: Final = "http://h.example/x"

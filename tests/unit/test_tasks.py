@@ -1,7 +1,5 @@
 """Tasks that share a loop with others."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from time import monotonic

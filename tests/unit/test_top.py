@@ -1,7 +1,5 @@
 """What `top` shows for two answers of /stats."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

@@ -1,7 +1,5 @@
 """Who is refused if incomplete requests take too much memory together: whose memory times age is greatest."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Final
 
@@ -19,7 +17,7 @@ class Client:
         self._is_complete = is_complete
         self.is_refused = False
 
-    def has_sent(self, size_bytes: int) -> Client:
+    def has_sent(self, size_bytes: int) -> "Client":
         self._unanswered.holds(self, size_bytes)
         return self
 

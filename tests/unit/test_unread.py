@@ -1,18 +1,14 @@
 """A client that does not read its answer is cut off: after a time, or at once if too much is unread by such clients."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from delayqueue.net.unread import Unread
 from tests.processes import LOOPBACK
 from tests.waiting import until, until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 ANSWER: Final = b"x" * (8 << 20)  # more than the system buffers for a client
 
@@ -20,7 +16,7 @@ ANSWER: Final = b"x" * (8 << 20)  # more than the system buffers for a client
 class Connection(asyncio.Protocol):
     """Writes its answer when it is made."""
 
-    def __init__(self, unread: Unread, made: list[Connection]) -> None:
+    def __init__(self, unread: Unread, made: "list[Connection]") -> None:
         self._unread = unread
         self._made = made
         self.is_lost = False

@@ -1,10 +1,9 @@
 """What people type on the command line: numbers and lengths of time, in digits that are ASCII."""
 
-from __future__ import annotations
-
 import time
 from argparse import ArgumentTypeError
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,9 +11,6 @@ from delayqueue.cli.words import at_once, distance, kept, length, moment, per_se
 from delayqueue.client.times import distance as client_distance
 from delayqueue.client.times import seconds
 from delayqueue.domain.retry import duration_ms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.mark.parametrize(

@@ -4,29 +4,23 @@
 Whatever must be over when a test reads it is in topics that begin with `soon`, and takes less than a minute.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from redis.asyncio import Redis
 
-from tests.api_client import open_api
-from tests.delivery.receiver import SECRET, Answer, receiving
+from tests.api_client import Api, open_api
+from tests.delivery.receiver import SECRET, Answer, Receiver, receiving
 from tests.earlier import COMMIT, let_run, program_of
 from tests.processes import LOOPBACK, Processes, QueueServer
 from tests.store.contents import Snapshot, snapshot
 from tests.upgrade.filled import LAYOUTS, Layout, listed, said
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from tests.api_client import Api
-    from tests.delivery.receiver import Receiver
 
 DATABASE: Final = 1
 DAY_S: Final = 86_400

@@ -4,23 +4,18 @@ A test finds it as if it had been filled a minute to an hour before: all times a
 so that the slots of a wheel stay as they are. The next time of a calendar is then at another hour than its own.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from redis.asyncio import Redis
+
+from tests.api_client import Api
 from tests.store.contents import ENDED, RECORD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from redis.asyncio import Redis
-
-    from tests.api_client import Api
 
 Json = dict[str, Any]
 

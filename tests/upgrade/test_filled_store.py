@@ -1,34 +1,25 @@
 """Data of the previous version: it reads as before, verbs work in every state, and nothing is left broken."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
+from redis.asyncio import Redis
 
 from delayqueue.domain.schedule import Schedule
 from delayqueue.store.bucket.keys import BucketKeys
 from faults.bed import assert_fsck_finds_nothing
-from tests.api_client import OK, open_api
-from tests.delivery.receiver import Answer, receiving
-from tests.processes import LOOPBACK
+from tests.api_client import OK, Api, open_api
+from tests.delivery.receiver import Answer, Receiver, receiving
+from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.store.conftest import connect
 from tests.store.invariants import violations
 from tests.upgrade.fill import BODY, LIMIT, TAG, TRACE
 from tests.upgrade.filled import LAYOUTS, Filled, Layout, listed, said
 from tests.waiting import until_async
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from redis.asyncio import Redis
-
-    from tests.api_client import Api
-    from tests.delivery.receiver import Receiver
-    from tests.processes import Processes, StoreServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -61,7 +52,7 @@ class Reading:
     schedules: list[Json]
 
     @classmethod
-    async def of(cls, api: Api, filled: Filled) -> Reading:
+    async def of(cls, api: Api, filled: Filled) -> "Reading":
         topics = {
             topic["topic"]: topic
             for topic in (await api.call("/topics", {})).ok()

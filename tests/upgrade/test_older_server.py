@@ -1,18 +1,12 @@
 """Today's client and command line with a server of an earlier version, which lists without pages."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from delayqueue.client import Client
 from tests.earlier import COMMIT, NoSuchCommit, let_run, program_of
-from tests.processes import run_program
-
-if TYPE_CHECKING:
-    from tests.processes import Processes, StoreServer
+from tests.processes import Processes, StoreServer, run_program
 
 NAMES = ["a", "b", "c"]
 

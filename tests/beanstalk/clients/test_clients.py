@@ -1,26 +1,19 @@
 """Real, unmodified clients of beanstalkd: with our server they see what they see with beanstalkd."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 
 from tests.beanstalk.conftest import opened
 from tests.docs.test_orders import needs
-from tests.processes import LOOPBACK
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
-
-    from tests.processes import Processes, StoreServer
+from tests.processes import LOOPBACK, Processes, StoreServer
 
 HERE: Final = Path(__file__).parent
 PHP: Final = Path("/usr/share/php")

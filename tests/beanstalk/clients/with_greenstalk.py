@@ -1,7 +1,5 @@
 """What a client can do, with greenstalk: python with_greenstalk.py HOST PORT TUBE."""
 
-from __future__ import annotations
-
 import sys
 import time
 
