@@ -23,6 +23,7 @@ from tests.processes import REPOSITORY, QueueServer, free_port
 from tests.waiting import until, until_async
 
 STOP_S: Final = 30.0
+STARTS_S: Final = 120.0  # several processes start, one after the other
 PROGRAM: Final = """
 import os
 from delayqueue import Worker
@@ -69,7 +70,7 @@ async def who_did(
         done[:] = [int(each.message) for each in found]
         return len(done) == count
 
-    await until_async(are_done)
+    await until_async(are_done, within_s=STARTS_S)
     return set(done)
 
 
@@ -93,10 +94,10 @@ async def test_a_process_that_dies_is_replaced_and_one_signal_ends_all(
                 seen.update(await who_did(queue, topic, 1, ttr=1))
                 return len(seen) > count
 
-            await until_async(lambda: more_than(1))
+            await until_async(lambda: more_than(1), within_s=STARTS_S)
             for process in seen.copy():
                 os.kill(process, signal.SIGKILL)
-            await until_async(lambda: more_than(3))
+            await until_async(lambda: more_than(3), within_s=STARTS_S)
             supervisor.terminate()
             assert supervisor.wait(STOP_S) == 0
             assert not any(map(is_alive, seen))
