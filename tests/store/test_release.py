@@ -224,13 +224,3 @@ async def test_a_bury_of_a_job_that_nobody_works_on_invents_no_attempt(bucket: B
     view = await bucket.view("a")
     assert [(one.attempt, one.message) for one in view.attempts] == [(1, "no answer")]
     assert view.message == "given up"
-
-
-async def test_a_job_that_was_reserved_early_and_is_released_at_once_is_due(bucket: Bucket) -> None:
-    """A client that is gone as it is handed out again gives it back to the others, not to the time that it had."""
-    await bucket.put_in("delayed")
-    await bucket.store.reserve(0, ["a"])
-    assert (await bucket.release("a", delay_ms=0)).code == Code.OK
-    popped = await bucket.pop_one()
-    await bucket.requeue(popped)
-    assert await bucket.state("a") == "ready"

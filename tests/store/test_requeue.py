@@ -163,6 +163,7 @@ async def test_an_attempt_before_its_time_that_fails_brings_no_job_before_its_ti
 
 
 async def test_who_says_when_may_let_a_job_go_before_its_time(bucket: Bucket) -> None:
+    """At once, it is due: a client that is gone by then gives it back to the others, not to its time."""
     await bucket.push(job("a", delay_ms=HOUR_MS))
     await reserved_by_id(bucket)
     assert (await bucket.release("a", delay_ms=0)).code == Code.OK
