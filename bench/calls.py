@@ -29,9 +29,8 @@ BATCH: Final = 500
 PUSHED_A_S: Final = 500  # at least: the jobs are due once all are pushed
 READY_S: Final = 5.0  # within which a worker is
 DRAIN_S: Final = 900.0
-CONCURRENCY: Final = (
-    100  # of the worker: with more, the pool of its HTTP client takes most of the time
-)
+# of the worker: with more, the pool of its HTTP client takes most of the time
+CONCURRENCY: Final = 100
 BESIDE_S: Final = 8.0
 BAD_JOBS: Final = 100  # for each bad target
 BAD_TIMEOUT_S: Final = 2

@@ -29,9 +29,8 @@ ENDS_S: Final = 120.0  # a scene, at most
 LOOK_S: Final = 0.002
 STALL_S: Final = 0.5
 PUSHED_S: Final = 0.1  # from making a batch until it has been pushed
-SPARE: Final = (
-    2  # times as long as pushing takes, as measured: what shall be due at once must be in before
-)
+# times as long as pushing takes, as measured: what shall be due at once must be in before
+SPARE: Final = 2
 POPPED: Final = (
     10 * BATCH
 )  # jobs that are taken at the start of each second, whose TTRs are over at the same time

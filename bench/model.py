@@ -20,9 +20,8 @@ class Costs:
     store_tick_us: float = 1.0
     store_pop_us: float = 9.0
     store_finish_us: float = 9.0
-    server_request_us: float = (
-        65.0  # a server's time for one request with one job, at 32 connections
-    )
+    # a server's time for one request with one job, at 32 connections
+    server_request_us: float = 65.0
     server_array_job_us: float = 15.0  # and for a job of an array of 100
     job_bytes: float = 260.0  # a delayed job with a body of 40 bytes, scheduler = zset
     poll_bytes: float = 10_000.0  # a client that waits in /pop
@@ -33,9 +32,8 @@ class Need:
     """The requirements, and how much room is left."""
 
     delayed: int = 1_000_000_000  # jobs that wait at once
-    due_per_s: int = (
-        1_000_000  # jobs that are pushed, fall due, are popped and finished each second
-    )
+    # jobs that are pushed, fall due, are popped and finished each second
+    due_per_s: int = 1_000_000
     body_bytes: int = 200
     array: int = 100  # jobs a request; 1 = the original's endpoints
     busy: float = 0.6  # of a core's time that may be used: the rest is for bursts and failovers

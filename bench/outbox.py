@@ -33,9 +33,8 @@ JOB: Final = (
 )
 BODY: Final = '{"order": 1001, "customer": 7, "reason": "not paid in time"}'
 TRANSACTIONS: Final = 4000
-TURNS: Final = (
-    5  # with and without the row, in turns: what else runs on the machine slows both down
-)
+# with and without the row, in turns: what else runs on the machine slows both down
+TURNS: Final = 5
 HOT_IDS: Final = 20
 LEASE_S: Final = 300
 NO_TRIGGER: Final = f"DROP TRIGGER {TABLE}_notify ON {TABLE}"

@@ -18,9 +18,8 @@ from typing import Final
 
 from faults.history import FAIL, FREEZE, INFO, INVOKE, KILL_EVERYSEC, THAW, Event, Json
 
-CLOCK_STEP_S: Final = (
-    0.002  # two clocks are read one after the other, and the store's has milliseconds
-)
+# two clocks are read one after the other, and the store's has milliseconds
+CLOCK_STEP_S: Final = 0.002
 SETTLED_S: Final = 10.0  # after a 503: docs/reliability.md, "What a 503 means"
 # While a sync of its file runs, Redis answers and puts off its writes, for up to two seconds (flushAppendOnlyFile)
 UNWRITTEN_S: Final = 2.5
@@ -48,9 +47,8 @@ class Verdict:
     delivered: int = 0
     duplicates: int = 0
     recovered: int = 0
-    unknown: int = (
-        0  # operations without an answer, or with 503: nobody knows whether they were done
-    )
+    # operations without an answer, or with 503: nobody knows whether they were done
+    unknown: int = 0
     lateness_ms: list[float] = field(
         default_factory=list
     )  # of first deliveries, on the store's clock

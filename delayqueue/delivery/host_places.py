@@ -24,9 +24,7 @@ class HostPlaces:
         self._places = asyncio.Semaphore(limit)
         self._users = 0
         self._took_s = FIRST_S
-        self._began_at: dict[
-            object, float
-        ] = {}  # loop time; of the calls under way, the oldest first
+        self._began_at: dict[object, float] = {}  # loop time of calls under way, the oldest first
         self._next_at = 0.0  # loop time at which a job that was sent away last should find a place
 
     @property

@@ -13,9 +13,8 @@ log = logging.getLogger(__name__)
 
 # As in the original; also how long a lost message between processes can delay a job.
 INTERVAL_S = SOON_MS / 1000
-MOST_REST_S = (
-    0.01  # after a tick: one that took longer has waited, as a tick moves a limited number of jobs
-)
+# after a tick: one that took longer has waited, as a tick moves a limited number of jobs
+MOST_REST_S = 0.01
 RETRY_S = 0.2  # before the next try after the store has failed
 SWEEP_AGAIN_S = 0.1  # after a sweep that had more to do, or found empty topics
 SWEEP_TOPICS = 20  # that a sweep checks

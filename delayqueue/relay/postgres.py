@@ -11,9 +11,8 @@ from delayqueue.relay.database import Database
 if TYPE_CHECKING:
     from delayqueue.relay.signals import StopSignals
 
-CHANNEL: Final = (
-    "delay_queue_outbox"  # of every outbox: a relay that is woken for another one finds nothing
-)
+# of every outbox: a relay that is woken for another one finds nothing
+CHANNEL: Final = "delay_queue_outbox"
 LIMITS: Final = ("idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout")
 # Always by the indexes, from the first row on: with old statistics, PostgreSQL would read all rows for each batch.
 WAYS: Final = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")

@@ -163,9 +163,8 @@ class ExpressConnection(asyncio.Protocol):
         self._whole_bytes = 0  # of the next request: it is parsed again once they are there
         self._since_s = express.now_s  # since when it is in its present state
         self._peer: str | None = None
-        self.pending: asyncio.Future[Any] | None = (
-            None  # what the answer to the present request waits for
-        )
+        # what the answer to the present request waits for
+        self.pending: asyncio.Future[Any] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read the peer's address while it is known: after a reset it is gone."""

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
 BEAT_S: Final = 1.0
-LATE_S: Final = (
-    15.0  # without a beat: a handler blocks the loop, so that no reservation is extended
-)
+# without a beat: a handler blocks the loop, so that no reservation is extended
+LATE_S: Final = 15.0
 
 
 class WorkerFigures:

@@ -39,9 +39,8 @@ COUNTED: Final = {
     "replica+fsync": ("unexplained",),
 }
 LEAST_CUT_S: Final = 0.5
-SPLITS: Final = (
-    "a server from all others"  # if it lasts until another master is elected, there are two
-)
+# if it lasts until another master is elected, there are two
+SPLITS: Final = "a server from all others"
 TAKES_OVER_S: Final = 5.0
 LAGGING_KBIT_S: Final = 32  # a fraction of what the load writes
 
