@@ -424,6 +424,6 @@ async def test_tls_and_an_acl_user_lead_into_a_cluster(
         with pytest.raises(StartupError, match=says):
             async with connect(Config(**named | wrong), None):
                 pass
-    async with connect(Config(**named, redis_connect_timeout_ms=300), None):
+    async with connect(Config(**named, redis_connect_timeout_ms=3000), None):
         store.freeze()  # so TLS has no end, which is no failure of ours
     store.close()
