@@ -187,8 +187,8 @@ async def test_a_worker_that_is_stuck_holds_up_nobody(
     silent = await asyncio.start_unix_server(lambda _, writer: held.append(writer), tmp_path / "2")
     async with silent:
         assert set(await Peers(tmp_path, 1, Metrics().snapshot).snapshots()) == {"1"}
-    for writer in held:
-        writer.close()
+        for writer in held:  # since Python 3.12, the end of the server waits for it
+            writer.close()
 
 
 async def test_a_folder_that_takes_no_socket_keeps_nobody_from_serving(
