@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -76,6 +77,11 @@ async def refused(server: QueueServer, limit: str) -> float:
         return (await scrape(api)).sum("delayqueue_refused_total", limit=limit)
 
 
+async def waits(server: QueueServer, polls: int) -> bool:
+    async with open_api(server.url) as api:
+        return (await scrape(api)).sum("delayqueue_waiting_polls") == polls
+
+
 async def refuses(server: QueueServer, limit: str, before: float) -> bool:
     return await refused(server, limit) > before
 
@@ -133,11 +139,17 @@ async def test_what_comes_behind_a_poll_counts_and_its_own_body_does_not(listeni
         clients(listening.server.port, count) as polls,
         clients(listening.server.port, 1) as new,
     ):
-        for each in polls:
+        for number, each in enumerate(polls, start=1):
             await each.send(post("/pop", own))
+            # one by one: so many that are half there are too many bytes
+            await until_async(partial(waits, listening.server, number))
         await new[0].send(push(LONGEST_BYTES))
         await until(lambda: bool(new[0].got))
         assert new[0].answer()[1]["code"] == 0
+        before = await refused(listening.server, "unanswered")
+        for each in polls:
+            await each.send(push(LONGEST_BYTES)[:-10])
+        await until_async(lambda: refuses(listening.server, "unanswered", before))
         assert not any(each.got or each.has_ended for each in polls)
 
 
