@@ -365,7 +365,7 @@ def test_a_call_in_a_signal_handler_or_a_fork_does_not_disturb_the_one_under_way
             $queue->push('signal', 'from the child', id: 'child');
             posix_kill(getmypid(), SIGKILL);
         }
-        for ($sent = 0; pcntl_waitpid($child, $status, WNOHANG) === 0; $sent++) {
+        for ($sent = 0; $sent === 0 || pcntl_waitpid($child, $status, WNOHANG) === 0; $sent++) {
             $queue->push('main', "$sent", id: "main-$sent");
         }
         foreach ($queue->getMany(array_map(fn ($i) => "main-$i", range(0, min($sent, 900) - 1))) as $i => $job) {

@@ -20,7 +20,7 @@ from delayqueue.store.servers.connect import our_driver
 from delayqueue.store.servers.pipeline import Pipeline, StoreCommand, Wait
 from delayqueue.tasks import Tasks
 from tests.clusters import UNHURRIED, StoreCluster
-from tests.processes import LOOPBACK, Processes, StoreServer
+from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS, Processes, StoreServer
 from tests.store.bucket import BUCKET, SCHEDULERS, STORES, USUAL, WHEEL_SLOTS, Bucket
 from tests.store.turning import SLOTS, Clock
 
@@ -40,9 +40,26 @@ def connect(store: StoreServer, database: int | None = None) -> Redis:
     )
 
 
+# stores on which no server of another test works: tests look at all keys, and count commands
+
+
+@pytest.fixture(scope="session")
+def redis_server(lasting_processes: Processes) -> StoreServer:
+    return lasting_processes.redis()
+
+
+@pytest.fixture(scope="session")
+def redis_without_functions_server(lasting_processes: Processes) -> StoreServer:
+    return lasting_processes.redis(*WITHOUT_FUNCTIONS)
+
+
+@pytest.fixture(scope="session")
+def valkey_server(lasting_processes: Processes) -> StoreServer:
+    return lasting_processes.valkey()
+
+
 @pytest.fixture(scope="session")
 def cluster(lasting_processes: Processes) -> StoreCluster:
-    """A store that no server of another test writes to, since the test looks at all of its keys."""
     return StoreCluster(lasting_processes, *UNHURRIED)
 
 

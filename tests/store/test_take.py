@@ -151,7 +151,6 @@ async def test_a_forecast_counts_no_steps_in_which_there_is_nothing(bucket: Buck
 
 
 async def zcounts(bucket: Bucket) -> int:
-    """How many ZCOUNTs the server has run, for other tests too."""
     stats = await bucket.redis.info("commandstats")
     return int(stats.get("cmdstat_zcount", {"calls": 0})["calls"])
 
