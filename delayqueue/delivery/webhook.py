@@ -8,6 +8,7 @@ import time
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http import HTTPStatus
@@ -223,7 +224,10 @@ def _retry_after_ms(value: str) -> int:
         wait_s = float(value[:12])
     else:
         try:
-            wait_s = parsedate_to_datetime(value).timestamp() - time.time()
+            date = parsedate_to_datetime(value)
+            if date.tzinfo is None:  # as in asctime's form: every date of HTTP is UTC
+                date = date.replace(tzinfo=UTC)
+            wait_s = date.timestamp() - time.time()
         except (ValueError, TypeError, OverflowError):
             return 0
     return round(1000 * min(max(wait_s, 0.0), LONGEST_RETRY_AFTER_S))

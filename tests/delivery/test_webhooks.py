@@ -128,6 +128,20 @@ async def test_retry_after_is_understood(receiver: Receiver, value: str, wait_s:
     assert wait_s - passed_s <= outcome.retry_after_ms / 1000 <= wait_s
 
 
+@pytest.mark.parametrize("form", ["%a %b %d %H:%M:%S %Y", "%A, %d-%b-%y %H:%M:%S GMT"])
+async def test_an_old_form_of_a_date_is_utc_wherever_the_server_is(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Shanghai")
+        time.tzset()
+        said = time.strftime(form, time.gmtime(time.time() + 5000))
+        url = receiver.says("x", Answer(503, headers={"Retry-After": said}))
+        outcome = await call(url, allowed=str(HERE))
+    time.tzset()
+    assert 4900 <= outcome.retry_after_ms / 1000 <= 5000
+
+
 async def test_a_long_answer_is_cut_off(receiver: Receiver) -> None:
     outcome = await call(
         receiver.says("x", Answer(500, "é" * 10 * RESULT_BYTES)), allowed=str(HERE)
