@@ -55,6 +55,7 @@ class Delivery:
         self._subscribers = subscribers
         self._refresh = refresh
         self._stopping = stopping
+        self._begun_with: Sequence[Subscriber] = ()
         self._earlier: dict[str, CallResult] = {}  # of earlier deliveries
         self._began_ms = 0  # this delivery, if there were any
         self._results: dict[str, Earlier] = {}  # in calling order
@@ -76,7 +77,8 @@ class Delivery:
     async def _work(self) -> None:
         # a subscriber older than the reservation must be called
         await self._surely(lambda: self._refresh(self._job.revision))
-        names = [one.name for one in self._subscribers()]
+        self._begun_with = self._subscribers()
+        names = [one.name for one in self._begun_with]
         self._earlier, self._began_ms = await self._so_far()
         last: Recording | None = None  # not recorded yet: it may end the job
         for name in names:
@@ -155,7 +157,7 @@ class Delivery:
 
     def _is_handed_on(self, subscriber: Subscriber) -> bool:
         """Whether a later subscriber gets the result."""
-        subscribers = self._subscribers()
+        subscribers = self._subscribers() or self._begun_with  # there are none while one is paused
         names = [one.name for one in subscribers]
         behind = names.index(subscriber.name) + 1 if subscriber.name in names else 0
         return any(one.handler or one.payload is Payload.EVENT for one in subscribers[behind:])

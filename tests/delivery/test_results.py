@@ -1,5 +1,6 @@
 """A result that a later subscriber gets is handed on as a whole, or its attempt has failed."""
 
+import asyncio
 import json
 from typing import Any, Final
 
@@ -9,8 +10,9 @@ from delayqueue.delivery.callables import PythonHandlers
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
 from delayqueue.domain.subscriber import Subscriber
+from tests.waiting import until
 
-from .conftest import Shop, results
+from .conftest import SEEN_S, Shop, results
 from .receiver import Answer
 from .strangers import Endless, sending
 
@@ -45,6 +47,28 @@ async def test_a_result_that_is_too_long_to_be_handed_on_has_failed(shop: Shop) 
     (called,) = shop.receiver.to("second")
     (given,) = json.loads(called.body)["results"].values()
     assert given == {"succeeded": False, "message": REASON}
+
+
+@pytest.mark.parametrize("paused", ["first", "second"])
+async def test_a_result_is_handed_on_as_a_whole_if_a_subscriber_is_paused_meanwhile(
+    shop: Shop, paused: str
+) -> None:
+    held = asyncio.Event()
+    shop.receiver.says("first", Answer(200, LONG, hold=held))
+    await shop.subscribe("first")
+    await shop.subscribe("second", order=1, payload="event")
+    await shop.push()
+    await until(lambda: bool(shop.receiver.to("first")))
+    name = {"name": f"{shop.topic}/{paused}"}
+    (await shop.api.call("/pause-subscriber", name)).ok()
+    await asyncio.sleep(SEEN_S)
+    held.set()
+    await shop.becomes("ready")
+    (await shop.api.call("/resume-subscriber", name)).ok()
+    await shop.becomes("finished")
+    (called,) = shop.receiver.to("second")
+    (given,) = json.loads(called.body)["results"].values()
+    assert given == {"succeeded": True, "message": f"200 {LONG}"}
 
 
 async def test_half_an_answer_is_not_handed_on(shop: Shop) -> None:
