@@ -11,9 +11,9 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from delayqueue.config.sections import Declared
 from delayqueue.config.startup import StartupError
@@ -102,11 +102,11 @@ class AddressGuard:
         return any(form in network for form in forms for network in self._allowed)
 
     def check_url(self, url: str) -> str:
-        """Check a URL. Raises ValueError if its host is an address that webhooks may not reach.
+        """Check a URL. Raises ValueError if its host is an address that webhooks may not reach, or it has no host.
 
         A name is looked up at each call.
         """
-        self.check_host(urlsplit(url).hostname or "")
+        self.check_host(host_of(url))
         return url
 
     def check_host(self, host: str) -> None:
@@ -118,6 +118,8 @@ class AddressGuard:
     def check_declared(self, subscribers: Iterable[Declared[Subscriber]]) -> None:
         """Check the subscribers in a config file. Raises StartupError, which names the place, if one is forbidden."""
         for where, subscriber in subscribers:
+            if not subscriber.url:  # it has a handler
+                continue
             try:
                 self.check_url(subscriber.url)
             except ValueError as error:
@@ -147,6 +149,17 @@ def literal(host: str) -> Address | None:
     with suppress(OSError):
         return IPv4Address(socket.inet_aton(host))
     return None
+
+
+@lru_cache(maxsize=CACHED)
+def host_of(url: str) -> str:
+    """The host that is called, as the HTTP client understands the URL. Raises BadValue if it understands none."""
+    host = None
+    with suppress(ValueError):
+        host = URL(url).raw_host
+    if not host:
+        raise BadValue("没有主机", "has no host")
+    return host.lower().rstrip(".")
 
 
 class Resolver(AbstractResolver):

@@ -1,14 +1,10 @@
 """Which URLs a job may have called: those on public addresses, or only what `call_allow` lists."""
 
 from collections.abc import Iterable
-from contextlib import suppress
-from functools import lru_cache
-
-from yarl import URL
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
-from delayqueue.delivery.addresses import CACHED, AddressGuard, Network, literal, unwrapped
+from delayqueue.delivery.addresses import AddressGuard, Network, host_of, literal, unwrapped
 from delayqueue.errors import BadValue
 
 SETTING = "call_allow"
@@ -62,14 +58,3 @@ def check_declared_calls(config: Config) -> None:
             wrong.append(f"{where}: call = {schedule.call.url}: {error}")
     if wrong:
         raise StartupError(*wrong)
-
-
-@lru_cache(maxsize=CACHED)
-def host_of(url: str) -> str:
-    """The host that is called, as the HTTP client understands the URL. Raises BadValue if it understands none."""
-    host = None
-    with suppress(ValueError):
-        host = URL(url).raw_host
-    if not host:
-        raise BadValue("没有主机", "has no host")
-    return host.lower().rstrip(".")

@@ -9,7 +9,8 @@ from random import randint
 from time import time
 from typing import Final
 
-from delayqueue.delivery.call_guard import CallGuard, host_of
+from delayqueue.delivery.addresses import host_of
+from delayqueue.delivery.call_guard import CallGuard
 from delayqueue.delivery.consumer import Consumer
 from delayqueue.delivery.delivery import Delivery
 from delayqueue.delivery.host_places import HostPlaces
