@@ -31,15 +31,10 @@ class Consumer:
         self._work = work
         self._spawn = spawn
         self._limit = 0
-        self._in_hand: set[asyncio.Task[None]] = set()
+        self.in_hand: set[asyncio.Task[None]] = set()  # the work on its jobs
         self._reserving: asyncio.Task[None] | None = None
         self._poll: StandingPoll | None = None  # wants as many jobs as there is room for
         self._room = asyncio.Event()
-
-    @property
-    def in_hand(self) -> set[asyncio.Task[None]]:
-        """The work on the jobs in hand."""
-        return self._in_hand
 
     def reserve(self, limit: int) -> None:
         """Have at most `limit` jobs in hand from now on; 0 = reserve nothing more."""
@@ -53,7 +48,7 @@ class Consumer:
     async def _reserve(self) -> None:
         while True:
             self._room.clear()
-            room = self._limit - len(self._in_hand)
+            room = self._limit - len(self.in_hand)
             if room <= 0:
                 await self._room.wait()
                 continue
@@ -87,11 +82,11 @@ class Consumer:
 
     def _begin(self, job: Reserved) -> None:
         task = self._spawn(self._work(job), f"job of {job.topic}")
-        self._in_hand.add(task)
+        self.in_hand.add(task)
         task.add_done_callback(self._end)
 
     def _end(self, task: asyncio.Task[None]) -> None:
-        self._in_hand.discard(task)
+        self.in_hand.discard(task)
         self._room.set()
         if self._poll is not None:
             self._jobs.widen(self._poll)

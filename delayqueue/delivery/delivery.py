@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import TypeVar
 
 from delayqueue.delivery.lease import RETRY_S, Lease
@@ -33,7 +33,8 @@ class Delivery:
 
     The last one is recorded in the call that ends the job. So a crash repeats at most the call that was in flight.
     `call` calls one, `subscribers` returns the topic's present ones, in order; `refresh` makes sure that they are at
-    least of a revision, "" = up to date, and raises Unavailable if the store does not answer.
+    least of a revision, "" = up to date, and raises Unavailable if the store does not answer. The work is done in
+    `place`, for which the job may have to wait.
     """
 
     def __init__(  # noqa: PLR0913  # what delivery shares, and the job
@@ -46,6 +47,7 @@ class Delivery:
         subscribers: Callable[[], Sequence[Subscriber]],
         refresh: Callable[[str], Awaitable[None]],
         stopping: asyncio.Event,
+        place: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         self._queue = queue
         self._jobs = jobs
@@ -55,6 +57,7 @@ class Delivery:
         self._subscribers = subscribers
         self._refresh = refresh
         self._stopping = stopping
+        self._place = place or nullcontext()
         self._begun_with: Sequence[Subscriber] = ()
         self._earlier: dict[str, CallResult] = {}  # of earlier deliveries
         self._began_ms = 0  # this delivery, if there were any
@@ -64,7 +67,7 @@ class Delivery:
     async def run(self) -> None:
         """Work on the job until it is finished, postponed or given back. If cancelled, gives it back."""
         try:
-            async with Lease(self._jobs, self._job):
+            async with Lease(self._jobs, self._job), self._place:
                 await self._work()
         except (StaleReceipt, NoSuchJob):
             log.info("job %r was taken away from its subscribers", self._job.id)
@@ -78,10 +81,9 @@ class Delivery:
         # a subscriber older than the reservation must be called
         await self._surely(lambda: self._refresh(self._job.revision))
         self._begun_with = self._subscribers()
-        names = [one.name for one in self._begun_with]
-        self._earlier, self._began_ms = await self._so_far()
+        await self._look_back()
         last: Recording | None = None  # not recorded yet: it may end the job
-        for name in names:
+        for name in [one.name for one in self._begun_with]:
             if last is not None and self._due(name):
                 await self._record(last)
                 last = None
@@ -100,14 +102,15 @@ class Delivery:
                 return
         await self._end(last)
 
-    async def _so_far(self) -> tuple[dict[str, CallResult], int]:
-        """The results of earlier deliveries, and when this one began; 0 if it is the first."""
+    async def _look_back(self) -> None:
+        """Note the results of earlier deliveries, and when this one began."""
         if self._job.attempt == 1:
-            return {}, 0
+            return
         [view] = await self._surely(lambda: self._jobs.get([self._job.id]))
         if view is None:
             raise NoSuchJob
-        return {result.subscriber: result for result in view.results}, view.started_ms or 0
+        self._earlier = {result.subscriber: result for result in view.results}
+        self._began_ms = view.started_ms or 0
 
     async def _call(self, subscriber: Subscriber) -> tuple[Recording | None, bool]:
         """Call a subscriber. Returns what to record, None if it wants no more calls, and whether it could be called."""
@@ -217,7 +220,6 @@ class Delivery:
 
     def _note(self, name: str, succeeded: bool, message: str, again_ms: int | None) -> None:
         self._results[name] = Earlier(succeeded, message)
-        self._again.discard(name)
         if not succeeded and again_ms is not None:
             self._again.add(name)
 

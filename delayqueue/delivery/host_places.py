@@ -22,7 +22,7 @@ class HostPlaces:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._places = asyncio.Semaphore(limit)
-        self._users = 0
+        self.users = 0  # jobs that call or wait
         self._took_s = FIRST_S
         self._began_at: dict[object, float] = {}  # loop time of calls under way, the oldest first
         self._next_at = 0.0  # loop time at which a job that was sent away last should find a place
@@ -35,17 +35,7 @@ class HostPlaces:
     @property
     def is_full(self) -> bool:
         """Whether a job may not even wait."""
-        return self._users >= 2 * self._limit
-
-    @property
-    def users(self) -> int:
-        """How many jobs call or wait."""
-        return self._users
-
-    @property
-    def is_unused(self) -> bool:
-        """Whether no job calls or waits."""
-        return not self._users
+        return self.users >= 2 * self._limit
 
     def again_ms(self, full_hosts: float = 1) -> int:
         """How long a job that is sent away is delayed: it comes behind those that were sent away before.
@@ -64,7 +54,7 @@ class HostPlaces:
     async def place(self) -> AsyncIterator[None]:
         """A place, for the block; possibly after others."""
         loop = asyncio.get_running_loop()
-        self._users += 1
+        self.users += 1
         try:
             async with self._places:
                 call = object()
@@ -75,4 +65,4 @@ class HostPlaces:
                     took_s = loop.time() - self._began_at.pop(call)
                     self._took_s += (took_s - self._took_s) * WEIGHT
         finally:
-            self._users -= 1
+            self.users -= 1

@@ -1,9 +1,8 @@
 """Makes the calls of jobs: each job goes to a URL of its own."""
 
 import asyncio
-import logging
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from random import randint
 from time import time
@@ -14,7 +13,6 @@ from delayqueue.delivery.call_guard import CallGuard
 from delayqueue.delivery.consumer import Consumer
 from delayqueue.delivery.delivery import Delivery
 from delayqueue.delivery.host_places import HostPlaces
-from delayqueue.delivery.lease import Lease
 from delayqueue.delivery.outcome import CallOutcome, Event
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.access import EVERYWHERE
@@ -27,8 +25,6 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.metrics import CALL_LATENESS, SUBSCRIBER_CALLS
 from delayqueue.tasks import TaskGroup
-
-log = logging.getLogger(__name__)
 
 ROOM: Final = 1000  # jobs in hand
 SHARE: Final = 10  # a host has at most this part of the room that is left
@@ -108,12 +104,12 @@ class JobCalls:
                 self._placed += 1
                 self._bytes += len(job.body)
                 try:
-                    await self._in_place(host, job, job.call, tally)
+                    await self._delivery(job, job.call, host, tally).run()
                 finally:
                     self._placed -= 1
                     self._bytes -= len(job.body)
         finally:
-            if host.is_unused and self._hosts.get(name) is host:
+            if not host.users and self._hosts.get(name) is host:
                 del self._hosts[name]
 
     @property
@@ -126,35 +122,25 @@ class JobCalls:
         self._queue.metrics.count(SUBSCRIBER_CALLS, NAME, "put_off")
         self._jobs.requeue([job], delay_ms=delay_ms)
 
-    async def _in_place(
-        self, host: HostPlaces, job: Reserved, call: Call, tally: HostTally
-    ) -> None:
+    def _delivery(self, job: Reserved, call: Call, host: HostPlaces, tally: HostTally) -> Delivery:
+        subscriber = call.subscriber(
+            job.topic, self._secrets.get(job.topic, self._secrets.get("", ""))
+        )
         must_wait = not host.is_free
-        lease = Lease(self._jobs, job) if must_wait else nullcontext()  # a delivery has its own
-        try:
-            async with lease, host.place():
-                if must_wait:  # somebody may have ended the job meanwhile
-                    await self._jobs.touch(job.id, job.receipt, None)
-                await self._delivery(job, call, tally).run()
-        except (StaleReceipt, NoSuchJob):
-            log.info("job %r was taken away before its call", job.id)
-        except Unavailable:
-            self._jobs.requeue([job])
-        except asyncio.CancelledError:
-            self._jobs.requeue([job])  # in case it was still waiting; else it is no longer held
-            raise
 
-    def _delivery(self, job: Reserved, call: Call, tally: HostTally) -> Delivery:
-        secret = self._secrets.get(job.topic, self._secrets.get("", ""))
-        subscriber = call.subscriber(job.topic, secret)
+        async def refresh(_: str) -> None:
+            if must_wait:  # somebody may have ended the job meanwhile
+                await self._jobs.touch(job.id, job.receipt, None)
+
         return Delivery(
             self._queue,
             self._jobs,
             partial(self._call, tally),
             job,
             subscribers=lambda: (subscriber,),
-            refresh=_nothing,
+            refresh=refresh,
             stopping=self._stopping,
+            place=host.place(),
         )
 
     async def _call(self, tally: HostTally, subscriber: Subscriber, event: Event) -> CallOutcome:
@@ -183,7 +169,3 @@ def _host(url: str) -> str:
     with suppress(ValueError):
         return host_of(url)
     return ""
-
-
-async def _nothing(_: str) -> None:
-    """Nothing has to be read: the job itself says whom to call."""

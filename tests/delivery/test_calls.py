@@ -427,6 +427,17 @@ async def test_one_that_waits_for_its_host_is_not_called_after_its_end(shop: Sho
     assert gone not in {call.id for call in shop.receiver.to(shop.topic)}
 
 
+async def test_one_that_waits_for_its_host_stays_reserved(shop: Shop) -> None:
+    hold = asyncio.Event()
+    shop.receiver.says(shop.topic, Answer(hold=hold), Answer(hold=hold), Answer())
+    ids = [await push(shop, shop.topic, f"{shop.topic}-{number}", ttr=5) for number in range(3)]
+    await until(lambda: shop.receiver.at_once[shop.topic] == 2)
+    await asyncio.sleep(6)  # longer than the TTR
+    hold.set()
+    for job_id in ids:
+        assert (await shop.becomes("finished", job_id))["attempt"] == 1
+
+
 async def test_a_paused_topic_is_not_called_until_it_is_resumed(shop: Shop) -> None:
     (await shop.api.call("/pause", {"topic": shop.topic})).ok()
     await push(shop, shop.topic)

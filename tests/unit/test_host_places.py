@@ -30,7 +30,7 @@ async def calls(host: HostPlaces) -> AsyncIterator[list[asyncio.Task[None]]]:
     for task in begun:
         task.cancel()
     await asyncio.gather(*begun, return_exceptions=True)
-    assert host.is_unused
+    assert host.users == 0
 
 
 async def hold(host: HostPlaces) -> None:
