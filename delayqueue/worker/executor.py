@@ -42,22 +42,18 @@ class Executor:
         return await _within(result, timeout_s) if inspect.isawaitable(result) else result
 
     async def _end_of(self, future: asyncio.Future[Any], timeout_s: float | None, name: str) -> Any:
-        if timeout_s is None:
-            return await future
         try:
             await asyncio.wait([future], timeout=timeout_s)
-        except asyncio.CancelledError:
-            future.cancel()
-            raise
-        if not future.done():
-            self._give_up(future, name)
+        finally:
+            if not future.done():  # its time is over, or its job is somebody else's, or ended
+                self._give_up(future, name)
+        if timeout_s is not None and not future.done():
             raise _too_long(timeout_s)
         return future.result()
 
     def _give_up(self, future: asyncio.Future[Any], name: str) -> None:
         log.warning(
-            "%s: its thread goes on after its timeout; nothing can stop it, and until it ends "
-            "the worker runs one job fewer",
+            "%s: its thread goes on, because nothing can stop it; until it ends the worker runs one job fewer",
             name,
         )
         self._hanging.add(future)

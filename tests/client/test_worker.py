@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import socket
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -333,6 +334,31 @@ async def test_a_worker_that_is_cancelled_takes_no_more_jobs_and_leaves_none_run
     job = await queue.pop(topic, wait=1)
     assert job is not None
     assert job.id == second_id
+
+
+async def test_the_thread_of_a_job_that_is_cancelled_keeps_its_place_until_it_ends(
+    server: QueueServer, queue: AsyncClient, topic: str
+) -> None:
+    worker, stop = Worker(server.url, concurrency=1), asyncio.Event()
+    begun, goes_on = list[str](), threading.Event()
+
+    @worker.on(topic)
+    def handle(job: ReservedJob) -> None:
+        begun.append(job.id)
+        goes_on.wait()
+
+    working = asyncio.create_task(worker.work(stop))
+    first_id = await queue.push(topic)
+    await until(lambda: begun == [first_id])
+    await queue.delete(first_id)
+    second_id = await queue.push(topic)
+    await asyncio.sleep(2)  # the worker looks after its job several times
+    assert begun == [first_id]
+    goes_on.set()
+    await until_gone(queue, second_id)
+    assert begun == [first_id, second_id]
+    stop.set()
+    await working
 
 
 async def test_every_job_is_finished_or_buried_whatever_fails(
