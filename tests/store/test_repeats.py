@@ -324,7 +324,7 @@ async def test_calls_behind_a_silent_server_fail_within_the_time_of_a_call() -> 
         began_s = time.monotonic()
         found = await asyncio.gather(*(outcome(store) for _ in range(1000)))
         assert found == [Unavailable] * 1000
-        assert time.monotonic() - began_s < 10 * ANSWER_S, "not one after the other"
+        assert time.monotonic() - began_s < 25 * ANSWER_S, "not one after the other: 1000 / 32"
         assert store.caller.away() == {0}
 
 

@@ -1,6 +1,7 @@
 """What becomes of a job with a call for which the server has no room."""
 
 import asyncio
+from functools import partialmethod
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ import pytest
 
 from delayqueue.delivery import job_calls
 from delayqueue.delivery.call_guard import CallGuard
+from delayqueue.delivery.host_places import HostPlaces
 from delayqueue.delivery.job_calls import CROWDED_MS, JobCalls
 from delayqueue.domain.call import NAME, Call
 from delayqueue.domain.job import Reserved
@@ -56,10 +58,21 @@ async def test_a_job_is_put_off_if_the_bodies_in_hand_are_many(
     assert (NAME in str(counted), calls._hosts) == (True, {})
 
 
+class Hanging:
+    """A delivery to a host that does not answer."""
+
+    def __init__(
+        self, _: JobCalls, _job: Reserved, _call: Call, host: HostPlaces, *_others: object
+    ) -> None:
+        self._host = host
+
+    async def run(self) -> None:
+        async with self._host.place():
+            await asyncio.Event().wait()
+
+
 async def test_many_hosts_that_hang_leave_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    hang = SimpleNamespace(run=asyncio.Event().wait)
-    monkeypatch.setattr(JobCalls, "_delivery", lambda *_: hang)
-    monkeypatch.setattr(Jobs, "touch", asyncio.sleep, raising=False)
+    monkeypatch.setattr(JobCalls, "_delivery", partialmethod(Hanging))
     jobs = Jobs()
     calls = calls_of(jobs, per_host=10)
     async with asyncio.TaskGroup() as tasks:
