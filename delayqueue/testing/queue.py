@@ -56,8 +56,8 @@ class _Held:
 class Queue(Client):
     """Replaces a Client in tests: jobs wait in memory until the test turns the clock; then workers handle them.
 
-    It supports push, get, kick, reschedule, delete and cancel, of one job or many. `asynchronous` is the same queue as
-    an AsyncClient.
+    It supports push, get, kick, reschedule, delete and cancel, of one job or many; `expire` and the order by `priority`
+    have no effect. `asynchronous` is the same queue as an AsyncClient.
     """
 
     def __init__(self, *workers: Worker) -> None:
