@@ -9,6 +9,10 @@ from typing import Final
 NEAR_S: Final = 30.0  # within it jobs come back as fast as the host takes them: one that works again is called soon
 RETURNS_A_S: Final = 100  # after it, of all hosts that take fewer: what dead hosts cost does not grow with their jobs
 LONGEST_S: Final = 3600.0
+SPREAD: Final = (
+    0.1  # of a delay, at random: with more, places stay empty while the last jobs of a burst come
+)
+LONGEST_SPREAD: Final = 0.5  # of LONGEST_S, which many have
 FIRST_S: Final = 0.1  # what a call takes, before one has ended
 WEIGHT: Final = 1 / 8  # of the last call in what a call takes
 
@@ -48,7 +52,9 @@ class HostPlaces:
         as_it_takes_them = max(self._next_at, now) + took_s / self._limit
         far = max(self._next_at, now + NEAR_S) + full_hosts / RETURNS_A_S
         self._next_at = min(as_it_takes_them, far, now + LONGEST_S)
-        return max(1, round(1000 * (self._next_at - now) * uniform(0.5, 1.5)))  # noqa: S311  # no secret
+        spread = SPREAD if self._next_at < now + LONGEST_S else LONGEST_SPREAD
+        part = uniform(1 - spread, 1 + spread)  # noqa: S311  # no secret
+        return max(1, round(1000 * (self._next_at - now) * part))
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
