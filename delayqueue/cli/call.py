@@ -48,8 +48,13 @@ class RemoteServer(Sender):
         try:
             return self.send(Call(path, fields, read=lambda data: data, wait_s=wait_s))
         except TransportError as error:
-            message = f"{error}; start the server, or correct --url"
-            raise CallError(UNREACHABLE, message) from None
+            raise CallError(UNREACHABLE, f"{error}; {_way_out(error)}") from None
         except QueueError as error:
             is_away = isinstance(error, Unavailable)
             raise CallError(UNREACHABLE if is_away else REFUSED, str(error)) from None
+
+
+def _way_out(error: TransportError) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):  # the server runs
+        return "renew its certificate, or name its authority in SSL_CERT_FILE"
+    return "start the server, or correct --url"

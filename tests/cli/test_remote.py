@@ -16,7 +16,15 @@ import pytest
 
 from delayqueue.cli.remote import REMOTE
 from delayqueue.config.loading import load
-from tests.processes import LOOPBACK, QueueServer, environment, free_port
+from tests import certificates
+from tests.processes import (
+    LOOPBACK,
+    Processes,
+    QueueServer,
+    StoreServer,
+    environment,
+    free_port,
+)
 
 from .conftest import Ended
 from .stranger import Stranger
@@ -314,6 +322,17 @@ def test_a_server_that_is_not_there_is_status_3(run: Run) -> None:
     assert run("stats", "--url", url).failed(3) == (
         f"{url}: [Errno 111] Connection refused; start the server, or correct --url"
     )
+
+
+def test_a_certificate_that_is_not_trusted_is_not_taken_for_a_server_that_is_away(
+    run: Run, processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    own = certificates.make(tmp_path, "server")
+    server = processes.server(redis_server, own.context(), tls_cert=own.cert, tls_key=own.key)
+    refused = run("stats", "--url", server.url).failed(3)
+    assert "CERTIFICATE_VERIFY_FAILED" in refused
+    assert refused.endswith("; renew its certificate, or name its authority in SSL_CERT_FILE")
+    server.close()
 
 
 @pytest.mark.parametrize(
