@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from delayqueue.store.servers.connect import HELD, connect
 from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards, drop_idle
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
+from tests.waiting import until_async
 
 SECRET = "s3cret"
 SAFE = ("--appendonly", "yes", "--maxmemory-policy", "noeviction")
@@ -150,6 +152,28 @@ async def test_a_port_that_nobody_listens_on_is_named() -> None:
     assert message.endswith(
         "; start Redis or Valkey there, correct the address, or use the embedded store: redis.host = embedded"
     )
+
+
+async def cannot_save(redis: Redis) -> bool:
+    return bool((await redis.info("persistence"))["rdb_last_bgsave_status"] != "ok")
+
+
+async def test_a_server_that_cannot_write_to_its_disk_is_not_taken_for_one_that_is_away(
+    processes: Processes, tmp_path: Path
+) -> None:
+    store = processes.redis("--enable-protected-configs", "yes")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    async with Redis(host=LOOPBACK, port=store.port) as redis:
+        await redis.config_set("dir", str(gone))
+        await redis.config_set("save", "3600 1")
+        gone.rmdir()
+        await redis.bgsave()
+        await until_async(partial(cannot_save, redis))
+    message = await refusal(at(store))
+    assert "MISCONF" in message
+    assert message.endswith("; it cannot write to its disk: make room there, or see its log")
+    store.close()
 
 
 async def test_a_host_that_does_not_exist_is_named() -> None:

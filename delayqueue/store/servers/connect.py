@@ -256,6 +256,9 @@ def _way_out(reason: str, config: Config) -> _WayOut:
         password += " or redis.sentinel_password"
     quotes = ", in quotes if it contains ; or #" if config.redis_password else ""
     ways = {
+        "MISCONF": _WayOut(
+            "it cannot write to its disk: make room there, or see its log", heals=True
+        ),
         "No such master": _WayOut("correct redis.master_name"),
         "cluster support disabled": _WayOut(
             "name that server in redis.host, or start it with cluster-enabled yes"
