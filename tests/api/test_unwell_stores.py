@@ -202,6 +202,40 @@ async def test_a_server_starts_on_a_store_that_is_not_well_and_goes_on_when_it_i
     assert "Traceback" not in server.logged()
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "says"),
+    [
+        (("REPLICAOF", LOOPBACK, 1), ("REPLICAOF", "NO", "ONE"), "it is a read-only replica"),
+        (
+            ("CONFIG", "SET", "min-replicas-to-write", 1),
+            ("CONFIG", "SET", "min-replicas-to-write", 0),
+            "too few replicas follow",
+        ),
+    ],
+    ids=["a replica", "too few replicas"],
+)
+async def test_readiness_says_why_a_store_that_answers_takes_no_writes(
+    processes: Processes,
+    topic: str,
+    begin: tuple[object, ...],
+    end: tuple[object, ...],
+    says: str,
+) -> None:
+    store = processes.redis()
+    server = processes.server(store, language="en")
+    async with open_api(server.url) as api:
+        _ask(store, *begin)
+        await until(lambda: not server.is_ready())
+        for _ in range(5):
+            (await api.push(topic=topic, id=topic)).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
+            assert (await api.call("/topics", {})).code == OK
+            assert says in readiness(server)
+        _ask(store, *end)
+        await until(server.is_ready)
+    server.close()
+    store.close()
+
+
 async def is_pushed(api: Api, topic: str) -> bool:
     """Each worker notices by itself that the store is well: the one that was asked may be another."""
     return (await api.push(topic=topic, id=topic)).code == OK

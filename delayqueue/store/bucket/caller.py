@@ -112,16 +112,19 @@ class Caller:
         return call
 
     async def ask(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[T]]) -> T:
-        """Ask the bucket's server with a command of redis-py. Raises Unavailable if it does not answer or refuses."""
+        """Ask the bucket's server with a command of redis-py that only reads.
+
+        Raises Unavailable if it does not answer or refuses.
+        """
         if self._closed:
             raise Unavailable
         began_s = monotonic()
         try:
             answer = await self._shards.call(self._buckets.keys[bucket].tag, send)
         except RedisError as error:
-            self._outages.failed(bucket, verb, error, began_s)
+            self._outages.failed(bucket, verb, error, began_s, writes=False)
             raise Unavailable from error
-        self._outages.answered(bucket)
+        self._outages.answered(bucket, writes=False)
         return answer
 
     def close(self, why: Text) -> None:

@@ -91,7 +91,10 @@ class Recovery:
             return await self._next_server(call, error)
         except RedisError as failure:
             if not call.done():
-                self._outages.failed(call.bucket, call.terms.verb.name, failure, call.made_s)
+                verb = call.terms.verb
+                self._outages.failed(
+                    call.bucket, verb.name, failure, call.made_s, writes=verb.writes
+                )
             raise Unavailable from failure
 
     async def _next_server(self, call: VerbCall, error: Exception | None) -> Server:

@@ -124,7 +124,7 @@ class VerbCall(StoreCommand):
             if self.server is not None:
                 self.server.clock.heard(reply.now_ms, self.asked_s)
             if terms.outages.ailments:
-                terms.outages.answered(self.bucket)
+                terms.outages.answered(self.bucket, writes=terms.verb.writes)
             terms.seconds.observe(monotonic() - self.made_s)
             for event in reply.events:
                 metrics.count_event(*event)

@@ -119,6 +119,11 @@ class ScriptHead(NamedTuple):
     waits: str
     needs: Collection[str]
 
+    @property
+    def writes(self) -> bool:
+        """Whether it may change something."""
+        return NO_WRITES not in self.flags
+
 
 class Library(NamedTuple):
     """For FUNCTION LOAD."""
