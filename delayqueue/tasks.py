@@ -144,6 +144,10 @@ class Tasks:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def cancel(self) -> None:
+        """Cancel all, until they have ended."""
+        await cancel_all(self._tasks)
+
     async def ended(self) -> None:
         """Wait until all have ended, including those that start meanwhile."""
         while self._tasks:

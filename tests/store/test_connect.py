@@ -209,6 +209,21 @@ async def test_the_limit_of_a_call_is_the_longer_one_up_to_five_seconds(
         assert redis.connection_pool.connection_kwargs["socket_timeout"] == limit_s
 
 
+@pytest.mark.parametrize("turns", range(1, 6))
+async def test_a_connection_that_is_being_made_is_closed_with_the_others(
+    redis_server: StoreServer, turns: int
+) -> None:
+    async with Redis(host=LOOPBACK, port=redis_server.port) as redis:
+        before = await redis.client_list()
+        async with connect(at(redis_server), None, waits=True) as shards:
+            call = asyncio.ensure_future(bucket_store(shards).tick(0))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            call.cancel()
+        await asyncio.sleep(0.2)
+        assert len(await redis.client_list()) == len(before)
+
+
 class TestFrozen:
     """A store that accepts connections and answers nothing."""
 

@@ -94,6 +94,11 @@ class Pipeline:
             self._loop.call_soon(self._begin)
         self._unsent.append(call)
 
+    async def aclose(self) -> None:
+        """Give up the connections that are being made; the pool closes the others."""
+        await asyncio.sleep(0)  # a call of this turn begins
+        await self._connecting.cancel()
+
     def _begin(self) -> None:
         """Begin an exchange, unless one is under way or there is nothing to send."""
         if self.current is not None or not self._unsent:

@@ -32,3 +32,10 @@ class Server:
             if pipeline.current is None:
                 return pipeline
         return pipelines[0]
+
+    async def aclose(self) -> None:
+        """Close all connections. Raises redis-py's TimeoutError if, with TLS, it does not answer; they are closed."""
+        for pipelines in self._pipelines.values():
+            for pipeline in pipelines:
+                await pipeline.aclose()
+        await self.redis.aclose()

@@ -83,7 +83,7 @@ class Shards:
         # By key: the servers that can be called at once. A call whose key is not in it asks reach().
         self.known: Final[dict[str, Server]] = {}
         self._servers: dict[Address, Server] = {}
-        self._retired: list[tuple[float, Redis]] = []  # since when, the oldest first; to be closed
+        self._retired: list[tuple[float, Server]] = []  # since when, the oldest first; to be closed
         self._silent: set[Address] = set()  # servers with a timeout since the topology was read
         self._reading = asyncio.Lock()
         self._doubt = asyncio.Event()
@@ -265,7 +265,7 @@ class Shards:
 
     def _retire(self, addresses: Iterable[Address]) -> None:
         now = asyncio.get_running_loop().time()
-        self._retired += [(now, self._servers.pop(address).redis) for address in addresses]
+        self._retired += [(now, self._servers.pop(address)) for address in addresses]
 
     async def _close_retired(self, after_s: float) -> None:
         """Close the connections to servers retired this long ago; if cancelled here, the next call does the rest."""
