@@ -9,9 +9,8 @@ from typing import Final
 NEAR_S: Final = 30.0  # within it jobs come back as fast as the host takes them: one that works again is called soon
 RETURNS_A_S: Final = 100  # after it, of all hosts that take fewer: what dead hosts cost does not grow with their jobs
 LONGEST_S: Final = 3600.0
-SPREAD: Final = (
-    0.1  # of a delay, at random: with more, places stay empty while the last jobs of a burst come
-)
+# of a delay, at random: with more, places stay empty while the last jobs of a burst come
+SPREAD: Final = 0.1
 LONGEST_SPREAD: Final = 0.5  # of LONGEST_S, which many have
 FIRST_S: Final = 0.1  # what a call takes, before one has ended
 WEIGHT: Final = 1 / 8  # of the last call in what a call takes
