@@ -343,6 +343,53 @@ def test_a_server_with_a_certificate_of_its_own_is_reached_over_tls_and_another_
     assert "certificate" in second
 
 
+# what the parent does while or after a fork ends by itself, by exit or by an error
+FORKS: Final = """
+use DelayQueue\\Client\\Transport\\CurlTransport;
+
+$queue = new Client(transport: new CurlTransport([CURLOPT_CAINFO => getenv('CA')]), retries: 0);
+$calls = [
+    'a pop while it ends' => fn () => $queue->pop('forks', wait: 1),
+    'a pop after it' => fn () => pcntl_wait($status) && !$queue->pop('forks', wait: 0.1),
+    'a release after it' => fn () => pcntl_wait($status) && $queue->release('nobody'),
+    'a push while it ends' => fn () => usleep(150_000) ?: $queue->push('forks', id: 'forks-1', delay: 600),
+    'its own call' => fn () => $queue->pop('forks', wait: 1),
+];
+foreach (['exit' => fn () => exit(7), 'error' => fn () => none()] as $end => $ends) {
+    foreach ($calls as $what => $call) {
+        $queue->get('x'); // the connection that both have
+        if (pcntl_fork() === 0) {
+            ini_set('display_errors', '0');
+            ini_set('log_errors', '0');
+            $what === 'its own call' && $queue->get('x');
+            usleep(150_000);
+            $ends();
+        }
+        try {
+            $call();
+        } catch (DelayQueue\\Client\\Exception\\NoSuchJob) {
+            // an answer
+        } catch (DelayQueue\\Client\\Exception\\TransportException $error) {
+            echo "$what, $end: {$error->getMessage()}\\n";
+        }
+        while (pcntl_wait($status) > 0);
+    }
+}
+echo pcntl_wexitstatus($status), " {$queue->get('forks-1')->id}";
+"""
+
+
+def test_a_fork_that_ends_leaves_its_parents_connections_alone(
+    project: Project, processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    pair = make(tmp_path, "server")
+    server = processes.server(
+        redis_server, pair.context(), language="en", tls_cert=pair.cert, tls_key=pair.key
+    )
+    said = project.php(FORKS, DELAYQUEUE_URL=server.url, CA=str(pair.cert))
+    assert said == "255 forks-1"
+
+
 def test_a_call_in_a_signal_handler_or_a_fork_does_not_disturb_the_one_under_way(
     project: Project, queue: Client
 ) -> None:
