@@ -274,6 +274,28 @@ def test_a_pop_is_not_repeated_by_libcurl_behind_our_back(project: Project) -> N
     assert flaky.requests == 2
 
 
+def test_a_server_that_hangs_holds_a_caller_for_the_limit_of_the_call_alone(
+    project: Project,
+) -> None:
+    with socket.create_server((LOOPBACK, 0)) as listener:  # connections wait there for ever
+        said = project.php(
+            """
+            $began = hrtime(true);
+            try {
+                (new Client(timeout: '1s', retries: 9))->push('t');
+            } catch (DelayQueue\\Client\\Exception\\TransportException) {
+                echo hrtime(true) - $began >= 1e9 ? 'gave up' : 'too early';
+            }
+            """,
+            DELAYQUEUE_URL=f"http://{LOOPBACK}:{listener.getsockname()[1]}",
+        )
+        assert said == "gave up"
+        listener.accept()[0].close()
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()  # it was not tried again
+
+
 def test_calls_share_a_connection_also_after_an_error(
     project: Project, processes: Processes, redis_server: StoreServer
 ) -> None:

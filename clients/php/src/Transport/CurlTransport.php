@@ -114,14 +114,20 @@ final class CurlTransport implements Transport
             CURLOPT_PROXY => '', // not even that of the environment
             CURLOPT_TCP_KEEPALIVE => 1, // a poll waits for minutes
             CURLOPT_NOSIGNAL => true,
-            CURLOPT_CONNECTTIMEOUT_MS => (int) ceil($request->connectSeconds * 1000),
-            CURLOPT_TIMEOUT_MS => (int) ceil(($request->timeoutSeconds ?? 0) * 1000),
+            CURLOPT_CONNECTTIMEOUT_MS => self::milliseconds($request->connectSeconds),
+            CURLOPT_TIMEOUT_MS => $request->timeoutSeconds === null ? 0 : self::milliseconds($request->timeoutSeconds),
         ] + ($stop === null ? [] : [
             CURLOPT_NOPROGRESS => false,
             // called at least once a second, and after each signal; an answer that has begun is read to its end
             CURLOPT_PROGRESSFUNCTION => static fn (\CurlHandle $curl, int $size, int $read): int
                 => $read === 0 && $stop() ? 1 : 0,
         ]);
+    }
+
+    /** At least one: 0 would be no limit. */
+    private static function milliseconds(float $seconds): int
+    {
+        return max(1, (int) ceil($seconds * 1000));
     }
 
     private static function reader(string $body): \Closure

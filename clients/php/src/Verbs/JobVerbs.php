@@ -90,7 +90,7 @@ trait JobVerbs
         );
         $read = static fn (): string => $job->id;
 
-        return $this->send(new Call('/push', $job->toRequest(), $read, repeatable: $job->isRepeatable()));
+        return $this->send(self::pushing($job->toRequest(), $read, $job->isRepeatable()));
     }
 
     /**
@@ -109,7 +109,7 @@ trait JobVerbs
             $repeatable = $repeatable && $job->isRepeatable();
         }
 
-        return $this->send(new Call('/push', $requests, self::outcomes(count($requests)), repeatable: $repeatable));
+        return $this->send(self::pushing($requests, self::outcomes(count($requests)), $repeatable));
     }
 
     /**
@@ -379,6 +379,25 @@ trait JobVerbs
         $which = Fields::given(['tag' => $tag, 'topic' => $topic]);
 
         return $this->send(self::rescheduling($which, $delay, $due, $by, $priority, self::count(...)));
+    }
+
+    /**
+     * @template T
+     *
+     * @param array<mixed> $request
+     * @param \Closure(mixed): T $read
+     *
+     * @return Call<T>
+     */
+    private static function pushing(array $request, \Closure $read, bool $repeatable): Call
+    {
+        return new Call(
+            '/push',
+            $request,
+            $read,
+            repeatable: $repeatable,
+            timeoutSeconds: Call::PUSH_TIMEOUT_SECONDS,
+        );
     }
 
     private function end(string $path, Job|string $job, string $message): void
