@@ -7,6 +7,7 @@ namespace DelayQueue\Hyperf;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\NoSuchJob;
 use DelayQueue\Client\Exception\StaleReceipt;
+use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Job;
 use DelayQueue\Client\State;
 use Hyperf\AsyncQueue\Driver\Driver;
@@ -18,6 +19,7 @@ use Hyperf\AsyncQueue\JobInterface;
 use Hyperf\AsyncQueue\JobMessage;
 use Hyperf\AsyncQueue\MessageInterface;
 use Hyperf\AsyncQueue\Result;
+use Hyperf\Contract\StdoutLoggerInterface;
 use Psr\Container\ContainerInterface;
 
 /** A driver of hyperf/async-queue over the delay-queue server. Its channel is a topic. */
@@ -45,13 +47,14 @@ class DelayQueueDriver extends Driver
     public function push(JobInterface $job, int $delay = 0): bool
     {
         $message = $this->packer->pack(new JobMessage($job));
-        $tags = method_exists($job, 'tags') ? $job->tags() : [];
-        if ($delay > 0) {
-            $tags[] = self::tagOf($message);
+        $tags = $delay > 0 ? [self::tagOf($message)] : []; // for delete()
+        if (method_exists($job, 'tags')) {
+            $warn = fn (string $said) => $this->container->get(StdoutLoggerInterface::class)->warning($said);
+            $tags = Tags::of($job::class, $job->tags(), $warn, $tags);
         }
         $body = preg_match('//u', $message) === 1 ? $message : self::BASE64 . base64_encode($message);
         $ttr = $this->config['handle_timeout'] ?? 10;
-        $this->client->push($this->topic, $body, delay: $delay, ttr: $ttr, tags: $tags);
+        $this->client->push($this->topic, $body, delay: max(0, $delay), ttr: $ttr, tags: $tags);
 
         return true;
     }
@@ -195,7 +198,7 @@ class DelayQueueDriver extends Driver
 
     private function release(Job $job, int $delay, string $reason): bool
     {
-        return $this->end(static fn (Client $client) => $client->release($job, delay: $delay, message: $reason));
+        return $this->end(static fn (Client $client) => $client->release($job, delay: max(0, $delay), message: $reason));
     }
 
     private function bury(Job $job, string $reason): bool

@@ -21,9 +21,13 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
         'topic' => 'messages',
         'token' => null, // DELAYQUEUE_TOKEN
         'ttr' => 60, // seconds that a handler may take
-        'wait' => 5, // seconds that a worker waits for a message
+        'wait' => 5, // seconds that a worker waits for a message, once all its transports are empty
         'tls' => false,
     ];
+
+    public function __construct(private readonly WorkerTransports $workerTransports = new WorkerTransports())
+    {
+    }
 
     /** @param array<string, mixed> $options */
     public function createTransport(
@@ -36,6 +40,7 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
             throw new InvalidArgumentException('The DSN must be delayqueue://[TOKEN@]HOST[:PORT][/TOPIC][?OPTIONS].');
         }
         parse_str($parts['query'] ?? '', $query);
+        $name = (string) ($options['transport_name'] ?? '');
         unset($options['transport_name']);
         $given = array_filter([
             'topic' => trim(rawurldecode($parts['path'] ?? ''), '/'),
@@ -60,6 +65,8 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
             (string) $options['topic'],
             (int) $options['ttr'],
             (float) $options['wait'],
+            $name,
+            $this->workerTransports,
         );
     }
 

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace DelayQueue\ThinkQueue;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Internal\Tags;
+use DelayQueue\Client\Worker\Turns;
 use think\queue\Connector;
 use think\queue\InteractsWithTime;
 
@@ -21,10 +23,12 @@ class DelayQueue extends Connector
         'wait' => 5, // seconds that a worker waits for a job
     ];
 
+    private readonly Turns $turns;
+
     /**
      * @param string $default the topic of jobs that name none
      * @param int $ttr seconds that a worker may take for a job
-     * @param int|float $wait seconds that a worker waits for a job
+     * @param int|float $wait seconds that a worker waits for a job, once all its queues are empty
      */
     public function __construct(
         private readonly Client $client,
@@ -32,6 +36,7 @@ class DelayQueue extends Connector
         private readonly int $ttr,
         private readonly int|float $wait,
     ) {
+        $this->turns = new Turns();
     }
 
     /**
@@ -65,11 +70,12 @@ class DelayQueue extends Connector
     /** A class may have a static method tags($data), such as ["order:1001"], for cancel() of the client. */
     public function later($delay, $job, $data = '', $queue = null)
     {
-        $tags = [is_object($job) ? $job : strstr("$job@", '@', true), 'tags'];
+        $class = is_object($job) ? $job::class : (string) strstr("$job@", '@', true);
+        $tags = [is_object($job) ? $job : $class, 'tags'];
 
         return $this->pushRaw($this->createPayload($job, $data), $queue, [
-            'delay' => $this->secondsUntil($delay),
-            'tags' => is_callable($tags) ? $tags($data) : [],
+            'delay' => max(0, $this->secondsUntil($delay)), // a time that has passed is now
+            'tags' => is_callable($tags) ? Tags::of($class, $tags($data), $this->app->log->warning(...)) : [],
         ]);
     }
 
@@ -83,9 +89,14 @@ class DelayQueue extends Connector
 
     public function pop($queue = null)
     {
-        $job = $this->client->pop($this->topic($queue), wait: $this->wait);
+        $topic = $this->topic($queue);
+        $job = $this->client->pop($topic, wait: $this->turns->waitSeconds($topic, $this->wait));
+        if ($job === null) {
+            return null;
+        }
+        $this->turns->begin();
 
-        return $job === null ? null : new DelayQueueJob($this->app, $this->connection, $this->client, $job);
+        return new DelayQueueJob($this->app, $this->connection, $this->client, $job);
     }
 
     public function size($queue = null)

@@ -7,6 +7,7 @@ namespace DelayQueue\Yii2;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\NoSuchJob;
 use DelayQueue\Client\Exception\StaleReceipt;
+use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Job;
 use DelayQueue\Client\State;
 use yii\queue\cli\Queue as CliQueue;
@@ -47,7 +48,9 @@ class Queue extends CliQueue
     /** A job may have a method tags(), such as ["order:1001"], by which cancel() finds it. */
     public function push($job)
     {
-        $this->tags = is_object($job) && method_exists($job, 'tags') ? $job->tags() : [];
+        $this->tags = is_object($job) && method_exists($job, 'tags')
+            ? Tags::of($job::class, $job->tags(), \Yii::warning(...))
+            : [];
         try {
             return parent::push($job);
         } finally {
@@ -109,7 +112,7 @@ class Queue extends CliQueue
             $this->topic,
             $isText ? $message : self::BASE64 . base64_encode($message),
             ttr: (int) $ttr,
-            delay: (int) $delay,
+            delay: max(0, (int) $delay), // a time that has passed is now
             priority: $priority === null ? null : (int) $priority,
             tags: $this->tags,
         );
