@@ -250,7 +250,7 @@ trait JobVerbs
         string $message = '',
     ): ?float {
         $request = Fields::held($job) + Fields::given([
-            'delay' => Duration::secondsOrNull($delay),
+            'delay' => Duration::delayOrNull($delay),
             'fallback' => Duration::secondsOrNull($fallback),
             'retry' => Fields::retry($retry),
             'message' => Fields::message($message),
@@ -481,7 +481,7 @@ trait JobVerbs
         \Closure $read,
     ): Call {
         $request = $which + Fields::given([
-            'delay' => Duration::secondsOrNull($delay),
+            'delay' => Duration::delayOrNull($delay),
             'due' => Fields::unix($due),
             'by' => $by === null ? null : Duration::distance($by),
             'priority' => $priority,
