@@ -140,6 +140,34 @@ def test_a_time_that_has_passed_is_now(
     queue.purge("passed")
 
 
+# what a user would write for a list or for one, and what says so
+WRONG_SETTINGS: Final = [
+    ("think", "DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => ['high', 'low']]);", 'queue: must be the name of one topic, such as "orders", not array'),
+    ("hyperf", "$make(['retry_seconds' => '5,10']);", 'retry_seconds: "5,10": must be a text like'),
+    ("hyperf", "$make(['channel' => ['a']]);", "channel: must be the name of one topic"),
+    ("yii", "(new DelayQueue\\Yii2\\Queue(['retryDelay' => 'soon']))->run(false);", 'retryDelay: "soon": must be a text like'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("framework", "code", "said"), WRONG_SETTINGS)
+def test_a_setting_of_the_wrong_shape_is_refused_by_its_name(
+    framework: str, code: str, said: str, request: pytest.FixtureRequest
+) -> None:
+    project: Project = request.getfixturevalue(framework)
+    told = project.php(
+        f"""
+        $make = fn (array $config)
+            => new DelayQueue\\Hyperf\\DelayQueueDriver(new Hyperf\\Contract\\Container(), $config);
+        try {{
+            {code}
+        }} catch (InvalidArgumentException $error) {{
+            echo $error->getMessage();
+        }}
+        """
+    )
+    assert told.startswith(said)
+
+
 TAGGED: Final = {
     "think": """
         class Tagged

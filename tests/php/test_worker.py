@@ -390,7 +390,9 @@ async def test_the_log_does_not_call_the_last_attempt_released(
     with Running(project, server, "--max-jobs=2", code=code) as worker:
         assert await worker.ended() == 0
         assert "attempt 1: released" in worker.log()
-        assert "attempt 2: it was the last attempt, the job is buried or has expired" in worker.log()
+        assert (
+            "attempt 2: it was the last attempt, the job is buried or has expired" in worker.log()
+        )
     assert got(queue, "final-1").state == "buried"
     queue.delete("final-1")
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\Symfony;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Internal\Settings;
 use Symfony\Component\Messenger\Exception\InvalidArgumentException;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 use Symfony\Component\Messenger\Transport\TransportFactoryInterface;
@@ -62,9 +63,9 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
         return new DelayQueueTransport(
             new Client($url, $options['token']),
             $serializer,
-            (string) $options['topic'],
-            (int) $options['ttr'],
-            (float) $options['wait'],
+            Settings::topic($options, 'topic'),
+            (int) Settings::seconds($options, 'ttr'),
+            (float) Settings::seconds($options, 'wait'),
             $name,
             $this->workerTransports,
         );

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\ThinkQueue;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Internal\Settings;
 use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Worker\Turns;
 use think\queue\Connector;
@@ -50,9 +51,9 @@ class DelayQueue extends Connector
 
         return new self(
             new Client($config['url'], $config['token']),
-            (string) $config['queue'],
-            (int) $config['ttr'],
-            (float) $config['wait'],
+            Settings::topic($config, 'queue'),
+            (int) Settings::seconds($config, 'ttr'),
+            (float) Settings::seconds($config, 'wait'),
         );
     }
 

@@ -7,6 +7,7 @@ namespace DelayQueue\Yii2;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\NoSuchJob;
 use DelayQueue\Client\Exception\StaleReceipt;
+use DelayQueue\Client\Internal\Settings;
 use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Job;
 use DelayQueue\Client\State;
@@ -92,11 +93,13 @@ class Queue extends CliQueue
      */
     public function run($repeat, $timeout = 0)
     {
-        return $this->runWorker(function (callable $canContinue) use ($repeat, $timeout): void {
+        $retryDelay = Settings::seconds(['retryDelay' => $this->retryDelay], 'retryDelay');
+
+        return $this->runWorker(function (callable $canContinue) use ($repeat, $timeout, $retryDelay): void {
             while ($canContinue()) {
                 $job = $this->getClient()->pop($this->topic, wait: (float) $timeout);
                 if ($job !== null) {
-                    $this->work($job);
+                    $this->work($job, $retryDelay);
                 } elseif (!$repeat) {
                     break;
                 }
@@ -118,7 +121,7 @@ class Queue extends CliQueue
         );
     }
 
-    private function work(Job $job): void
+    private function work(Job $job, int|float $retryDelay): void
     {
         $client = $this->getClient()->with(retries: self::RETRIES);
         $ttr = $client->get($job->id)?->ttr;
@@ -130,7 +133,7 @@ class Queue extends CliQueue
             : $job->body;
         $isDone = $this->handleMessage($job->id, $message, $ttr, $job->attempt);
         try {
-            $isDone ? $client->finish($job) : $client->release($job, fallback: $this->retryDelay);
+            $isDone ? $client->finish($job) : $client->release($job, fallback: $retryDelay);
         } catch (StaleReceipt | NoSuchJob) {
             // it was removed, or took longer than its ttr: it is not ours any more
         }

@@ -77,6 +77,18 @@ final class RequestTest extends TestCase
         self::assertSame(['url' => $url], (new NewJob('t', call: $url))->toRequest()['call']);
     }
 
+    public function testHeadersOfACallHaveNames(): void
+    {
+        foreach (['X-Key: abc', ['X-Key: abc']] as $headers) {
+            try {
+                Fields::call(['url' => 'https://example.com/', 'headers' => $headers]);
+                self::fail('they were taken');
+            } catch (\InvalidArgumentException $error) {
+                self::assertStringStartsWith('headers of a call: must be an array by name', $error->getMessage());
+            }
+        }
+    }
+
     public function testACallHasALimitOnTopOfTheTimeThatTheServerWaits(): void
     {
         $transport = new class () implements Transport {

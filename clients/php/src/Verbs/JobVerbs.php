@@ -295,7 +295,7 @@ trait JobVerbs
      */
     public function kickMany(array $ids): array
     {
-        return $this->send(new Call('/kick', ['ids' => $ids], self::results(...)));
+        return $this->send(new Call('/kick', ['ids' => array_values($ids)], self::results(...)));
     }
 
     /**
@@ -358,7 +358,7 @@ trait JobVerbs
         int|float|string|\DateInterval|null $by = null,
         ?int $priority = null,
     ): array {
-        return $this->send(self::rescheduling(['ids' => $ids], $delay, $due, $by, $priority, self::results(...)));
+        return $this->send(self::rescheduling(['ids' => array_values($ids)], $delay, $due, $by, $priority, self::results(...)));
     }
 
     /**
