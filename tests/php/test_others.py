@@ -142,11 +142,19 @@ def test_a_time_that_has_passed_is_now(
 
 # what a user would write for a list or for one, and what says so
 WRONG_SETTINGS: Final = [
-    ("think", "DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => ['high', 'low']]);", 'queue: must be the name of one topic, such as "orders", not array'),
+    (
+        "think",
+        "DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => ['high', 'low']]);",
+        'queue: must be the name of one topic, such as "orders", not array',
+    ),
     ("hyperf", "$make(['retry_seconds' => '5,10']);", 'retry_seconds: "5,10": must be a text like'),
     ("hyperf", "$make(['channel' => ['a']]);", "channel: must be the name of one topic"),
-    ("yii", "(new DelayQueue\\Yii2\\Queue(['retryDelay' => 'soon']))->run(false);", 'retryDelay: "soon": must be a text like'),
-]  # fmt: skip
+    (
+        "yii",
+        "(new DelayQueue\\Yii2\\Queue(['retryDelay' => 'soon']))->run(false);",
+        'retryDelay: "soon": must be a text like',
+    ),
+]
 
 
 @pytest.mark.parametrize(("framework", "code", "said"), WRONG_SETTINGS)
