@@ -211,6 +211,24 @@ def test_all_packages_can_be_required_from_a_clone_as_the_pages_say(
     assert installed == {name.partition("/")[2] for name in PACKAGES}
 
 
+def test_composer_copies_the_packages_where_the_page_says_so(tmp_path: Path) -> None:
+    project = Project(tmp_path / "shop", packages={})
+    project.variables["COMPOSER_MIRROR_PATH_REPOS"] = "1"
+    clients = str(REPOSITORY / "clients/*")
+    project.composer("config", "repositories.delay-queue", "path", clients)
+    project.composer("require", "--no-progress", "delay-queue/client:@dev")
+    installed = project.folder / "vendor/delay-queue/client"
+    assert installed.is_dir()
+    assert not installed.is_symlink()
+
+
+def test_the_test_of_the_page_passes_without_a_server(project: Project) -> None:
+    needs("phpunit")
+    shutil.copy(REPOSITORY / "examples/php-package/OrdersTest.php", project.folder)
+    said = project.run("phpunit", "--bootstrap", "vendor/autoload.php", "OrdersTest.php")
+    assert "OK (2 tests" in said
+
+
 def test_who_follows_the_readme_sees_what_it_shows(project: Project, server: QueueServer) -> None:
     Follower(project.folder, server).follow("clients/php/README.md")
 

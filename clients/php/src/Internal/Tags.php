@@ -39,24 +39,25 @@ final class Tags
         }
         $reasons = [];
         foreach ($tags ?? [] as $tag) {
-            $text = match (true) {
-                $tag instanceof \BackedEnum => (string) $tag->value,
-                is_string($tag), is_int($tag), is_float($tag), $tag instanceof \Stringable => trim((string) $tag),
-                default => null,
-            };
+            $text = self::text($tag);
+            if ($text === null) {
+                $reasons[get_debug_type($tag) . ' is no tag'] = true;
+                continue;
+            }
+            if (in_array($text, $taken, true)) {
+                continue;
+            }
             $reason = match (true) {
-                $text === null => get_debug_type($tag) . ' is no tag',
                 $text === '' => 'one is empty',
                 strlen($text) > self::MOST_BYTES => 'one has more than ' . self::MOST_BYTES . ' bytes',
                 preg_match('//u', $text) !== 1 => 'one is not UTF-8',
-                in_array($text, $taken, true) => null,
-                count($taken) === self::MOST => 'there are more than ' . self::MOST,
+                count($taken) >= self::MOST => 'there are more than ' . self::MOST,
                 default => null,
             };
-            if ($reason !== null) {
-                $reasons[$reason] = true;
-            } elseif (!in_array($text, $taken, true)) {
+            if ($reason === null) {
                 $taken[] = $text;
+            } else {
+                $reasons[$reason] = true;
             }
         }
         if ($reasons !== [] && !isset(self::$told[$class])) {
@@ -66,5 +67,14 @@ final class Tags
         }
 
         return $taken;
+    }
+
+    private static function text(mixed $tag): ?string
+    {
+        return match (true) {
+            $tag instanceof \BackedEnum => (string) $tag->value,
+            is_string($tag), is_int($tag), is_float($tag), $tag instanceof \Stringable => trim((string) $tag),
+            default => null,
+        };
     }
 }
