@@ -412,6 +412,29 @@ def test_a_fork_that_ends_leaves_its_parents_connections_alone(
     assert said == "255 forks-1"
 
 
+def test_a_fork_does_not_disturb_who_copied_the_client_either(
+    project: Project, queue: Client
+) -> None:
+    ids = ("copied-parent", "copied-child")
+    for each in ids:
+        queue.push("copied", id=each, delay=600)
+    code = f"""<?php require '{REPOSITORY}/examples/php/delay_queue.php';
+    queue('get', ['id' => 'copied-parent']); // the connection that both would have
+    $child = pcntl_fork();
+    $id = $child === 0 ? 'copied-child' : 'copied-parent';
+    for ($calls = 0; $calls < 200; $calls++) {{
+        if (queue('get', ['id' => $id])['id'] !== $id) {{
+            echo "$id got the answer of the other one";
+            break;
+        }}
+    }}
+    $child === 0 || pcntl_wait($status);
+    """
+    assert project.run("php", project.write("copied.php", code)) == ""
+    for each in ids:
+        queue.delete(each)
+
+
 def test_a_call_in_a_signal_handler_or_a_fork_does_not_disturb_the_one_under_way(
     project: Project, queue: Client
 ) -> None:

@@ -239,6 +239,7 @@ final class Run
             if ($job === null || getmypid() !== $process) { // a fork of the handler's ends by exit, too
                 return;
             }
+            $this->lease->end();
             ini_set('memory_limit', '-1');
             set_time_limit(0);
             $error = error_get_last();
