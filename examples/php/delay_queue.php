@@ -1,23 +1,29 @@
 <?php
-// A client in two functions, with nothing but PHP's curl extension. Copy it.
+// A client in two functions, with nothing but PHP's curl extension. Copy it: PHP 7.2 and newer.
 
-class QueueError extends \RuntimeException
+class QueueError extends RuntimeException
 {
     // getCode() is a code of docs/api.md, or -1 if there was no answer
 }
 
-/** Calls an endpoint: queue('finish', ['id' => '1001']). Returns the answer's `data`; every error is a QueueError. */
-function queue(string $verb, array $request): mixed
+/** Calls an endpoint: queue('finish', ['id' => '1001']). Returns the answer's `data`; a refusal is a QueueError. */
+function queue(string $verb, array $request)
 {
-    static $curl = null; // kept between calls, so the connection stays open
-    $curl ??= curl_init();
+    static $open = []; // kept between calls, so connections stay open; by process, because a fork needs one of its own
+    $url = (getenv('DELAYQUEUE_URL') ?: 'http://localhost:9277') . "/$verb";
     $token = getenv('DELAYQUEUE_TOKEN'); // if the server requires one
+    $body = json_encode($request);
+    if ($body === false) {
+        throw new InvalidArgumentException('the request cannot be JSON: ' . json_last_error_msg());
+    }
+    $curl = $open[getmypid()] = $open[getmypid()] ?? curl_init();
     curl_setopt_array($curl, [
-        CURLOPT_URL => (getenv('DELAYQUEUE_URL') ?: 'http://localhost:9277') . "/$verb",
-        CURLOPT_POSTFIELDS => json_encode($request, JSON_THROW_ON_ERROR),
+        CURLOPT_URL => $url,
+        CURLOPT_POSTFIELDS => $body,
         CURLOPT_HTTPHEADER => $token ? ["Authorization: Bearer $token"] : [],
         CURLOPT_RETURNTRANSFER => true,
-        CURLOPT_TIMEOUT => 200, // seconds: longer than /pop waits
+        CURLOPT_TIMEOUT => $verb === 'push' ? 5 : 200, // seconds: a page waits for a push; /pop itself waits for minutes
+        CURLOPT_FORBID_REUSE => strpos($url, 'https:') === 0, // a fork that ends says goodbye on its parent's connection
     ]);
     $text = curl_exec($curl);
     $answer = $text === false ? null : json_decode($text, true);
@@ -31,7 +37,7 @@ function queue(string $verb, array $request): mixed
 }
 
 /** The same for workers: repeats the call until there is an answer, as after a restart or a failover. */
-function insist(string $verb, array $request): mixed
+function insist(string $verb, array $request)
 {
     // what went wrong may be said in GBK, which JSON cannot hold
     $request = json_decode(json_encode($request, JSON_INVALID_UTF8_SUBSTITUTE), true);

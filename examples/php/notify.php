@@ -36,7 +36,7 @@ function work(): never
         } catch (Throwable $error) { // a TypeError, too: whatever it is, the queue has to know
             $said = $error->getMessage();
         }
-        $verb = $said === 'success' ? 'finish' : 'release';
+        $verb = trim($said) === 'success' ? 'finish' : 'release'; // as `expect` of a call: white space around it is no matter
         try {
             insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $said]);
             echo "$job[id]: $verb: $said\n";

@@ -4,6 +4,8 @@
 //   php orders.php place ORDER SECONDS   an order, closed after SECONDS unless it is paid
 //   php orders.php paid ORDER            it is paid: cancel the job
 //   php orders.php work [JOBS]           a worker for JOBS jobs, or forever; run as many as you like
+//
+// PHP 7.2 and newer.
 
 require __DIR__ . '/delay_queue.php';
 
@@ -31,7 +33,7 @@ function work(int $jobs): void
     while ($jobs !== 0) {
         $job = insist('pop', ['topic' => 'order-close']);
         if (!isset($job['receipt'])) { // nothing was due for three minutes
-            usleep(100_000);
+            usleep(100000);
             continue;
         }
         handle($job);
@@ -42,7 +44,7 @@ function work(int $jobs): void
 function handle(array $job): void
 {
     try {
-        $order = json_decode($job['body'], true, flags: JSON_THROW_ON_ERROR)['order'];
+        $order = json_decode($job['body'], true)['order'] ?? '';
         [$verb, $message] = ['finish', close_order($order)];
     } catch (Throwable $error) { // a TypeError, too: whatever it is, the queue has to know
         [$verb, $message] = ['release', $error->getMessage()]; // the schedule says when it is delivered again
@@ -64,16 +66,19 @@ function close_order(string $order): string
     return "closed order $order";
 }
 
-function usage(): never
+function usage(): void
 {
     fwrite(STDERR, "the first lines of this file say how to use it\n");
     exit(2);
 }
 
 [, $command, $order, $seconds] = $argv + [null, null, null, null];
-match (true) {
-    $command === 'place' && is_numeric($seconds) => place($order, $seconds),
-    $command === 'paid' && $order !== null => paid($order),
-    $command === 'work' && ctype_digit($order ?? '1') => work((int) ($order ?? -1)),
-    default => usage(),
-};
+if ($command === 'place' && is_numeric($seconds)) {
+    place($order, $seconds);
+} elseif ($command === 'paid' && $order !== null) {
+    paid($order);
+} elseif ($command === 'work' && ctype_digit($order ?? '1')) {
+    work((int) ($order ?? -1));
+} else {
+    usage();
+}

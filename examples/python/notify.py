@@ -47,7 +47,7 @@ def work() -> None:
             said = call_merchant(**json.loads(job["body"]))
         except Exception as error:  # whatever it is, the queue has to know
             said = f"{type(error).__name__}: {error}"
-        verb = "finish" if said == "success" else "release"
+        verb = "finish" if said.strip() == "success" else "release"
         try:
             insist(verb, id=job["id"], receipt=job["receipt"], message=said)
             print(f"{job['id']}: {verb}: {said}", flush=True)

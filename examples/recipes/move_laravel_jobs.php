@@ -28,7 +28,7 @@ while ($next->execute([$last]) && $rows = $next->fetchAll(PDO::FETCH_ASSOC)) {
                 'if_exists' => 'keep',
                 'retain' => KNOWN,
             ]);
-        } catch (QueueError | JsonException $error) { // JsonException: it is not UTF-8
+        } catch (QueueError | InvalidArgumentException $error) { // the latter: it is not UTF-8
             if ($error instanceof QueueError && !in_array($error->getCode(), OF_THE_ROW, true)) {
                 throw $error; // no server, or no store
             }

@@ -196,6 +196,14 @@ async def test_a_merchant_is_notified_until_it_says_success(shop: Shop) -> None:
     assert merchant.received == ["trade_no=T1&trade_status=TRADE_SUCCESS"] * 3
 
 
+async def test_white_space_around_the_answer_of_a_merchant_is_no_matter(shop: Shop) -> None:
+    with Partner(Answer(200, "success\n")) as merchant:
+        notify = shop.program("notify")
+        notify("push", "T6", merchant.url, "1h")
+        with notify.worker():
+            await shop.until("notify-T6", "finished")
+
+
 async def test_a_merchant_whose_answer_is_cut_off_or_not_utf_8_kills_no_worker(shop: Shop) -> None:
     odd = Answer(200, IN_GBK), Answer(200, "succ", CUT_OFF)
     with Partner(*odd, Answer(200, "success")) as merchant:

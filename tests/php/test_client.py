@@ -274,6 +274,28 @@ def test_a_pop_is_not_repeated_by_libcurl_behind_our_back(project: Project) -> N
     assert flaky.requests == 2
 
 
+def test_a_server_that_hangs_holds_a_caller_for_the_limit_of_the_call_alone(
+    project: Project,
+) -> None:
+    with socket.create_server((LOOPBACK, 0)) as listener:  # connections wait there for ever
+        said = project.php(
+            """
+            $began = hrtime(true);
+            try {
+                (new Client(timeout: '1s', retries: 9))->push('t');
+            } catch (DelayQueue\\Client\\Exception\\TransportException) {
+                echo hrtime(true) - $began >= 1e9 ? 'gave up' : 'too early';
+            }
+            """,
+            DELAYQUEUE_URL=f"http://{LOOPBACK}:{listener.getsockname()[1]}",
+        )
+        assert said == "gave up"
+        listener.accept()[0].close()
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()  # it was not tried again
+
+
 def test_calls_share_a_connection_also_after_an_error(
     project: Project, processes: Processes, redis_server: StoreServer
 ) -> None:
@@ -341,6 +363,76 @@ def test_a_server_with_a_certificate_of_its_own_is_reached_over_tls_and_another_
     first, second = said.splitlines()
     assert first == "tls-1"
     assert "certificate" in second
+
+
+# what the parent does while or after a fork ends by itself, by exit or by an error
+FORKS: Final = """
+use DelayQueue\\Client\\Transport\\CurlTransport;
+
+$queue = new Client(transport: new CurlTransport([CURLOPT_CAINFO => getenv('CA')]), retries: 0);
+$calls = [
+    'a pop while it ends' => fn () => $queue->pop('forks', wait: 1),
+    'a pop after it' => fn () => pcntl_wait($status) && !$queue->pop('forks', wait: 0.1),
+    'a release after it' => fn () => pcntl_wait($status) && $queue->release('nobody'),
+    'a push while it ends' => fn () => usleep(150_000) ?: $queue->push('forks', id: 'forks-1', delay: 600),
+    'its own call' => fn () => $queue->pop('forks', wait: 1),
+];
+foreach (['exit' => fn () => exit(7), 'error' => fn () => none()] as $end => $ends) {
+    foreach ($calls as $what => $call) {
+        $queue->get('x'); // the connection that both have
+        if (pcntl_fork() === 0) {
+            ini_set('display_errors', '0');
+            ini_set('log_errors', '0');
+            $what === 'its own call' && $queue->get('x');
+            usleep(150_000);
+            $ends();
+        }
+        try {
+            $call();
+        } catch (DelayQueue\\Client\\Exception\\NoSuchJob) {
+            // an answer
+        } catch (DelayQueue\\Client\\Exception\\TransportException $error) {
+            echo "$what, $end: {$error->getMessage()}\\n";
+        }
+        while (pcntl_wait($status) > 0);
+    }
+}
+echo pcntl_wexitstatus($status), " {$queue->get('forks-1')->id}";
+"""
+
+
+def test_a_fork_that_ends_leaves_its_parents_connections_alone(
+    project: Project, processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    pair = make(tmp_path, "server")
+    server = processes.server(
+        redis_server, pair.context(), language="en", tls_cert=pair.cert, tls_key=pair.key
+    )
+    said = project.php(FORKS, DELAYQUEUE_URL=server.url, CA=str(pair.cert))
+    assert said == "255 forks-1"
+
+
+def test_a_fork_does_not_disturb_who_copied_the_client_either(
+    project: Project, queue: Client
+) -> None:
+    ids = ("copied-parent", "copied-child")
+    for each in ids:
+        queue.push("copied", id=each, delay=600)
+    code = f"""<?php require '{REPOSITORY}/examples/php/delay_queue.php';
+    queue('get', ['id' => 'copied-parent']); // the connection that both would have
+    $child = pcntl_fork();
+    $id = $child === 0 ? 'copied-child' : 'copied-parent';
+    for ($calls = 0; $calls < 200; $calls++) {{
+        if (queue('get', ['id' => $id])['id'] !== $id) {{
+            echo "$id got the answer of the other one";
+            break;
+        }}
+    }}
+    $child === 0 || pcntl_wait($status);
+    """
+    assert project.run("php", project.write("copied.php", code)) == ""
+    for each in ids:
+        queue.delete(each)
 
 
 def test_a_call_in_a_signal_handler_or_a_fork_does_not_disturb_the_one_under_way(

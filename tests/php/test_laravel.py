@@ -131,6 +131,70 @@ def test_the_worker_closes_orders_and_failures_come_again_or_are_kept(
     assert queue.cancel("order:nobody") == 1
 
 
+NOTHING: Final = Answer(200, '{"code":0,"message":"ok","data":null}')
+
+
+def asked(partner: Partner) -> list[tuple[str, float]]:
+    """The topics and waits of the polls that it got, each once."""
+    polls = [json.loads(each) for each in partner.received]
+    return list(dict.fromkeys((each["topic"], each["timeout"]) for each in polls))
+
+
+def test_a_worker_of_several_queues_waits_only_when_all_are_empty(laravel: Application) -> None:
+    push = "foreach ([1, 2, 3] as $n) Queue::connection('delay-queue')->pushOn('{}', new CloseOrder(\"{}$n\"));"
+    laravel.php(push.format("high", 1) + push.format("default", 2))
+    options = ("--queue=high,default", "--max-jobs=5")
+    # it would wait for longer than a command may take
+    closed = laravel.work(*options, WAIT="170") + laravel.work("--once", options[0], WAIT="170")
+    assert closed == [f"closed order {order}" for order in (11, 12, 13, 21, 22, 23)]
+    with Partner(NOTHING) as partner:
+        laravel.work("--stop-when-empty", options[0], DELAYQUEUE_URL=partner.url, WAIT="1")
+        assert asked(partner) == [("high", 0), ("default", 1)]
+    with Partner(NOTHING) as partner:
+        laravel.work("--stop-when-empty", DELAYQUEUE_URL=partner.url, WAIT="1")
+        assert asked(partner) == [("default", 1)]
+
+
+def test_a_time_that_has_passed_is_now(laravel: Application) -> None:
+    said = laravel.php(
+        """
+        $queue = Queue::connection('delay-queue');
+        $queue->later(-5, new CloseOrder('1001'));
+        $queue->later(now()->subMinute(), new CloseOrder('1002'));
+        $queue->bulk([(new CloseOrder('1003'))->delay(-5)]);
+        echo "ready {$queue->pendingSize()}\\n";
+        $queue->pop()->release(-1);
+        echo "ready {$queue->pendingSize()}\\n";
+        """
+    )
+    assert said.splitlines() == ["ready 3", "ready 3"]
+
+
+def test_tags_that_horizon_takes_are_taken_as_far_as_they_go(
+    laravel: Application, queue: Client
+) -> None:
+    said = laravel.php(
+        """
+        class Tagged extends CloseOrder
+        {
+            public static $tags;
+
+            public function tags(): array
+            {
+                return self::$tags;
+            }
+        }
+
+        Tagged::$tags = [7, null, str_repeat('x', 300), 'order:1001'];
+        Queue::connection('delay-queue')->push(new Tagged('1001'));
+        Queue::connection('delay-queue')->push(new Tagged('1001'));
+        echo substr_count(file_get_contents(storage_path('shop.log')), 'some tags of Tagged were left out');
+        """
+    )
+    assert said == "1"
+    assert [job.tags for job in queue.list_jobs("default").jobs] == [("7", "order:1001")] * 2
+
+
 def test_monitor_and_clear_work(laravel: Application, queue: Client) -> None:
     queue.push("default", "{}")
     said = laravel.artisan("queue:monitor", "delay-queue:default", "--max=1")

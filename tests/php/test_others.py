@@ -1,11 +1,13 @@
 """Packages for frameworks that are not in Debian: their classes run with lines that stand in for the framework."""
 
+import json
 from typing import Final
 
 import pytest
 
 from delayqueue import Client
 from tests.docs.markdown import at
+from tests.docs.partner import Answer, Partner
 from tests.processes import REPOSITORY, QueueServer
 
 from .project import Project, debian_version, needs_debian
@@ -56,6 +58,184 @@ def test_think_queue_pushes_pops_releases_and_deletes(think: Project, queue: Cli
     ]
     [later] = queue.list_jobs("think-later").jobs
     assert (later.state, later.ttr) == ("delayed", 90)
+
+
+def test_think_queue_waits_only_when_all_queues_of_a_worker_are_empty(think: Project) -> None:
+    code = """
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['wait' => WAIT]);
+        $connection->setApp(new think\\App());
+        $next = function () use ($connection) { // as think-queue's worker does it
+            foreach (['think-high', 'think-low'] as $queue) {
+                if (!is_null($job = $connection->pop($queue))) {
+                    return $job;
+                }
+            }
+        };
+        """
+    said = think.php(
+        code.replace("WAIT", "170")
+        + """
+        foreach (['think-high', 'think-low'] as $queue) {
+            foreach ([1, 2, 3] as $number) {
+                $connection->pushRaw("$queue $number", $queue);
+            }
+        }
+        for ($jobs = 0; $jobs < 6; $jobs++) {
+            $job = $next();
+            echo $job->getRawBody(), "\\n";
+            $job->delete();
+        }
+        """
+    )
+    orders = [f"think-{queue} {number}" for queue in ("high", "low") for number in (1, 2, 3)]
+    assert said.splitlines() == orders
+    with Partner(Answer(200, '{"code":0,"message":"ok","data":null}')) as partner:
+        think.php(code.replace("WAIT", "1") + "$next(); $next();", DELAYQUEUE_URL=partner.url)
+    polls = [json.loads(each) for each in partner.received]
+    high, low = ("think-high", 0), ("think-low", 0)
+    asked = [(poll["topic"], poll["timeout"]) for poll in polls[:4]]
+    assert asked == [high, low, high, ("think-low", 1)]
+
+
+PASSED: Final = {
+    "think": """
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'passed']);
+        $connection->setApp(new think\\App());
+        $connection->later(-5, 'None');
+        $connection->pop()->release(-1);
+        """,
+    "yii": """
+        $queue = new DelayQueue\\Yii2\\Queue(['topic' => 'passed']);
+        $queue->delay(-5)->push(new app\\jobs\\CloseOrder(['order' => '1']));
+        """,
+    "hyperf": """
+        class Job1 extends Hyperf\\AsyncQueue\\Job
+        {
+        }
+
+        $container = new class () implements Psr\\Container\\ContainerInterface {
+        };
+        (new DelayQueue\\Hyperf\\DelayQueueDriver($container, ['channel' => 'passed']))->push(new Job1(), -5);
+        """,
+    "cpm": """
+        require 'OrderHandler.php';
+        $job = new DelayQueue\\Job();
+        $job->setTopic('passed');
+        $job->setId('passed-1');
+        $job->setDelay(-5);
+        $job->setTtr(60);
+        $job->setBody([]);
+        (new DelayQueue\\DelayQueue(getenv('DELAYQUEUE_URL')))->push(Shop\\OrderHandler::class, $job);
+        """,
+}
+
+
+@pytest.mark.parametrize("framework", PASSED)
+def test_a_time_that_has_passed_is_now(
+    framework: str, queue: Client, request: pytest.FixtureRequest
+) -> None:
+    project: Project = request.getfixturevalue(framework)
+    project.php(PASSED[framework])
+    assert [topic.ready for topic in queue.topics("passed")] == [1]
+    queue.purge("passed")
+
+
+# what a user would write for a list or for one, and what says so
+WRONG_SETTINGS: Final = [
+    (
+        "think",
+        "DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => ['high', 'low']]);",
+        'queue: must be the name of one topic, such as "orders", not array',
+    ),
+    ("hyperf", "$make(['retry_seconds' => '5,10']);", 'retry_seconds: "5,10": must be a text like'),
+    ("hyperf", "$make(['channel' => ['a']]);", "channel: must be the name of one topic"),
+    (
+        "yii",
+        "(new DelayQueue\\Yii2\\Queue(['retryDelay' => 'soon']))->run(false);",
+        'retryDelay: "soon": must be a text like',
+    ),
+]
+
+
+@pytest.mark.parametrize(("framework", "code", "said"), WRONG_SETTINGS)
+def test_a_setting_of_the_wrong_shape_is_refused_by_its_name(
+    framework: str, code: str, said: str, request: pytest.FixtureRequest
+) -> None:
+    project: Project = request.getfixturevalue(framework)
+    told = project.php(
+        f"""
+        $make = fn (array $config)
+            => new DelayQueue\\Hyperf\\DelayQueueDriver(new Hyperf\\Contract\\Container(), $config);
+        try {{
+            {code}
+        }} catch (InvalidArgumentException $error) {{
+            echo $error->getMessage();
+        }}
+        """
+    )
+    assert told.startswith(said)
+
+
+TAGGED: Final = {
+    "think": """
+        class Tagged
+        {
+            public static function tags($data): array
+            {
+                return $data;
+            }
+        }
+
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'tagged']);
+        $connection->setApp(new think\\App());
+        $push = fn (array $tags) => $connection->push(Tagged::class, $tags);
+        """,
+    "yii": """
+        class Tagged extends app\\jobs\\CloseOrder
+        {
+            public $tags;
+
+            public function tags(): array
+            {
+                return $this->tags;
+            }
+        }
+
+        $queue = new DelayQueue\\Yii2\\Queue(['topic' => 'tagged']);
+        $push = fn (array $tags) => $queue->push(new Tagged(['order' => '1', 'tags' => $tags]));
+        """,
+    "hyperf": """
+        class Tagged extends Hyperf\\AsyncQueue\\Job
+        {
+            public function __construct(private array $tags)
+            {
+            }
+
+            public function tags(): array
+            {
+                return $this->tags;
+            }
+        }
+
+        $container = new Hyperf\\Contract\\Container();
+        $driver = new DelayQueue\\Hyperf\\DelayQueueDriver($container, ['channel' => 'tagged']);
+        $push = fn (array $tags) => $driver->push(new Tagged($tags));
+        """,
+}
+
+
+@pytest.mark.parametrize("framework", TAGGED)
+def test_tags_that_are_none_are_left_out_with_one_warning(
+    framework: str, queue: Client, request: pytest.FixtureRequest
+) -> None:
+    project: Project = request.getfixturevalue(framework)
+    said = project.php(TAGGED[framework] + "$push(['t', null, 7]); $push([null, 'u']);")
+    assert said == (
+        "warning: delay-queue: some tags of Tagged were left out, and cancel() will not find the job by them: "
+        "null is no tag\n"
+    )
+    assert [job.tags for job in queue.list_jobs("tagged").jobs] == [("t", "7"), ("u",)]
+    queue.purge("tagged")
 
 
 def test_the_worker_of_the_page_for_thinkphp_closes_orders(think: Project, queue: Client) -> None:

@@ -57,6 +57,54 @@ NEWER = {
 }
 
 
+FUNCTIONS_SINCE_7_2 = (
+    "array_(is_list|key_first|key_last)|get_debug_type|hrtime|is_countable|mb_str_split"
+    "|str_(contains|starts_with|ends_with)"
+)
+# what those without Composer copy, and with PHP 7.2
+COPIED = ("delay_queue.php", "orders.php")
+# of PHP newer than 7.2: a pattern, and what it must find
+NEWER_THAN_7_2 = {
+    "a match": (r"\bmatch ?\(", "match (true) {};"),
+    "a thrown value": (r"(\?\?|=>|\?|:) ?throw\b", "$a ?? throw new B();"),
+    "a type": (r"\): ?\??(mixed|never|static|\w+\|)", "function f(): mixed {}"),
+    "a union of types": (r"[(,] ?\??\w+\|\w+ \$", "function f(int|float $a) {}"),
+    "a property with a type": (
+        r"\b(var|public|private|protected) \??[\w\\]+ \$",
+        "private int $a;",
+    ),
+    "a short function": (r"\bfn ?\(", "fn ($a) => $a"),
+    "an assignment if null": (r"\?\?=", "$a ??= 1;"),
+    "a call unless null": (r"\?->", "$a?->b()"),
+    "an argument by name": (r"[(,] ?\w+: ", "f(flags: 1)"),
+    "a function as a value": (r"\(\.\.\.\)", "f(...)"),
+    "a spread": (r"\[ ?\.\.\.", "[...$a]"),
+    "a line in a number": (r"\d_\d", "100_000"),
+    "a comma at the end of arguments": (r", ?\)", "f($a, )"),
+    "an attribute": (r"#\[", "#[A]"),
+    "a function": (rf"\b({FUNCTIONS_SINCE_7_2})\(", "hrtime(true)"),
+    "an exception of JSON": (r"\bJSON_THROW_ON_ERROR|\bJsonException", "JSON_THROW_ON_ERROR"),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_what_is_copied_has_no_php_newer_than_7_2(name: str) -> None:
+    needs("php")
+    path = REPOSITORY / "examples/php" / name
+    code = "echo php_strip_whitespace($argv[1]);"
+    text = subprocess.run(["php", "-r", code, path], capture_output=True, text=True, check=True)
+    found = [
+        what for what, (newer, _) in NEWER_THAN_7_2.items() if re.search(newer, text.stdout, re.S)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("what", NEWER_THAN_7_2)
+def test_php_newer_than_7_2_is_found(what: str) -> None:
+    pattern, example = NEWER_THAN_7_2[what]
+    assert re.search(pattern, example, re.S)
+
+
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_package_has_no_php_newer_than_8_1(name: str) -> None:
     needs("php")
@@ -161,6 +209,24 @@ def test_all_packages_can_be_required_from_a_clone_as_the_pages_say(
     project.composer("require", "--no-progress", *(f"{name}:@dev" for name in PACKAGES))
     installed = {path.name for path in (project.folder / "vendor/delay-queue").iterdir()}
     assert installed == {name.partition("/")[2] for name in PACKAGES}
+
+
+def test_composer_copies_the_packages_where_the_page_says_so(tmp_path: Path) -> None:
+    project = Project(tmp_path / "shop", packages={})
+    project.variables["COMPOSER_MIRROR_PATH_REPOS"] = "1"
+    clients = str(REPOSITORY / "clients/*")
+    project.composer("config", "repositories.delay-queue", "path", clients)
+    project.composer("require", "--no-progress", "delay-queue/client:@dev")
+    installed = project.folder / "vendor/delay-queue/client"
+    assert installed.is_dir()
+    assert not installed.is_symlink()
+
+
+def test_the_test_of_the_page_passes_without_a_server(project: Project) -> None:
+    needs("phpunit")
+    shutil.copy(REPOSITORY / "examples/php-package/OrdersTest.php", project.folder)
+    said = project.run("phpunit", "--bootstrap", "vendor/autoload.php", "OrdersTest.php")
+    assert "OK (2 tests" in said
 
 
 def test_who_follows_the_readme_sees_what_it_shows(project: Project, server: QueueServer) -> None:

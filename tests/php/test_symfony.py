@@ -11,6 +11,7 @@ import yaml
 
 from delayqueue import Client
 from tests.docs.markdown import at, shown
+from tests.docs.partner import Answer, Partner
 from tests.processes import REPOSITORY, QueueServer
 
 from .project import Project, debian_version, needs_debian
@@ -73,6 +74,9 @@ def made(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Appli
     page = shown("docs/howto/symfony.md", "yaml", "# config/packages/messenger.yaml")
     messenger = yaml.safe_load(at(server, page))["framework"]["messenger"]
     messenger["transports"]["async"]["retry_strategy"] |= {"max_retries": 1, "delay": 60_000}
+    for name in ("high", "low"):  # each would wait for longer than a command may take
+        dsn = messenger["transports"]["failed"].replace("orders.failed", f"{name}?wait=170")
+        messenger["transports"][name] = dsn
     project.write("messenger.json", json.dumps(messenger))
     return Application(project, server)
 
@@ -92,6 +96,55 @@ def test_a_delayed_message_is_handled_when_it_is_due(symfony: Application, queue
     assert 1.1 < job.due - job.created < 1.3
     assert symfony.consume("async", "--limit=1") == "closed order 1001\n"
     assert queue.list_jobs("orders").jobs == []
+
+
+def test_a_time_that_has_passed_is_now(symfony: Application, queue: Client) -> None:
+    symfony.php(
+        """
+        $bus->dispatch(new CloseOrder('1001'), [DelayStamp::delayUntil(new DateTime('-1 minute'))]);
+        $bus->dispatch(new CloseOrder('1002'), [new DelayStamp(-1)]);
+        """
+    )
+    assert [job.state for job in queue.list_jobs("orders").jobs] == ["ready", "ready"]
+
+
+def test_a_worker_of_several_transports_waits_only_when_all_are_empty(
+    symfony: Application,
+) -> None:
+    symfony.php(
+        """
+        foreach (['high', 'low'] as $name) {
+            foreach ([1, 2, 3] as $number) {
+                $transport($name)->send(new Symfony\\Component\\Messenger\\Envelope(new CloseOrder("$number")));
+            }
+        }
+        """
+    )
+    said = symfony.console("messenger:consume", "high", "low", "--no-ansi", "--quiet", "--limit=6")
+    assert said.splitlines() == [f"closed order {order}" for order in (1, 2, 3, 1, 2, 3)]
+    with Partner(Answer(200, '{"code":0,"message":"ok","data":null}')) as partner:
+        symfony.php(
+            f"""
+            use DelayQueue\\Symfony\\WorkerTransports;
+            use Symfony\\Component\\Messenger\\{{Event\\WorkerStartedEvent, Worker}};
+
+            $dispatcher = new Symfony\\Component\\EventDispatcher\\EventDispatcher();
+            $dispatcher->addListener(WorkerStartedEvent::class, [$asked = new WorkerTransports(), 'begin']);
+            $factory = new DelayQueueTransportFactory($asked);
+            foreach (['high', 'low'] as $name) {{
+                $dsn = "delayqueue://{partner.url.removeprefix("http://")}/$name?wait=1";
+                $receivers[$name] = $factory->createTransport($dsn, ['transport_name' => $name], new PhpSerializer());
+            }}
+            $worker = new Worker($receivers, $bus, $dispatcher);
+            $dispatcher->addListener(
+                Symfony\\Component\\Messenger\\Event\\WorkerRunningEvent::class,
+                [$worker, 'stop'],
+            );
+            $worker->run();
+            """
+        )
+    polls = [json.loads(each) for each in partner.received]
+    assert [(poll["topic"], poll["timeout"]) for poll in polls[:2]] == [("high", 0), ("low", 1)]
 
 
 def test_a_message_that_fails_comes_again_in_the_place_of_the_failed_one_and_fails_for_good(

@@ -350,6 +350,53 @@ async def test_a_worker_ends_after_its_time_or_with_its_memory(
         assert worker.log() == ""
 
 
+async def test_a_worker_ends_when_a_connection_of_its_handler_is_gone_and_the_next_one_runs_the_job(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = """
+    return (new Worker())->on('gone', function () {
+        file_exists(__DIR__ . '/go') || throw new PDOException('General error: 2006 MySQL server has gone away');
+    }, retry: ['1s']);
+    """
+    queue.push("gone", id="gone-1", retain=600)
+    queue.push("gone", id="gone-2", delay=3600)
+    with Running(project, server, code=code) as worker:
+        assert await worker.ended() == 0
+        assert "the worker ends: a connection of its handler is gone" in worker.log()
+    assert (got(queue, "gone-1").attempt, got(queue, "gone-2").attempt) == (1, 0)
+    (project.folder / "go").touch()
+    with Running(project, server, "--max-jobs=1", code=code) as worker:
+        assert await worker.ended() == 0
+    assert got(queue, "gone-1").state == "finished"
+    queue.delete("gone-2")
+
+
+async def test_a_worker_ends_when_no_job_has_come_for_the_idle_time(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = "return (new Worker())->on('idle', fn () => null);"
+    queue.push("idle", delay=0.5)
+    with Running(project, server, "--max-idle=2s", code=code) as worker:
+        assert await worker.ended() == 0
+        assert worker.log().count("of idle, attempt 1: finished") == 1
+        assert "the worker ends: it had no job for 2 s" in worker.log()
+
+
+async def test_the_log_does_not_call_the_last_attempt_released(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = "return (new Worker())->on('final', fn () => throw new Exception('no'), retry: ['0s']);"
+    queue.push("final", id="final-1")
+    with Running(project, server, "--max-jobs=2", code=code) as worker:
+        assert await worker.ended() == 0
+        assert "attempt 1: released" in worker.log()
+        assert (
+            "attempt 2: it was the last attempt, the job is buried or has expired" in worker.log()
+        )
+    assert got(queue, "final-1").state == "buried"
+    queue.delete("final-1")
+
+
 async def test_a_worker_outlives_its_server_and_the_store(
     project: Project, processes: Processes
 ) -> None:
@@ -452,5 +499,5 @@ def test_a_wrong_use_is_told(project: Project, arguments: list[str], said: str) 
 
 def test_help_names_each_option(project: Project) -> None:
     said = project.run("php", "vendor/bin/delay-queue-worker", "--help")
-    for option in ("--max-jobs", "--max-time", "--memory", "--quiet"):
+    for option in ("--max-jobs", "--max-time", "--max-idle", "--memory", "--quiet"):
         assert option in said

@@ -51,6 +51,9 @@ class DelayQueue
         $this->validateClassName($className);
         $job->appendValueToBody('className', $className);
         $request = $job->toArray();
+        if (is_numeric($request['delay'])) {
+            $request['delay'] = max(0, $request['delay']); // a time that has passed is now
+        }
         $repeatable = ($request['if_exists'] ?? null) !== 'fail';
         $this->patient()->send(new Call('/push', $request, static fn () => null, repeatable: $repeatable));
     }

@@ -25,8 +25,8 @@ final class Program
     {
         $file = getopt('c:')['c'] ?? null;
         $config = is_string($file) && is_file($file) ? parse_ini_file($file) : false;
-        if ($config === false || trim((string) ($config['topic'] ?? '')) === '') {
-            fwrite(STDERR, self::USAGE . "The file names at least a topic.\n");
+        if ($config === false || !is_string($config['topic'] ?? null) || trim($config['topic']) === '') {
+            fwrite(STDERR, self::USAGE . "The file names at least a topic; several are one text with commas.\n");
 
             return self::WRONG_USE;
         }

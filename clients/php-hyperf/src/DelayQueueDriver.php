@@ -7,6 +7,8 @@ namespace DelayQueue\Hyperf;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\NoSuchJob;
 use DelayQueue\Client\Exception\StaleReceipt;
+use DelayQueue\Client\Internal\Settings;
+use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Job;
 use DelayQueue\Client\State;
 use Hyperf\AsyncQueue\Driver\Driver;
@@ -18,6 +20,7 @@ use Hyperf\AsyncQueue\JobInterface;
 use Hyperf\AsyncQueue\JobMessage;
 use Hyperf\AsyncQueue\MessageInterface;
 use Hyperf\AsyncQueue\Result;
+use Hyperf\Contract\StdoutLoggerInterface;
 use Psr\Container\ContainerInterface;
 
 /** A driver of hyperf/async-queue over the delay-queue server. Its channel is a topic. */
@@ -31,13 +34,27 @@ class DelayQueueDriver extends Driver
 
     private readonly string $topic;
 
+    private readonly int|float $waitSeconds;
+
+    private readonly int|float $ttrSeconds;
+
+    /** @var non-empty-list<int> of each attempt; the last one of all that follow */
+    private readonly array $retrySeconds;
+
     private readonly Client $client; // of all coroutines: each call takes a connection of its own
 
     /** @param array<string, mixed> $config of the pool, in config/autoload/async_queue.php */
     public function __construct(ContainerInterface $container, array $config)
     {
         parent::__construct($container, $config);
-        $this->topic = $config['channel'] ?? 'queue';
+        $config += ['channel' => 'queue', 'timeout' => 5, 'handle_timeout' => 10];
+        $this->topic = Settings::topic($config, 'channel');
+        $this->waitSeconds = Settings::seconds($config, 'timeout');
+        $this->ttrSeconds = Settings::seconds($config, 'handle_timeout');
+        $this->retrySeconds = array_map(
+            static fn (mixed $seconds): int => (int) Settings::seconds(['retry_seconds' => $seconds], 'retry_seconds'),
+            array_values((array) ($config['retry_seconds'] ?? 10)),
+        ) ?: [10];
         $this->client = new Client($config['url'] ?? null, $config['token'] ?? null);
     }
 
@@ -45,13 +62,13 @@ class DelayQueueDriver extends Driver
     public function push(JobInterface $job, int $delay = 0): bool
     {
         $message = $this->packer->pack(new JobMessage($job));
-        $tags = method_exists($job, 'tags') ? $job->tags() : [];
-        if ($delay > 0) {
-            $tags[] = self::tagOf($message);
+        $tags = $delay > 0 ? [self::tagOf($message)] : []; // for delete()
+        if (method_exists($job, 'tags')) {
+            $warn = fn (string $said) => $this->container->get(StdoutLoggerInterface::class)->warning($said);
+            $tags = Tags::of($job::class, $job->tags(), $warn, $tags);
         }
         $body = preg_match('//u', $message) === 1 ? $message : self::BASE64 . base64_encode($message);
-        $ttr = $this->config['handle_timeout'] ?? 10;
-        $this->client->push($this->topic, $body, delay: $delay, ttr: $ttr, tags: $tags);
+        $this->client->push($this->topic, $body, delay: max(0, $delay), ttr: $this->ttrSeconds, tags: $tags);
 
         return true;
     }
@@ -67,8 +84,7 @@ class DelayQueueDriver extends Driver
     /** @return array{Job, MessageInterface}|array{false, null} */
     public function pop(): array
     {
-        $wait = $this->config['timeout'] ?? 5;
-        $job = $this->client->pop($this->topic, wait: $wait);
+        $job = $this->client->pop($this->topic, wait: $this->waitSeconds);
         if ($job === null) {
             return [false, null];
         }
@@ -185,17 +201,14 @@ class DelayQueueDriver extends Driver
 
     private function retryDelay(MessageInterface $message): int
     {
-        $seconds = $this->config['retry_seconds'] ?? 10;
-        if (!is_array($seconds)) {
-            return (int) $seconds;
-        }
+        $last = count($this->retrySeconds) - 1;
 
-        return $seconds[$message->getAttempts() - 1] ?? (end($seconds) ?: 10);
+        return $this->retrySeconds[max(0, min($message->getAttempts() - 1, $last))];
     }
 
     private function release(Job $job, int $delay, string $reason): bool
     {
-        return $this->end(static fn (Client $client) => $client->release($job, delay: $delay, message: $reason));
+        return $this->end(static fn (Client $client) => $client->release($job, delay: max(0, $delay), message: $reason));
     }
 
     private function bury(Job $job, string $reason): bool

@@ -7,7 +7,9 @@ namespace DelayQueue\Laravel;
 use DelayQueue\Client\Answer\TopicCounts;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\QueueException;
+use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\NewJob;
+use DelayQueue\Client\Worker\Turns;
 use Illuminate\Contracts\Queue\ClearableQueue;
 use Illuminate\Contracts\Queue\Queue as QueueContract;
 use Illuminate\Queue\Queue;
@@ -20,10 +22,12 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
     /** @var list<NewJob>|null the jobs of a bulk(), which are sent together */
     private ?array $batch = null;
 
+    private readonly Turns $turns;
+
     /**
      * @param string $default the topic of jobs that name none
      * @param int $ttr seconds that a worker may take for a job
-     * @param int|float $wait seconds that a worker waits for a job
+     * @param int|float $wait seconds that a worker waits for a job, once all its queues are empty
      */
     public function __construct(
         private readonly Client $client,
@@ -33,6 +37,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
         bool $afterCommit,
     ) {
         $this->dispatchAfterCommit = $afterCommit;
+        $this->turns = new Turns();
     }
 
     /** The client, for what a connection of Laravel does not know. */
@@ -48,7 +53,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
 
     public function later($delay, $job, $data = '', $queue = null)
     {
-        $options = ['delay' => $this->secondsUntil($delay)];
+        $options = ['delay' => max(0, $this->secondsUntil($delay))]; // a time that has passed is now
 
         return $this->enqueueUsing(
             $job,
@@ -95,9 +100,24 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
 
     public function pop($queue = null)
     {
-        $job = $this->client->pop($this->topic($queue), wait: $this->wait);
+        $topic = $this->topic($queue);
+        $job = $this->client->pop($topic, wait: $this->turns->waitSeconds($topic, $this->wait));
+        if ($job === null) {
+            return null;
+        }
+        $this->turns->begin();
 
-        return $job === null ? null : new DelayQueueJob($this->container, $this->client, $job, $this->connectionName);
+        return new DelayQueueJob($this->container, $this->client, $job, $this->connectionName);
+    }
+
+    /**
+     * Tells in which order a worker will ask for jobs.
+     *
+     * @param list<string> $queues
+     */
+    public function expect(array $queues): void
+    {
+        $this->turns->expect(array_map($this->topic(...), $queues));
     }
 
     /** Ends all jobs of a tag, wherever they are. Returns how many. */
@@ -145,7 +165,8 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
     {
         $own = [];
         if (is_object($job) && method_exists($job, 'tags')) {
-            $own['tags'] = $job->tags(); // such as order:1001, for cancel()
+            $warn = fn (string $message) => $this->container->make('log')->warning($message);
+            $own['tags'] = Tags::of($job::class, $job->tags(), $warn); // such as order:1001, for cancel()
         }
         if (isset($job->ttr)) {
             $own['ttr'] = $job->ttr; // seconds; for a job whose $timeout is longer than others'

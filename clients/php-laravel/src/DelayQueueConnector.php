@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\Laravel;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Internal\Settings;
 use Illuminate\Queue\Connectors\ConnectorInterface;
 
 /** Makes a connection of the settings in config/queue.php. */
@@ -26,9 +27,9 @@ final class DelayQueueConnector implements ConnectorInterface
 
         return new DelayQueue(
             self::client($config),
-            (string) $config['queue'],
-            (int) $config['ttr'],
-            (float) $config['wait'],
+            Settings::topic($config, 'queue'),
+            (int) Settings::seconds($config, 'ttr'),
+            (float) Settings::seconds($config, 'wait'),
             (bool) $config['after_commit'],
         );
     }

@@ -57,6 +57,6 @@ class DelayQueueJob extends Job implements JobContract
     public function release($delay = 0)
     {
         parent::release($delay);
-        $this->client->release($this->reserved, delay: $this->secondsUntil($delay));
+        $this->client->release($this->reserved, delay: max(0, $this->secondsUntil($delay)));
     }
 }

@@ -6,6 +6,8 @@ namespace DelayQueue\Laravel;
 
 use DelayQueue\Client\Client;
 use Illuminate\Contracts\Container\Container;
+use Illuminate\Contracts\Events\Dispatcher;
+use Illuminate\Queue\Events\Looping;
 use Illuminate\Queue\QueueManager;
 use Illuminate\Support\ServiceProvider;
 
@@ -23,6 +25,16 @@ final class DelayQueueServiceProvider extends ServiceProvider
         );
         $this->callAfterResolving('queue', static function (QueueManager $manager): void {
             $manager->addConnector('delay-queue', static fn (): DelayQueueConnector => new DelayQueueConnector());
+        });
+    }
+
+    public function boot(Dispatcher $events): void
+    {
+        $events->listen(Looping::class, function (Looping $event): void {
+            $connection = $this->app->make('queue')->connection($event->connectionName);
+            if ($connection instanceof DelayQueue) {
+                $connection->expect(explode(',', $event->queue));
+            }
         });
     }
 }

@@ -35,6 +35,8 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
         private readonly string $topic,
         private readonly int $ttr,
         private readonly float $wait,
+        private readonly string $name = '',
+        private readonly WorkerTransports $workerTransports = new WorkerTransports(),
     ) {
     }
 
@@ -47,7 +49,7 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
             $this->topic,
             ['body' => $message['body'], 'headers' => $message['headers'] ?? []],
             id: $this->idOf($envelope, $stamp),
-            delay: $delay === null ? 0 : $delay->getDelay() / 1000,
+            delay: max(0, ($delay?->getDelay() ?? 0) / 1000), // a time that has passed is now
             ttr: $stamp->ttr ?? $this->ttr,
             tags: $stamp->tags,
             priority: $stamp->priority,
@@ -58,7 +60,8 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
 
     public function get(): iterable
     {
-        $job = $this->asking(fn (): ?Job => $this->client->pop($this->topic, wait: $this->wait));
+        $wait = $this->workerTransports->waitAt($this->name) ? $this->wait : 0.0;
+        $job = $this->asking(fn (): ?Job => $this->client->pop($this->topic, wait: $wait));
         if ($job === null) {
             return [];
         }

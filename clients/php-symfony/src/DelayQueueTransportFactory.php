@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\Symfony;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Internal\Settings;
 use Symfony\Component\Messenger\Exception\InvalidArgumentException;
 use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
 use Symfony\Component\Messenger\Transport\TransportFactoryInterface;
@@ -21,9 +22,13 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
         'topic' => 'messages',
         'token' => null, // DELAYQUEUE_TOKEN
         'ttr' => 60, // seconds that a handler may take
-        'wait' => 5, // seconds that a worker waits for a message
+        'wait' => 5, // seconds that a worker waits for a message, once all its transports are empty
         'tls' => false,
     ];
+
+    public function __construct(private readonly WorkerTransports $workerTransports = new WorkerTransports())
+    {
+    }
 
     /** @param array<string, mixed> $options */
     public function createTransport(
@@ -36,6 +41,7 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
             throw new InvalidArgumentException('The DSN must be delayqueue://[TOKEN@]HOST[:PORT][/TOPIC][?OPTIONS].');
         }
         parse_str($parts['query'] ?? '', $query);
+        $name = (string) ($options['transport_name'] ?? '');
         unset($options['transport_name']);
         $given = array_filter([
             'topic' => trim(rawurldecode($parts['path'] ?? ''), '/'),
@@ -57,9 +63,11 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
         return new DelayQueueTransport(
             new Client($url, $options['token']),
             $serializer,
-            (string) $options['topic'],
-            (int) $options['ttr'],
-            (float) $options['wait'],
+            Settings::topic($options, 'topic'),
+            (int) Settings::seconds($options, 'ttr'),
+            (float) Settings::seconds($options, 'wait'),
+            $name,
+            $this->workerTransports,
         );
     }
 

@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace DelayQueue\ThinkQueue;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Internal\Settings;
+use DelayQueue\Client\Internal\Tags;
+use DelayQueue\Client\Worker\Turns;
 use think\queue\Connector;
 use think\queue\InteractsWithTime;
 
@@ -21,10 +24,12 @@ class DelayQueue extends Connector
         'wait' => 5, // seconds that a worker waits for a job
     ];
 
+    private readonly Turns $turns;
+
     /**
      * @param string $default the topic of jobs that name none
      * @param int $ttr seconds that a worker may take for a job
-     * @param int|float $wait seconds that a worker waits for a job
+     * @param int|float $wait seconds that a worker waits for a job, once all its queues are empty
      */
     public function __construct(
         private readonly Client $client,
@@ -32,6 +37,7 @@ class DelayQueue extends Connector
         private readonly int $ttr,
         private readonly int|float $wait,
     ) {
+        $this->turns = new Turns();
     }
 
     /**
@@ -45,9 +51,9 @@ class DelayQueue extends Connector
 
         return new self(
             new Client($config['url'], $config['token']),
-            (string) $config['queue'],
-            (int) $config['ttr'],
-            (float) $config['wait'],
+            Settings::topic($config, 'queue'),
+            (int) Settings::seconds($config, 'ttr'),
+            (float) Settings::seconds($config, 'wait'),
         );
     }
 
@@ -65,11 +71,12 @@ class DelayQueue extends Connector
     /** A class may have a static method tags($data), such as ["order:1001"], for cancel() of the client. */
     public function later($delay, $job, $data = '', $queue = null)
     {
-        $tags = [is_object($job) ? $job : strstr("$job@", '@', true), 'tags'];
+        $class = is_object($job) ? $job::class : (string) strstr("$job@", '@', true);
+        $tags = [is_object($job) ? $job : $class, 'tags'];
 
         return $this->pushRaw($this->createPayload($job, $data), $queue, [
-            'delay' => $this->secondsUntil($delay),
-            'tags' => is_callable($tags) ? $tags($data) : [],
+            'delay' => max(0, $this->secondsUntil($delay)), // a time that has passed is now
+            'tags' => is_callable($tags) ? Tags::of($class, $tags($data), $this->app->log->warning(...)) : [],
         ]);
     }
 
@@ -83,9 +90,14 @@ class DelayQueue extends Connector
 
     public function pop($queue = null)
     {
-        $job = $this->client->pop($this->topic($queue), wait: $this->wait);
+        $topic = $this->topic($queue);
+        $job = $this->client->pop($topic, wait: $this->turns->waitSeconds($topic, $this->wait));
+        if ($job === null) {
+            return null;
+        }
+        $this->turns->begin();
 
-        return $job === null ? null : new DelayQueueJob($this->app, $this->connection, $this->client, $job);
+        return new DelayQueueJob($this->app, $this->connection, $this->client, $job);
     }
 
     public function size($queue = null)

@@ -50,6 +50,6 @@ class DelayQueueJob extends Job
     public function release($delay = 0)
     {
         parent::release($delay);
-        $this->client->release($this->reserved, delay: (int) $delay);
+        $this->client->release($this->reserved, delay: max(0, (int) $delay));
     }
 }

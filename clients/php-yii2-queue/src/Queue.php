@@ -7,6 +7,8 @@ namespace DelayQueue\Yii2;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\NoSuchJob;
 use DelayQueue\Client\Exception\StaleReceipt;
+use DelayQueue\Client\Internal\Settings;
+use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Job;
 use DelayQueue\Client\State;
 use yii\queue\cli\Queue as CliQueue;
@@ -47,7 +49,9 @@ class Queue extends CliQueue
     /** A job may have a method tags(), such as ["order:1001"], by which cancel() finds it. */
     public function push($job)
     {
-        $this->tags = is_object($job) && method_exists($job, 'tags') ? $job->tags() : [];
+        $this->tags = is_object($job) && method_exists($job, 'tags')
+            ? Tags::of($job::class, $job->tags(), \Yii::warning(...))
+            : [];
         try {
             return parent::push($job);
         } finally {
@@ -89,11 +93,13 @@ class Queue extends CliQueue
      */
     public function run($repeat, $timeout = 0)
     {
-        return $this->runWorker(function (callable $canContinue) use ($repeat, $timeout): void {
+        $retryDelay = Settings::seconds(['retryDelay' => $this->retryDelay], 'retryDelay');
+
+        return $this->runWorker(function (callable $canContinue) use ($repeat, $timeout, $retryDelay): void {
             while ($canContinue()) {
                 $job = $this->getClient()->pop($this->topic, wait: (float) $timeout);
                 if ($job !== null) {
-                    $this->work($job);
+                    $this->work($job, $retryDelay);
                 } elseif (!$repeat) {
                     break;
                 }
@@ -109,13 +115,13 @@ class Queue extends CliQueue
             $this->topic,
             $isText ? $message : self::BASE64 . base64_encode($message),
             ttr: (int) $ttr,
-            delay: (int) $delay,
+            delay: max(0, (int) $delay), // a time that has passed is now
             priority: $priority === null ? null : (int) $priority,
             tags: $this->tags,
         );
     }
 
-    private function work(Job $job): void
+    private function work(Job $job, int|float $retryDelay): void
     {
         $client = $this->getClient()->with(retries: self::RETRIES);
         $ttr = $client->get($job->id)?->ttr;
@@ -127,7 +133,7 @@ class Queue extends CliQueue
             : $job->body;
         $isDone = $this->handleMessage($job->id, $message, $ttr, $job->attempt);
         try {
-            $isDone ? $client->finish($job) : $client->release($job, fallback: $this->retryDelay);
+            $isDone ? $client->finish($job) : $client->release($job, fallback: $retryDelay);
         } catch (StaleReceipt | NoSuchJob) {
             // it was removed, or took longer than its ttr: it is not ours any more
         }

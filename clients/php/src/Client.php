@@ -40,25 +40,26 @@ class Client
 
     private readonly Transport $transport;
 
-    private float $timeoutSeconds;
+    private ?float $timeoutSeconds;
 
     /**
      * @param string|null $url null = that of the variable DELAYQUEUE_URL, or else http://127.0.0.1:9277
      * @param string|null $token null = that of the variable DELAYQUEUE_TOKEN, if it is set
-     * @param int|float|string|\DateInterval $timeout for an answer, on top of the time that the server may wait for jobs
-     * @param int $retries after 0.1 s, 0.4 s, 1.6 s, …
+     * @param int|float|string|\DateInterval|null $timeout how long a call may take with its repetitions, on top of the time
+     *     that the server may wait for jobs; null = 5 s for a push, 10 s for any other
+     * @param int $retries after 0.1 s, 0.4 s, 1.6 s, …, within that time
      * @param Transport|null $transport null = PHP's curl extension
      */
     public function __construct(
         ?string $url = null,
         #[\SensitiveParameter] ?string $token = null,
-        int|float|string|\DateInterval $timeout = 10,
+        int|float|string|\DateInterval|null $timeout = null,
         private int $retries = 2,
         ?Transport $transport = null,
         private readonly ?LoggerInterface $logger = null,
     ) {
         $this->address = Address::of($url, $token);
-        $this->timeoutSeconds = (float) Duration::seconds($timeout);
+        $this->timeoutSeconds = Duration::secondsOrNull($timeout);
         $this->transport = $transport ?? new CurlTransport();
     }
 
@@ -66,7 +67,7 @@ class Client
     public function with(int|float|string|\DateInterval|null $timeout = null, ?int $retries = null): static
     {
         $client = clone $this;
-        $client->timeoutSeconds = $timeout === null ? $this->timeoutSeconds : (float) Duration::seconds($timeout);
+        $client->timeoutSeconds = Duration::secondsOrNull($timeout) ?? $this->timeoutSeconds;
         $client->retries = $retries ?? $this->retries;
 
         return $client;
@@ -93,16 +94,22 @@ class Client
      */
     public function send(Call $call): mixed
     {
-        $request = $this->request($call);
+        $body = Fields::json($call->request, "the request for $call->path");
+        $patience = $this->timeoutSeconds ?? $call->timeoutSeconds;
+        $limit = $call->waitSeconds === null ? INF : $call->waitSeconds + $patience;
         $isRepeated = false;
+        $start = self::now();
+        $left = $limit;
         for ($number = 0; ; $number++) {
-            $began = hrtime(true);
-            $outcome = $this->try($request);
+            $began = self::now();
+            $outcome = $this->try($call, $body, $left, min($left, $patience));
+            $left = $limit - (self::now() - $start);
+            $mostSeconds = $number < $this->retries ? $left : 0.0;
             $pause = Retries::pauseAfter($call, $outcome, $number);
-            if ($pause === null || $number >= $this->retries) {
+            if ($pause === null || $pause >= $mostSeconds) {
                 $result = $this->result($call, $outcome, $isRepeated && $call->goneIsDone);
-                $pause = Retries::pauseAfterEmpty($call, $result, (hrtime(true) - $began) / 1e9);
-                if ($pause === null || $number >= $this->retries) {
+                $pause = Retries::pauseAfterEmpty($call, $result, self::now() - $began);
+                if ($pause === null || $pause >= $mostSeconds) {
                     return $result;
                 }
             }
@@ -113,24 +120,21 @@ class Client
                 'reason' => $outcome instanceof Response ? "HTTP status $outcome->status" : $outcome->getMessage(),
             ]);
             usleep(max(0, (int) ($pause * 1e6)));
+            $left = $limit - (self::now() - $start);
         }
     }
 
     /** @param Call<mixed> $call */
-    private function request(Call $call): Request
+    private function try(Call $call, string $body, float $seconds, float $connectSeconds): Response|TransportException
     {
-        return new Request(
+        $request = new Request(
             url: $this->address->url . $call->path,
             headers: $this->address->headers,
-            body: Fields::json($call->request, "the request for $call->path"),
-            timeoutSeconds: $call->waitSeconds === null ? null : $call->waitSeconds + $this->timeoutSeconds,
-            connectSeconds: $this->timeoutSeconds,
+            body: $body,
+            timeoutSeconds: $seconds === INF ? null : $seconds,
+            connectSeconds: $connectSeconds,
             stop: $call->stop,
         );
-    }
-
-    private function try(Request $request): Response|TransportException
-    {
         try {
             return $this->transport->send($request);
         } catch (TransportException $error) {
@@ -182,5 +186,10 @@ class Client
                 ? ['code' => 0] + $each
                 : $each, $data)
             : $data;
+    }
+
+    private static function now(): float
+    {
+        return hrtime(true) / 1e9;
     }
 }

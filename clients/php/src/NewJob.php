@@ -69,7 +69,7 @@ final class NewJob
             'id' => $this->id,
             'body' => Fields::body($this->body),
             'ttr' => Duration::seconds($this->ttr),
-            'delay' => $this->due === null ? Duration::seconds($this->delay) : null,
+            'delay' => $this->due === null ? Duration::delay($this->delay) : null,
             'due' => Fields::unix($this->due),
             'tags' => $this->tags === [] ? null : array_values($this->tags),
             'retry' => Fields::retry($this->retry),

@@ -64,19 +64,23 @@ final class Worker
     /**
      * Works until SIGTERM or SIGINT, then ends after the job in hand; a second one ends the program at once.
      *
+     * It ends, too, when a handler fails because its connection to a database is gone: start it again.
+     *
      * @param int|null $maxJobs ends after this number of jobs
      * @param int|float|string|\DateInterval|null $maxTime takes no more jobs after this time
      * @param int|null $memory takes no more jobs once PHP holds this number of megabytes
+     * @param int|float|string|\DateInterval|null $maxIdle ends when no job has come for this time
      */
     public function run(
         ?int $maxJobs = null,
         int|float|string|\DateInterval|null $maxTime = null,
         ?int $memory = null,
+        int|float|string|\DateInterval|null $maxIdle = null,
     ): void {
         if ($this->handlers === []) {
             throw new \InvalidArgumentException('this worker has no handlers: call on()');
         }
-        $limits = new Limits($maxJobs, $maxTime, $memory);
+        $limits = new Limits($maxJobs, $maxTime, $memory, $maxIdle);
         (new Run($this->client, $this->handlers, $this->policies, $this->log))->work($limits);
     }
 

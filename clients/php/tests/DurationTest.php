@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace DelayQueue\Client\Tests;
 
 use DelayQueue\Client\Internal\Duration;
+use DelayQueue\Client\NewJob;
+use DelayQueue\Client\Worker\Retry;
 use PHPUnit\Framework\TestCase;
 
 final class DurationTest extends TestCase
@@ -26,6 +28,16 @@ final class DurationTest extends TestCase
         foreach ($cases as [$length, $seconds]) {
             self::assertSame($seconds, Duration::seconds($length));
         }
+    }
+
+    public function testADelayThatIsOverIsNow(): void
+    {
+        $over = (new \DateTimeImmutable('@60'))->diff(new \DateTimeImmutable('@0'));
+        self::assertSame(0, Duration::delay($over));
+        self::assertSame(0, (new NewJob('t', delay: $over))->toRequest()['delay']);
+        self::assertSame(0, (new Retry($over))->delaySeconds);
+        self::assertSame(0, (new Retry(-1))->delaySeconds);
+        self::assertSame(-5, Duration::delay(-5)); // the server refuses it
     }
 
     public function testADistanceMayBeNegative(): void

@@ -6,6 +6,7 @@ namespace DelayQueue\Client\Tests;
 
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\BadBody;
+use DelayQueue\Client\Exception\TransportException;
 use DelayQueue\Client\IfExists;
 use DelayQueue\Client\Internal\Fields;
 use DelayQueue\Client\Job;
@@ -76,7 +77,19 @@ final class RequestTest extends TestCase
         self::assertSame(['url' => $url], (new NewJob('t', call: $url))->toRequest()['call']);
     }
 
-    public function testAnAnswerMayTakeAsLongAsTheServerWaitsAndTheTimeoutOfTheClient(): void
+    public function testHeadersOfACallHaveNames(): void
+    {
+        foreach (['X-Key: abc', ['X-Key: abc']] as $headers) {
+            try {
+                Fields::call(['url' => 'https://example.com/', 'headers' => $headers]);
+                self::fail('they were taken');
+            } catch (\InvalidArgumentException $error) {
+                self::assertStringStartsWith('headers of a call: must be an array by name', $error->getMessage());
+            }
+        }
+    }
+
+    public function testACallHasALimitOnTopOfTheTimeThatTheServerWaits(): void
     {
         $transport = new class () implements Transport {
             /** @var list<float|null> */
@@ -89,12 +102,40 @@ final class RequestTest extends TestCase
                 return new Response(200, '{"code":0,"message":"ok","data":null}');
             }
         };
-        $queue = new Client(timeout: 7, transport: $transport, retries: 0);
-        $queue->get('a');
-        $queue->get('a', wait: '1m');
-        $queue->pop('t', wait: 5);
-        $queue->pop('t');
-        self::assertSame([7.0, 67.0, 12.0, null], $transport->seconds);
+        foreach ([new Client(transport: $transport, retries: 0), new Client(timeout: 7, transport: $transport, retries: 0)] as $queue) {
+            $queue->push('t');
+            $queue->get('a');
+            $queue->get('a', wait: '1m');
+            $queue->pop('t', wait: 5);
+            $queue->pop('t');
+        }
+        self::assertSame([5.0, 10.0, 70.0, 15.0, null, 7.0, 7.0, 67.0, 12.0, null], $transport->seconds);
+    }
+
+    public function testRepetitionsAreWithinTheLimitOfTheirCall(): void
+    {
+        $transport = new class () implements Transport {
+            /** @var list<float|null> */
+            public array $seconds = [];
+
+            public function send(Request $request): Response
+            {
+                $this->seconds[] = $request->timeoutSeconds;
+                usleep(200_000);
+
+                throw new TransportException('no answer');
+            }
+        };
+        $queue = new Client(timeout: 0.6, transport: $transport, retries: 9);
+        try {
+            $queue->push('t');
+            self::fail('there was an answer');
+        } catch (TransportException) {
+            // the second pause, of 0.4 s, would end after it
+            self::assertCount(2, $transport->seconds);
+            self::assertSame(0.6, $transport->seconds[0]);
+            self::assertLessThanOrEqual(0.3, $transport->seconds[1]);
+        }
     }
 
     public function testAMessageIsShortAndUtf8WhateverAHandlerSays(): void

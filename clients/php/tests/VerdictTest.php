@@ -43,6 +43,16 @@ final class VerdictTest extends TestCase
         self::assertSame('at ' . __FILE__ . ':' . (__LINE__ - 4), $second);
     }
 
+    public function testAConnectionThatIsGoneIsToldFromOtherErrors(): void
+    {
+        $gone = new \PDOException('SQLSTATE[HY000]: General error: 2006 MySQL server has gone away');
+        self::assertTrue(Verdict::ofError($gone)->hasLostConnection);
+        self::assertTrue(Verdict::ofError(new \RuntimeException('order 7', 0, $gone))->hasLostConnection);
+        self::assertFalse(Verdict::ofError(new \PDOException('SQLSTATE[HY000] [2002] Connection refused'))->hasLostConnection);
+        self::assertFalse(Verdict::ofError(new Retry('1m', 'it has gone away'))->hasLostConnection);
+        self::assertFalse(Verdict::ofResult('MySQL server has gone away')->hasLostConnection);
+    }
+
     public function testAHandlerMayDecideOtherwise(): void
     {
         self::assertSame('buried', Verdict::ofError(new Bury('no such order'))->end);

@@ -7,6 +7,11 @@ use Illuminate\Queue\Events\JobQueued;
 use Illuminate\Support\Facades\Event;
 use Illuminate\Support\Facades\Queue;
 
+class Refused extends CloseOrder
+{
+    public $ttr = 0; // the server refuses it
+}
+
 $queue = Queue::connection('delay-queue');
 $queued = [];
 Event::listen(JobQueued::class, function (JobQueued $event) use (&$queued): void {
@@ -33,7 +38,7 @@ $later->delay(1800);
 $queue->bulk([new CloseOrder('1004'), $later], '', 'bulk');
 echo "bulk: ready {$queue->pendingSize('bulk')}, delayed {$queue->delayedSize('bulk')}, queued ", count($queued), "\n";
 try {
-    $queue->bulk([new CloseOrder('1006'), new CloseOrder(str_repeat('x', 2000))], '', 'bulk');
+    $queue->bulk([new CloseOrder('1006'), new Refused('1007')], '', 'bulk');
 } catch (DelayQueue\Client\Exception\InvalidRequest $error) {
     echo "refused, ready {$queue->pendingSize('bulk')}\n";
 }

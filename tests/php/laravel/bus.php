@@ -25,6 +25,11 @@ class Dies extends DelayQueueJob // at the worst moment
     }
 }
 
+class Refused extends Charge
+{
+    public $ttr = 0; // the server refuses it
+}
+
 $queue = Queue::connection('delay-queue');
 $client = $queue->client();
 
@@ -80,7 +85,7 @@ work();
 $said($batch->fresh());
 $queue->cancel('order:3002');
 try {
-    Bus::batch([new Charge('3001'), new Charge(str_repeat('x', 2000))])->onConnection('delay-queue')->dispatch();
+    Bus::batch([new Charge('3001'), new Refused('3001')])->onConnection('delay-queue')->dispatch();
 } catch (DelayQueue\Client\Exception\InvalidRequest $error) {
     echo 'refused, batches ', DB::table('job_batches')->count(), ', ' . left() . "\n";
 }

@@ -88,6 +88,26 @@ namespace Psr\Container {
     }
 }
 
+namespace Hyperf\Contract {
+    use Psr\Container\ContainerInterface;
+
+    class StdoutLoggerInterface
+    {
+        public function warning($message): void
+        {
+            echo "warning: $message\n";
+        }
+    }
+
+    class Container implements ContainerInterface
+    {
+        public function get(string $id): object
+        {
+            return new $id();
+        }
+    }
+}
+
 namespace Hyperf\AsyncQueue\Driver {
     use Psr\Container\ContainerInterface;
 
@@ -118,7 +138,7 @@ namespace Hyperf\AsyncQueue\Driver {
 
         protected ?Printed $event;
 
-        public function __construct(ContainerInterface $container, protected array $config)
+        public function __construct(protected ContainerInterface $container, protected array $config)
         {
             $this->packer = new Packer();
             $this->event = new Printed();

@@ -2,8 +2,23 @@
 // The parts of ThinkPHP and of think-queue, which are not in Debian, that a connection and a worker use.
 
 namespace think {
+    class Log
+    {
+        public function warning($message): void
+        {
+            echo "warning: $message\n";
+        }
+    }
+
     class App
     {
+        public Log $log;
+
+        public function __construct()
+        {
+            $this->log = new Log();
+        }
+
         public function initialize(): void
         {
             spl_autoload_register(function (string $class) {

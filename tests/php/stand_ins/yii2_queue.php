@@ -13,6 +13,16 @@ namespace yii\base {
     }
 }
 
+namespace {
+    class Yii
+    {
+        public static function warning($message): void
+        {
+            echo "warning: $message\n";
+        }
+    }
+}
+
 namespace yii\queue {
     interface RetryableJobInterface
     {

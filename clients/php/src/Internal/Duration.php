@@ -31,6 +31,19 @@ final class Duration
             : $seconds;
     }
 
+    /** A time from now: an interval that ends in the past, such as `$now->diff($due)`, is 0. */
+    public static function delay(int|float|string|\DateInterval $delay): int|float
+    {
+        $seconds = self::seconds($delay);
+
+        return $delay instanceof \DateInterval ? max(0, $seconds) : $seconds;
+    }
+
+    public static function delayOrNull(int|float|string|\DateInterval|null $delay): int|float|null
+    {
+        return $delay === null ? null : self::delay($delay);
+    }
+
     public static function secondsOrNull(int|float|string|\DateInterval|null $length): int|float|null
     {
         return $length === null ? null : self::seconds($length);

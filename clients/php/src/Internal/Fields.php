@@ -119,10 +119,20 @@ final class Fields
             $call === null => null,
             is_string($call) => ['url' => $call],
             default => self::given(array_replace($call, [
-                'headers' => self::headers($call['headers'] ?? null),
+                'headers' => self::headers(self::named($call['headers'] ?? null)),
                 'timeout' => Duration::secondsOrNull($call['timeout'] ?? null),
             ])),
         };
+    }
+
+    /** @return array<string, string>|null */
+    private static function named(#[\SensitiveParameter] mixed $headers): ?array
+    {
+        if ($headers !== null && (!is_array($headers) || ($headers !== [] && array_is_list($headers)))) {
+            throw new \InvalidArgumentException('headers of a call: must be an array by name, such as ["X-Key" => "abc"]');
+        }
+
+        return $headers;
     }
 
     /** @param array<string, string>|null $headers */

@@ -11,10 +11,13 @@ use DelayQueue\Client\Exception\TransportException;
  * Sends requests by PHP's curl extension, over connections that stay open.
  *
  * A call takes an idle handle out of the pool and puts it back afterwards. So a signal handler, a fiber or a coroutine may
- * call while another call is under way.
+ * call while another call is under way. A fork makes connections of its own, and leaves those of its parent alone.
  */
 final class CurlTransport implements Transport
 {
+    /** @var array<int, array{\CurlHandle, \CurlShareHandle}> by process, a fork's and its parents': see connections() */
+    private static array $shares = [];
+
     /** @var list<\CurlHandle> */
     private array $idle = [];
 
@@ -32,7 +35,7 @@ final class CurlTransport implements Transport
             $this->idle = [];
             $this->process = (int) getmypid();
         }
-        $curl = array_pop($this->idle) ?? (curl_init() ?: throw new TransportException('curl has no memory'));
+        $curl = array_pop($this->idle) ?? self::open();
         curl_setopt_array($curl, $this->optionsOf($request));
         $text = curl_exec($curl);
         if (!is_string($text)) {
@@ -48,6 +51,41 @@ final class CurlTransport implements Transport
         $this->idle[] = $curl;
 
         return new Response($status, substr($text, $headBytes), self::retryAfter(substr($text, 0, $headBytes)));
+    }
+
+    private static function open(): \CurlHandle
+    {
+        $curl = curl_init() ?: throw new TransportException('curl has no memory');
+        // without pcntl nothing forks; Swoole has a curl of its own, which knows no shares
+        if (function_exists('pcntl_fork') && !extension_loaded('swoole')) {
+            curl_setopt($curl, CURLOPT_SHARE, self::connections());
+        }
+
+        return $curl;
+    }
+
+    /**
+     * The connections of this process, which last as long as it.
+     *
+     * When a fork ends, PHP frees its copies of the handles, and libcurl would say goodbye on connections over TLS
+     * that its parent uses. It does not close those of a share that a handle still has. At its end PHP frees what is
+     * left from the highest object id to the lowest, so a share goes before a handle with a lower id.
+     */
+    private static function connections(): \CurlShareHandle
+    {
+        $process = (int) getmypid();
+        if (!isset(self::$shares[$process])) {
+            $handle = curl_init() ?: throw new TransportException('curl has no memory');
+            $tried = [];
+            do {
+                $tried[] = $share = curl_share_init(); // freed ids are given again, the low ones, too
+            } while (spl_object_id($share) < spl_object_id($handle));
+            curl_share_setopt($share, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT);
+            curl_setopt($handle, CURLOPT_SHARE, $share);
+            self::$shares[$process] = [$handle, $share];
+        }
+
+        return self::$shares[$process][1];
     }
 
     /** @return array<int, mixed> */
@@ -76,14 +114,20 @@ final class CurlTransport implements Transport
             CURLOPT_PROXY => '', // not even that of the environment
             CURLOPT_TCP_KEEPALIVE => 1, // a poll waits for minutes
             CURLOPT_NOSIGNAL => true,
-            CURLOPT_CONNECTTIMEOUT_MS => (int) ceil($request->connectSeconds * 1000),
-            CURLOPT_TIMEOUT_MS => (int) ceil(($request->timeoutSeconds ?? 0) * 1000),
+            CURLOPT_CONNECTTIMEOUT_MS => self::milliseconds($request->connectSeconds),
+            CURLOPT_TIMEOUT_MS => $request->timeoutSeconds === null ? 0 : self::milliseconds($request->timeoutSeconds),
         ] + ($stop === null ? [] : [
             CURLOPT_NOPROGRESS => false,
             // called at least once a second, and after each signal; an answer that has begun is read to its end
             CURLOPT_PROGRESSFUNCTION => static fn (\CurlHandle $curl, int $size, int $read): int
                 => $read === 0 && $stop() ? 1 : 0,
         ]);
+    }
+
+    /** At least one: 0 would be no limit. */
+    private static function milliseconds(float $seconds): int
+    {
+        return max(1, (int) ceil($seconds * 1000));
     }
 
     private static function reader(string $body): \Closure

@@ -90,7 +90,7 @@ trait JobVerbs
         );
         $read = static fn (): string => $job->id;
 
-        return $this->send(new Call('/push', $job->toRequest(), $read, repeatable: $job->isRepeatable()));
+        return $this->send(self::pushing($job->toRequest(), $read, $job->isRepeatable()));
     }
 
     /**
@@ -109,7 +109,7 @@ trait JobVerbs
             $repeatable = $repeatable && $job->isRepeatable();
         }
 
-        return $this->send(new Call('/push', $requests, self::outcomes(count($requests)), repeatable: $repeatable));
+        return $this->send(self::pushing($requests, self::outcomes(count($requests)), $repeatable));
     }
 
     /**
@@ -250,7 +250,7 @@ trait JobVerbs
         string $message = '',
     ): ?float {
         $request = Fields::held($job) + Fields::given([
-            'delay' => Duration::secondsOrNull($delay),
+            'delay' => Duration::delayOrNull($delay),
             'fallback' => Duration::secondsOrNull($fallback),
             'retry' => Fields::retry($retry),
             'message' => Fields::message($message),
@@ -295,7 +295,7 @@ trait JobVerbs
      */
     public function kickMany(array $ids): array
     {
-        return $this->send(new Call('/kick', ['ids' => $ids], self::results(...)));
+        return $this->send(new Call('/kick', ['ids' => array_values($ids)], self::results(...)));
     }
 
     /**
@@ -358,7 +358,7 @@ trait JobVerbs
         int|float|string|\DateInterval|null $by = null,
         ?int $priority = null,
     ): array {
-        return $this->send(self::rescheduling(['ids' => $ids], $delay, $due, $by, $priority, self::results(...)));
+        return $this->send(self::rescheduling(['ids' => array_values($ids)], $delay, $due, $by, $priority, self::results(...)));
     }
 
     /**
@@ -379,6 +379,25 @@ trait JobVerbs
         $which = Fields::given(['tag' => $tag, 'topic' => $topic]);
 
         return $this->send(self::rescheduling($which, $delay, $due, $by, $priority, self::count(...)));
+    }
+
+    /**
+     * @template T
+     *
+     * @param array<mixed> $request
+     * @param \Closure(mixed): T $read
+     *
+     * @return Call<T>
+     */
+    private static function pushing(array $request, \Closure $read, bool $repeatable): Call
+    {
+        return new Call(
+            '/push',
+            $request,
+            $read,
+            repeatable: $repeatable,
+            timeoutSeconds: Call::PUSH_TIMEOUT_SECONDS,
+        );
     }
 
     private function end(string $path, Job|string $job, string $message): void
@@ -462,7 +481,7 @@ trait JobVerbs
         \Closure $read,
     ): Call {
         $request = $which + Fields::given([
-            'delay' => Duration::secondsOrNull($delay),
+            'delay' => Duration::delayOrNull($delay),
             'due' => Fields::unix($due),
             'by' => $by === null ? null : Duration::distance($by),
             'priority' => $priority,

@@ -258,7 +258,7 @@ trait TopicVerbs
         bool $rates = false,
     ): array {
         $request = Fields::given([
-            'topics' => $names ?: null,
+            'topics' => array_values($names) ?: null,
             'match' => $match,
             'only' => $only,
             'sort' => $sort,

@@ -20,6 +20,7 @@ final class Command
 
           --max-jobs=N     ends after N jobs
           --max-time=TIME  takes no more jobs after this time: 3600, 30m, 1h
+          --max-idle=TIME  ends when no job has come for this time
           --memory=MB      takes no more jobs once PHP holds this number of megabytes
           --quiet          logs warnings only
           --help           shows this
@@ -46,6 +47,7 @@ final class Command
                 maxJobs: self::number($options, 'max-jobs'),
                 maxTime: self::time($options['max-time'] ?? null),
                 memory: self::number($options, 'memory'),
+                maxIdle: self::time($options['max-idle'] ?? null),
             );
         } catch (\InvalidArgumentException $error) {
             fwrite(STDERR, "delay-queue-worker: {$error->getMessage()}\n");
@@ -68,7 +70,7 @@ final class Command
         foreach ($arguments as $argument) {
             if (!str_starts_with($argument, '-')) {
                 $files[] = $argument;
-            } elseif (preg_match('/^--(help|quiet|(max-jobs|max-time|memory)=(.+))$/D', $argument, $found) === 1) {
+            } elseif (preg_match('/^--(help|quiet|(max-jobs|max-time|max-idle|memory)=(.+))$/D', $argument, $found) === 1) {
                 $options[$found[2] ?? $found[1]] = $found[3] ?? '';
             } else {
                 throw new \InvalidArgumentException("$argument: no such option, or without its =VALUE; --help names them");

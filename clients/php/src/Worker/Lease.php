@@ -50,6 +50,14 @@ final class Lease
         try {
             return $handler($job);
         } finally {
+            $this->end();
+        }
+    }
+
+    /** Extends it no more. Where the handler ends the program, an alarm would end it before its report. */
+    public function end(): void
+    {
+        if (Signals::isAvailable()) {
             pcntl_alarm(0);
             pcntl_signal(SIGALRM, SIG_IGN);
         }

@@ -19,25 +19,42 @@ final class Limits
 
     private readonly float $end;
 
+    private readonly float $maxIdleSeconds;
+
+    private float $idleSince;
+
+    private ?string $reason = null;
+
     public function __construct(
         private readonly ?int $maxJobs,
         int|float|string|\DateInterval|null $maxTime,
         private readonly ?int $memory,
+        int|float|string|\DateInterval|null $maxIdle,
     ) {
-        $this->end = $maxTime === null ? INF : self::now() + Duration::seconds($maxTime);
+        $this->idleSince = self::now();
+        $this->end = $maxTime === null ? INF : $this->idleSince + Duration::seconds($maxTime);
+        $this->maxIdleSeconds = $maxIdle === null ? INF : (float) Duration::seconds($maxIdle);
     }
 
     public function countJob(): void
     {
         $this->jobs++;
+        $this->idleSince = self::now();
+    }
+
+    /** Lets the worker end for a reason of its own. */
+    public function reach(string $reason): void
+    {
+        $this->reason = $reason;
     }
 
     /** Why the worker ends; null = it goes on. */
     public function reached(): ?string
     {
-        return match (true) {
+        return $this->reason ?? match (true) {
             $this->maxJobs !== null && $this->jobs >= $this->maxJobs => "--max-jobs=$this->maxJobs is reached",
             self::now() >= $this->end => 'its time is over',
+            self::now() >= $this->idleSince + $this->maxIdleSeconds => "it had no job for $this->maxIdleSeconds s",
             $this->memory !== null && memory_get_usage(true) >= $this->memory * self::MEGABYTE
                 => "it holds $this->memory MB or more",
             default => null,
@@ -46,7 +63,7 @@ final class Limits
 
     public function leftSeconds(): float
     {
-        return max(0.0, $this->end - self::now());
+        return max(0.0, min($this->end, $this->idleSince + $this->maxIdleSeconds) - self::now());
     }
 
     private static function now(): float

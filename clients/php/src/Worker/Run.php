@@ -76,8 +76,12 @@ final class Run
             while (($why = $this->signals->hasCome() ? 'a signal has come' : $limits->reached()) === null) {
                 $job = $this->pop($topics, min(self::POLL_SECONDS, $limits->leftSeconds()));
                 if ($job !== null) {
-                    $this->report($job, $this->handle($job));
+                    $verdict = $this->handle($job);
+                    $this->report($job, $verdict);
                     $limits->countJob();
+                    if ($verdict->hasLostConnection) {
+                        $limits->reach('a connection of its handler is gone; start it again, as a supervisor does');
+                    }
                 }
                 $topics[] = array_shift($topics); // so that no topic is always last
             }
@@ -184,12 +188,12 @@ final class Run
         $last = INF; // when a worker that is to end stops trying
         for ($tries = 0; hrtime(true) / 1e9 < $last; $tries++) {
             try {
-                $verdict->report($this->client, $job, $this->policies[$job->topic]);
+                $end = $verdict->report($this->client, $job, $this->policies[$job->topic]);
                 $this->log->info('job {id} of {topic}, attempt {attempt}: {end}', [
                     'id' => $job->id,
                     'topic' => $job->topic,
                     'attempt' => $job->attempt,
-                    'end' => $verdict->end,
+                    'end' => $end,
                 ]);
 
                 return;
@@ -235,6 +239,7 @@ final class Run
             if ($job === null || getmypid() !== $process) { // a fork of the handler's ends by exit, too
                 return;
             }
+            $this->lease->end();
             ini_set('memory_limit', '-1');
             set_time_limit(0);
             $error = error_get_last();

@@ -18,13 +18,14 @@ final class Verdict
     private const LAST_CALLS = 3; // of a trace, in the message of the job
 
     /**
-     * @param 'finished'|'released'|'buried' $end
+     * @param 'finished'|'released'|'buried' $end what the worker asks for
      * @param int|float|null $delaySeconds of one that is released; null = as its retry schedule says
      */
     private function __construct(
         public readonly string $end,
         public readonly string $message,
         private readonly int|float|null $delaySeconds = null,
+        public readonly bool $hasLostConnection = false,
     ) {
     }
 
@@ -48,7 +49,7 @@ final class Verdict
         return match (true) {
             $error instanceof Retry => new self('released', $error->getMessage(), $error->delaySeconds),
             $error instanceof Bury, $error instanceof BadBody => new self('buried', $error->getMessage()),
-            default => self::failed(self::describe($error)),
+            default => new self('released', self::describe($error), hasLostConnection: LostConnection::isCauseOf($error)),
         };
     }
 
@@ -58,14 +59,17 @@ final class Verdict
         return new self('released', $message);
     }
 
-    /** Tells the server. */
-    public function report(Client $client, Job $job, Policy $policy): void
+    /** Tells the server. Returns how the job ended: the last attempt of a schedule is not released. */
+    public function report(Client $client, Job $job, Policy $policy): string
     {
-        match ($this->end) {
-            'finished' => $client->finish($job, $this->message),
-            'released' => $client->release($job, $this->delaySeconds, retry: $policy->retry, message: $this->message),
-            'buried' => $client->bury($job, $this->message),
-        };
+        if ($this->end === 'released') {
+            $due = $client->release($job, $this->delaySeconds, retry: $policy->retry, message: $this->message);
+
+            return $due === null ? 'it was the last attempt, the job is buried or has expired' : 'released';
+        }
+        $this->end === 'finished' ? $client->finish($job, $this->message) : $client->bury($job, $this->message);
+
+        return $this->end;
     }
 
     private static function describe(\Throwable $error): string
