@@ -8,12 +8,12 @@ from random import randint
 from time import time
 from typing import Final
 
-from delayqueue.delivery.addresses import host_of
 from delayqueue.delivery.call_guard import CallGuard
 from delayqueue.delivery.consumer import Consumer
 from delayqueue.delivery.delivery import Delivery
 from delayqueue.delivery.host_places import HostPlaces
 from delayqueue.delivery.outcome import CallOutcome, Event
+from delayqueue.delivery.urls import host_of
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import NAME, Call

@@ -24,6 +24,7 @@ from delayqueue.delivery.addresses import AddressGuard, Resolver
 from delayqueue.delivery.connector import MeteredConnector
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
 from delayqueue.delivery.side_loop import SideLoop
+from delayqueue.delivery.urls import request_url
 from delayqueue.domain.body import raw_body, readable
 from delayqueue.domain.message import message_of, without
 from delayqueue.domain.subscriber import Method, Payload, Subscriber, signing_key
@@ -79,7 +80,7 @@ class Webhooks:
         try:
             async with self._session.request(
                 subscriber.method.value,
-                subscriber.url,
+                request_url(subscriber.url),
                 data=body if _has_body(subscriber, body) else None,
                 headers=_headers(subscriber, job, text, body),
                 allow_redirects=False,
