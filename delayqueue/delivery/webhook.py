@@ -21,7 +21,7 @@ from multidict import CIMultiDict
 
 from delayqueue import __version__
 from delayqueue.delivery.addresses import AddressGuard, Resolver
-from delayqueue.delivery.connector import MeteredConnector
+from delayqueue.delivery.connector import CallRequest, MeteredConnector, once_more
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.delivery.urls import request_url
@@ -96,8 +96,6 @@ class Webhooks:
         except aiohttp.ClientResponseError as error:
             why = message_of(error.message).partition(":")[0]  # a part of the answer may follow
             return CallOutcome(False, f"no valid answer: {why}")
-        except aiohttp.ServerDisconnectedError:  # its own text can be a part of the answer's head
-            return CallOutcome(False, "Server disconnected")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return CallOutcome(False, message_of(error) or type(error).__name__)
 
@@ -105,6 +103,8 @@ class Webhooks:
 async def _session(guard: AddressGuard, resolver: AbstractResolver) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=MeteredConnector(guard, resolver),
+        request_class=CallRequest,
+        middlewares=(once_more,),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,  # only the start of an answer is needed
         headers={"User-Agent": f"delay-queue/{__version__}", "Accept-Encoding": "identity"},

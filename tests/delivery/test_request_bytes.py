@@ -46,6 +46,7 @@ class RawReceiver:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         await writer.drain()
         writer.close()
+        await writer.wait_closed()
 
 
 @asynccontextmanager
