@@ -262,7 +262,7 @@ end
 -- it expires moves along, but not closer once the job was handed out: then its due time may be that of a retry.
 local function set_due(id, job, due)
   if job.expire > 0 then
-    local shift = due - job.due
+    local shift = due - job.own_due
     if shift > 0 or run_of(id).attempt == 0 then job.expire = job.expire + shift end
     enter_expiry(id, job)
   end

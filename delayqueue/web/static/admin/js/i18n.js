@@ -247,6 +247,7 @@ const TEXTS = {
   retryAnyway: ["Retry anyway", "仍然重试"],
   id: ["Id", "Id"],
   state: ["State", "状态"],
+  putOffUntil: ["No place at its host; tried again", "主机没有空位，再试时间"],
   dueAt: ["Due", "到期"],
   attempt: ["Attempt", "执行次数"],
   attempts: ["Attempts", "执行次数"],
