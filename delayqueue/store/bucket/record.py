@@ -179,14 +179,14 @@ def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
 def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserved:
     """A job that `pop` reserved, from its record."""
     record = parse_record(raw)
-    options = options_of(record)
+    options = options_of(record) if record.options else {}
     return Reserved(
         topic=text(record.topic),
         id=job_id,
         body=body_of(record.body),
         attempt=attempt,
         receipt=receipt,
-        due_ms=own_due_ms(record, options),
+        due_ms=own_due_ms(record, options) if options else record.due_ms,
         ttr_ms=record.ttr_ms,
         retry_ms=_retry_ms(options["retry"]) if "retry" in options else None,
         traceparent=options.get("traceparent", ""),
