@@ -40,6 +40,10 @@ def request_url(text: str) -> URL:
 
 def host_of(text: str) -> str:
     """The host that is called, in lower case and without the full stop at its end. Raises BadValue if there is none."""
-    host = request_url(text).raw_host
-    assert host is not None  # noqa: S101  # for mypy; request_url() has seen it
-    return host.lower().rstrip(".")
+    return (request_url(text).raw_host or "").lower().rstrip(".")
+
+
+def host_and_port_of(text: str) -> str:
+    """The host and the port that are called, as in a URL. Raises BadValue if there are none."""
+    host, port = host_of(text), request_url(text).port
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
