@@ -69,7 +69,8 @@ class JobCall:
 class FullJob:
     """All about a job; `delay` is its due time in whole unix seconds, as in the original.
 
-    `call` is there only if the job has one, `worker` only while a worker has it that told its name.
+    `call` is there only if the job has one, `worker` only while a worker has it that told its name, `put_off_until`
+    only while the call waits for a place at its host: when it is tried again.
 
     `retry`, `retain` and `expires` are there only if asked for: its own retry schedule, how long it is kept after its
     end, and when it expires; null = it has none.
@@ -93,6 +94,7 @@ class FullJob:
     results: tuple[SubscriberResult, ...]
     call: JobCall | None = field(default=None, metadata=NEVER_NULL)
     worker: str | None = field(default=None, metadata=NEVER_NULL)
+    put_off_until: float | None = field(default=None, metadata=NEVER_NULL)
     retry: tuple[float, ...] | None = field(default=None, metadata=OPTIONAL)
     retain: float | None = field(default=None, metadata=OPTIONAL)
     expires: float | None = field(default=None, metadata=OPTIONAL)

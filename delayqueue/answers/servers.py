@@ -28,14 +28,18 @@ class ServerState:
 
 @answer()
 class HostCalls:
-    """The calls of jobs to a host, by all servers: those under way, those of the last minute, and the last failure.
+    """The calls of jobs to a host and port, by all servers: those under way and of the last minute, the last failure.
 
-    `limit`: the most at once; `put_off`: jobs that found no place; `took`: seconds that a call took on average.
+    `limit`: the most at once; `waiting`: jobs that are due and have no place, the first since `waiting_since`, and one
+    is tried again at `next_try`; `put_off`: how often a job found none; `took`: seconds that a call took on average.
     """
 
     host: str
     calling: int
     limit: int
+    waiting: int
+    waiting_since: float | None
+    next_try: float | None
     succeeded: int
     failed: int
     put_off: int

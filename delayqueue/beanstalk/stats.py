@@ -54,7 +54,7 @@ def job_stats(number: int, job: JobView, held_s: float | None) -> bytes:
     left_ms = 0.0
     buries = _ended_by(BURIED, job.attempts)
     if job.state is State.DELAYED:
-        left_ms = job.due_ms - now_ms
+        left_ms = job.ready_ms - now_ms
     elif held_s is not None:
         left_ms = held_s * 1000
     elif job.state is State.RESERVED and job.started_ms is not None:  # and it was not touched

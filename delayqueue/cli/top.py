@@ -13,7 +13,18 @@ SERVER_COLUMNS: Final = [
     *("server", "version", *(f"{name}/s" for name in COUNTED)),
     *("polls", "late", "p99"),
 ]
-CALL_COLUMNS: Final = ["host", "calling", "limit", "ok/min", "failed", "put off", "took"]
+CALL_COLUMNS: Final = [
+    "host",
+    "calling",
+    "limit",
+    "ok/min",
+    "failed",
+    "put off",
+    "took",
+    "waiting",
+    "since",
+    "next",
+]
 OUTBOX_COLUMNS: Final = ["outbox", "failed rows", "oldest", "seen", "newest reason"]
 MIB: Final = 1024 * 1024
 
@@ -64,7 +75,15 @@ class Top:
 
 def _calls(host: Row) -> list[str]:
     counts = ("calling", "limit", "succeeded", "failed", "put_off")
-    return [cell("host", host["host"]), *(str(host[name]) for name in counts), _ms(host["took"])]
+    since, next_try = host.get("waiting_since"), host.get("next_try")  # older servers tell neither
+    return [
+        cell("host", host["host"]),
+        *(str(host[name]) for name in counts),
+        _ms(host["took"]),
+        str(host.get("waiting", "-")),
+        age(since and max(0, time.time() - since)),
+        age(next_try and max(0, next_try - time.time())),
+    ]
 
 
 def _outbox(outbox: Row) -> list[str]:

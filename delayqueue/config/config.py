@@ -208,7 +208,7 @@ class Config:
     call_concurrency: int = option(
         "10",
         values.whole(1, MAX_CONCURRENCY),
-        "most calls at once to one host from each server process",
+        "most calls at once to one host and port from each server process",
     )
     call_secret: tuple[tuple[str, str], ...] = option(
         "",

@@ -13,10 +13,10 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any, Final
 
 from aiohttp.abc import AbstractResolver, ResolveResult
-from yarl import URL
 
 from delayqueue.config.sections import Declared
 from delayqueue.config.startup import StartupError
+from delayqueue.delivery.urls import host_of
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.errors import BadValue
 from delayqueue.tasks import SingleFlight
@@ -149,17 +149,6 @@ def literal(host: str) -> Address | None:
     with suppress(OSError):
         return IPv4Address(socket.inet_aton(host))
     return None
-
-
-@lru_cache(maxsize=CACHED)
-def host_of(url: str) -> str:
-    """The host that is called, as the HTTP client understands the URL. Raises BadValue if it understands none."""
-    host = None
-    with suppress(ValueError):
-        host = URL(url).raw_host
-    if not host:
-        raise BadValue("没有主机", "has no host")
-    return host.lower().rstrip(".")
 
 
 class Resolver(AbstractResolver):

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
-from delayqueue.delivery.addresses import AddressGuard, Network, host_of, literal, unwrapped
+from delayqueue.delivery.addresses import AddressGuard, Network, literal, unwrapped
+from delayqueue.delivery.urls import host_of
 from delayqueue.errors import BadValue
 
 SETTING = "call_allow"

@@ -5,7 +5,7 @@ import socket
 from functools import partial
 from http import HTTPStatus
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
 import aiohttp
@@ -66,9 +66,24 @@ class MeteredSocket(socket.socket):
 
 
 class MeteredAnswers(ResponseHandler):
-    """Reads answers; ends a connection on which more than EARLY_ANSWERS come before the final one."""
+    """Reads answers; ends a connection on which more than EARLY_ANSWERS come before the final one.
 
+    `calls` have been sent on it; `is_answered`: a byte of the last one's answer has come.
+    """
+
+    calls = 0
+    is_answered = False
     _early = 0
+
+    def begin(self) -> None:
+        """Begin a call."""
+        self.calls += 1
+        self.is_answered = False
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of an answer."""
+        self.is_answered = True
+        super().data_received(data)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         """Take the head of an answer, and its body."""
@@ -80,6 +95,46 @@ class MeteredAnswers(ResponseHandler):
             self.set_exception(
                 ConnectionAbortedError(f"sent more than {EARLY_ANSWERS} early answers")
             )
+
+
+class CallRequest(aiohttp.ClientRequest):
+    """The request of a call; `answers` reads those of the connection that it was sent on."""
+
+    answers: MeteredAnswers | None = None
+    needs_fresh_connection = False
+
+    @property
+    def was_too_late(self) -> bool:
+        """Whether no byte of an answer came on a connection that had served a call before."""
+        answers = self.answers
+        return answers is not None and answers.calls > 1 and not answers.is_answered
+
+
+async def once_more(
+    request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Send a request; again, on a fresh connection, if its receiver was just closing the one that it was sent on.
+
+    As RFC 9112, section 9.3.1, has it. A receiver that got the first one all the same knows the repetition by its id.
+    A middleware of aiohttp, which itself repeats a GET, PUT or DELETE on any connection, and a POST never: it does not
+    repeat the errors that are raised here. Raises aiohttp.ClientConnectionError if the connection fails.
+    """
+    ours = cast("CallRequest", request)
+    try:
+        try:
+            return await send(request)
+        except aiohttp.ClientConnectionError:
+            if not ours.was_too_late:
+                raise
+        ours.needs_fresh_connection = True
+        return await send(request)
+    except aiohttp.ServerDisconnectedError as error:
+        # its own text can be a part of the answer's head
+        raise aiohttp.ClientConnectionError("Server disconnected") from error
+    except aiohttp.ClientConnectorError:  # aiohttp does not repeat it
+        raise
+    except aiohttp.ClientOSError as error:
+        raise aiohttp.ClientConnectionError(str(error)) from error
 
 
 class MeteredConnector(aiohttp.TCPConnector):
@@ -101,15 +156,21 @@ class MeteredConnector(aiohttp.TCPConnector):
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
         """A connection for one call."""
+        request = cast("CallRequest", req)
         while True:
             connection = await super().connect(req, traces, timeout)
-            transport = connection.transport
-            if transport is None:  # closed meanwhile; the call finds out
-                return connection
-            metered = self._sockets.get(transport.get_extra_info("socket").fileno())
-            if metered is None or metered.age_s <= AGE_S:
+            answers, transport = cast("MeteredAnswers", connection.protocol), connection.transport
+            metered = None
+            if transport is not None:
+                metered = self._sockets.get(transport.get_extra_info("socket").fileno())
+            is_old = metered is not None and metered.age_s > AGE_S
+            if not is_old and not (request.needs_fresh_connection and answers.calls):
                 break
             connection.close()
+        request.answers = answers
+        answers.begin()
+        if transport is None:  # closed meanwhile; the call finds out
+            return connection
         if metered is not None:
             metered.begin()
         connection.add_callback(partial(_abort_unsent, transport))

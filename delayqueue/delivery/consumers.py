@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import groupby
 
 from delayqueue.delivery.caller import SubscriberCaller
+from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.delivery.topic_consumer import TopicConsumer
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.subscriber import Subscriber
@@ -29,6 +30,7 @@ class TopicConsumers:
         self._jobs = queue.within(EVERYWHERE)
         self._caller = caller
         self._consumers: dict[str, TopicConsumer] = {}
+        self._failures = FailureLog()
         self._tasks = TaskGroup()
         self._stopping = False
         self._revision = ""
@@ -76,6 +78,7 @@ class TopicConsumers:
                 self._caller,
                 topic,
                 refresh=self.refresh,
+                failures=self._failures,
                 spawn=self._tasks.create_task,
             )
         for topic, consumer in list(self._consumers.items()):

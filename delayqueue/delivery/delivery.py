@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import TypeVar
 
+from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.delivery.lease import RETRY_S, Lease
 from delayqueue.delivery.outcome import CallOutcome, Earlier, Event
 from delayqueue.domain.job import CallResult, Reserved
@@ -21,7 +22,6 @@ from delayqueue.store.types import Postponement, Recording
 log = logging.getLogger(__name__)
 
 UNCALLED_S = 1.0  # before a job goes back whose subscriber could not be called
-LOG_CHARS = 200  # of a message
 # statuses that another attempt is not going to change
 HOPELESS = frozenset((400, 401, 403, 404, 405, 410, 422))
 
@@ -47,6 +47,7 @@ class Delivery:
         subscribers: Callable[[], Sequence[Subscriber]],
         refresh: Callable[[str], Awaitable[None]],
         stopping: asyncio.Event,
+        failures: FailureLog,
         place: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         self._queue = queue
@@ -57,6 +58,7 @@ class Delivery:
         self._subscribers = subscribers
         self._refresh = refresh
         self._stopping = stopping
+        self._failures = failures
         self._place = place or nullcontext()
         self._begun_with: Sequence[Subscriber] = ()
         self._earlier: dict[str, CallResult] = {}  # of earlier deliveries
@@ -140,7 +142,7 @@ class Delivery:
             delay_ms=self._delay_ms(subscriber, attempts_before, outcome),
         )
         if not outcome.succeeded:
-            self._log_failure(recording, outcome)
+            self._failures.failed(subscriber, self._job.topic, recording, outcome)
         self._note(subscriber.name, outcome.succeeded, recording.message, recording.delay_ms)
         return recording, True
 
@@ -164,21 +166,6 @@ class Delivery:
         names = [one.name for one in subscribers]
         behind = names.index(subscriber.name) + 1 if subscriber.name in names else 0
         return any(one.handler or one.payload is Payload.EVENT for one in subscribers[behind:])
-
-    def _log_failure(self, recording: Recording, outcome: CallOutcome) -> None:
-        """Log a failure; without the answer's text, which may hold what no log should."""
-        reason = (
-            f"HTTP status {outcome.status}" if outcome.status else recording.message[:LOG_CHARS]
-        )
-        log.warning(
-            "subscriber %r failed with job %r of topic %r, attempt %d: %s",
-            recording.subscriber,
-            self._job.id,
-            self._job.topic,
-            recording.attempts,
-            reason,
-            exc_info=outcome.error,
-        )
 
     def _delay_ms(
         self, subscriber: Subscriber, attempts_before: int, outcome: CallOutcome

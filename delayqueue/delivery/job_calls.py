@@ -1,19 +1,20 @@
 """Makes the calls of jobs: each job goes to a URL of its own."""
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from random import randint
 from time import time
 from typing import Final
 
-from delayqueue.delivery.addresses import host_of
 from delayqueue.delivery.call_guard import CallGuard
 from delayqueue.delivery.consumer import Consumer
 from delayqueue.delivery.delivery import Delivery
+from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.delivery.host_places import HostPlaces
 from delayqueue.delivery.outcome import CallOutcome, Event
+from delayqueue.delivery.urls import host_and_port_of
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import NAME, Call
@@ -57,9 +58,10 @@ class JobCalls:
         self._per_host = per_host
         self._tally = queue.metrics.calls = CallTally(per_host)
         self._lateness = queue.metrics.histogram(CALL_LATENESS)
-        self._hosts: dict[str, HostPlaces] = {}  # that jobs in hand are for
+        self._hosts: dict[str, HostPlaces] = {}  # with their ports, that jobs in hand are for
         self._placed = 0  # jobs that call, or wait for their hosts
         self._bytes = 0  # of their bodies
+        self._failures = FailureLog()
         self._stopping = asyncio.Event()
         self._tasks = TaskGroup()
         self._consumer = Consumer(
@@ -96,8 +98,9 @@ class JobCalls:
         host = self._hosts.setdefault(name, HostPlaces(self._per_host))
         try:
             if host.is_full or host.users >= self._share:
-                tally.put_off()
-                self._put_off(job, host.again_ms(self._placed / host.users))
+                delay_ms = host.again_ms(self._placed / host.users)
+                tally.put_off(job.due_ms / 1000, delay_ms / 1000)
+                self._put_off(job, delay_ms)
             elif self._bytes > ROOM_BYTES:
                 self._put_off(job, randint(*CROWDED_MS))  # noqa: S311  # no secret
             else:
@@ -140,7 +143,8 @@ class JobCalls:
             subscribers=lambda: (subscriber,),
             refresh=refresh,
             stopping=self._stopping,
-            place=host.place(),
+            place=_place(host, tally, job.due_ms / 1000),
+            failures=self._failures,
         )
 
     async def _call(self, tally: HostTally, subscriber: Subscriber, event: Event) -> CallOutcome:
@@ -164,8 +168,18 @@ class JobCalls:
         return outcome._replace(gone=False)  # nobody is unsubscribed
 
 
+@asynccontextmanager
+async def _place(host: HostPlaces, tally: HostTally, due_s: float) -> AsyncIterator[None]:
+    """A place at the host, for the block; the job, which was due then, counts as waiting until it has one."""
+    with ExitStack() as waits:
+        waits.enter_context(tally.waiting(due_s))
+        async with host.place():
+            waits.close()
+            yield
+
+
 def _host(url: str) -> str:
-    """The host of a URL; "" for one that cannot be called, which the guard says then."""
+    """The host and port of a URL; "" for one that cannot be called, which the guard says then."""
     with suppress(ValueError):
-        return host_of(url)
+        return host_and_port_of(url)
     return ""

@@ -7,6 +7,7 @@ from typing import Any
 from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.consumer import Consumer, Spawn
 from delayqueue.delivery.delivery import Delivery
+from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.jobs import Jobs
@@ -19,7 +20,7 @@ class TopicConsumer:
     A job is with one subscriber at a time. So no subscriber gets more calls at once, and no job waits for its turn.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what delivery shares, and the topic
         self,
         queue: DelayQueue,
         jobs: Jobs,
@@ -27,12 +28,14 @@ class TopicConsumer:
         topic: str,
         *,
         refresh: Callable[[str], Awaitable[None]],
+        failures: FailureLog,
         spawn: Spawn,
     ) -> None:
         self._queue = queue
         self._jobs = jobs
         self._caller = caller
         self._refresh = refresh
+        self._failures = failures
         self._subscribers: Sequence[Subscriber] = ()
         self._stopping = asyncio.Event()
         self._consumer = Consumer(
@@ -66,4 +69,5 @@ class TopicConsumer:
             subscribers=lambda: self._subscribers,
             refresh=self._refresh,
             stopping=self._stopping,
+            failures=self._failures,
         ).run()

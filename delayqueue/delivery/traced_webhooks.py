@@ -1,8 +1,8 @@
 """OpenTelemetry spans for webhooks. Needs its packages: see server/tracing.py."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
-from urllib.parse import urlsplit
 
 import aiohttp
 from opentelemetry.context import Context
@@ -11,11 +11,12 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from delayqueue.delivery.outcome import CallOutcome, Event
 from delayqueue.delivery.side_loop import SideLoop
+from delayqueue.delivery.urls import request_url
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.subscriber import Subscriber
+from delayqueue.errors import BadValue
 
 W3C: Final = TraceContextTextMapPropagator()
-DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class TracedWebhooks(Webhooks):
@@ -32,7 +33,6 @@ class TracedWebhooks(Webhooks):
 
     async def call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
         """Call a subscriber's URL, in a span."""
-        url = urlsplit(subscriber.url)
         with self._tracer.start_as_current_span(
             f"deliver {job.topic}",
             W3C.extract({"traceparent": job.traceparent}, Context()),
@@ -45,8 +45,7 @@ class TracedWebhooks(Webhooks):
                 "messaging.message.id": job.id,
                 "messaging.delay_queue.message.attempt": job.attempt,
                 "http.request.method": subscriber.method.value,
-                "server.address": url.hostname or "",
-                "server.port": url.port or DEFAULT_PORTS[url.scheme],
+                **_server(subscriber.url),
             },
         ) as span:
             sent = {"traceparent": job.traceparent}
@@ -59,3 +58,11 @@ class TracedWebhooks(Webhooks):
                 span.set_attribute("error.type", str(outcome.status or "_OTHER"))
                 span.set_status(StatusCode.ERROR, reason)
             return outcome
+
+
+def _server(url: str) -> dict[str, str | int]:
+    """The attributes of the host that is called; none if there is none, which the call says."""
+    with suppress(BadValue):
+        called = request_url(url)
+        return {"server.address": called.raw_host or "", "server.port": called.port or 0}
+    return {}

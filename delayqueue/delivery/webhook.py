@@ -21,9 +21,10 @@ from multidict import CIMultiDict
 
 from delayqueue import __version__
 from delayqueue.delivery.addresses import AddressGuard, Resolver
-from delayqueue.delivery.connector import MeteredConnector
+from delayqueue.delivery.connector import CallRequest, MeteredConnector, once_more
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
 from delayqueue.delivery.side_loop import SideLoop
+from delayqueue.delivery.urls import request_url
 from delayqueue.domain.body import raw_body, readable
 from delayqueue.domain.message import message_of, without
 from delayqueue.domain.subscriber import Method, Payload, Subscriber, signing_key
@@ -79,7 +80,7 @@ class Webhooks:
         try:
             async with self._session.request(
                 subscriber.method.value,
-                subscriber.url,
+                request_url(subscriber.url),
                 data=body if _has_body(subscriber, body) else None,
                 headers=_headers(subscriber, job, text, body),
                 allow_redirects=False,
@@ -95,8 +96,6 @@ class Webhooks:
         except aiohttp.ClientResponseError as error:
             why = message_of(error.message).partition(":")[0]  # a part of the answer may follow
             return CallOutcome(False, f"no valid answer: {why}")
-        except aiohttp.ServerDisconnectedError:  # its own text can be a part of the answer's head
-            return CallOutcome(False, "Server disconnected")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return CallOutcome(False, message_of(error) or type(error).__name__)
 
@@ -104,6 +103,8 @@ class Webhooks:
 async def _session(guard: AddressGuard, resolver: AbstractResolver) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=MeteredConnector(guard, resolver),
+        request_class=CallRequest,
+        middlewares=(once_more,),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,  # only the start of an answer is needed
         headers={"User-Agent": f"delay-queue/{__version__}", "Accept-Encoding": "identity"},

@@ -1,10 +1,11 @@
-"""Counts how the calls of jobs went, by host: within the last minute, of those that were called last. No IO."""
+"""Counts how the calls of jobs went, by host and port: within the last minute, of those called last. No IO."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from heapq import nlargest
+from math import ceil, inf
 from time import time
 from typing import Any, Final, Self
 
@@ -13,16 +14,27 @@ from delayqueue.domain.written import known
 MOST_HOSTS: Final = 200  # remembered; the report on all takes half a millisecond
 MOST_REPORTED: Final = 20
 MOST_ERROR_CHARS: Final = 200
+MOST_UNTIL: Final = 1000  # times that jobs wait for, before those that are past are forgotten
 SLOT_S: Final = 10
 SLOTS: Final = 6  # a minute, of which the last slot is not over
+# Jobs that wait are counted by the time at which they are tried again, rounded up to this; the second for a wait of
+# FAR_S and longer. So what is kept is bounded by how long they wait, not by their number.
+NEAR_STEP_S, FAR_STEP_S, FAR_S = 0.1, 10.0, 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostCalls:
-    """The calls of jobs to a host: those under way, what happened to others within a minute, and the last failure."""
+    """The calls of jobs to a host: those under way, what happened to others within a minute, and the last failure.
 
-    host: str
+    `waiting`: jobs that are due and have no place there, in the servers and in the store. Times are unix seconds, 0 =
+    there is none: `waiting_since`, when the first of them was due; `next_try`, when one in the store is tried again.
+    """
+
+    host: str  # and port
     calling: int = 0
+    waiting: int = 0
+    waiting_since: float = 0
+    next_try: float = 0
     succeeded: int = 0
     failed: int = 0
     put_off: int = 0  # jobs without a place at the host
@@ -39,10 +51,15 @@ class HostCalls:
         """Both together, of one host."""
         last = max(self, other, key=lambda one: one.failed_at)
         counts = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
-        return replace(last, calling=self.calling + other.calling, **counts)
+        firsts: dict[str, Any] = {
+            name: min(filter(None, (getattr(self, name), getattr(other, name))), default=0)
+            for name in ("waiting_since", "next_try")
+        }
+        return replace(last, **counts, **firsts)
 
 
-COUNTS: Final = ("succeeded", "failed", "put_off", "took_s")
+OF_A_MINUTE: Final = ("succeeded", "failed", "put_off", "took_s")
+COUNTS: Final = ("calling", "waiting", *OF_A_MINUTE)
 
 
 class HostTally:
@@ -52,6 +69,10 @@ class HostTally:
         self._host = host
         self._now = now
         self._calling = 0
+        self._waiting = dict[object, float]()  # in this process: when each was due
+        self._put_off = dict[
+            float, tuple[int, float]
+        ]()  # until then: how many, and when the first was due
         self._slots: dict[int, dict[str, float]] = {}
         self._failed_at, self._error = 0.0, ""
 
@@ -71,19 +92,39 @@ class HostTally:
         if error is not None:
             self._failed_at, self._error = self._now(), error[:MOST_ERROR_CHARS]
 
-    def put_off(self) -> None:
-        """Count a job that found no place at the host."""
+    @contextmanager
+    def waiting(self, due_s: float) -> Iterator[None]:
+        """A job that was due then waits for a place while the block runs."""
+        job = object()
+        self._waiting[job] = due_s
+        try:
+            yield
+        finally:
+            del self._waiting[job]
+
+    def put_off(self, due_s: float, delay_s: float) -> None:
+        """Count a job that was due then, found no place at the host, and is tried again after the delay."""
         self._count("put_off", 1)
+        step_s = NEAR_STEP_S if delay_s < FAR_S else FAR_STEP_S
+        until_s = ceil((self._now() + delay_s) / step_s) * step_s
+        count, first_due_s = self._put_off.get(until_s, (0, inf))
+        self._put_off[until_s] = count + 1, min(first_due_s, due_s)
+        if len(self._put_off) > MOST_UNTIL:
+            self._forget()
 
     def report(self) -> HostCalls:
         """The figures as they are now."""
         self._forget()
         counts: dict[str, Any] = {
-            name: sum(slot[name] for slot in self._slots.values()) for name in COUNTS
+            name: sum(slot[name] for slot in self._slots.values()) for name in OF_A_MINUTE
         }
+        dues = [*self._waiting.values(), *(due for _, due in self._put_off.values())]
         return HostCalls(
             self._host,
             calling=self._calling,
+            waiting=len(self._waiting) + sum(count for count, _ in self._put_off.values()),
+            waiting_since=min(dues, default=0),
+            next_try=min(self._put_off, default=0),
             failed_at=self._failed_at,
             error=self._error,
             **counts,
@@ -93,11 +134,13 @@ class HostTally:
         slot = int(self._now() // SLOT_S)
         if slot not in self._slots:
             self._forget()
-            self._slots[slot] = dict.fromkeys(COUNTS, 0)
+            self._slots[slot] = dict.fromkeys(OF_A_MINUTE, 0)
         self._slots[slot][name] += by
 
     def _forget(self) -> None:
-        first = int(self._now() // SLOT_S) - SLOTS
+        now = self._now()
+        first = int(now // SLOT_S) - SLOTS
+        self._put_off = {until: jobs for until, jobs in self._put_off.items() if until > now}
         self._slots = {slot: counts for slot, counts in self._slots.items() if slot > first}
 
 
@@ -131,4 +174,4 @@ def together(reports: Iterable[HostCalls]) -> list[HostCalls]:
 
 
 def _trouble(one: HostCalls) -> tuple[float, ...]:
-    return one.failed + one.put_off, one.calling, one.succeeded, one.failed_at
+    return one.failed + one.put_off + one.waiting, one.calling, one.succeeded, one.failed_at

@@ -132,6 +132,8 @@ class CallResult:
 class JobView:
     """All about a job. `message` is the last one that a consumer left; a time that was not reached is None.
 
+    `ready_ms` is `due_ms`, or later if its call has been put off until then, for want of a place at its host.
+
     `remarks` are the messages that belong to no attempt. `expire_ms`: when the job expires, 0 = never. `worker`: the
     name of the one that holds the job, "" = none, or unknown.
     """
@@ -141,6 +143,7 @@ class JobView:
     body: str
     ttr_ms: int
     due_ms: int
+    ready_ms: int
     state: State
     attempt: int
     tags: tuple[str, ...]

@@ -151,13 +151,18 @@ def check_name(text: str) -> str:
 
 
 def check_url(text: str) -> str:
-    """Check a webhook's URL."""
+    """Check a webhook's URL, which is called as it is written."""
+    if found := re.search(r"[\s#\x00-\x1f\x7f]", text):
+        raise BadValue(
+            f"包含 {found[0]!a}，须写成百分号编码，如 %20、%23",
+            f"has {found[0]!a}, which a request cannot hold: write it percent-encoded, as %20 or %23",
+        )
     try:
         parts = urlsplit(text[:MAX_URL_CHARS])
         good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:  # bad brackets, or a port that is not a number
         good = False
-    if not good or len(text) > MAX_URL_CHARS or re.search(r"[\s#\x00-\x1f\x7f]", text):
+    if not good or len(text) > MAX_URL_CHARS:
         raise BadValue(
             f"须为 http[s]://HOST[:PORT][/PATH]，最长{MAX_URL_CHARS}个字符",
             f"must be http[s]://HOST[:PORT][/PATH], at most {MAX_URL_CHARS} characters",

@@ -74,7 +74,7 @@ class Listings:
                 views += (await self._store.run_verb(GET, bucket, reply.results, self._scope))[0]
         return min(
             (view for view in views if view is not None and view.state is state),
-            key=lambda view: (view.priority if state is State.READY else 0, view.due_ms),
+            key=lambda view: (view.priority if state is State.READY else 0, view.ready_ms),
             default=None,
         )
 
@@ -144,5 +144,5 @@ def _is_in(view: JobView, what: Listing) -> bool:
     return (
         view.topic == what.topic
         and what.state in {"", view.state}
-        and what.due.first_ms <= view.due_ms <= what.due.last_ms
+        and what.due.first_ms <= view.ready_ms <= what.due.last_ms
     )

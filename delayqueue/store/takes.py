@@ -6,7 +6,7 @@ from typing import Any
 from delayqueue.domain.body import body_of
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.record import parse_record, text
+from delayqueue.store.bucket.record import options_of, own_due_ms, parse_record, text
 from delayqueue.store.due_order import DELAYED, READY, DueOrder
 from delayqueue.store.lookup import fitting
 from delayqueue.store.types import Found, Range, Taken
@@ -80,7 +80,7 @@ def _taken(raw_id: bytes, raw: bytes, run: bytes) -> Taken:
         topic=text(record.topic),
         id=text(raw_id),
         body=body_of(record.body),
-        due_ms=record.due_ms,
+        due_ms=own_due_ms(record, options_of(record)),
         raw_id=raw_id,
         record=raw,
         run=run,

@@ -21,7 +21,7 @@ from delayqueue.domain import subscriber as domain
 from delayqueue.domain.body import readable
 from delayqueue.domain.call import Call
 from delayqueue.domain.call_tally import together
-from delayqueue.domain.job import CallResult, JobView, Reserved
+from delayqueue.domain.job import CallResult, JobView, Reserved, State
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.outboxes import Seen, latest
 from delayqueue.domain.slots import Rates
@@ -59,6 +59,7 @@ def full(job: JobView, *, options: bool = False) -> FullJob:
     """A job in the answer of /get; `delay` is the due time in whole unix seconds, as in the original."""
     retry_ms = job.retry_ms
     retry = None if retry_ms is None else tuple(delay_ms / 1000 for delay_ms in retry_ms)
+    is_put_off = job.state is State.DELAYED and job.ready_ms != job.due_ms
     return FullJob(
         topic=job.topic,
         id=job.id,
@@ -81,6 +82,7 @@ def full(job: JobView, *, options: bool = False) -> FullJob:
         results=tuple(_result(result) for result in job.results),
         call=_call(job.call) if job.call else LEFT_OUT,
         worker=readable(job.worker) if job.worker else LEFT_OUT,
+        put_off_until=job.ready_ms / 1000 if is_put_off else LEFT_OUT,
         retry=retry if options else LEFT_OUT,
         retain=seconds(job.retain_ms or None) if options else LEFT_OUT,
         expires=seconds(job.expire_ms or None) if options else LEFT_OUT,
@@ -192,6 +194,9 @@ def calls(servers: Sequence[ServerView]) -> list[HostCalls]:
             host=one.host,
             calling=one.calling,
             limit=limit,
+            waiting=one.waiting,
+            waiting_since=one.waiting_since or None,
+            next_try=one.next_try or None,
             succeeded=one.succeeded,
             failed=one.failed,
             put_off=one.put_off,

@@ -175,7 +175,9 @@ async def test_stats_tell_whom_the_servers_call_and_how_it_goes(
             (await caller.call("/push", job)).ok()
             if path == "bad":
                 await until_async(partial(is_told, failed=1, error="500 no", limit=2, waiting=0))
-        await until_async(partial(is_told, host=LOOPBACK, calling=2, succeeded=0))
+        await until_async(
+            partial(is_told, host=f"{LOOPBACK}:{receiver.port}", calling=2, succeeded=0)
+        )
         hold.set()
         await until_async(partial(is_told, calling=0, succeeded=3, failed=1))
         limits = [one["call_limit"] for one in (await api.call("/stats", {})).ok()["servers"]]

@@ -13,6 +13,7 @@ from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.bucket_store import in_pieces
 from delayqueue.store.bucket.inspection import Inspection
+from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.store import Store
@@ -128,6 +129,43 @@ async def test_reservations_run_out_so_many_bytes_at_a_time(bucket: Bucket) -> N
     while sum(ticks) < JOBS:
         ticks.append((await bucket.store.tick(0)).redelivered)
     assert max(ticks) == FIT
+
+
+def buries(bucket: Bucket) -> dict[str, Callable[[list[str]], Awaitable[int]]]:
+    """Ways to bury reserved jobs. Each is one call, and returns how many jobs it buried."""
+
+    async def run(verb: str, *parts: str, ids: list[str]) -> int:
+        arguments = [argument for job_id in ids for argument in (job_id, "", "", *parts)]
+        return len((await bucket.store.run(verb, 0, arguments)).results)
+
+    async def tick(_: list[str]) -> int:
+        return (await bucket.store.tick(0)).buried
+
+    return {
+        "tick": tick,
+        "bury": lambda ids: run("bury", "", ids=ids),
+        "postpone": lambda ids: run("postpone", '["nobody"]', ids=ids),
+    }
+
+
+@pytest.mark.parametrize("way", ["tick", "bury", "postpone"])
+@pytest.mark.parametrize("is_reported", [False, True], ids=["not", "reported"])
+async def test_a_call_reports_one_large_dead_letter(
+    bucket: Bucket, way: str, *, is_reported: bool
+) -> None:
+    """To quote its body in the report takes longer than all else that is done to it."""
+    if is_reported:
+        await Limits(bucket.store).limit(0, "t", {"buried_to": "dead"}, declared=False)
+    await with_large_jobs(bucket, ttr_ms=1 if way == "tick" else HOUR_MS, retry_ms=())
+    while await bucket.pop():
+        pass
+    counts, left = list[int](), IDS
+    while left:
+        counts.append(await buries(bucket)[way](left))
+        left = [each for each in left if await bucket.state(each) == "reserved"]
+    assert max(counts) == (1 if is_reported else FIT)
+    assert sum(counts) == JOBS
+    assert (await bucket.counts("dead")).ready == (JOBS if is_reported else 0)
 
 
 async def test_jobs_with_a_priority_become_ready_so_many_bytes_at_a_time(bucket: Bucket) -> None:

@@ -63,7 +63,7 @@ def test_a_host_in_the_settings_is_a_name_or_a_network(text: str) -> None:
         hosts(text)
 
 
-@pytest.mark.parametrize("url", ["http://u:p@a/", "http://u@a/", "ftp://a/", "http://a b/"])
+@pytest.mark.parametrize("url", ["http://u:p@a/", "http://u@a/", "ftp://a/"])
 def test_a_url_holds_no_password(url: str) -> None:
     with pytest.raises(ValueError, match="must"):
         check_url(url)

@@ -7,6 +7,7 @@ from delayqueue.domain.call_tally import (
     MOST_ERROR_CHARS,
     MOST_HOSTS,
     MOST_REPORTED,
+    MOST_UNTIL,
     CallTally,
     HostCalls,
     together,
@@ -27,9 +28,20 @@ def test_calls_count_for_a_minute_and_the_last_failure_stays() -> None:
     tally = CallTally(10, clock)
     tally.of("a").ended(0.5, None)
     tally.of("a").ended(1.5, "500 no" + "x" * 1000)
-    tally.of("a").put_off()
+    tally.of("a").put_off(clock.now_s - 5, 0.5)
     error = ("500 no" + "x" * 1000)[:MOST_ERROR_CHARS]
-    found = HostCalls("a", 0, 1, 1, 1, 2.0, clock.now_s, error)
+    found = HostCalls(
+        "a",
+        waiting=1,
+        waiting_since=clock.now_s - 5,
+        next_try=clock.now_s + 0.5,
+        succeeded=1,
+        failed=1,
+        put_off=1,
+        took_s=2.0,
+        failed_at=clock.now_s,
+        error=error,
+    )
     assert tally.report() == [found]
     clock.now_s += 49
     tally.of("a").ended(0.25, None)
@@ -64,9 +76,40 @@ def test_of_many_hosts_those_with_the_latest_news_are_known_and_those_with_troub
 
 
 def test_reports_of_several_processes_are_added_and_read_whatever_newer_ones_write() -> None:
-    one = HostCalls("a", 1, 2, 3, 4, 5.0, 7.0, "later")
-    other = HostCalls("a", 1, 1, 0, 0, 1.0, 6.0, "earlier")
-    bad = HostCalls("b", failed=9)
+    one = HostCalls("a", 1, 5, 70.0, 95.0, 2, 3, 4, 5.0, 7.0, "later")
+    other = HostCalls("a", 1, 2, 60.0, 0, 1, 0, 0, 1.0, 6.0, "earlier")
+    bad = HostCalls("b", failed=19)
     found = together([other, one, bad])
-    assert found == [bad, HostCalls("a", 2, 3, 3, 4, 6.0, 7.0, "later")]
+    assert found == [bad, HostCalls("a", 2, 7, 60.0, 95.0, 3, 3, 4, 6.0, 7.0, "later")]
     assert HostCalls.read(asdict(one) | {"newer": 1}) == one
+
+
+def test_who_waits_is_counted_until_it_is_tried_again() -> None:
+    clock = Clock()
+    tally, now_s = CallTally(10, clock), clock.now_s
+    host = tally.of("a")
+    for n in range(50):
+        host.put_off(now_s - n, 1.0)
+    host.put_off(now_s - 100, 3000)
+    with host.waiting(now_s - 7):
+        [told] = tally.report()
+        assert (told.waiting, told.waiting_since, told.next_try) == (52, now_s - 100, now_s + 1)
+        clock.now_s += 2
+        [told] = tally.report()
+        assert (told.waiting, told.waiting_since) == (2, now_s - 100)
+        assert now_s + 3000 <= told.next_try <= now_s + 3010
+        clock.now_s += 3010
+        [told] = tally.report()
+        assert (told.waiting, told.waiting_since, told.next_try) == (1, now_s - 7, 0)
+    [told] = tally.report()
+    assert (told.waiting, told.waiting_since, told.next_try) == (0, 0, 0)
+
+
+def test_however_many_wait_little_is_kept_of_them() -> None:
+    clock = Clock()
+    host = CallTally(10, clock).of("a")
+    for n in range(100_000):
+        clock.now_s += 0.01
+        host.put_off(clock.now_s, 1 + n % 3600)
+    assert len(host._put_off) <= MOST_UNTIL + 1
+    assert 30_000 < host.report().waiting < 100_000

@@ -11,6 +11,7 @@ from typing import Any, Self
 import pytest
 
 from delayqueue.delivery.consumers import TopicConsumers
+from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.delivery.topic_consumer import TopicConsumer
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Reserved
@@ -119,6 +120,7 @@ async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
         caller,
         "t",
         refresh=lambda _: asyncio.sleep(3600),
+        failures=FailureLog(),
         spawn=lambda work, name: asyncio.create_task(work, name=name),
     )
     consumer.subscribe([ONE])

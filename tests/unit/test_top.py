@@ -9,6 +9,8 @@ from delayqueue.cli.top import SERVER_COLUMNS, Top
 from delayqueue.web.endpoints.operations import stats
 
 STATS: Final[dict[str, Any]] = stats.answers
+# what servers tell of a host that know nothing of jobs that wait
+EARLIER: Final = ("host", "calling", "limit", "succeeded", "failed", "put_off", "took")
 
 
 def test_rates_are_what_a_server_did_between_two_of_its_reports() -> None:
@@ -29,10 +31,14 @@ def test_a_server_that_began_anew_has_no_rates_yet() -> None:
 
 def test_calls_of_jobs_are_shown_if_there_are_any() -> None:
     shown = Top()(STATS)
-    assert "calls due 2" in shown
+    assert "calls due 314" in shown
     head, row = shown.split("\n\n")[-2].splitlines()
-    assert head.split() == ["HOST", "CALLING", "LIMIT", "OK/MIN", "FAILED", "PUT", "OFF", "TOOK"]
-    assert row.split() == ["merchant.example.com", "10", "10", "118", "3", "40", "4200", "ms"]
+    names = ["HOST", "CALLING", "LIMIT", "OK/MIN", "FAILED", "PUT", "OFF", "TOOK", "WAITING"]
+    assert head.split() == [*names, "SINCE", "NEXT"]
+    counts = ["10", "10", "118", "3", "40", "4200", "ms", "312"]
+    assert row.split()[:9] == ["merchant.example.com:443", *counts]
+    of_before = [{k: v for k, v in STATS["calls"][0].items() if k in EARLIER}]
+    assert Top()(STATS | {"calls": of_before}).split("\n\n")[-2].split()[-3:] == ["-"] * 3
     older: dict[str, Any] = {
         name: value for name, value in STATS.items() if name not in {"called", "calls"}
     }

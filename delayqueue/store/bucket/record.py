@@ -5,6 +5,7 @@ Numbers are in a header, everything else follows as it is, by length, so it may 
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -178,14 +179,14 @@ def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
 def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserved:
     """A job that `pop` reserved, from its record."""
     record = parse_record(raw)
-    options = _options(record) if record.options else {}
+    options = options_of(record) if record.options else {}
     return Reserved(
         topic=text(record.topic),
         id=job_id,
         body=body_of(record.body),
         attempt=attempt,
         receipt=receipt,
-        due_ms=record.due_ms,
+        due_ms=own_due_ms(record, options) if options else record.due_ms,
         ttr_ms=record.ttr_ms,
         retry_ms=_retry_ms(options["retry"]) if "retry" in options else None,
         traceparent=options.get("traceparent", ""),
@@ -198,13 +199,14 @@ def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserve
 def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
     """All about a job that has not ended."""
     record, run = parse_record(raw), parse_run(raw_run)
-    options = _options(record) if record.options else {}
+    options = options_of(record)
     return JobView(
         topic=text(record.topic),
         id=job_id,
         body=body_of(record.body),
         ttr_ms=record.ttr_ms,
-        due_ms=record.due_ms,
+        due_ms=own_due_ms(record, options),
+        ready_ms=record.due_ms,
         state=state,
         attempt=run.attempt,
         tags=tuple(options.get("tags", ())),
@@ -223,11 +225,21 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
     )
 
 
-def _options(record: Record) -> dict[str, Any]:
+def own_due_ms(record: Record, options: Mapping[str, Any]) -> int:
+    """When a job is due by the client's will: its record has a later time while it is put off (requeue.lua)."""
+    match options.get("put_off"):
+        case [int(due_ms), record.due_ms]:
+            return due_ms
+    return record.due_ms
+
+
+def options_of(record: Record) -> dict[str, Any]:
     """The options of a record.
 
     The scripts set a record aside if its options are unreadable; options that only Python cannot parse count as none.
     """
+    if not record.options:
+        return {}
     with suppress(*_UNREADABLE):
         options: Any = json.loads(text(record.options))
         if isinstance(options, dict):

@@ -262,7 +262,7 @@ end
 -- it expires moves along, but not closer once the job was handed out: then its due time may be that of a retry.
 local function set_due(id, job, due)
   if job.expire > 0 then
-    local shift = due - job.due
+    local shift = due - job.own_due
     if shift > 0 or run_of(id).attempt == 0 then job.expire = job.expire + shift end
     enter_expiry(id, job)
   end
@@ -315,6 +315,7 @@ do  -- limits the scope of the rest
 
   local REPORT_TTR_MS = 60000
   local REPORT_ID = 'dead-letter:'  -- and digits
+  local REPORT_BYTES_PER_US = 256  -- of a report that is made and written
 
   -- Reports a job that has just been buried, if its topic has `buried_to`: pushes a job to that topic. A failure must not prevent the burial.
   -- A report that is buried is handed on as it is: to quote the quoted body at each step would let it grow without bound.
@@ -326,11 +327,11 @@ do  -- limits the scope of the rest
       call('LLEN', queue_key(topic))  -- raises if it has the wrong type: nothing has changed then
       local body = body_of(job)
       if string.sub(id, 1, #REPORT_ID) ~= REPORT_ID then
-        body = string.format(
-          '{"id":%s,"topic":%s,"reason":%s,"attempts":%d,"body":%s}',
-          cjson.encode(id), cjson.encode(job.topic), cjson.encode(reason), run.attempt, cjson.encode(body)
-        )
+        local head = '{"id":' .. cjson.encode(id) .. ',"topic":' .. cjson.encode(job.topic) .. ',"reason":' .. cjson.encode(reason)
+        -- joined once: string.format copies a long text several times
+        body = head .. ',"attempts":' .. int(run.attempt) .. ',"body":' .. cjson.encode(body) .. '}'
       end
+      count_work(#body / REPORT_BYTES_PER_US)
       local report = { topic = topic, due = now, created = now, ttr = REPORT_TTR_MS, expire = 0, retain = 0, options = '', body = body }
       local made, name = now, nil
       repeat

@@ -15,9 +15,9 @@ do  -- limits the scope of the rest
   -- When the job is due then, nil if a job cannot be due at that time.
   -- when: a text, "+1500" or "=1700000000000" (see time_of); or "~-1500", 1.5 s before its own due time, but not before now; or "", its own
   function new_due(job, when)
-    if when == '' then return job.due end
+    if when == '' then return job.own_due end
     if string.sub(when, 1, 1) ~= '~' then return time_of(when) end
-    local due = math.max(now, job.due + tonumber(string.sub(when, 2)))
+    local due = math.max(now, job.own_due + tonumber(string.sub(when, 2)))
     -- a job that an import has staged has no time of its own so far
     if job.due <= MOST_DUE_MS and due <= MOST_DUE_MS then return due end
   end
@@ -46,7 +46,7 @@ do  -- limits the scope of the rest
     local stays = when == '' or state == 'ready' and string.sub(when, 1, 1) == '~' and due <= now
     if stays then
       if priority ~= '' then reprioritize(id, job, state, priority) end
-      return OK, job.due
+      return OK, job.own_due
     end
     call('ZCARD', delay_key(job.topic, due))
     leave_waiting(id, job)

@@ -66,7 +66,7 @@ return function(ARGV)
     if not job or is_hidden(job.topic) or not is_wanted(job) then return end
     local state = key == JOBS and state_of(id, job) or string.match(value, '^%a+')
     if state_wanted ~= '' and state ~= state_wanted then return end
-    for _, part in ipairs({ id, job.topic, state, int(job.due) }) do found[#found + 1] = part end
+    for _, part in ipairs({ id, job.topic, state, int(job.own_due) }) do found[#found + 1] = part end
   end
 
   repeat

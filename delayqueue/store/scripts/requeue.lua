@@ -1,6 +1,7 @@
 -- Puts back jobs whose client was gone before it got them: at the head of the list, without counting the attempt, also for a
 -- limit of the topic; an attempt in which a subscriber has worked on the job counts. A job that was reserved before it was
--- due goes back to its time, one that was buried is buried again.
+-- due goes back to its time, one that was buried is buried again. A job with a call that finds no place at its host is put off: its
+-- record gets the time until which it waits, and its options keep when it was due.
 -- requires  _limits
 -- flags  allow-oom
 -- layout  raises
@@ -11,11 +12,21 @@
 -- keeps: only the reservation that the receipt names is undone.
 local STRIDE = 5
 
+-- The options get `"put_off":[DUE,UNTIL]`, which holds while the job waits until that time: who gives it another one need not know.
+local function put_off(id, job, due)
+  if job.options ~= '' then
+    local others = string.gsub(job.options, ',"put_off":%[%d+,%d+%]}$', '}')
+    job.options = string.sub(others, 1, -2) .. ',"put_off":[' .. int(job.own_due) .. ',' .. int(due) .. ']}'
+  end
+  delay_job(id, job, due)
+end
+
 local function put_back(id, job, run, was_buried, delay)
   if was_buried then return bury_job(id, job) end
   if delay or is_early(job, run) then
     check_keys(job)
-    return delay_job(id, job, delay and now + delay or job.due)
+    if delay then return put_off(id, job, now + delay) end
+    return delay_job(id, job, job.due)
   end
   add_ready(id, job, true)
   arrive(asked_as(job))

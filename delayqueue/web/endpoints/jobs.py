@@ -75,6 +75,7 @@ FULL: Final = FullJob(
     results=(),
     call=LEFT_OUT,
     worker=LEFT_OUT,
+    put_off_until=LEFT_OUT,
     retry=LEFT_OUT,
     retain=LEFT_OUT,
     expires=LEFT_OUT,

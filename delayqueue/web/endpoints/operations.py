@@ -56,12 +56,15 @@ STATS: Final = Stats(
             call_limit=10,
         )
     ],
-    called=2,
+    called=314,
     calls=[
         HostCalls(
-            host="merchant.example.com",
+            host="merchant.example.com:443",
             calling=10,
             limit=10,
+            waiting=312,
+            waiting_since=1795216862.25,
+            next_try=1795217037.9,
             succeeded=118,
             failed=3,
             put_off=40,
@@ -121,6 +124,7 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
         troubled = nlargest(MOST_TROUBLED, [*troubled, *found], key=_urgency)
     health = await api.queue.store.health()
     servers = await api.queue.heartbeat.servers()
+    calls = serializers.calls(servers)
     return Stats(
         topics=len(topics),
         paused=paused,
@@ -132,8 +136,8 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
         busiest=[serializers.topic(topic) for topic in busiest],
         attention=[Attention(serializers.topic(topic), troubles(topic)) for topic in troubled],
         servers=[serializers.server(server) for server in servers],
-        called=sums.called,
-        calls=serializers.calls(servers),
+        called=sums.called + sum(host.waiting for host in calls),
+        calls=calls,
         outboxes=serializers.outboxes(servers),
         store=StoreState(
             version=health.version,

@@ -23,6 +23,7 @@ function view(found, refresh) {
     [t("state"), stateMark(found.state)],
     [t("topic"), topicLink(found.topic)],
     [t("dueAt"), `${time(found.due)} · ${relative(found.due)}`],
+    found.put_off_until && [t("putOffUntil"), `${time(found.put_off_until)} · ${relative(found.put_off_until)}`],
     [t("ttr"), length(found.ttr)],
     [t("attempts"), String(found.attempt)],
     found.worker && [t("worker"), may("workers") ? h("a", { href: `#/workers/${encodeURIComponent(found.worker)}` }, breaking(found.worker)) : breaking(found.worker)],
