@@ -38,14 +38,9 @@ from delayqueue.domain.job import (
     State,
 )
 from delayqueue.domain.outboxes import MAX_NAME_BYTES
+from delayqueue.domain.push_rules import WHITE_SPACE
 from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
 
-# Removed by the original's strings.TrimSpace, and by pydantic's strip_whitespace, too.
-WHITE_SPACE: Final = (
-    "\t\n\v\f\r \x85\xa0\u1680"
-    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000"
-)
 TRACEPARENT: Final = re.compile(
     "(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 )
