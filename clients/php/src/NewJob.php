@@ -51,10 +51,13 @@ final class NewJob
         $this->id = $id ?? bin2hex(random_bytes(16));
     }
 
-    /** Whether a second push does no harm: one with "fail" would take the job of the first for another's. */
+    /**
+     * Whether a second push does no harm: one with "fail" would take the job of the first for another's, and one with
+     * "*" would be a second job.
+     */
     public function isRepeatable(): bool
     {
-        return Fields::value($this->ifExists) !== IfExists::Fail->value;
+        return $this->id !== '*' && Fields::value($this->ifExists) !== IfExists::Fail->value;
     }
 
     /**
