@@ -42,7 +42,7 @@ class OutboxRow:
 
     @property
     def wants_id(self) -> bool:
-        """Whether it pushes a job that is to get an id."""
+        """Whether it pushes a job that has no id yet."""
         return self.id == NEW_ID and not self.cancel
 
     def check_id(self) -> None:

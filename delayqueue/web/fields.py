@@ -4,7 +4,6 @@ As in the original, ids and topics lose their outer white space. Types are stric
 a number is not an id. Invalid values raise BadValue; parse.py adds the field's name.
 """
 
-import re
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
@@ -38,12 +37,9 @@ from delayqueue.domain.job import (
     State,
 )
 from delayqueue.domain.outboxes import MAX_NAME_BYTES
-from delayqueue.domain.push_rules import WHITE_SPACE
+from delayqueue.domain.push_rules import TRACEPARENT, WHITE_SPACE
 from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
 
-TRACEPARENT: Final = re.compile(
-    "(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
-)
 # these have at most 256 bytes, so most names need not be encoded to be measured
 FEW_CHARS: Final = 64
 MAX_POP_CHARS: Final = MAX_POP_TOPICS * (MAX_TOPIC_BYTES + 2)  # with a comma and a blank each

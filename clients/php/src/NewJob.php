@@ -48,7 +48,13 @@ final class NewJob
         public readonly ?string $traceparent = null,
         public readonly ?string $idempotencyKey = null,
     ) {
-        $this->id = $id ?? bin2hex(random_bytes(16));
+        $this->id = $id ?? self::newId();
+    }
+
+    /** A unique id. */
+    public static function newId(): string
+    {
+        return bin2hex(random_bytes(16));
     }
 
     /**
