@@ -76,9 +76,9 @@ class Database(ABC):
     schema: ClassVar[str]  # statements with {table}, and {name}: the table's, as a part of others
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:
+        """Raises ValueError if the URL has what cannot be obeyed."""
         place = urlsplit(dsn)
         self.name = "/".join(filter(None, (place.hostname, place.path.strip("/"), table)))
-        self._dsn = dsn
         self._table = table
         self.lease_s = lease_s
         self._connection: Any = None
