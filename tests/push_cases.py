@@ -54,7 +54,7 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
         {"url": URL, "timeout": 300}, {"url": URL, "timeout": 301}, {"url": URL, "timeout": "9s"},
         {"url": URL, "expect": ""}, {"url": URL, "expect": "  "}, {"url": URL, "expect": "*ok*"},
         {"url": URL, "expect": "x" * 257}, {"url": URL, "give_up": True}, {"url": URL, "give_up": 1},
-        {"url": URL, "tiemout": 9}, {"method": "PUT"}, [URL],
+        {"url": URL, "seconds": 9}, {"method": "PUT"}, [URL],
     ),
     "traceparent": ("", PARENT, PARENT.upper(), PARENT[1:], f"{PARENT}\n", f"ff{PARENT[2:]}", 7),
     "idempotency_key": ("", " ", "k", "x" * 256, "x" * 257, "é" * 129, 7),
