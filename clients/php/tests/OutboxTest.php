@@ -47,7 +47,7 @@ final class OutboxTest extends TestCase
             'a long time to run' => [new NewJob('t', ttr: 999999), 'ttr 999999: must be 1 to 86400 seconds'],
             'a delay that is no time' => [new NewJob('t', retry: ['x']), "retry: 'x': must be seconds or a text"],
             'an unknown word' => [new NewJob('t', ifExists: 'kep'), "if_exists 'kep': must be one of replace, keep, fail"],
-            'a misspelt member' => [new NewJob('t', call: ['url' => 'http://h/', 'seconds' => 9]), 'call.tiemout: unknown'],
+            'a misspelt member' => [new NewJob('t', call: ['url' => 'http://h/', 'seconds' => 9]), 'call.seconds: unknown'],
             'a delay in words' => [new NewJob('t', delay: 'soon'), '"soon": must be a text like'],
             'a tag in GBK' => [new NewJob('t', tags: ["\xe9"]), 'tags.0 is not UTF-8'],
             'a body in GBK' => [new NewJob('t', "\xe9"), 'the body is not UTF-8'],

@@ -300,7 +300,7 @@ do  -- limits the scope of the rest
     return limit and limit.buried_to
   end
 
-  -- Whether dead letters of one topic, reported to `to`, could come back to it, in so many steps: no report is handed on more often.
+  -- Whether dead letters of one topic, reported to `to`, could come back to it, within MOST_STEPS: no report is handed on more often.
   local MOST_STEPS = 100
   function leads_back(topic, to)
     local passed = {}

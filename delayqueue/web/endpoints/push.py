@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field
 
@@ -50,15 +50,6 @@ from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
 from delayqueue.web.targets import CallRequest, check_call
 from delayqueue.web.warnings import OTHER_TOPICS, note
-
-
-class KeyWithoutId(Invalid):
-    """A key tells a repeated push by the id, too, which "*" makes another one each time."""
-
-    default: ClassVar[Text] = Text(
-        f'idempotency_key 需要自己的id：id为"{NEW_ID}"时每次推送都是另一个job',
-        f'idempotency_key needs an id of your own: with "{NEW_ID}" each push is another job',
-    )
 
 
 class PushRequest(Request):
@@ -137,9 +128,12 @@ class PushRequest(Request):
         return job
 
     def _made_id(self, new_id: Callable[[], str]) -> str:
-        """An id for "*". Raises KeyWithoutId if a repetition must be told from another push."""
+        """An id for "*". Raises Invalid if it has a key, which tells a repetition under one id only."""
         if self.idempotency_key is not None:
-            raise KeyWithoutId
+            raise Invalid.of(
+                f'idempotency_key 需要自己的id：id为"{NEW_ID}"时每次推送都是另一个job',
+                f'idempotency_key needs an id of your own: with "{NEW_ID}" each push is another job',
+            )
         return new_id()
 
 
