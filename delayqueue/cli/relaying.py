@@ -58,6 +58,8 @@ def _database(asked: Namespace) -> Database:
                 return MySQL(dsn, asked.table, asked.lease)
     except ImportError as error:
         raise WrongArguments(f"{error}: pip install 'delay-queue-server[relay]'") from error
+    except ValueError as error:
+        raise WrongArguments(f"--dsn, or {DSN_VARIABLE}: {error}") from error
     raise WrongArguments(
         f"--dsn, or {DSN_VARIABLE}: must be mysql://USER:PASSWORD@HOST/NAME or postgresql://…"
     )

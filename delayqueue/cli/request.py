@@ -1,6 +1,5 @@
 """Shared by all verbs that ask a running server over HTTP."""
 
-import json
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -25,6 +24,7 @@ from delayqueue.cli.words import distance, length, moment
 from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from delayqueue.client.calls import STRANGE
 from delayqueue.config.startup import StartupError
+from delayqueue.domain.controls import json_line
 
 LENGTHS: Final = "A LENGTH is a number of seconds, or a text like 500ms, 15s, 30m, 2h, 1d."
 TIMES: Final = (
@@ -74,7 +74,7 @@ def remote(
         def answer(server: RemoteServer) -> _Answer:
             try:
                 data = ask(server, dict(fields))
-                as_json = asked.json and json.dumps(data, ensure_ascii=False)
+                as_json = asked.json and json_line(data)
                 is_missing = bool(nothing) and _is_empty(data)
                 return _Answer(
                     data,

@@ -22,7 +22,7 @@ from typing import (
     overload,
 )
 
-from delayqueue.errors import Code, NoSuchJob, QueueError, Text, TooMany, Unavailable
+from delayqueue.errors import Code, NoSuchJob, QueueError, Text, TooLarge, TooMany, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -157,6 +157,9 @@ def _result(call: Call[T], outcome: Answer | TransportError, *, gone_is_done: bo
         if code == Code.OK:
             return call.read(data)
     except STRANGE as error:
+        if outcome.status == TooLarge.status:  # of a proxy before the server
+            said = f"HTTP status {outcome.status}: the request is larger than a proxy lets through"
+            raise TooLarge(Text(said, said)) from error
         raise TransportError(
             f"this is not a delay-queue server: HTTP status {outcome.status}, {outcome.body[:80]!r}"
         ) from error

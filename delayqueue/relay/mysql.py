@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import pymysql
 
 from delayqueue.relay.database import Database
+from delayqueue.relay.mysql_url import MySQLUrl
 
 if TYPE_CHECKING:
     from delayqueue.relay.signals import StopSignals
@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS {table} (
     failed TEXT,
     CHECK ((id IS NULL) = (cancel_tag IS NOT NULL)),
     CHECK (id IS NULL OR topic IS NOT NULL OR cancel),
+    CHECK (ascii(left(id, 1)) > 32 AND ascii(right(id, 1)) > 32),
     KEY by_id (id, seq),
     KEY by_failed (failed(1))
 ) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -51,27 +52,26 @@ class MySQL(Database):
 
     errors = pymysql.MySQLError
     created_ms = "CAST(UNIX_TIMESTAMP(o.created_at) * 1000 AS SIGNED)"
-    age_s = "TIMESTAMPDIFF(MICROSECOND, o.created_at, CURRENT_TIMESTAMP(6)) / 1e6"
+    # NULL is the age of '0000-00-00'
+    age_s = "COALESCE(TIMESTAMPDIFF(MICROSECOND, o.created_at, CURRENT_TIMESTAMP(6)), 0) / 1e6"
     by_seq = "FORCE INDEX (PRIMARY)"
     by_id = "FORCE INDEX (by_id)"
     poll_s = 0.1
     schema = SCHEMA
 
+    def __init__(self, dsn: str, table: str, lease_s: int) -> None:
+        super().__init__(dsn, table, lease_s)
+        self._url = MySQLUrl.read(dsn)
+        self._url.arguments()
+
     def connect(self) -> Any:
         """A connection whose statements each see what is committed."""
-        dsn = urlsplit(self._dsn)
-        socket = parse_qs(dsn.query).get("unix_socket")
+        try:
+            arguments = self._url.arguments()
+        except ValueError as error:  # a file that is being replaced, for example
+            raise pymysql.OperationalError(str(error)) from error
         connection = pymysql.connect(
-            host=dsn.hostname or "127.0.0.1",
-            port=dsn.port or 3306,
-            user=unquote(dsn.username or ""),
-            password=unquote(dsn.password or ""),
-            database=unquote(dsn.path[1:]),
-            unix_socket=socket[0] if socket else None,
-            charset="utf8mb4",
-            connect_timeout=10,
-            read_timeout=self.lease_s,
-            write_timeout=self.lease_s,
+            **arguments, read_timeout=self.lease_s, write_timeout=self.lease_s
         )
         with connection.cursor() as cursor:
             for statement in SESSION:

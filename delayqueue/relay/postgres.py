@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from delayqueue.relay.database import Database
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 # of every outbox: a relay that is woken for another one finds nothing
 CHANNEL: Final = "delay_queue_outbox"
 LIMITS: Final = ("idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout")
+USUAL: Final[dict[str, Any]] = {"connect_timeout": 10, "application_name": "delay-queue relay"}
 # Always by the indexes, from the first row on: with old statistics, PostgreSQL would read all rows for each batch.
 WAYS: Final = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
 OFF: Final = (*WAYS, "enable_sort", "jit")
@@ -31,7 +34,8 @@ CREATE TABLE IF NOT EXISTS {table} (
     created_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     failed TEXT,
     CHECK ((id IS NULL) = (cancel_tag IS NOT NULL)),
-    CHECK (id IS NULL OR topic IS NOT NULL OR cancel)
+    CHECK (id IS NULL OR topic IS NOT NULL OR cancel),
+    CHECK (ascii(left(id, 1)) > 32 AND ascii(right(id, 1)) > 32)
 );
 
 CREATE INDEX IF NOT EXISTS {name}_id ON {table} (id, seq);
@@ -51,21 +55,29 @@ class Postgres(Database):
     """An outbox in PostgreSQL 14 or newer."""
 
     errors = psycopg.Error
-    created_ms = "(EXTRACT(EPOCH FROM o.created_at) * 1000)::BIGINT"
-    age_s = "EXTRACT(EPOCH FROM clock_timestamp() - o.created_at)::DOUBLE PRECISION"
+    # as text, and each time by itself: no number is large enough for 'infinity', and no difference has it
+    created_ms = "ROUND(EXTRACT(EPOCH FROM o.created_at) * 1000)::TEXT"
+    age_s = (
+        "(EXTRACT(EPOCH FROM clock_timestamp())::FLOAT - EXTRACT(EPOCH FROM o.created_at)::FLOAT)"
+    )
     poll_s = 5.0  # if no NOTIFY comes: rows that a relay has left behind
     schema = SCHEMA.replace("{channel}", CHANNEL)
 
+    def __init__(self, dsn: str, table: str, lease_s: int) -> None:
+        super().__init__(dsn, table, lease_s)
+        try:
+            given = conninfo_to_dict(dsn)
+        except psycopg.ProgrammingError as error:  # in libpq's words, which may quote the password
+            said = str(error).strip().replace(f'"{urlsplit(dsn).password}"', '"***"')
+            raise ValueError(said) from error
+        ours = dict.fromkeys(LIMITS, f"{lease_s}s") | dict.fromkeys(OFF, "off")
+        options = [str(given.get("options", "")), *(f"-c {name}={ours[name]}" for name in ours)]
+        usual = {name: USUAL[name] for name in USUAL if name not in given}
+        self._conninfo = make_conninfo(dsn, **usual, options=" ".join(filter(None, options)))
+
     def connect(self) -> Any:
         """A connection that is told of new rows."""
-        given = dict.fromkeys(LIMITS, f"{self.lease_s}s") | dict.fromkeys(OFF, "off")
-        options = " ".join(f"-c {name}={value}" for name, value in given.items())
-        connection = psycopg.connect(
-            self._dsn,
-            options=options,
-            connect_timeout=10,
-            application_name="delay-queue relay",
-        )
+        connection = psycopg.connect(self._conninfo)
         # each statement sees what is committed, whatever the database's default is
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         connection.execute(f"LISTEN {CHANNEL}")

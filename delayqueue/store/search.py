@@ -1,17 +1,21 @@
 """Finds jobs by a text and what else is known of them: searches all, a bounded piece at a time. Read-only."""
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from delayqueue.domain.access import Scope
+from delayqueue.domain.job import JobView
 from delayqueue.errors import Invalid
-from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.bucket_store import BucketStore, in_pieces
 from delayqueue.store.bucket.record import text
 from delayqueue.store.cursor import BAD, read_cursor, write_cursor
 from delayqueue.store.types import Range
+from delayqueue.store.verbs import GET
 
 ANY_TIME: Final = Range(0, 10**15)  # an import may have staged a job behind all due times
 PIECES: Final = 10  # per call, each about 2 ms of the store's time: some thousand jobs
+PIECE_BYTES: Final = 32  # a longer text is compared here, as scripts/find.lua says
 KINDS: Final = ("job", "ended")
 PLACE: Final = re.compile("(job|ended) ([0-9]{1,20}(?:@[0-9a-f]{1,64})?)")
 
@@ -87,12 +91,48 @@ class Search:
                 break  # this only was to see whether there are more
             scan = raw_scan.decode()
             looked += reply.looked
-            jobs += [_found(*found[i : i + 4]) for i in range(0, len(found), 4)]
+            hits = [_found(*found[i : i + 4]) for i in range(0, len(found), 4)]
+            jobs += await self._exact(bucket, hits, wanted, filters.message_part)
             if scan == "0":
                 bucket, kind = (bucket + 1, "job") if kind == "ended" else (bucket, "ended")
             if bucket >= self._store.buckets.count:
                 return SearchResult(jobs, looked, "")
         return SearchResult(jobs, looked, write_cursor(search, bucket, f"{kind} {scan}"))
+
+    async def _exact(
+        self, bucket: int, hits: list[Hit], wanted: Wanted, message_part: str
+    ) -> list[Hit]:
+        """Those that have the whole of each text: the script compares the ends of long ones only.
+
+        Python's search takes as long as the text, whatever is in it; Lua's as long as both multiplied.
+        """
+        if not any(map(_is_long, (wanted.id_part, wanted.body_part, message_part))):
+            return hits
+
+        async def views(ids: Sequence[str]) -> Sequence[JobView | None]:
+            found, _ = await self._store.run_verb(GET, bucket, ids, self._scope)
+            return found
+
+        jobs = await in_pieces(views, [hit.id for hit in hits])
+        return [
+            hit
+            for hit, job in zip(hits, jobs, strict=True)
+            if job
+            and wanted.id_part in job.id
+            and wanted.body_part in job.body
+            and any(message_part in said for said in _messages(job))
+        ]
+
+
+def _messages(job: JobView) -> Iterator[str]:
+    """All that was said about a job; at least ""."""
+    yield job.message
+    yield from job.remarks
+    yield from (attempt.message for attempt in job.attempts)
+
+
+def _is_long(part: str) -> bool:
+    return len(part.encode()) > PIECE_BYTES
 
 
 def _found(raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes) -> Hit:

@@ -19,6 +19,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from delayqueue import __version__
+from delayqueue.domain.controls import escaped
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.engine.worker_view import WorkerCounts
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, JOB_EVENTS, OTHER, Metric, Snapshot
@@ -218,4 +219,5 @@ def process_figures() -> Snapshot:
 def exposition(figures: Figures, accepted: str) -> tuple[bytes, str]:
     """The text that Prometheus reads, and its Content-Type; `accepted` is the request's Accept header."""
     encode, content_type = choose_encoder(accepted)
-    return encode(figures), content_type
+    # a name with control characters must not reach the terminal of who looks at the text
+    return escaped(encode(figures).decode(), r"\\").encode(), content_type

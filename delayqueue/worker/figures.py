@@ -8,6 +8,8 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from delayqueue.domain.controls import escaped
+
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
@@ -89,4 +91,4 @@ ESCAPES: Final[Mapping[int, str]] = {ord("\\"): r"\\", ord('"'): r"\"", ord("\n"
 
 
 def _escaped(value: str) -> str:
-    return value.translate(ESCAPES)
+    return escaped(value.translate(ESCAPES), ESCAPES[ord("\\")])

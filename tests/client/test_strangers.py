@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from delayqueue import Worker
-from delayqueue.client import AsyncClient, Client, TooMany, TransportError
+from delayqueue.client import AsyncClient, Client, TooLarge, TooMany, TransportError
 from delayqueue.client import calls as rules
 from delayqueue.client.calls import Answer, Call, conversation
 from delayqueue.web.endpoints import ENDPOINTS
@@ -54,6 +54,12 @@ def test_an_answer_of_something_else_is_named_as_that(kind: str) -> None:
         call = make(Asked(), SCENE)
         with pytest.raises(TransportError, match="not a delay-queue server: HTTP status 200"):
             pytest.fail(f"{verb} is {answered(call, BODIES[kind])}")
+
+
+def test_a_proxy_that_finds_a_request_too_large_is_believed() -> None:
+    """Repeating it would not help, as with a server that is away."""
+    with pytest.raises(TooLarge, match="larger than a proxy lets through"):
+        answered(Call("/push", {}, read=str), b"<html></html>", TooLarge.status)
 
 
 @pytest.mark.parametrize("verb", CALLS)

@@ -76,7 +76,7 @@ class Database(Process):
 class MariaDB(Database):
     kind = "mariadb"
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *options: str) -> None:
         program = _found("mariadbd", "mariadb-server", "/usr/sbin", "/usr/libexec")
         port = free_port()
         data = home / "data"
@@ -88,7 +88,7 @@ class MariaDB(Database):
         command += [f"--port={port}", f"--socket={home / 'socket'}", "--skip-name-resolve"]
         # the operating system outlives it in these tests
         command += ["--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M"]
-        super().__init__(home, command, port)
+        super().__init__(home, [*command, *options], port)
         self.dsn = f"mysql://root@{LOOPBACK}:{port}/test"
 
     def start(self) -> None:
@@ -112,7 +112,7 @@ class MariaDB(Database):
 class PostgreSQL(Database):
     kind = "postgresql"
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *options: str) -> None:
         folders = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
         program = _found("postgres", "postgresql", *folders)
         port = free_port()
@@ -120,7 +120,8 @@ class PostgreSQL(Database):
         initdb = [_found("initdb", "postgresql", *folders), "-D", str(data), "-U", "root"]
         _run([*initdb, "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"], home)
         command = [program, "-D", str(data), "-p", str(port), "-k", str(home), "-F"]
-        super().__init__(home, [*command, "-c", f"listen_addresses={LOOPBACK}"], port)
+        command += ["-c", f"listen_addresses={LOOPBACK}", *options]
+        super().__init__(home, command, port)
         self.dsn = f"postgresql://root@{LOOPBACK}:{port}/postgres"
 
     def start(self) -> None:
@@ -160,13 +161,13 @@ TAKERS: Final[dict[str, type[MySQL | Postgres]]] = {"mariadb": MySQL, "postgresq
 
 
 @contextmanager
-def running(kind: str) -> Iterator[Database]:
-    """A database server that runs as long as the block."""
+def running(kind: str, *options: str) -> Iterator[Database]:
+    """A database server with these options, which runs as long as the block."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         if not os.geteuid():
             shutil.chown(home, USER)
-        database = KINDS[kind](home)
+        database = KINDS[kind](home, *options)
         try:
             database.start()
             yield database

@@ -12,7 +12,7 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.types import Limited, Moved
-from delayqueue.store.verbs import BURY, Burial
+from delayqueue.store.verbs import BURY, KICK, Burial, Kick
 from tests.store.bucket import HOSTILE, HOUR_MS, SOON_MS, Bucket, a_moment, job
 
 LIMITED_CALL: Final = 0.5  # of the jobs of a large call, one call buries fewer
@@ -192,3 +192,50 @@ async def test_an_id_that_is_taken_is_passed_over(bucket: Bucket) -> None:
     await bucket.push(job(one), job(other, retain_ms=HOUR_MS))
     await bucket.bury(one, other)
     assert {each["id"] for each in await reports(bucket)} == {one, other}
+
+
+FORGED: Final = '{"id":"R9","topic":"of others","reason":"made up","attempts":3,"body":"500 cents"}'
+
+
+async def test_an_id_like_that_of_a_report_makes_none_of_a_job(bucket: Bucket) -> None:
+    """Who may push to a topic must not be able to report jobs of others."""
+    await set_to(bucket, "t", "dead")
+    await bucket.push(job("dead-letter:7", body=FORGED))
+    await bucket.bury("dead-letter:7", message="why")
+    [report] = await reports(bucket)
+    assert (report["id"], report["topic"], report["body"]) == ("dead-letter:7", "t", FORGED)
+
+
+async def test_a_report_with_another_body_is_a_job_of_its_own(bucket: Bucket) -> None:
+    await set_to(bucket, "t", "dead")
+    await set_to(bucket, "dead", "deader")
+    await bucket.push(job("a"))
+    await bucket.bury("a")
+    first = await bucket.pop_one("dead")
+    await bucket.bury(first.id, receipt=first.receipt)
+    assert await bucket.store.all_of(KICK, [Kick(first.id, FORGED)]) == [0]
+    again = await bucket.pop_one("dead")
+    await bucket.bury(again.id, receipt=again.receipt)
+    handed_on, quoted = await reports(bucket, "deader")
+    assert handed_on["id"] == "a"
+    assert (quoted["id"], quoted["body"]) == (first.id, FORGED)
+
+
+async def test_a_long_chain_reports_from_its_head_on_and_hands_on_a_hundred_times(
+    bucket: Bucket,
+) -> None:
+    """However long a circle is that settings have made, no job goes round in it for ever."""
+    topics = [f"t{n}" for n in range(103)]
+    for topic, to in pairwise(topics):
+        assert (await set_to(bucket, topic, to)).code == Code.OK
+    await bucket.push(job("a", topic=topics[0]))
+    await bucket.bury("a")
+    reached = 0
+    for topic in topics[1:]:
+        found = await bucket.pop(topic)
+        if not found:
+            break
+        assert json.loads(found[0].body)["id"] == "a"
+        await bucket.bury(found[0].id, receipt=found[0].receipt)
+        reached += 1
+    assert reached == 100

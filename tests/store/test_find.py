@@ -1,12 +1,14 @@
 """find: jobs by a part of their id or their body."""
 
+from typing import Any, Final
+
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
 from delayqueue.errors import Code, Invalid
 from delayqueue.store.cursor import write_cursor
-from delayqueue.store.search import Search, Wanted
+from delayqueue.store.search import Filters, Search, Wanted
 from delayqueue.store.store import Store
 from delayqueue.store.types import Pushed
 from delayqueue.store.verbs import FINISH, PUSH, Ending
@@ -101,3 +103,62 @@ async def test_a_call_looks_at_so_many_and_the_cursor_leads_to_the_rest(store: S
     assert found == {f"{n:05}" for n in range(12_000) if "29" in f"{n:05}"}
     with pytest.raises(Invalid):
         await everywhere(store).find(Wanted("30", "", ""), 100, answer.cursor or "x")
+
+
+LONG: Final = "x" * 40
+
+
+@pytest.mark.parametrize("part", ["a" * 500 + "b", "ab" * 300, "排队" * 200, LONG])
+async def test_a_long_text_is_found_as_a_whole_only(store: Store, part: str) -> None:
+    """Not where its beginning and its end are alone."""
+    middle = len(part) // 2
+    jobs = {
+        "whole": f"{part[:-1]}{part}{part[1:]}",
+        "ends": f"{part[:middle]}?{part[middle:]}",
+        "end": part[1:],
+        "start": part[:-1],
+        "turned": part[middle + 1 :] + part[: middle - 1],
+    }
+    pushed = [
+        Job(topic="long", id=f"{LONG}{name}", body=body, ttr_ms=1000) for name, body in jobs.items()
+    ]
+    await store.run(PUSH, pushed, EVERYWHERE)
+    found = await everywhere(store).find(Wanted(LONG, part, ""), 100, "")
+    assert [job.id for job in found.jobs] == [f"{LONG}whole"]
+    assert await store.run(FINISH, [Ending(f"{LONG}whole", "", "")], EVERYWHERE) == [0]
+
+
+async def test_a_long_message_is_found_as_a_whole_only(bucket: Bucket) -> None:
+    part = "why" * 100
+    for name, message in (("whole", f"{part}!"), ("ends", f"{part[:50]}?{part[50:]}")):
+        await bucket.push(Job(topic="t", id=name, body="", ttr_ms=1000))
+        await bucket.bury(name, message=message)
+    search = Search(bucket.store, EVERYWHERE)
+    found = await search.find(Wanted("", "", ""), 100, "", Filters(message_part=part))
+    assert [job.id for job in found.jobs] == ["whole"]
+
+
+@on_one_store
+async def test_a_search_takes_no_longer_for_a_long_text_that_is_nearly_everywhere(
+    bucket: Bucket,
+) -> None:
+    """Else who may look makes all others wait: time of the store, compared with that of a short text."""
+    for number in range(40):
+        await bucket.push(Job(topic="t", id=str(number), body="a" * 250_000, ttr_ms=1000))
+
+    async def took_us(part: str) -> int:
+        before, cursor = await scripts_us(bucket), ""
+        while True:
+            found = await Search(bucket.store, EVERYWHERE).find(Wanted("", part, ""), 100, cursor)
+            if not (cursor := found.cursor):
+                return await scripts_us(bucket) - before
+
+    short = min([await took_us("a" * 31 + "b") for _ in range(3)])
+    long = min([await took_us("a" * 1023 + "b") for _ in range(3)])
+    assert long < 2 * short
+
+
+async def scripts_us(bucket: Bucket) -> int:
+    """How long the store has run scripts, in all."""
+    stats: Any = await bucket.redis.info("commandstats")
+    return sum(of["usec"] for name, of in stats.items() if "fcall" in name or "evalsha" in name)

@@ -9,6 +9,7 @@ from delayqueue.client import Client
 from delayqueue.client.answers import Access, Outcome
 from delayqueue.client.calls import TransportError
 from delayqueue.errors import Code, Forbidden, Text
+from delayqueue.relay.mysql import MySQL
 from delayqueue.relay.postgres import Postgres
 from delayqueue.relay.relay import Relay
 from delayqueue.relay.row import OutboxRow
@@ -60,15 +61,17 @@ def test_a_server_that_does_not_listen_holds_up_no_row(caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize(
-    ("dsn", "name"),
+    ("kind", "dsn", "name"),
     [
-        ("mysql://shop:secret@db1:3306/shop?unix_socket=/x", "db1/shop/t"),
-        ("postgresql:///shop", "shop/t"),
-        ("postgresql://", "t"),
+        (MySQL, "mysql://shop:secret@db1:3306/shop?unix_socket=/x", "db1/shop/t"),
+        (Postgres, "postgresql:///shop", "shop/t"),
+        (Postgres, "postgresql://", "t"),
     ],
 )
-def test_an_outbox_is_named_without_what_is_secret(dsn: str, name: str) -> None:
-    assert Postgres(dsn, "t", 30).name == name
+def test_an_outbox_is_named_without_what_is_secret(
+    kind: type[MySQL | Postgres], dsn: str, name: str
+) -> None:
+    assert kind(dsn, "t", 30).name == name
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,7 @@ do  -- limits the scope of the rest
     return limit and limit.buried_to
   end
 
-  -- Whether dead letters of one topic, reported to `to`, could come back to it, in however many steps.
+  -- Whether dead letters of one topic, reported to `to`, could come back to it, within MOST_STEPS: no report is handed on more often.
   local MOST_STEPS = 100
   function leads_back(topic, to)
     local passed = {}
@@ -310,7 +310,7 @@ do  -- limits the scope of the rest
       passed[to] = true
       to = buried_to(to)
     end
-    return true
+    return false
   end
 
   local REPORT_TTR_MS = 60000
@@ -319,20 +319,23 @@ do  -- limits the scope of the rest
 
   -- Reports a job that has just been buried, if its topic has `buried_to`: pushes a job to that topic. A failure must not prevent the burial.
   -- A report that is buried is handed on as it is: to quote the quoted body at each step would let it grow without bound.
+  -- Which jobs are reports, and how often one was handed on, is told by `report` of its options, which no client can write.
   -- keeps: the new job is in this bucket, also when the number of buckets changes.
   function report_burial(id, job, run, reason)
     pcall(function()
       local topic = buried_to(job.topic)
       if not topic or leads_back(job.topic, topic) then return end  -- whoever set it so, no job goes in circles
+      local step = (job.report or 0) + 1
+      if step > MOST_STEPS then return end
       call('LLEN', queue_key(topic))  -- raises if it has the wrong type: nothing has changed then
       local body = body_of(job)
-      if string.sub(id, 1, #REPORT_ID) ~= REPORT_ID then
+      if not job.report then
         local head = '{"id":' .. cjson.encode(id) .. ',"topic":' .. cjson.encode(job.topic) .. ',"reason":' .. cjson.encode(reason)
         -- joined once: string.format copies a long text several times
         body = head .. ',"attempts":' .. int(run.attempt) .. ',"body":' .. cjson.encode(body) .. '}'
       end
       count_work(#body / REPORT_BYTES_PER_US)
-      local report = { topic = topic, due = now, created = now, ttr = REPORT_TTR_MS, expire = 0, retain = 0, options = '', body = body }
+      local report = { topic = topic, due = now, created = now, ttr = REPORT_TTR_MS, expire = 0, retain = 0, options = '{"report":' .. step .. '}', body = body }
       local made, name = now, nil
       repeat
         name, made = id_beside(REPORT_ID .. int(made) .. ':', id), made + 1

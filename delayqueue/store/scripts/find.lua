@@ -4,13 +4,21 @@
 -- layout  follows
 -- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic, part of a message, tag, state
 --       ("" = any of these six), the first and the last due time in ms
--- returns { next cursor ("0" = that was all), { id, topic, state, due ms, ... } }
+-- returns { next cursor ("0" = that was all), { id, topic, state, due ms, ... } }; of parts longer than PIECE, the jobs that may have them
 -- keeps: a job that stays in the hash is seen by a search from the first cursor to the last; after a failover the search of this
 --        hash begins again.
-local LOOK_US, BYTES_PER_US = 2, 256  -- what an entry takes, and its bytes, which Lua searches
+local LOOK_US, BYTES_PER_US = 2, 128  -- what an entry takes, and its bytes, if each begins what Lua searches for
 local LONGEST_PAGE, PAGE_BYTES = 64, 128 * 1024  -- what one command reads, bodies included
 
-local function has(text, part) return part == '' or string.find(text, part, 1, true) ~= nil end
+-- Lua compares a part at each byte of a text that begins like it: of a long part only its ends are looked for, and who asked
+-- compares the whole (search.py).
+local PIECE = 32
+
+local function has(text, part)
+  if #part <= PIECE then return part == '' or string.find(text, part, 1, true) ~= nil end
+  local first = string.find(text, string.sub(part, -PIECE), #part - PIECE + 1, true)
+  return first ~= nil and string.find(text, string.sub(part, 1, PIECE), 1, true) ~= nil
+end
 
 local function has_one(list, wanted)
   for _, each in ipairs(list or {}) do

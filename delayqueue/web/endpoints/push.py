@@ -9,11 +9,13 @@ from pydantic import Field
 from delayqueue.answers.jobs import NewId, PushResult
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import MAX_ID_BYTES, Job
+from delayqueue.domain.push_rules import NEW_ID
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import (
     ADDED,
     OF_CODE,
     Code,
+    Invalid,
     JobExists,
     QueueError,
     Text,
@@ -98,13 +100,13 @@ class PushRequest(Request):
     def job(self, max_body_bytes: int, new_id: Callable[[], str], trace: str = "") -> Job:
         """The job; `new_id` makes the id for "*", `trace` is the request's traceparent.
 
-        Raises Invalid if it has both `delay` and `due`, TooLarge if its body is too large.
+        Raises Invalid if it has both `delay` and `due`, or "*" and a key, TooLarge if its body is too large.
         """
         given = vars(self)  # an attribute of a model takes three times as long as a look-up
         body = given["body"] or ""
         check_body(body, max_body_bytes)
         delay_ms, due_ms = when_ms(given["delay"], given["due"])
-        job_id = new_id() if given["id"] == "*" else given["id"]
+        job_id = given["id"] if given["id"] != NEW_ID else self._made_id(new_id)
         # by position, and the rest only if it is given: twelve keywords take twice as long
         job = Job(given["topic"], job_id, body, given["ttr"] * 1000, delay_ms, due_ms)
         job.traceparent = given["traceparent"] or trace
@@ -124,6 +126,15 @@ class PushRequest(Request):
         if given["call"]:
             job.call = given["call"].call()
         return job
+
+    def _made_id(self, new_id: Callable[[], str]) -> str:
+        """An id for "*". Raises Invalid if it has a key, which tells a repetition under one id only."""
+        if self.idempotency_key is not None:
+            raise Invalid.of(
+                f'idempotency_key 需要自己的id：id为"{NEW_ID}"时每次推送都是另一个job',
+                f'idempotency_key needs an id of your own: with "{NEW_ID}" each push is another job',
+            )
+        return new_id()
 
 
 @endpoint(
