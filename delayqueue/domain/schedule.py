@@ -132,6 +132,17 @@ def _ms(time_s: int | None) -> int | None:
     return None if time_s is None else time_s * 1000
 
 
+def check_form(*, cron: bool, every: bool, tz: str | None) -> None:
+    """Check that one of the two is given, and a time zone only with cron; UTC, in which `every` counts, is as none."""
+    if cron == every:
+        raise BadValue("需要 cron 或 every 之一", "give one of cron, every")
+    if every and tz not in {None, "UTC"}:
+        raise BadValue(
+            "tz只用于cron；every从1970年起按UTC计算",
+            "tz: is only for cron; every is counted from 1970 in UTC",
+        )
+
+
 def check_cron(text: str) -> str:
     """Check a cron expression: five fields, or six with seconds first, and a time in the future."""
     if len(text) > MAX_CRON_CHARS:

@@ -151,15 +151,16 @@ class Worker:
         """
         policy = _policy(retry, max_attempts)
         conditions = _conditions(0, timeout, bury_on, retry_on)
+        times = _times(Times(topic, ttr, cron, every, tz))
 
         def decorate(function: Callable[[Unpack[Ts]], R]) -> Task[R, Unpack[Ts]]:
             task = Task(self, topic, function, ttr)
             if topic in self.handlers.topics:
                 raise ValueError(f"{topic}: a task has its topic for itself")
-            if cron is not None or every is not None:
+            if times is not None:
                 if not task.parameters.are_optional:
                     raise ValueError(f"{topic}: a task with times is called without arguments")
-                self.times.append(Times(topic, ttr, cron, every, tz))
+                self.times.append(times)
             self._add(topic, function, conditions, policy, task.parameters.arguments)
             return task
 
@@ -229,6 +230,17 @@ def _policy(retry: Retry | None, max_attempts: int | EllipsisType | None) -> Pol
     policy = Policy(retry, max_attempts)
     policy.check()
     return policy
+
+
+def _times(times: Times) -> Times | None:
+    """None if the task has none. Raises ValueError if they are not right."""
+    if times.cron is times.every is times.tz is None:
+        return None
+    try:
+        times.check()
+    except ValueError as error:
+        raise ValueError(f"{times.topic}: {error}") from None
+    return times
 
 
 def _conditions(
