@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from delayqueue.client import tracing
 from delayqueue.client.answers import ReservedJob
 from delayqueue.domain.handler import check_done, check_runs
-from delayqueue.domain.job import MAX_POP_TOPICS
 from delayqueue.domain.message import message_of
 from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
 from delayqueue.worker.current import handling
@@ -79,7 +78,7 @@ class Handlers:
     ) -> None:
         """Call `handler` for jobs of `topic`, with these `arguments`, or those that it asks for.
 
-        Raises ValueError if there are too many topics, or the handler has an argument that no handler gets, or a yield.
+        Raises ValueError if the handler has an argument that no handler gets, or a yield.
         """
         try:
             check_runs(handler)
@@ -88,8 +87,6 @@ class Handlers:
         if arguments is None:
             arguments = arguments_of(handler)
         entries = self._of_topic.setdefault(topic, [])
-        if len(self._of_topic) > MAX_POP_TOPICS:
-            raise ValueError(f"{topic}: a worker can wait for {MAX_POP_TOPICS} topics; use another")
         entries.append(_Entry(conditions.order, len(entries), handler, arguments, conditions))
         entries.sort(key=lambda entry: entry[:2])
 
