@@ -91,6 +91,8 @@ def _worker(asked: Namespace) -> Worker:
     sys.path.insert(0, os.getcwd())  # noqa: PTH109  # a str, for imports, as `python -m` does
     try:
         worker = resolve_name(asked.name)
+        if isinstance(worker, Worker):
+            worker.load()
     except Exception as error:
         if place := _place(error):
             raise BrokenCode(f"{place}: {type(error).__name__}: {error}") from None

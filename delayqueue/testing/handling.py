@@ -32,4 +32,4 @@ async def verdict_on(worker: Worker, job: ReservedJob, context: Any) -> Verdict:
             await asyncio.wait([run])
         finally:
             await cancel_all([run])
-        return ends[0]
+        return worker.handlers.scrubbed(ends[0])

@@ -64,12 +64,15 @@ class Queue(Client):
         super().__init__("http://queue.test", token="")
         self.now_s: float = time.time()
         self.asynchronous: AsyncClient = _Asynchronous(self)
-        self._workers = list(workers)
+        self._workers: list[Worker] = []
         self._jobs: dict[str, _Held] = {}
         self._pushed = 0
+        for worker in workers:
+            self.add(worker)
 
     def add(self, worker: Worker) -> None:
         """Give the worker the jobs of its topics."""
+        worker.load()
         self._workers.append(worker)
 
     def advance(self, length: Seconds = 0, *, context: Any = ...) -> list[Ran]:

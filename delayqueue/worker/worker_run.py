@@ -196,7 +196,7 @@ class WorkerRun:
         with lease.kept(self._client, job, partial(self._drop, task)):
             async with self._slots:
                 with self._figures.running(job.topic):
-                    verdict = await self._handle(job)
+                    verdict = self._handlers.scrubbed(await self._handle(job))
                     await self._outlive(task)
         self._running.discard(task)
         self._reporting.add(task)
