@@ -24,6 +24,7 @@ from delayqueue.client.jobs import (
 from delayqueue.client.payload import Payload
 from delayqueue.client.times import Moment, Seconds
 from delayqueue.domain.job import IfExists
+from delayqueue.domain.push_rules import NEW_ID
 
 
 class JobVerbs:
@@ -57,18 +58,23 @@ class JobVerbs:
         A push that repeats another one, with the same `id` and `idempotency_key`, changes nothing.
 
         Retried if the connection breaks; that is safe, because the id stays the same. With `if_exists="fail"`, raises
-        JobExists if the id already exists, and is not retried.
+        JobExists if the id already exists, and is not retried; nor is one with the id "*", which the server makes.
         """
         request = push_request(locals() | {"id": new_id() if id is None else id})
         again = _may_push_again(request)
         join = list if again else None
-        return Call("/push", request, lambda _: request["id"], repeatable=again, join=join)
+
+        def pushed_id(data: Any) -> str:
+            made: str = request["id"] if data is None else member(data, "id", str)
+            return made
+
+        return Call("/push", request, pushed_id, repeatable=again, join=join)
 
     @verb
     def push_many(self, jobs: Iterable[Job]) -> Call[list[Outcome]]:
         """Add 1 to 1000 jobs. Returns an outcome per job; an invalid one does not affect the others.
 
-        Retried if the connection breaks, unless one of them has `if_exists="fail"`.
+        Retried if the connection breaks, unless one of them has `if_exists="fail"` or the id "*".
         """
         requests = [job.request() for job in jobs]
         outcomes = partial(_outcome_of_each, requests)
@@ -258,8 +264,11 @@ class JobVerbs:
 
 
 def _may_push_again(request: dict[str, Any]) -> bool:
-    """Whether a repetition does no harm: one with "fail" would take the job of the first try for another's."""
-    return request.get("if_exists") != IfExists.FAIL
+    """Whether a repetition does no harm.
+
+    One with "fail" would take the job of the first try for another's, and one with "*" would push a second job.
+    """
+    return request["id"] != NEW_ID and request.get("if_exists") != IfExists.FAIL
 
 
 def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[JobDetails | None]]:

@@ -113,5 +113,7 @@ FIELDS: Final = [each.name for each in fields(Job)]
 
 def push_request(job: dict[str, Any]) -> dict[str, Any]:
     """The fields of a job in the form that /push takes."""
+    if isinstance(job["tags"], str):  # each letter would be a tag
+        raise TypeError("tags: must be an array")
     delay = job["delay"] if job["due"] is None else None
     return given(**job | {"tags": list(job["tags"]) or None, "delay": delay})

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
+from delayqueue.client.jobs import new_id
 from delayqueue.relay.row import OutboxRow
 
 if TYPE_CHECKING:
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 1000  # in a batch, as in a push
 MOST_BYTES: Final = 4 * 1024 * 1024  # of bodies in a batch; a larger one comes alone
 MOST_SEARCHED: Final = 10_000  # rows that one search passes: 20 to 60 ms
+FRONT: Final = 1 - 2**63  # before all rows: whoever inserts them may number them, below 0 too
 
-# Of an id its first row; no row behind one that cancels by tag (those have no id). What is first is read from what is
-# committed (at READ COMMITTED, in both databases; a subquery locks nothing). SKIP LOCKED passes over rows to take, not
-# over those before them: a row that another relay holds hides those behind it until its delete is committed.
+# Of an id its first row (of "*" each); no row behind one that cancels by tag (those have no id). What is first is read
+# from what is committed (at READ COMMITTED, in both databases; a subquery locks nothing). SKIP LOCKED passes over rows
+# to take, not over those before them: a row that another relay holds hides those behind it until its delete is
+# committed.
 JOB: Final = """
     o.failed IS NULL AND o.id IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM {table} e {db.by_id} WHERE e.id = o.id AND e.seq < o.seq AND e.failed IS NULL
+        SELECT 1 FROM {table} e {db.by_id}
+        WHERE e.id = o.id AND e.id <> '*' AND e.seq < o.seq AND e.failed IS NULL
     ) AND NOT EXISTS (
         SELECT 1 FROM {table} e {db.by_id} WHERE e.id IS NULL AND e.seq < o.seq AND e.failed IS NULL
     )"""
@@ -50,6 +54,7 @@ READ: Final = """
 FAILURES: Final = "SELECT COUNT(*), MAX(seq) FROM {table} WHERE failed IS NOT NULL"
 REASON: Final = "SELECT failed FROM {table} WHERE seq = %s"
 FAIL: Final = "UPDATE {table} SET failed = %s WHERE seq = %s"
+NAME: Final = "UPDATE {table} SET id = %s WHERE seq = %s"
 
 
 class Database(ABC):
@@ -140,7 +145,7 @@ class Database(ABC):
         A search passes all rows that are not the first of their ids. So rounds follow it for as long as it took, at
         least one: however many rows wait, half of the time goes into moving them, and new ids wait for two passes.
         """
-        after = 0
+        after = FRONT
         while True:
             began_s = time.monotonic()
             rows, after = self._search(after)
@@ -157,21 +162,21 @@ class Database(ABC):
 
         Returns them, and behind which row the next search begins.
         """
-        for behind in dict.fromkeys((after, 0)):
+        for behind in dict.fromkeys((after, FRONT)):
             at = behind
             while (end := self._end(at)) is not None:
                 here = f"o.seq > {at} AND o.seq <= {end}"
                 rows = self._take(f"{here} AND {JOB}", MOST_ROWS) or self._take(
                     f"{here} AND {TAG}", 1
                 )
-                if not at:
+                if at == FRONT:
                     self.oldest_s = rows[0].age_s if rows else 0.0
                 if rows:
                     return rows, rows[-1].seq
                 at = end
-        if not at:  # the table is empty
+        if at == FRONT:  # the table is empty
             self.oldest_s = 0.0
-        return [], 0
+        return [], FRONT
 
     def _end(self, after: int) -> int | None:
         """The last row of a search that begins behind this row; None = there are no more rows."""
@@ -181,7 +186,7 @@ class Database(ABC):
 
     def _take_behind(self, rows: Iterable[OutboxRow]) -> list[OutboxRow]:
         """Take the rows behind these, if they are first now."""
-        seqs = _listed(row.next_seq for row in rows if row.next_seq)
+        seqs = _listed(row.next_seq for row in rows if row.next_seq is not None)
         return self._take(f"o.seq IN ({seqs}) AND {JOB}", MOST_ROWS) if seqs else []
 
     def _take(self, which: str, most: int) -> list[OutboxRow]:
@@ -192,7 +197,15 @@ class Database(ABC):
         if not seqs:
             return []
         sql = READ.format(**self._sql, which=which, seqs=_listed(seqs))
-        return [OutboxRow(*values) for values in self._execute(sql)]
+        rows = [OutboxRow(*values) for values in self._execute(sql)]
+        unnamed = [row for row in rows if row.wants_id]
+        if not unnamed:
+            return rows
+        # before they are pushed: whoever pushes such a row again, pushes the same job
+        for row in unnamed:
+            self._execute(NAME.format(table=self._table), [new_id(), row.seq])
+        self.commit()
+        return self._take(which, most)
 
     def _execute(self, sql: str, values: Iterable[object] = ()) -> Sequence[Any]:
         if self._connection is None:

@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS {table} (
     failed TEXT,
     CHECK ((id IS NULL) = (cancel_tag IS NOT NULL)),
     CHECK (id IS NULL OR topic IS NOT NULL OR cancel),
+    CHECK (ascii(left(id, 1)) > 32 AND ascii(right(id, 1)) > 32),
     KEY by_id (id, seq),
     KEY by_failed (failed(1))
 ) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -51,7 +52,8 @@ class MySQL(Database):
 
     errors = pymysql.MySQLError
     created_ms = "CAST(UNIX_TIMESTAMP(o.created_at) * 1000 AS SIGNED)"
-    age_s = "TIMESTAMPDIFF(MICROSECOND, o.created_at, CURRENT_TIMESTAMP(6)) / 1e6"
+    # NULL is the age of '0000-00-00'
+    age_s = "COALESCE(TIMESTAMPDIFF(MICROSECOND, o.created_at, CURRENT_TIMESTAMP(6)), 0) / 1e6"
     by_seq = "FORCE INDEX (PRIMARY)"
     by_id = "FORCE INDEX (by_id)"
     poll_s = 0.1

@@ -31,7 +31,8 @@ CREATE TABLE IF NOT EXISTS {table} (
     created_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     failed TEXT,
     CHECK ((id IS NULL) = (cancel_tag IS NOT NULL)),
-    CHECK (id IS NULL OR topic IS NOT NULL OR cancel)
+    CHECK (id IS NULL OR topic IS NOT NULL OR cancel),
+    CHECK (ascii(left(id, 1)) > 32 AND ascii(right(id, 1)) > 32)
 );
 
 CREATE INDEX IF NOT EXISTS {name}_id ON {table} (id, seq);
@@ -51,8 +52,11 @@ class Postgres(Database):
     """An outbox in PostgreSQL 14 or newer."""
 
     errors = psycopg.Error
-    created_ms = "(EXTRACT(EPOCH FROM o.created_at) * 1000)::BIGINT"
-    age_s = "EXTRACT(EPOCH FROM clock_timestamp() - o.created_at)::DOUBLE PRECISION"
+    # as text, and each time by itself: no number is large enough for 'infinity', and no difference has it
+    created_ms = "ROUND(EXTRACT(EPOCH FROM o.created_at) * 1000)::TEXT"
+    age_s = (
+        "(EXTRACT(EPOCH FROM clock_timestamp())::FLOAT - EXTRACT(EPOCH FROM o.created_at)::FLOAT)"
+    )
     poll_s = 5.0  # if no NOTIFY comes: rows that a relay has left behind
     schema = SCHEMA.replace("{channel}", CHANNEL)
 

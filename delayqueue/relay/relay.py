@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from delayqueue.client.answers import Outcome
 from delayqueue.client.calls import TransportError
-from delayqueue.domain.message import clean
+from delayqueue.domain.message import clean, error_message
 from delayqueue.errors import Code, Forbidden, QueueError, Text, TooMany, Unauthorized, Unavailable
 
 if TYPE_CHECKING:
@@ -35,11 +35,14 @@ NOT_NOW: Final = (Unavailable, TooMany, Unauthorized)
 
 
 class LeaseOver(Exception):
-    """The batch took longer than its lease: other relays may have its rows."""
+    """The batch took longer than its lease."""
+
+    def __init__(self) -> None:
+        super().__init__("the batch took too long")
 
 
-# what a row that no job can be raises: options may be as deep, and numbers as large, as JSON has them
-NO_JOB: Final = (ValueError, TypeError, OverflowError, RecursionError)
+# the outcome of a row for which the lease had no time
+LATER: Final = Outcome("", Code.UNAVAILABLE, "")
 # the server, or the way to it, is not there
 AWAY: Final = (TransportError, QueueError, LeaseOver)
 
@@ -94,7 +97,7 @@ class Relay:
         """
         database = self._database
         rows = database.take()
-        outcomes = self._carry_out(rows)
+        outcomes = {row.seq: LATER for row in rows} | self._carry_out(rows)
         done = [row for row in rows if outcomes[row.seq].code == Code.OK]
         failed = {
             row: _storable(outcomes[row.seq].message)
@@ -106,6 +109,8 @@ class Relay:
             database.fail(row, reason)
         database.commit()
         self._count(done, failed)
+        if LATER in outcomes.values():
+            raise LeaseOver
         if len(done) + len(failed) < len(rows):
             raise Unavailable
         return len(rows)
@@ -126,22 +131,27 @@ class Relay:
             logger.debug("the server is not told of %d failed rows: %s", self.failed, error)
 
     def _carry_out(self, rows: Sequence[OutboxRow]) -> dict[int, Outcome]:
-        """Do what the rows ask for. Returns the outcome of each."""
+        """Do what the rows ask for. Returns the outcome of each, but for those for which the lease has no time.
+
+        Raises one of AWAY if nothing can be said about the rows.
+        """
         jobs: dict[OutboxRow, Job] = {}
         outcomes: dict[int, Outcome] = {}
         for row in rows:
-            if not row.is_cancel:
-                try:
+            try:
+                row.check_id()
+                if not row.is_cancel:
                     jobs[row] = row.job(self._remember_s)
-                except NO_JOB as error:
-                    outcomes[row.seq] = Outcome(row.id or "", Code.INVALID, str(error))
+            except Exception as error:  # whatever it is, the row is to blame
+                outcomes[row.seq] = _refused(row, error)
+        cancels = [row for row in rows if row.is_cancel and row.seq not in outcomes]
         outcomes |= self._each(list(jobs), partial(self._push, jobs))
-        outcomes |= self._each([row for row in rows if row.is_cancel and row.id], self._delete)
-        outcomes |= self._each([row for row in rows if row.id is None], self._cancel_tags)
+        outcomes |= self._each([row for row in cancels if row.id is not None], self._delete)
+        outcomes |= self._each([row for row in cancels if row.id is None], self._cancel_tags)
         # either their topics are to blame, or the token, with which the relay may do nothing
         are_forbidden = rows and {one.code for one in outcomes.values()} == {Code.FORBIDDEN}
         if are_forbidden and not self._may_push():
-            message = outcomes[rows[0].seq].message
+            message = next(iter(outcomes.values())).message
             raise Forbidden(Text(message, message))
         return outcomes
 
@@ -152,19 +162,21 @@ class Relay:
     def _each(
         self, rows: Sequence[OutboxRow], send: Callable[[Sequence[OutboxRow]], Iterable[Outcome]]
     ) -> dict[int, Outcome]:
-        """The outcome of each row. A call that is refused as a whole is halved until the row to blame is alone."""
-        if not rows:
-            return {}
+        """The outcome of each row for which there is time.
+
+        A call that is refused as a whole, or raises, is halved until the row to blame is alone.
+        """
         database = self._database
-        if time.monotonic() > database.lease_until_s - database.lease_s / CALLS:
-            raise LeaseOver("the batch took too long")
+        is_over = time.monotonic() > database.lease_until_s - database.lease_s / CALLS
+        if not rows or is_over:
+            return {}
         try:
             return dict(zip((row.seq for row in rows), send(rows), strict=True))
-        except NOT_NOW:
+        except (*NOT_NOW, TransportError):
             raise
-        except QueueError as error:
+        except Exception as error:  # whatever it is: a relay that dies of a row dies of it again
             if len(rows) == 1:
-                return {rows[0].seq: Outcome(rows[0].id or "", error.code, str(error))}
+                return {rows[0].seq: _refused(rows[0], error)}
         half = len(rows) // 2
         return self._each(rows[:half], send) | self._each(rows[half:], send)
 
@@ -184,6 +196,17 @@ class Relay:
             logger.warning("row %d (%s) has failed: %s", row.seq, row.id, reason)
         cancelled = sum(row.is_cancel for row in done)
         self.moved.update(pushed=len(done) - cancelled, cancelled=cancelled, failed=len(failed))
+
+
+def _refused(row: OutboxRow, error: Exception) -> Outcome:
+    """The outcome of a row that raised this."""
+    match error:
+        case QueueError():
+            return Outcome(row.id or "", error.code, str(error))
+        case ValueError() | TypeError():  # says what is wrong with which field
+            return Outcome(row.id or "", Code.INVALID, str(error))
+        case _:
+            return Outcome(row.id or "", Code.INVALID, error_message(error))
 
 
 def _storable(reason: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from delayqueue.client.jobs import FIELDS, Job
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import IfExists
+from delayqueue.domain.push_rules import NEW_ID, stripped
 
 # the fields of a job that have no column, nor belong to the relay
 OPTIONS: Final = {*FIELDS} - {"id", "topic", "body", "delay", "due", "idempotency_key"}
@@ -22,7 +23,7 @@ class OutboxRow:
     """
 
     seq: int
-    created_ms: int
+    created_ms: int | str
     age_s: float
     id: str | None
     topic: str | None
@@ -39,10 +40,32 @@ class OutboxRow:
         """Whether it cancels, instead of pushing: one without an id cancels by tag."""
         return bool(self.cancel) or self.id is None
 
+    @property
+    def wants_id(self) -> bool:
+        """Whether it pushes a job that has no id yet."""
+        return self.id == NEW_ID and not self.cancel
+
+    def check_id(self) -> None:
+        """Raises ValueError if rows of the job may have its id in another form, or there is no such job to cancel.
+
+        The database orders rows by their ids as they are, and the server strips them.
+        """
+        if self.id is None:
+            return
+        name = stripped(self.id)
+        if not name:
+            raise ValueError("id: must not be empty")
+        if self.id != name:
+            raise ValueError(
+                f"id {self.id!r}: no white space at its ends: the server would take it for another id"
+            )
+        if name == NEW_ID:
+            raise ValueError(f"id: {NEW_ID} names no job to cancel")
+
     def job(self, remember_s: float) -> Job:
         """The job that it pushes, which the server remembers for at least `remember_s` after its end.
 
-        Raises one of NO_JOB (relay.py) if it has a field that no job has, or a value that no field can have.
+        Raises an error of any kind if it has a field that no job has, or a value that no field can have.
         """
         options: Any = json.loads(self.options or "{}")
         if not isinstance(options, dict):

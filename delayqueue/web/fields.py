@@ -4,7 +4,6 @@ As in the original, ids and topics lose their outer white space. Types are stric
 a number is not an id. Invalid values raise BadValue; parse.py adds the field's name.
 """
 
-import re
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
@@ -38,17 +37,9 @@ from delayqueue.domain.job import (
     State,
 )
 from delayqueue.domain.outboxes import MAX_NAME_BYTES
+from delayqueue.domain.push_rules import TRACEPARENT, WHITE_SPACE
 from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
 
-# Removed by the original's strings.TrimSpace, and by pydantic's strip_whitespace, too.
-WHITE_SPACE: Final = (
-    "\t\n\v\f\r \x85\xa0\u1680"
-    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000"
-)
-TRACEPARENT: Final = re.compile(
-    "(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
-)
 # these have at most 256 bytes, so most names need not be encoded to be measured
 FEW_CHARS: Final = 64
 MAX_POP_CHARS: Final = MAX_POP_TOPICS * (MAX_TOPIC_BYTES + 2)  # with a comma and a blank each

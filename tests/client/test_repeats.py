@@ -1,5 +1,6 @@
 """Every verb of both clients, when the server has carried it out and its answer is lost."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -110,3 +111,20 @@ async def test_a_new_job_is_pushed_once_alone_or_in_a_batch(
     with pytest.raises(JobExists):
         await client.push(topic, id=new.id, if_exists="fail")
     assert len(await client.pop_many(topic, count=9, wait=5)) == 3
+
+
+async def test_a_job_whose_id_the_server_makes_is_pushed_once_and_its_id_is_told(
+    client: Caller, proxy: Proxy, topic: str
+) -> None:
+    """Each push of "*" is another job, also a repeated one, or several of one moment."""
+    ids = await asyncio.gather(*[client.push(topic, id="*") for _ in range(3)])
+    assert "*" not in ids
+    assert len({*ids}) == len(ids)
+    proxy.drop_next_answers()
+    with pytest.raises(TransportError):
+        await client.push(topic, id="*")
+    await client.topics()
+    proxy.drop_next_answers()
+    with pytest.raises(TransportError):
+        await client.push_many([Job(topic=topic, id="*")])
+    assert len(await client.pop_many(topic, count=99, wait=5)) == len(ids) + 2

@@ -159,6 +159,8 @@ def test_a_refusal_is_an_exception_of_its_code(project: Project) -> None:
 REPEATS: Final = [
     ("push('t', id: 'a')", [AWAY, AWAY, OK], "a", "a push with a known id is repeated"),
     ("push('t', ifExists: 'fail')", [AWAY], "Unavailable", "it would find itself"),
+    ("push('t', id: '*')", [data_of({"id": "made"})], "made", "the server has made its id"),
+    ("push('t', id: '*')", [AWAY], "Unavailable", "a second push would be a second job"),
     ("finish('a')", [AWAY, GONE], "", "the first try may have ended it"),
     ("finish('a')", [GONE], "NoSuchJob", "nobody has ended it"),
     ("finishMany(['a'])[0]->code", [AWAY, data_of([{"id": "a", "code": 2}])], "0", "a batch, too"),

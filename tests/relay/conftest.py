@@ -17,6 +17,13 @@ from tests.relay.databases import KINDS, Database, running
 from tests.relay.gateway import Gateway
 
 READY: Final = "moving the rows"
+# how a table of an earlier version, or one made by hand, loses its constraints
+UNCHECKED: Final = {
+    "mariadb": "SELECT CONCAT('ALTER TABLE {0} DROP CONSTRAINT `', constraint_name, '`')"
+    " FROM information_schema.check_constraints WHERE table_name = '{0}' AND level = 'Table'",
+    "postgresql": "SELECT 'ALTER TABLE {0} DROP CONSTRAINT ' || conname"
+    " FROM pg_constraint WHERE conrelid = '{0}'::regclass AND contype = 'c'",
+}
 
 
 class RelayProcess(Process):
@@ -84,6 +91,13 @@ class Outbox:
 
     def _settings(self, **settings: str) -> dict[str, object]:
         return {"relay_dsn": self.database.dsn, "url": self.url, **settings}
+
+
+def unchecked(outbox: Outbox) -> None:
+    """Let its table take every row, as a table of an earlier version, or one made by hand."""
+    sql = UNCHECKED[outbox.database.kind].format(outbox.table)
+    for (statement,) in outbox.database.execute(sql):
+        outbox.database.execute(statement)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,9 @@
 """The helpers that put a job into the outbox, from whatever library has the connection."""
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, Final
 
 import django.conf  # type: ignore[import-untyped]
 import django.db  # type: ignore[import-untyped]
@@ -79,8 +81,71 @@ def test_jobs_and_cancels_are_committed_with_the_transaction(
     assert [outbox.state(each.id) for each in (job, other)] == ["cancelled", "cancelled"]
 
 
-def test_a_job_that_cannot_be_is_refused_at_once(outbox: Outbox) -> None:
-    with pytest.raises(ValueError, match="soon"):
-        helpers.push(None, Job(topic="t", delay="soon"), table=outbox.table)
-    with pytest.raises(ValueError, match="idempotency_key"):
-        helpers.push(None, Job(topic="t", idempotency_key="row 7"), table=outbox.table)
+class Inserted:
+    """A connection that keeps what is inserted."""
+
+    def __init__(self) -> None:
+        self.values: list[tuple[Any, ...]] = []
+
+    def cursor(self) -> Any:
+        return nullcontext(self)
+
+    def execute(self, _: str, values: tuple[Any, ...]) -> None:
+        self.values.append(values)
+
+
+IMPOSSIBLE: Final[list[tuple[dict[str, Any], str]]] = [
+    ({"delay": "soon"}, "'soon': must be seconds"),
+    ({"ttr": 999_999}, "ttr 999999: must be 1 to 86400 seconds"),
+    ({"ttr": 0.5}, "ttr: must be an integer"),
+    ({"topic": "a,b"}, "topic: no comma"),
+    ({"topic": " "}, "topic: must not be empty"),
+    ({"id": ""}, "id: must not be empty"),
+    ({"tags": "order:1001"}, "tags: must be an array"),
+    ({"tags": [""]}, "tags.0: must not be empty"),
+    ({"retry": ["x"]}, "retry: 'x': must be seconds"),
+    ({"retry": "alipai"}, "retry: 'alipai': must be one of alipay, wechat"),
+    ({"retry": {"dely": 1}}, "retry.dely: unknown field"),
+    ({"if_exists": "kep"}, "if_exists 'kep': must be one of replace, keep, fail"),
+    ({"priority": -1}, "priority -1: must be 0 to 4294967295"),
+    ({"due": 4_000_000_000_000}, "due 4000000000000: must be unix seconds"),
+    ({"call": "ftp://x/"}, "call.url: must be http"),
+    ({"idempotency_key": "row 7"}, "idempotency_key: the relay gives each row one of its own"),
+]
+
+
+@pytest.mark.parametrize(("fields", "message"), IMPOSSIBLE, ids=str)
+def test_a_job_that_push_would_refuse_is_refused_before_the_insert(
+    fields: dict[str, Any], message: str
+) -> None:
+    connection = Inserted()
+    with pytest.raises((TypeError, ValueError), match=f"^{re.escape(message)}"):
+        helpers.push(connection, Job(**{"topic": "t"} | fields))
+    assert connection.values == []
+
+
+def test_a_cancel_of_what_no_job_can_be_is_refused_before_the_insert() -> None:
+    connection = Inserted()
+    wrong: Any = 7
+    for bad in ("", " ", "*", "x" * 1025, wrong):
+        with pytest.raises((TypeError, ValueError), match=r"^id: "):
+            helpers.cancel(connection, bad)
+    for bad in ("", " ", "x" * 257, wrong):
+        with pytest.raises((TypeError, ValueError), match=r"^tag: "):
+            helpers.cancel_tag(connection, bad)
+        with pytest.raises((TypeError, ValueError), match=r"^topic: "):
+            helpers.cancel_tag(connection, "a", topic=bad)
+    assert connection.values == []
+
+
+def test_names_are_inserted_as_the_server_understands_them_and_a_star_as_an_id() -> None:
+    connection = Inserted()
+    assert helpers.push(connection, Job(topic=" t ", id=" a1\u3000", tags=[" x "])) == "a1"
+    made = helpers.push(connection, Job(topic="t", id="*"))
+    helpers.cancel(connection, "a1 ")
+    helpers.cancel_tag(connection, " x ", topic=" t ")
+    push, star, cancel, tag = connection.values
+    assert {"t", "a1", '{"ttr": 60, "tags": ["x"]}'} <= {*push}
+    assert made in star
+    assert "*" not in made
+    assert (cancel, tag) == (("a1", True), ("x", "t"))

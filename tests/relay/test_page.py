@@ -8,7 +8,7 @@ from sqlalchemy import create_engine, text
 
 from delayqueue.outbox import TABLE
 from tests.docs.markdown import blocks, read
-from tests.relay.conftest import Outbox
+from tests.relay.conftest import Outbox, unchecked
 
 PAGE = "docs/howto/outbox.md"
 
@@ -35,7 +35,7 @@ def execute(shop: Any, sql: str) -> None:
 
 
 def test_the_order_of_the_page_is_closed_unless_it_is_paid(outbox: Outbox, shop: Any) -> None:
-    order, payment, failed = (block.text for block in blocks(read(PAGE), "sql"))
+    order, payment, _, failed = (block.text for block in blocks(read(PAGE), "sql"))
     execute(shop, order)
     assert outbox.once().returncode == 0
     job = outbox.client.get("close-1001")
@@ -48,6 +48,16 @@ def test_the_order_of_the_page_is_closed_unless_it_is_paid(outbox: Outbox, shop:
     assert outbox.once().returncode == 1
     execute(shop, failed)
     assert outbox.rows("failed") == [None]
+
+
+def test_a_table_of_an_earlier_version_learns_to_refuse_odd_ids(outbox: Outbox, shop: Any) -> None:
+    unchecked(outbox)
+    outbox.insert(id="a1 ", cancel=True)
+    outbox.database.execute(f"DELETE FROM {outbox.table}")
+    execute(shop, blocks(read(PAGE), "sql")[2].text)
+    with pytest.raises(Exception, match=r"(?i)constraint"):
+        outbox.insert(id="a1 ", cancel=True)
+    outbox.insert(id="a1", cancel=True)
 
 
 def test_the_python_of_the_page_pushes_and_cancels(outbox: Outbox, shop: Any) -> None:

@@ -48,13 +48,22 @@ final class NewJob
         public readonly ?string $traceparent = null,
         public readonly ?string $idempotencyKey = null,
     ) {
-        $this->id = $id ?? bin2hex(random_bytes(16));
+        $this->id = $id ?? self::newId();
     }
 
-    /** Whether a second push does no harm: one with "fail" would take the job of the first for another's. */
+    /** A unique id. */
+    public static function newId(): string
+    {
+        return bin2hex(random_bytes(16));
+    }
+
+    /**
+     * Whether a second push does no harm: one with "fail" would take the job of the first for another's, and one with
+     * "*" would be a second job.
+     */
     public function isRepeatable(): bool
     {
-        return Fields::value($this->ifExists) !== IfExists::Fail->value;
+        return $this->id !== '*' && Fields::value($this->ifExists) !== IfExists::Fail->value;
     }
 
     /**

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\Client;
 
 use DelayQueue\Client\Internal\Fields;
+use DelayQueue\Client\Internal\PushRules;
 
 /**
  * Jobs that are committed with your data: rows of the outbox, a table that `delay-queue relay` moves to the server.
@@ -28,32 +29,49 @@ final class Outbox
     }
 
     /**
-     * Pushes the job when the transaction commits. Its `delay` counts from now. Returns its id.
+     * Pushes the job when the transaction commits. Its `delay` counts from now. Returns its id, a new one for "*".
      *
-     * @throws \InvalidArgumentException if a field cannot be what it is
+     * @throws \InvalidArgumentException if /push would refuse a field; nothing is inserted then
      */
     public function push(NewJob $job): string
     {
         if ($job->idempotencyKey !== null) {
             throw new \InvalidArgumentException('idempotencyKey: the relay gives each row one of its own');
         }
-        $request = $job->toRequest();
+        $request = PushRules::checked($job->toRequest());
+        $id = PushRules::id('id', $request['id']);
+        $id = $id === PushRules::NEW_ID ? NewJob::newId() : $id;
+        $request['id'] = $id;
         $columns = array_flip(self::COLUMNS);
         $options = Fields::json(array_diff_key($request, $columns), 'a field of the job');
         $this->insert(array_intersect_key($request, $columns) + ['options' => $options]);
 
-        return $job->id;
+        return $id;
     }
 
-    /** Ends the job when the transaction commits, in any state; it need not exist. */
+    /**
+     * Ends the job when the transaction commits, in any state; it need not exist.
+     *
+     * @throws \InvalidArgumentException if no job can have this id; nothing is inserted then
+     */
     public function cancel(string $id): void
     {
+        $id = PushRules::id('id', $id);
+        if ($id === PushRules::NEW_ID) {
+            throw new \InvalidArgumentException("id: $id names no job to cancel");
+        }
         $this->insert(['id' => $id, 'cancel' => '1']); // a text, because PostgreSQL takes no number for a BOOLEAN
     }
 
-    /** Ends the jobs of the tag when the transaction commits, in one topic or in all. */
+    /**
+     * Ends the jobs of the tag when the transaction commits, in one topic or in all.
+     *
+     * @throws \InvalidArgumentException if no job can have this tag or topic; nothing is inserted then
+     */
     public function cancelTag(string $tag, ?string $topic = null): void
     {
+        $tag = PushRules::tag('tag', $tag);
+        $topic = $topic === null ? null : PushRules::topic('topic', $topic);
         $this->insert(Fields::given(['cancel_tag' => $tag, 'topic' => $topic]));
     }
 

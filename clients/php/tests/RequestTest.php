@@ -44,8 +44,9 @@ final class RequestTest extends TestCase
         self::assertSame('0', (new NewJob('t', id: '0'))->id);
     }
 
-    public function testAPushThatFailsIfTheIdExistsMustNotBeRepeated(): void
+    public function testAPushThatFailsIfTheIdExistsOrWhoseIdTheServerMakesMustNotBeRepeated(): void
     {
+        self::assertFalse((new NewJob('t', id: '*'))->isRepeatable());
         self::assertTrue((new NewJob('t'))->isRepeatable());
         self::assertTrue((new NewJob('t', ifExists: 'keep'))->isRepeatable());
         self::assertFalse((new NewJob('t', ifExists: 'fail'))->isRepeatable());

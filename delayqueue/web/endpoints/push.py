@@ -2,18 +2,20 @@
 
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from delayqueue.answers.jobs import NewId, PushResult
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import MAX_ID_BYTES, Job
+from delayqueue.domain.push_rules import NEW_ID
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import (
     ADDED,
     OF_CODE,
     Code,
+    Invalid,
     JobExists,
     QueueError,
     Text,
@@ -48,6 +50,15 @@ from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
 from delayqueue.web.targets import CallRequest, check_call
 from delayqueue.web.warnings import OTHER_TOPICS, note
+
+
+class KeyWithoutId(Invalid):
+    """A key tells a repeated push by the id, too, which "*" makes another one each time."""
+
+    default: ClassVar[Text] = Text(
+        f'idempotency_key 需要自己的id：id为"{NEW_ID}"时每次推送都是另一个job',
+        f'idempotency_key needs an id of your own: with "{NEW_ID}" each push is another job',
+    )
 
 
 class PushRequest(Request):
@@ -98,13 +109,13 @@ class PushRequest(Request):
     def job(self, max_body_bytes: int, new_id: Callable[[], str], trace: str = "") -> Job:
         """The job; `new_id` makes the id for "*", `trace` is the request's traceparent.
 
-        Raises Invalid if it has both `delay` and `due`, TooLarge if its body is too large.
+        Raises Invalid if it has both `delay` and `due`, or "*" and a key, TooLarge if its body is too large.
         """
         given = vars(self)  # an attribute of a model takes three times as long as a look-up
         body = given["body"] or ""
         check_body(body, max_body_bytes)
         delay_ms, due_ms = when_ms(given["delay"], given["due"])
-        job_id = new_id() if given["id"] == "*" else given["id"]
+        job_id = given["id"] if given["id"] != NEW_ID else self._made_id(new_id)
         # by position, and the rest only if it is given: twelve keywords take twice as long
         job = Job(given["topic"], job_id, body, given["ttr"] * 1000, delay_ms, due_ms)
         job.traceparent = given["traceparent"] or trace
@@ -124,6 +135,12 @@ class PushRequest(Request):
         if given["call"]:
             job.call = given["call"].call()
         return job
+
+    def _made_id(self, new_id: Callable[[], str]) -> str:
+        """An id for "*". Raises KeyWithoutId if a repetition must be told from another push."""
+        if self.idempotency_key is not None:
+            raise KeyWithoutId
+        return new_id()
 
 
 @endpoint(

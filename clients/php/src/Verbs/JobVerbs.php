@@ -35,7 +35,7 @@ trait JobVerbs
      * Adds a job, due after `delay` or at `due`. Returns its id.
      *
      * Repeated if the connection breaks, which is safe because the id stays the same; with `ifExists: 'fail'` it is not
-     * repeated, and throws JobExists if the id exists.
+     * repeated, and throws JobExists if the id exists; nor is one with the id "*", which the server makes.
      *
      * @param string|array<mixed>|object $body text, or what is sent as JSON
      * @param string|null $id names the job among those of all topics; null = a new one
@@ -88,7 +88,7 @@ trait JobVerbs
             traceparent: $traceparent,
             idempotencyKey: $idempotencyKey,
         );
-        $read = static fn (): string => $job->id;
+        $read = static fn (mixed $data): string => $data === null ? $job->id : Data::of($data)->string('id');
 
         return $this->send(new Call('/push', $job->toRequest(), $read, repeatable: $job->isRepeatable()));
     }
