@@ -10,6 +10,7 @@ from zoneinfo import available_timezones
 
 from delayqueue.client.calls import TransportError
 from delayqueue.client.times import seconds
+from delayqueue.domain.schedule import Schedule as Rules
 from delayqueue.domain.schedule import check_cron, check_every, check_form, check_tz
 from delayqueue.errors import BadValue, Invalid, QueueError, TooMany, Unavailable
 
@@ -56,6 +57,19 @@ class Times(NamedTuple):
         if self.cron is not None:
             with suppress(ImportError):
                 check_cron(self.cron)
+
+    @property
+    def schedule(self) -> Rules:
+        """The schedule that a server makes of them."""
+        return Rules(
+            name=self.name,
+            topic=self.topic,
+            body="{}",
+            ttr_ms=round(seconds(self.ttr) * 1000),
+            cron=self.cron or "",
+            every_ms=0 if self.every is None else round(seconds(self.every) * 1000),
+            tz=self.tz or "UTC",
+        )
 
     def are_those_of(self, schedule: Schedule) -> bool:
         """Whether the schedule does what they say."""
