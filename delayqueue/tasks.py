@@ -109,11 +109,6 @@ def is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def is_cancellation(error: BaseException) -> bool:
-    """Whether the error is a cancellation of the running task; code that it calls can raise one of its own making."""
-    return isinstance(error, asyncio.CancelledError) and is_cancelled()
-
-
 async def paced() -> AsyncIterator[None]:
     """Turns without end, with a pause of GAP_S between two: the store serves others meanwhile."""
     while True:

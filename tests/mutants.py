@@ -383,11 +383,11 @@ MUTANTS: Final = [
         "tests/unit/test_schedule.py tests/delivery/test_schedules.py",
     ),
     Mutant(
-        "domain/schedule.py",
-        "return time_ms + (1000 if before == after else REPETITION_MS)",
-        "return time_ms + 1000",
-        "misses an occurrence in the hour that a clock repeats",
-        "tests/unit/test_schedule.py",
+        "domain/cron.py",
+        "looks = [time_s + step * REPETITION_S]",
+        "looks: list[int] = []",
+        "misses times that a clock, put back, shows again",
+        "tests/unit/test_cron.py",
     ),
     # the client
     Mutant(

@@ -1,7 +1,9 @@
 """The verb `worker`: runs a Worker, in one process or several, and restarts it after each change of the code."""
 
 import asyncio
+import importlib
 import os
+import pkgutil
 import shlex
 import signal
 import sys
@@ -10,8 +12,10 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
+from traceback import extract_tb
 from typing import Final
 
+import delayqueue
 from delayqueue import log
 from delayqueue.cli.subcommand import DONE, USAGE, complain
 from delayqueue.client.address import ServerAddress
@@ -25,6 +29,9 @@ from delayqueue.worker.worker import DEFAULT_GRACE_S
 
 VALUES: Final = ("url", "concurrency", "grace", "max_jobs", "max_memory", "health", "log_level")
 OF_A_PROCESS: Final = ("name", *VALUES, "prune")
+# frames of an import that are not the user's
+NOT_THEIRS: Final = (pkgutil.__file__, importlib.__file__, str(Path(delayqueue.__file__).parent))
+BROKEN: Final = 1  # exit status, as of any Python program that cannot be imported
 STOP_S: Final = 5  # for jobs of the old code
 ALSO_S: Final = 10  # beyond the grace, before a process is killed: it ends itself first
 
@@ -36,11 +43,18 @@ def work(asked: Namespace) -> int:
     try:
         if asked.processes is None or asked.processes == 1:
             _run(asked, 1)
-        else:
-            asyncio.run(_supervise(asked))
+            return DONE
+        return asyncio.run(_supervise(asked))
     except StartupError as error:
-        return complain([str(error)], USAGE)
-    return DONE
+        return _complain(error)
+
+
+def _complain(error: StartupError) -> int:
+    return complain([str(error)], BROKEN if isinstance(error, BrokenCode) else USAGE)
+
+
+class BrokenCode(StartupError):
+    """The module of the Worker cannot be imported: its own code raises."""
 
 
 def _run(asked: Namespace, number: int) -> None:
@@ -73,11 +87,15 @@ def _answering(
 
 
 def _worker(asked: Namespace) -> Worker:
-    """The Worker of that name. Raises StartupError if there is none."""
+    """The Worker of that name. Raises StartupError if there is none, BrokenCode if its module raises."""
     sys.path.insert(0, os.getcwd())  # noqa: PTH109  # a str, for imports, as `python -m` does
     try:
         worker = resolve_name(asked.name)
-    except (ImportError, AttributeError, ValueError) as error:
+        if isinstance(worker, Worker):
+            worker.load()
+    except Exception as error:
+        if place := _place(error):
+            raise BrokenCode(f"{place}: {type(error).__name__}: {error}") from None
         raise StartupError(f"{asked.name}: {error}; give MODULE:NAME of a Worker") from None
     if not isinstance(worker, Worker):
         kind = type(worker).__name__
@@ -89,25 +107,55 @@ def _worker(asked: Namespace) -> Worker:
     return worker
 
 
+def _place(error: Exception) -> str:
+    """The file and line of the user's code where it was raised; "" if none of it ran."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}"
+    theirs = [
+        call
+        for call in extract_tb(error.__traceback__)
+        if not call.filename.startswith(("<frozen", *NOT_THEIRS))
+    ]
+    return f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else ""
+
+
 def _grace_s(asked: Namespace) -> float:
     return DEFAULT_GRACE_S if asked.grace is None else float(asked.grace)
 
 
-async def _supervise(asked: Namespace) -> None:
-    """Keep several processes running, until SIGTERM or SIGINT. Raises StartupError if they cannot start."""
-    from delayqueue.server.processes import supervise  # noqa: PLC0415  # not on Windows
+def _try(asked: Namespace) -> None:
+    """Load the code, and end this process with the status that tells whether it can work."""
+    try:
+        _worker(asked)
+    except StartupError as error:
+        sys.exit(_complain(error))
+
+
+async def _supervise(asked: Namespace) -> int:
+    """Keep several processes running, until SIGTERM or SIGINT. Returns the exit status.
+
+    Raises StartupError if they cannot start.
+    """
+    from delayqueue.server.processes import run, supervise  # noqa: PLC0415  # not on Windows
 
     log.set_up(asked.log_level, "text")
     alone = Namespace(**{name: getattr(asked, name) for name in OF_A_PROCESS})  # can be pickled
     stop = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    # once, not in each process; and not in this one, which would hold all that the code holds
+    status = await run(partial(_try, alone), "trial", stop, STOP_S)
+    if status and not stop.is_set():
+        if status < 0:
+            raise BrokenCode(f"{asked.name}: signal {-status} ended the process that loaded it")
+        return status  # it has said why
     await supervise(
         asked.processes,
         lambda number: nullcontext(partial(_run, alone, number)),
         stop,
         _grace_s(asked) + ALSO_S,
     )
+    return DONE
 
 
 def _asked(asked: Namespace) -> list[str]:

@@ -16,7 +16,14 @@ from delayqueue.domain.call import Call, check_headers
 from delayqueue.domain.choice import check_choice
 from delayqueue.domain.job import MAX_TOPIC_BYTES, MAX_TTR_S
 from delayqueue.domain.limit import Limit, check_rate
-from delayqueue.domain.schedule import CatchUp, Schedule, check_cron, check_every, check_tz
+from delayqueue.domain.schedule import (
+    CatchUp,
+    Schedule,
+    check_cron,
+    check_every,
+    check_form,
+    check_tz,
+)
 from delayqueue.domain.subscriber import (
     MAX_CONCURRENCY,
     MAX_ORDER,
@@ -31,6 +38,7 @@ from delayqueue.domain.subscriber import (
     check_timeout,
     check_url,
 )
+from delayqueue.errors import BadValue
 
 # A parser takes text; it raises ValueError("must be ..."), which says what a good value looks like.
 Parser = Callable[[str], object]
@@ -105,8 +113,10 @@ def _subscriber(where: str, name: str, values: dict[str, Any]) -> Declared[Subsc
 def _schedule(where: str, name: str, values: dict[str, Any]) -> Declared[Schedule]:
     if "topic" not in values:
         raise Mistake(f"{where}: topic is missing")
-    if ("cron" in values) == ("every_ms" in values):
-        raise Mistake(f"{where}: give either cron or every")
+    try:
+        check_form(cron="cron" in values, every="every_ms" in values, tz=values.get("tz"))
+    except BadValue as error:
+        raise Mistake(f"{where}: {error}") from None
     of_call = {field: values.pop(field) for field, _ in CALL_KEYS.values() if field in values}
     if of_call and "url" not in of_call:
         raise Mistake(f"{where}: call is missing, which is the URL")

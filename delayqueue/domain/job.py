@@ -9,6 +9,8 @@ from delayqueue.domain.call import Call
 MAX_ID_BYTES = 1024  # the original has no limit, and its clients' pushes must keep working
 MAX_TOPIC_BYTES = 256
 MAX_DELAY_S = 2**31
+# nobody plans that far; a unix time sent as a delay is half a century
+LONG_DELAY_S: Final = 366 * 86_400
 MAX_DUE_S = 10_000_000_000  # the year 2286; a due time in milliseconds by mistake is far above
 MAX_TTR_S = 86_400
 MAX_BATCH = 1000  # jobs in one push, ids in one finish, jobs in one pop

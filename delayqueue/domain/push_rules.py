@@ -131,7 +131,7 @@ def _number(field: str, value: Any) -> float:
     return value
 
 
-def _within(field: str, value: Any, *, least: float, most: float, must: str) -> float:
+def within(field: str, value: Any, *, least: float, most: float, must: str) -> float:
     number = _number(field, value)
     if not least <= number <= most:
         written = f"{number:.15g}" if isinstance(number, float) else shown(number)
@@ -146,7 +146,7 @@ def _integer(field: str, value: Any) -> int:
 
 
 def _whole(field: str, value: Any, *, least: int, most: int, must: str) -> int:
-    return int(_within(field, _integer(field, value), least=least, most=most, must=must))
+    return int(within(field, _integer(field, value), least=least, most=most, must=must))
 
 
 def _some_seconds(field: str, value: Any) -> float:
@@ -264,7 +264,7 @@ def _timeout(value: float) -> None:
     subscriber.check_timeout(retry.duration_ms(value))
 
 
-SECONDS: Final = partial(_within, least=0, most=MAX_DELAY_S, must="must be 0 to 2^31 seconds")
+SECONDS: Final = partial(within, least=0, most=MAX_DELAY_S, must="must be 0 to 2^31 seconds")
 
 RETRY: Final[Mapping[str, Rule]] = {
     "delays": _lengths,
@@ -290,7 +290,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "topic": topic,
     "delay": SECONDS,
     "due": partial(
-        _within,
+        within,
         least=0,
         most=MAX_DUE_S,
         must="must be unix seconds (not milliseconds), {least} to {most}",

@@ -4,14 +4,13 @@ The checks take a value that a user wrote and return what it means; they raise B
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Self
-from zoneinfo import ZoneInfo
 
 from delayqueue.domain.call import Call
+from delayqueue.domain.cron import Cron, zone
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import BadValue
 
@@ -19,9 +18,6 @@ MIN_EVERY_S = 1
 MAX_EVERY_S = 366 * 86_400
 # An occurrence that could not be pushed within this time was missed.
 LATE_MS = 60_000
-# The most that a zone puts its clocks back (Antarctica/Troll).
-REPETITION_MS = 2 * 3_600_000
-MAX_TZ_CHARS = 64  # longer than any zone's name
 # files and folders beside those of the zones: what they hold depends on the host, or counts leap seconds
 OF_THE_HOST = ("localtime", "posixrules", "posix", "right")
 MAX_CRON_CHARS = 512  # takes half a millisecond to parse, at each occurrence
@@ -94,8 +90,7 @@ class Schedule:
         """The first occurrence after that unix time; None = there is none in 50 years."""
         if self.every_ms:
             return (time_ms // self.every_ms + 1) * self.every_ms
-        # in the hour that a clock repeats, CronSim may begin with a time that has passed
-        return next((found for found in self._calendar(time_ms) if found > time_ms), None)
+        return _ms(Cron(self.cron, self.tz).after(time_ms // 1000))
 
     def occurs(self, time_ms: int) -> bool:
         """Whether that unix time is an occurrence."""
@@ -105,13 +100,12 @@ class Schedule:
         """The last occurrence at or before that unix time."""
         if self.every_ms:
             return time_ms // self.every_ms * self.every_ms
-        before = self._calendar(self._after_repetition(time_ms), back=True)
-        return next((found for found in before if found <= time_ms), None)
+        return _ms(Cron(self.cron, self.tz).until(time_ms // 1000))
 
     def check_times(self) -> None:
         """Raises ValueError if this host cannot tell its times: it does not know the zone, or what `cron` says."""
         if self.cron:
-            self._calendar(0)
+            Cron(self.cron, self.tz)
 
     def plan(self, first_ms: int, now_ms: int) -> tuple[list[int], int | None]:
         """Which occurrences from `first_ms`, itself one, until now to push; and the next one to wait for."""
@@ -133,24 +127,20 @@ class Schedule:
         spec = "milliseconds" if time_ms % 1000 else "seconds"
         return f"{self.name}@{time.isoformat(timespec=spec).removesuffix('+00:00')}Z"
 
-    def _after_repetition(self, time_ms: int) -> int:
-        """A time after that one, and after the hour that the zone's clock repeats: CronSim skips times in it."""
-        zone = _zone(self.tz)
-        before, after = (
-            datetime.fromtimestamp((time_ms + shift_ms) / 1000, zone).utcoffset()
-            for shift_ms in (-REPETITION_MS, REPETITION_MS)
+
+def _ms(time_s: int | None) -> int | None:
+    return None if time_s is None else time_s * 1000
+
+
+def check_form(*, cron: bool, every: bool, tz: str | None) -> None:
+    """Check that one of the two is given, and a time zone only with cron; UTC, in which `every` counts, is as none."""
+    if cron == every:
+        raise BadValue("需要 cron 或 every 之一", "give one of cron, every")
+    if every and tz not in {None, "UTC"}:
+        raise BadValue(
+            "tz只用于cron；every从1970年起按UTC计算",
+            "tz: is only for cron; every is counted from 1970 in UTC",
         )
-        return time_ms + (1000 if before == after else REPETITION_MS)
-
-    def _calendar(self, time_ms: int, *, back: bool = False) -> Iterator[int]:
-        start = datetime.fromtimestamp(time_ms // 1000, _zone(self.tz))
-        from cronsim import CronSim, CronSimError  # noqa: PLC0415  # the client's command line works without it
-
-        try:
-            times = CronSim(self.cron, start, reverse=back)
-        except CronSimError as error:
-            raise ValueError(str(error)) from None
-        return (round(found.timestamp() * 1000) for found in times)
 
 
 def check_cron(text: str) -> str:
@@ -179,20 +169,12 @@ def check_tz(text: str) -> str:
             f"must be a time zone such as Asia/Shanghai or UTC; {text} differs from server to server",
         )
     try:
-        _zone(text)
+        zone(text)
     except ValueError:
         raise BadValue(
             "须为 Asia/Shanghai、UTC 这样的时区", "must be a time zone such as Asia/Shanghai or UTC"
         ) from None
     return text
-
-
-def _zone(name: str) -> ZoneInfo:
-    """Raises ValueError if this host does not know the zone."""
-    try:
-        return ZoneInfo(name[:MAX_TZ_CHARS])
-    except (KeyError, ValueError, OSError):  # not found, a path that leads elsewhere, a folder
-        raise ValueError(f"this host does not know the time zone {name}") from None
 
 
 def check_every(every_ms: int) -> int:

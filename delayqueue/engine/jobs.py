@@ -145,7 +145,9 @@ class Jobs:
         def read(results: Sequence[Moved]) -> int | None:
             if results[0].buried:
                 log.warning("job %r is buried: it failed with no retries left", job_id)
-            return _time(results)
+            time_ms = _time(results)
+            self._workers.given_back(receipt)
+            return time_ms
 
         return self._store.run_then(RELEASE, (item,), self.scope, read)
 
@@ -179,6 +181,7 @@ class Jobs:
 
         def read(results: Sequence[int]) -> None:
             _check(results)
+            self._workers.given_back(receipt)
             log.warning("job %r is buried: its worker gave it up", job_id)
 
         return self._store.run_then(BURY, (item,), self.scope, read)

@@ -90,6 +90,7 @@ class Workers:
         self._loop = asyncio.get_running_loop()
         self._seen: dict[str, SeenWorker] = {}
         self.in_hand: dict[str, InHand] = {}  # by receipt, the oldest first
+        self._last: dict[str, InHand] = {}  # by the job's id, of those in hand
         self._has_told = False
 
     def polls(
@@ -114,9 +115,12 @@ class Workers:
         now_s = seen.waits_until_s = self._loop.time()
         seen.heard(now_s)
         for job in jobs:
+            # it came again: whatever the store says of it later, the attempt before has failed
+            if before := self._last.get(job.id):
+                self.given_back(before.receipt)
             if len(self.in_hand) >= MOST_IN_HAND:
                 return
-            self.in_hand[job.receipt] = InHand(
+            self.in_hand[job.receipt] = self._last[job.id] = InHand(
                 seen, job.id, job.topic, job.receipt, now_s, now_s + SETTLED_S
             )
 
@@ -140,12 +144,24 @@ class Workers:
                 self._end(job, now_s)
         return list(codes)
 
+    def given_back(self, receipt: str) -> None:
+        """The attempt of this receipt has failed."""
+        job = self.in_hand.get(receipt)
+        if job is not None and not job.is_over:
+            job.worker.failed += 1
+            self._end(job, self._loop.time())
+
     def _end(self, job: InHand, now_s: float) -> None:
         """It is no longer in hand."""
         if now_s - job.since_s < SETTLED_S:  # the store has not heard of it
-            del self.in_hand[job.receipt]
+            self._forget(job)
         else:
             job.is_over, job.look_s = True, now_s
+
+    def _forget(self, job: InHand) -> None:
+        del self.in_hand[job.receipt]
+        if self._last.get(job.id) is job:
+            del self._last[job.id]
 
     async def run(self) -> None:
         """Ask for the jobs in hand, and tell the other servers, until cancelled."""
@@ -206,7 +222,7 @@ class Workers:
         if result == LOST:
             return
         if result in {ENDED, GIVEN_BACK}:
-            del self.in_hand[job.receipt]
+            self._forget(job)
             if not job.is_over:
                 worker.finished += result == ENDED
                 worker.failed += result == GIVEN_BACK

@@ -86,7 +86,7 @@ async def _keep(prepare: Prepare, number: int, stop: asyncio.Event, stop_s: floa
             starts += 1
             started_at = loop.time()
             with prepare(number) as work:
-                status = await _run(work, number, stop, stop_s)
+                status = await run(work, f"worker {number}", stop, stop_s)
             if stop.is_set():
                 return
             if status == 0:
@@ -104,11 +104,11 @@ async def _keep(prepare: Prepare, number: int, stop: asyncio.Event, stop_s: floa
         stop.set()
 
 
-async def _run(
-    work: Callable[[], None], number: int, stop: asyncio.Event, stop_s: float
+async def run(
+    work: Callable[[], None], name: str, stop: asyncio.Event, stop_s: float
 ) -> int | None:
-    """Run a worker to its end, or until `stop` is set; returns its exit status."""
-    process = _SPAWN.Process(target=_work, args=(work, os.getpid()), name=f"worker {number}")
+    """Run a process of that name to its end, or until `stop` is set; returns its exit status."""
+    process = _SPAWN.Process(target=_work, args=(work, os.getpid()), name=name)
     with _held_back(HELD_BACK):
         process.start()
     await _ended_or_stopped(process, stop, stop_s)

@@ -51,6 +51,7 @@ async def arun(
 
     `context` replaces what the worker's lifespan yields. Raises KeyError if the topic has no handlers.
     """
+    worker.load()
     if topic not in worker.handlers.topics:
         raise KeyError(topic)
     verdict = await verdict_on(worker, job(topic, body, attempt=attempt), context)

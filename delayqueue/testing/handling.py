@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from delayqueue.tasks import is_cancellation
+from delayqueue.tasks import cancel_all
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.verdict import Finished, verdict_of
 
@@ -18,9 +19,17 @@ async def verdict_on(worker: Worker, job: ReservedJob, context: Any) -> Verdict:
     """What the worker would report about this attempt. `context`: ... = what the worker's lifespan yields."""
     given = worker.handlers.context() if context is ... else nullcontext(context)
     async with given as shared:
+        ends: list[Verdict] = []
+
+        async def work() -> None:
+            try:
+                ends.append(Finished(await worker.handlers.run(job, Executor(), shared)))
+            except BaseException as error:
+                ends.append(verdict_of(error))
+
+        run = asyncio.create_task(work(), name=f"job {job.id}")  # which its handler may cancel
         try:
-            return Finished(await worker.handlers.run(job, Executor(), shared))
-        except BaseException as error:
-            if is_cancellation(error):
-                raise
-            return verdict_of(error)
+            await asyncio.wait([run])
+        finally:
+            await cancel_all([run])
+        return worker.handlers.scrubbed(ends[0])

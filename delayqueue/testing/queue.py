@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.answers import ReservedJob
 from delayqueue.client.blocking import Client
+from delayqueue.client.jobs import new_id
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import USUAL_PRIORITY, State
-from delayqueue.errors import Code, JobExists, NoSuchJob, QueueError, WrongState
+from delayqueue.domain.push_rules import NEW_ID
+from delayqueue.errors import Code, JobExists, NoSuchJob, QueueError, WrongState, shown
 from delayqueue.testing.handling import verdict_on
+from delayqueue.testing.rules import asked, pushed
 from delayqueue.worker.policy import Policy
-from delayqueue.worker.verdict import Buried, Released
+from delayqueue.worker.verdict import Buried, Released, with_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from delayqueue.client.calls import Call
     from delayqueue.client.times import Seconds
+    from delayqueue.domain.schedule import Schedule
     from delayqueue.worker import Verdict, Worker
 
 T = TypeVar("T")
@@ -46,6 +50,8 @@ class _Held:
     failures: int = 0
     state: State = State.DELAYED
     message: str = ""
+    began_s: float = 0.0  # of its last attempt
+    attempts: list[dict[str, Any]] = field(default_factory=list)  # that have failed
 
     @property
     def own_delays_s(self) -> tuple[float, ...] | None:
@@ -56,21 +62,30 @@ class _Held:
 class Queue(Client):
     """Replaces a Client in tests: jobs wait in memory until the test turns the clock; then workers handle them.
 
-    It supports push, get, kick, reschedule, delete and cancel, of one job or many; `expire` and the order by `priority`
-    have no effect. `asynchronous` is the same queue as an AsyncClient.
+    It supports push, get, kick, reschedule, delete and cancel, of one job or many, and refuses what a server without
+    settings refuses; `expire` and the order by `priority` have no effect. `asynchronous` is the same queue as an
+    AsyncClient. The clock is the queue's own: `turn`, if set, is called with each new unix time, to turn another one.
     """
 
     def __init__(self, *workers: Worker) -> None:
         super().__init__("http://queue.test", token="")
         self.now_s: float = time.time()
+        self.turn: Callable[[float], object] | None = None
         self.asynchronous: AsyncClient = _Asynchronous(self)
-        self._workers = list(workers)
+        self._workers: list[Worker] = []
         self._jobs: dict[str, _Held] = {}
         self._pushed = 0
+        self._timetable: dict[str, tuple[Schedule, int | None]] = {}  # with the next times, in ms
+        for worker in workers:
+            self.add(worker)
 
     def add(self, worker: Worker) -> None:
         """Give the worker the jobs of its topics."""
+        worker.load()
         self._workers.append(worker)
+        for times in worker.times:
+            schedule = times.schedule
+            self._timetable[schedule.name] = schedule, schedule.after(round(self.now_s * 1000))
 
     def advance(self, length: Seconds = 0, *, context: Any = ...) -> list[Ran]:
         """Turn the clock forward. Jobs that fall due meanwhile are handled, each at its time; failed ones again.
@@ -86,28 +101,59 @@ class Queue(Client):
         """
         until_s = self.now_s + seconds(length)
         ran: list[Ran] = []
-        while due := self._first(until_s):
-            if len(ran) == MOST_RUNS:
-                raise RuntimeError(f"{MOST_RUNS} handlers have run: do jobs push each other?")
-            worker, held = due
-            self.now_s = max(self.now_s, held.due_s)
-            ran.append(await self._handle(worker, held, context))
-        self.now_s = until_s
+        while True:
+            occurs_s = self._occurs_s(until_s)
+            due = self._first(until_s if occurs_s is None else occurs_s)
+            if due is not None:
+                if len(ran) == MOST_RUNS:
+                    raise RuntimeError(f"{MOST_RUNS} handlers have run: do jobs push each other?")
+                worker, held = due
+                self._move(held.due_s)
+                ran.append(await self._handle(worker, held, context))
+            elif occurs_s is not None:
+                self._move(occurs_s)
+                self._push_occurrences()
+            else:
+                break
+        self._move(until_s)
         return ran
+
+    def _move(self, to_s: float) -> None:
+        self.now_s = max(self.now_s, to_s)
+        if self.turn is not None:
+            self.turn(self.now_s)
+
+    def _occurs_s(self, until_s: float) -> float | None:
+        """When the next task with times is pushed; None if not until then."""
+        times = [at_ms / 1000 for _, at_ms in self._timetable.values() if at_ms is not None]
+        return min((at_s for at_s in times if at_s <= until_s), default=None)
+
+    def _push_occurrences(self) -> None:
+        for name, (schedule, at_ms) in self._timetable.items():
+            if at_ms is not None and at_ms <= self.now_s * 1000:
+                self._timetable[name] = schedule, schedule.after(at_ms)
+                self.push(
+                    schedule.topic,
+                    schedule.body,
+                    id=schedule.job_id(at_ms),
+                    due=at_ms / 1000,
+                    ttr=schedule.ttr_ms // 1000,
+                )
 
     def _send(self, call: Call[T]) -> T:
         """Carry out a call, at the time of the clock."""
         verbs: dict[str, Callable[[Any], Any]] = {
-            "/push": self._push,
             "/get": self._get,
             "/kick": self._kick,
             "/reschedule": self._reschedule,
             "/delete": self._delete,
             "/cancel": self._cancel,
         }
-        if call.path not in verbs:
+        if call.path not in {"/push", *verbs}:
             raise NotImplementedError(f"{call.path}: not in memory; test with a real server")
-        return call.read(verbs[call.path](call.request))
+        if call.path == "/push":
+            return call.read(self._push(call.request))
+        return call.read(verbs[call.path](asked(call.request)))
 
     def _first(self, until_s: float) -> tuple[Worker, _Held] | None:
         waiting = [
@@ -123,7 +169,7 @@ class Queue(Client):
 
     async def _handle(self, worker: Worker, held: _Held, context: Any) -> Ran:
         held.attempt += 1
-        held.state = State.RESERVED
+        held.state, held.began_s = State.RESERVED, self.now_s
         topic, job_id, body = (held.request[name] for name in ("topic", "id", "body"))
         trace = held.request.get("traceparent", "")
         tags = tuple(held.request.get("tags", ()))
@@ -135,6 +181,10 @@ class Queue(Client):
 
     def _settle(self, worker: Worker, held: _Held, verdict: Verdict) -> Verdict:
         held.message = verdict.message
+        if isinstance(verdict, (Released, Buried)):
+            held.message = with_traceback(verdict.message, verdict.traceback)
+            attempt = {"attempt": held.attempt, "started": held.began_s, "ended": self.now_s}
+            held.attempts.append(attempt | {"message": held.message})
         if isinstance(verdict, Released):
             held.failures += 1
             delay_s = self._delay_s(worker, held, verdict.delay)
@@ -164,9 +214,16 @@ class Queue(Client):
     def _push(self, request: Any) -> Any:
         if isinstance(request, list):
             return [self._outcome(one) for one in request]
+        request, made = pushed(request), None
+        if request["id"] == NEW_ID:
+            made = {"id": new_id()}
+            request |= made
         existing = self._jobs.get(request["id"])
         if existing and _repeats(request, existing.request):
             return None
+        if existing and existing.request["topic"] != request["topic"]:
+            text = f"topic {shown(existing.request['topic'])} has a job with this id"
+            raise JobExists.of(text, text)
         if existing and request.get("if_exists") == "fail":
             raise JobExists
         if existing and request.get("if_exists") == "keep":
@@ -174,14 +231,14 @@ class Queue(Client):
         self._pushed += 1
         due_s = request.get("due", self.now_s + request.get("delay", 0))
         self._jobs[request["id"]] = _Held(request, due_s, self._pushed)
-        return None
+        return made
 
     def _outcome(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            self._push(request)
-        except JobExists as error:
+            made = self._push(request)
+        except QueueError as error:
             return {"id": request["id"], "code": error.code, "message": str(error)}
-        return {"id": request["id"], "code": Code.OK, "message": ""}
+        return {"id": request["id"]} | (made or {}) | {"code": Code.OK, "message": "added"}
 
     def _get(self, request: dict[str, Any]) -> Any:
         if "ids" in request:
@@ -197,7 +254,7 @@ class Queue(Client):
             "created": 0.0,
             "started": None,
             "ended": None,
-            "attempts": [],
+            "attempts": held.attempts,
             "results": [],
             "state": self._state(held),
             "priority": held.request.get("priority", USUAL_PRIORITY),
@@ -234,8 +291,10 @@ class Queue(Client):
         return float(request.get("due", self.now_s + request.get("delay", 0)))
 
     def _delete(self, request: dict[str, Any]) -> Any:
-        answer = self._change(request, {*State}, self._remove)
-        return answer["results"] if "ids" in request else None
+        for job_id in request.get("ids", [request.get("id")]):
+            self._jobs.pop(job_id, None)  # an unknown one has been deleted, as the server says
+        ended = [{"id": job_id, "code": Code.OK} for job_id in request.get("ids", ())]
+        return ended if "ids" in request else None
 
     def _cancel(self, request: dict[str, Any]) -> Any:
         return self._change(request, {*State} - {State.FINISHED}, self._remove)

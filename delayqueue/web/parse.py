@@ -10,13 +10,13 @@ from typing import Any, Final, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from delayqueue.domain.job import MAX_BATCH
+from delayqueue.domain.job import LONG_DELAY_S, MAX_BATCH
 from delayqueue.errors import BadJson, BadValue, Invalid, Text, TooLarge, shown
 from delayqueue.metrics import REQUEST_WARNINGS, Metrics
 from delayqueue.web import warnings
 from delayqueue.web.fields import Refused
 from delayqueue.web.http import HttpRequest
-from delayqueue.web.requests import LONG_DELAY_S, Request
+from delayqueue.web.requests import Request
 from delayqueue.web.warnings import NAME_CHARS, NAMES
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ null is the same as absent. Unknown fields are kept separately: warnings.py repo
 from collections.abc import Callable, Iterable, Mapping
 from random import random
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
@@ -44,9 +44,6 @@ Name = Annotated[
 ]
 
 Item = TypeVar("Item")
-
-# nobody plans that far; a unix time sent as a delay is half a century
-LONG_DELAY_S: Final = 366 * 86_400
 
 
 class Request(BaseModel):

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from delayqueue.client import tracing
 from delayqueue.client.answers import ReservedJob
 from delayqueue.domain.handler import check_done, check_runs
-from delayqueue.domain.job import MAX_POP_TOPICS
 from delayqueue.domain.message import message_of
 from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
 from delayqueue.worker.current import handling
 from delayqueue.worker.policy import Policy
-from delayqueue.worker.verdict import Bury, Hopeless, Retry, TimeLimit
+from delayqueue.worker.verdict import Bury, Finished, Hopeless, Retry, TimeLimit, Verdict
 
 if TYPE_CHECKING:
     from delayqueue.worker.executor import Executor
@@ -31,6 +32,12 @@ Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 H = TypeVar("H", bound=Handler)
 M = TypeVar("M", bound=Middleware)
 L = TypeVar("L", bound=Lifespan)
+S = TypeVar("S", bound=Callable[[str], str])
+
+
+log = logging.getLogger(__name__)
+
+UNTOLD: Final = "(a message that could not be scrubbed)"
 
 
 class Conditions(NamedTuple):
@@ -64,6 +71,7 @@ class Handlers:
         self._policies: dict[str, Policy] = {}
         self._middlewares: list[tuple[Callable[..., Awaitable[None]], bool]] = []
         self._lifespan: Lifespan | None = None
+        self._scrubs: list[Callable[[str], str]] = []
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -79,7 +87,7 @@ class Handlers:
     ) -> None:
         """Call `handler` for jobs of `topic`, with these `arguments`, or those that it asks for.
 
-        Raises ValueError if there are too many topics, or the handler has an argument that no handler gets, or a yield.
+        Raises ValueError if the handler has an argument that no handler gets, or a yield.
         """
         try:
             check_runs(handler)
@@ -88,8 +96,6 @@ class Handlers:
         if arguments is None:
             arguments = arguments_of(handler)
         entries = self._of_topic.setdefault(topic, [])
-        if len(self._of_topic) > MAX_POP_TOPICS:
-            raise ValueError(f"{topic}: a worker can wait for {MAX_POP_TOPICS} topics; use another")
         entries.append(_Entry(conditions.order, len(entries), handler, arguments, conditions))
         entries.sort(key=lambda entry: entry[:2])
 
@@ -105,6 +111,28 @@ class Handlers:
     def wrap(self, middleware: Middleware) -> None:
         """Call `middleware` around the handlers of each job, the first one outermost."""
         self._middlewares.append((middleware, len(required(middleware)) > 2))
+
+    def scrub(self, scrub: Callable[[str], str]) -> None:
+        """Let `scrub` change the messages and tracebacks of verdicts."""
+        self._scrubs.append(scrub)
+
+    def scrubbed(self, verdict: Verdict) -> Verdict:
+        """The verdict with what may be told of it."""
+        if not self._scrubs:
+            return verdict
+        if isinstance(verdict, Finished):
+            return replace(verdict, message=self._clean(verdict.message))
+        message, calls = self._clean(verdict.message), self._clean(verdict.traceback)
+        return replace(verdict, message=message, traceback=calls)
+
+    def _clean(self, text: str) -> str:
+        try:
+            for scrub in self._scrubs:
+                text = message_of(scrub(text)) if text else ""
+        except Exception:
+            log.exception("%s raised: the server is not told the message", name_of(scrub))
+            return UNTOLD
+        return text
 
     def live(self, lifespan: Lifespan) -> None:
         """Use what `lifespan` yields as the context. Raises ValueError if there is one already."""

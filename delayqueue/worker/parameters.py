@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, make_dataclass
 from functools import partial
 from importlib import import_module
@@ -61,10 +61,10 @@ class Parameters:
         """Whether the task can be called without arguments."""
         return not self._required
 
-    def body_of(self, args: Sequence[object]) -> dict[str, Any]:
+    def body_of(self, args: Sequence[object], named: Mapping[str, object]) -> dict[str, Any]:
         """The body for these arguments. Raises TypeError if they are not those of the task."""
         try:
-            return self._signature.bind(*args).arguments
+            return self._signature.bind(*args, **named).arguments
         except TypeError as error:
             raise TypeError(f"{self.name}: {error}") from None
 

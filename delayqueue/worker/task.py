@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, TypeVarTuple, Unpack
 
 from delayqueue.client.jobs import DEFAULT_TTR_S, Job, OnConflict
 from delayqueue.worker.current import tags_of_current_job
 from delayqueue.worker.parameters import Parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from delayqueue.client.answers import Outcome
     from delayqueue.client.times import Moment, Seconds
@@ -33,11 +33,16 @@ class Options(TypedDict, total=False):
     priority: int
 
 
+OPTIONS: Final = frozenset(Options.__annotations__)
+
+
 class Task(Generic[R, Unpack[Ts]]):
     """What `@worker.task("topic")` makes of a function. Calling it runs the function, here and now.
 
-    push() and its like take the function's arguments in their order, all of them, and the job's options by name. The
-    body is a JSON object with a member for each argument, so other languages can push and pop the same jobs.
+    push() and its like take the function's arguments, and the job's options by name. Type checkers know the arguments
+    in their order, all of them; those with a default may be left out, and any of them named unless an option has the
+    name. The body is a JSON object with a member for each argument that was given, so other languages can push and pop
+    the same jobs.
     """
 
     def __init__(
@@ -46,9 +51,11 @@ class Task(Generic[R, Unpack[Ts]]):
         topic: str,
         function: Callable[[Unpack[Ts]], R],
         ttr: Seconds = DEFAULT_TTR_S,
+        also: Sequence[str] = (),
     ) -> None:
         """Raises ValueError if the function has arguments that no JSON object can hold, as *args."""
         self.topic: str = topic
+        self.topics: tuple[str, ...] = (topic, *also)  # with its former names
         self.function: Callable[[Unpack[Ts]], R] = function
         self.__doc__ = function.__doc__
         self.__wrapped__: Callable[..., R] = function
@@ -67,8 +74,11 @@ class Task(Generic[R, Unpack[Ts]]):
         """The job that push() pushes; push_many() of a client takes jobs of several tasks."""
         return Job(topic=self.topic, **self._given(args, options))
 
-    def _given(self, args: Sequence[object], options: Options) -> dict[str, Any]:
-        body = self.parameters.body_of(args)
+    def _given(self, args: Sequence[object], named: Mapping[str, Any]) -> dict[str, Any]:
+        options = {name: value for name, value in named.items() if name in OPTIONS}
+        body = self.parameters.body_of(
+            args, {name: value for name, value in named.items() if name not in OPTIONS}
+        )
         tags = (*options.get("tags", ()), *self._kept_tags())
         return {"body": body, "ttr": self._ttr, **options, "tags": tuple(dict.fromkeys(tags))}
 
@@ -98,9 +108,10 @@ class Task(Generic[R, Unpack[Ts]]):
         return await self._worker.async_client.push_many(jobs)
 
     def cancel(self, tag: str) -> int:
-        """End the jobs of this task that have the tag. Returns how many."""
-        return self._worker.client.cancel(tag, topic=self.topic)
+        """End the jobs of this task that have the tag, also those of its former names. Returns how many."""
+        return sum(self._worker.client.cancel(tag, topic=topic) for topic in self.topics)
 
     async def cancel_async(self, tag: str) -> int:
-        """End the jobs of this task that have the tag, for asyncio. Returns how many."""
-        return await self._worker.async_client.cancel(tag, topic=self.topic)
+        """End the jobs of this task that have the tag, also those of its former names. Returns how many."""
+        client = self._worker.async_client
+        return sum([await client.cancel(tag, topic=topic) for topic in self.topics])

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
+from zoneinfo import available_timezones
 
 from delayqueue.client.calls import TransportError
 from delayqueue.client.times import seconds
-from delayqueue.errors import QueueError, TooMany, Unavailable
+from delayqueue.domain.schedule import Schedule as Rules
+from delayqueue.domain.schedule import check_cron, check_every, check_form, check_tz
+from delayqueue.errors import BadValue, Invalid, QueueError, TooMany, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +41,36 @@ class Times(NamedTuple):
         """The name of its schedule."""
         return PREFIX + self.topic
 
+    def check(self) -> None:
+        """Raises ValueError if no server could make a schedule of them; without CronSim, the server looks at `cron`."""
+        check_form(cron=self.cron is not None, every=self.every is not None, tz=self.tz)
+        if self.every is not None:
+            check_every(round(seconds(self.every) * 1000))
+        if self.tz is not None:
+            try:
+                check_tz(self.tz)
+            except BadValue:
+                if (
+                    available_timezones()
+                ):  # without any, such as Windows, the server looks at `tz`, too
+                    raise
+        if self.cron is not None:
+            with suppress(ImportError):
+                check_cron(self.cron)
+
+    @property
+    def schedule(self) -> Rules:
+        """The schedule that a server makes of them."""
+        return Rules(
+            name=self.name,
+            topic=self.topic,
+            body="{}",
+            ttr_ms=round(seconds(self.ttr) * 1000),
+            cron=self.cron or "",
+            every_ms=0 if self.every is None else round(seconds(self.every) * 1000),
+            tz=self.tz or "UTC",
+        )
+
     def are_those_of(self, schedule: Schedule) -> bool:
         """Whether the schedule does what they say."""
         every = None if self.every is None else seconds(self.every)
@@ -53,7 +87,7 @@ async def declare(client: AsyncClient, declared: Sequence[Times], *, prune: bool
     Without either, nothing is asked: such a worker needs no leave to see schedules.
 
     One that is as declared goes on as it is, so that restarts of workers do not put off what is due every so often; one
-    that an operator has paused stays paused. If the server refuses, that is logged.
+    that an operator has paused stays paused. If the server refuses one, that is logged, and the others are declared.
     """
     while declared or prune:
         try:
@@ -73,17 +107,21 @@ async def _declare(client: AsyncClient, declared: Sequence[Times], *, prune: boo
         there = known.pop(times.name, None)
         if there is not None and times.are_those_of(there):
             continue
-        await client.schedule(
-            times.name,
-            times.topic,
-            {},
-            cron=times.cron,
-            every=times.every,
-            tz=times.tz,
-            ttr=times.ttr,
-            paused=there.paused if there else None,
-            if_exists="replace",
-        )
+        try:
+            await client.schedule(
+                times.name,
+                times.topic,
+                {},
+                cron=times.cron,
+                every=times.every,
+                tz=times.tz,
+                ttr=times.ttr,
+                paused=there.paused if there else None,
+                if_exists="replace",
+            )
+        except Invalid as error:
+            log.error("task %s has no schedule: %s", times.topic, error)  # noqa: TRY400  # the server's words
+            continue
         log.info("task %s has a new schedule", times.topic)
     if prune:
         for name in known:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from delayqueue import __version__
@@ -21,16 +22,17 @@ from delayqueue.worker.limits import ProcessLimits
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.task import Task
 from delayqueue.worker.timetable import Times, declare
+from delayqueue.worker.untaken import watch
 from delayqueue.worker.worker_run import WorkerRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import EllipsisType
 
     from delayqueue.client.jobs import Retry
     from delayqueue.client.times import Seconds
     from delayqueue.worker.arguments import Arguments
-    from delayqueue.worker.handlers import Errors, H, L, M
+    from delayqueue.worker.handlers import Errors, H, L, M, S
     from delayqueue.worker.task import R, Ts
 
 DEFAULT_CONCURRENCY: Final = 10
@@ -46,10 +48,11 @@ class Worker:
     DELAYQUEUE_TOKEN.
 
     The server shows each process of it as HOST:PID, or NAME@HOST:PID, with the `version` of your program. With
-    `keep_tags`, jobs that tasks push from inside a handler have the tags of its job, too.
+    `keep_tags`, jobs that tasks push from inside a handler have the tags of its job, too. `include` names modules that
+    add handlers to it: they are imported when it starts.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # one argument per property of a worker
         self,
         url: str | None = None,
         *,
@@ -58,9 +61,12 @@ class Worker:
         name: str | None = None,
         version: str | None = None,
         keep_tags: bool = False,
+        include: Sequence[str] = (),
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency {concurrency}: must be at least 1")
+        if isinstance(include, str):
+            raise TypeError(f"include {include!r}: must be a list of modules")
         self.handlers: Handlers = Handlers()
         self.url: str | None = url
         self.token: str | None = token
@@ -69,9 +75,15 @@ class Worker:
         self.name: str | None = name
         self.version: str | None = version
         self.keep_tags: bool = keep_tags
+        self.include: tuple[str, ...] = tuple(include)
         self.limits: ProcessLimits = ProcessLimits()
         self.figures: WorkerFigures = WorkerFigures()
         self.times: list[Times] = []
+
+    def load(self) -> None:
+        """Import the modules that `include` names, as a start does. Raises whatever they raise."""
+        for module in self.include:
+            import_module(module)
 
     @cached_property
     def client(self) -> Client:
@@ -133,6 +145,7 @@ class Worker:
         self,
         topic: str,
         *,
+        also: Sequence[str] = (),
         ttr: Seconds = DEFAULT_TTR_S,
         retry: Retry | None = None,
         max_attempts: int | EllipsisType | None = ...,
@@ -147,20 +160,25 @@ class Worker:
 
         The function gets its own arguments; current_job() is the job. With `cron` (in `tz`) or `every`, the server
         pushes it by itself, from the start of the first worker on: the schedule on the server follows the code. Failed
-        attempts are treated as by on().
+        attempts are treated as by on(). `also` names topics that it had before, whose jobs still wait.
         """
         policy = _policy(retry, max_attempts)
         conditions = _conditions(0, timeout, bury_on, retry_on)
+        if isinstance(also, str):
+            raise TypeError(f"also {also!r}: must be a list of topics")
+        times = _times(Times(topic, ttr, cron, every, tz))
 
         def decorate(function: Callable[[Unpack[Ts]], R]) -> Task[R, Unpack[Ts]]:
-            task = Task(self, topic, function, ttr)
-            if topic in self.handlers.topics:
-                raise ValueError(f"{topic}: a task has its topic for itself")
-            if cron is not None or every is not None:
+            task = Task(self, topic, function, ttr, also)
+            for each in task.topics:
+                if each in self.handlers.topics:
+                    raise ValueError(f"{each}: a task has its topic for itself")
+            if times is not None:
                 if not task.parameters.are_optional:
                     raise ValueError(f"{topic}: a task with times is called without arguments")
-                self.times.append(Times(topic, ttr, cron, every, tz))
-            self._add(topic, function, conditions, policy, task.parameters.arguments)
+                self.times.append(times)
+            for each in task.topics:
+                self._add(each, function, conditions, policy, task.parameters.arguments)
             return task
 
         return decorate
@@ -193,6 +211,14 @@ class Worker:
         self.handlers.live(lifespan)
         return lifespan
 
+    def scrub(self, scrub: S) -> S:
+        """Call the decorated function with each message, and each traceback, before the server is told it.
+
+        It returns what to tell instead. If it raises, the server is told only that. Several are called in their order.
+        """
+        self.handlers.scrub(scrub)
+        return scrub
+
     def run(self, *, grace: Seconds = DEFAULT_GRACE_S) -> None:
         """Work until SIGTERM or SIGINT. Then take no more jobs, and give running ones `grace` to finish.
 
@@ -205,6 +231,7 @@ class Worker:
 
         If it is cancelled, it ends at once: the jobs in hand are delivered again.
         """
+        self.load()
         if not self.handlers.topics:
             raise ValueError("this worker has no handlers: decorate a function with on() or task()")
         async with self.async_client as client, self.handlers.context() as context:
@@ -216,19 +243,31 @@ class Worker:
                 figures=self.figures,
                 limits=self.limits,
             )
-            declaring = asyncio.create_task(
-                declare(client, self.times, prune=self.prune), name="declare"
-            )
+            beside = [
+                asyncio.create_task(declare(client, self.times, prune=self.prune), name="declare"),
+                asyncio.create_task(watch(client, self.handlers.topics), name="watch"),
+            ]
             try:
                 await run.work(stop, grace)
             finally:
-                await cancel_all([declaring])
+                await cancel_all(beside)
 
 
 def _policy(retry: Retry | None, max_attempts: int | EllipsisType | None) -> Policy:
     policy = Policy(retry, max_attempts)
     policy.check()
     return policy
+
+
+def _times(times: Times) -> Times | None:
+    """None if the task has none. Raises ValueError if they are not right."""
+    if times.cron is times.every is times.tz is None:
+        return None
+    try:
+        times.check()
+    except ValueError as error:
+        raise ValueError(f"{times.topic}: {error}") from None
+    return times
 
 
 def _conditions(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from delayqueue.client.calls import TransportError
 from delayqueue.client.times import seconds
-from delayqueue.domain.job import MAX_BATCH
+from delayqueue.domain.job import MAX_BATCH, MAX_POP_TOPICS
 from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
-from delayqueue.tasks import cancel_all, is_cancellation
+from delayqueue.tasks import cancel_all
 from delayqueue.worker import lease
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.verdict import (
@@ -26,6 +27,8 @@ from delayqueue.worker.verdict import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from delayqueue.client.aio import AsyncClient
     from delayqueue.client.answers import ReservedJob
     from delayqueue.client.times import Seconds
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from delayqueue.worker.handlers import Handlers
     from delayqueue.worker.limits import ProcessLimits
     from delayqueue.worker.verdict import Verdict
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +67,7 @@ class WorkerRun:
         limits: ProcessLimits,
     ) -> None:
         self._handlers = handlers
+        self._polls = [*_batches(handlers.topics)]
         self._client = client
         self._changed = asyncio.Event()
         self._executor = Executor(freed=self._changed.set)
@@ -72,6 +78,8 @@ class WorkerRun:
         self._limits = limits
         self._enough = asyncio.Event()  # a limit is reached
         self._leaving = asyncio.Event()  # no more polls
+        self._slots = asyncio.Semaphore(self._concurrency)
+        self._dropped: set[asyncio.Task[None]] = set()  # jobs whose handlers this cancels
         self._running: set[asyncio.Task[None]] = set()
         self._reporting: set[asyncio.Task[None]] = set()  # jobs whose handlers are done
 
@@ -107,20 +115,18 @@ class WorkerRun:
 
     async def _abandon(self, late: set[asyncio.Task[None]]) -> None:
         for task in late:
-            task.cancel()
+            self._drop(task)
         if late:
             log.warning("%d jobs did not end in time; they are delivered again", len(late))
             await asyncio.wait(late, timeout=CANCEL_S)
 
     async def _poll(self) -> None:
-        topics = self._handlers.topics
-        turns = count()
-        while free := await self._free():
-            at = next(turns) % len(topics)  # so that no topic is always last
+        for turn in count():  # so that no topic is always last
+            if not (free := await self._free()):
+                return
+            polls = [_turned(topics, turn) for topics in _turned(self._polls, turn)]
             try:
-                jobs = await self._client.pop_many(
-                    *topics[at:], *topics[:at], count=free, wait=POLL_S, worker=self._described
-                )
+                await (self._take(polls[0], free, POLL_S) if len(polls) == 1 else self._look(polls))
             except (QueueError, TransportError) as error:
                 if self._leaving.is_set():
                     return
@@ -134,11 +140,34 @@ class WorkerRun:
                 wanted_s = error.retry_after_s if isinstance(error, TooMany) else 0
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._leaving.wait(), max(RETRY_S, wanted_s))
-                continue
-            for job in jobs:
-                task = asyncio.create_task(self._work(job), name=f"job {job.id}")
-                self._running.add(task)
-                task.add_done_callback(self._done)
+
+    async def _take(self, topics: Sequence[str], most: int, wait_s: float) -> int:
+        """Take up to `most` jobs and begin with them. Returns how many came."""
+        jobs = await self._client.pop_many(*topics, count=most, wait=wait_s, worker=self._described)
+        for job in jobs:
+            task = asyncio.create_task(self._work(job), name=f"job {job.id}")
+            self._running.add(task)
+            task.add_done_callback(self._done)
+        return len(jobs)
+
+    async def _look(self, polls: Sequence[Sequence[str]]) -> None:
+        """Take what is ready for any of several polls; if there is nothing, wait in all of them for the first job."""
+        found = False
+        for topics in polls:
+            if (free := self._places()) > 0 and not self._leaving.is_set():
+                found = bool(await self._take(topics, min(free, MAX_BATCH), 0)) or found
+        if found or self._leaving.is_set():
+            return
+        takes = [asyncio.create_task(self._take(topics, 1, POLL_S)) for topics in polls]
+        try:
+            ended, others = await asyncio.wait(takes, return_when=asyncio.FIRST_COMPLETED)
+            if others:
+                self._client.stop_polls()  # what is on its way arrives, and waits for a slot
+                await asyncio.wait(others, timeout=LEAVE_S)
+        finally:
+            await cancel_all(takes)
+        for take in ended:
+            take.result()
 
     async def _free(self) -> int:
         """How many jobs to ask for; waits until there is room for one. 0 = none any more: the worker is leaving."""
@@ -157,14 +186,18 @@ class WorkerRun:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._reporting.discard(task)
+        self._dropped.discard(task)
         self._changed.set()
         if not task.cancelled() and (error := task.exception()):
             log.error("%s: bug in the worker", task.get_name(), exc_info=error)
 
     async def _work(self, job: ReservedJob) -> None:
         task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # there is one
-        with self._figures.running(job.topic), lease.kept(self._client, job, task.cancel):
-            verdict = await self._handle(job)
+        with lease.kept(self._client, job, partial(self._drop, task)):
+            async with self._slots:
+                with self._figures.running(job.topic):
+                    verdict = self._handlers.scrubbed(await self._handle(job))
+                    await self._outlive(task)
         self._running.discard(task)
         self._reporting.add(task)
         self._changed.set()
@@ -178,7 +211,7 @@ class WorkerRun:
         try:
             return Finished(await self._handlers.run(job, self._executor, self._context))
         except BaseException as error:  # other people's code: whatever it raises
-            if is_cancellation(error):
+            if asyncio.current_task() in self._dropped:
                 raise
             verdict = verdict_of(error)
             log.warning(
@@ -190,6 +223,21 @@ class WorkerRun:
                 exc_info=None if isinstance(error, (Retry, Bury)) else error,
             )
             return verdict
+
+    def _drop(self, task: asyncio.Task[None]) -> None:
+        """Cancel the handlers of a job that is not this worker's any more."""
+        self._dropped.add(task)
+        task.cancel()
+
+    async def _outlive(self, task: asyncio.Task[None]) -> None:
+        """Let a handler that has cancelled its own task end as any other: the job is still to be reported."""
+        if task.cancelling() and task not in self._dropped:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)  # here it is raised, if the handler has not waited since
+            while task.cancelling():
+                task.uncancel()
+            if task in self._dropped:
+                task.cancel()
 
     def _last_attempt(self, job: ReservedJob) -> int | None:
         """The topic's last attempt, if this was it; otherwise None."""
@@ -258,3 +306,15 @@ class WorkerRun:
             fallback=delays_s[min(job.attempt, len(delays_s)) - 1] if delays_s else None,
             message=with_traceback(verdict.message, verdict.traceback),
         )
+
+
+def _batches(topics: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The topics, as many at a time as a poll takes."""
+    for at in range(0, len(topics), MAX_POP_TOPICS):
+        yield topics[at : at + MAX_POP_TOPICS]
+
+
+def _turned(items: Sequence[T], turn: int) -> Sequence[T]:
+    """The items in a circle, from another one each turn."""
+    at = turn % len(items)
+    return [*items[at:], *items[:at]]

@@ -356,3 +356,34 @@ def test_a_task_with_times_needs_no_arguments() -> None:
         @Worker().task("topic", every="2h")
         def wrong(days: int) -> None:
             pass
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ({"cron": "61 * * * *"}, "topic: Bad minute"),
+        ({"cron": "0 0 31 2 *"}, "topic: Bad day-of-month"),
+        ({"cron": "0 9 * * *", "every": "1d"}, "topic: give one of cron, every"),
+        ({"every": "1d", "tz": "Asia/Shanghai"}, "topic: tz: is only for cron"),
+        ({"tz": "Asia/Shanghai"}, "topic: give one of cron, every"),
+        ({"cron": "0 9 * * *", "tz": "Mars"}, "topic: must be a time zone such as Asia/Shanghai"),
+        ({"every": 0}, "topic: must be 1 to 31622400 seconds"),
+    ],
+)
+def test_times_that_no_server_could_serve_are_refused_where_they_are_written(
+    times: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Worker().task("topic", **times)
+
+
+async def test_a_schedule_that_the_server_refuses_does_not_keep_others_from_being_made(
+    server: QueueServer, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cronsim", None)  # the client alone cannot tell
+    wrong = timed(f"{topic}-wrong", server, cron="61 * * * *")
+    right = timed(topic, server, every="2h")
+    async with AsyncClient(server.url) as queue:
+        await declare(queue, [*wrong.times, *right.times], prune=False)
+        assert [one.name for one in await queue.schedules(topic)] == [f"task:{topic}"]
+        await queue.unschedule(f"task:{topic}")

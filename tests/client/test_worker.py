@@ -15,8 +15,9 @@ from typing import Final
 
 import pytest
 
+from delayqueue import testing
 from delayqueue.client import AsyncClient, Job, JobDetails, ReservedJob
-from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS
+from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS, MAX_POP_TOPICS
 from delayqueue.worker import Bury, Retry, Worker
 from delayqueue.worker.program import HANGS
 from tests.earlier import BEFORE_NAMES, strict_server
@@ -406,6 +407,70 @@ async def test_more_jobs_may_run_at_once_than_a_pop_can_bring(
     job_id = await queue.push("invoice")
     with working(server, trace, concurrency=1001):
         await until_gone(queue, job_id)
+
+
+async def test_a_worker_has_more_topics_than_a_poll_and_no_more_jobs_at_once_than_it_may(
+    server: QueueServer, queue: AsyncClient
+) -> None:
+    worker = Worker(server.url, concurrency=2)
+    prefix = secrets.token_hex(4)
+    running: set[str] = set()
+    most: list[int] = []
+    done: list[str] = []
+
+    async def handle(job: ReservedJob) -> None:
+        running.add(job.id)
+        most.append(len(running))
+        await asyncio.sleep(0.01)
+        running.remove(job.id)
+        done.append(job.topic)
+
+    topics = [f"{prefix}-{number}" for number in range(3 * MAX_POP_TOPICS)]
+    worker.on(*topics)(handle)
+    await queue.push_many([Job(topic=topic) for topic in topics])
+    stop = asyncio.Event()
+    at_work = asyncio.create_task(worker.work(stop, grace=STOP_S))
+    await until(lambda: len(done) == len(topics))
+    done.clear()
+    for topic in topics[:: MAX_POP_TOPICS - 1]:  # one by one, while it waits
+        await queue.push(topic)
+        await until(lambda topic=topic: topic in done)  # type: ignore[misc]  # mypy guesses no default
+    await queue.push_many([Job(topic=topic, delay=0.5) for topic in topics])  # in all polls at once
+    await until(lambda: len(done) == 4 + len(topics))
+    stop.set()
+    await at_work
+    assert max(most) == 2
+
+
+@pytest.mark.parametrize("end", ["returns", "raises", "waits"])
+async def test_a_handler_that_cancels_itself_is_reported_as_any_other(
+    server: QueueServer, queue: AsyncClient, topic: str, end: str
+) -> None:
+    worker = Worker(server.url)
+
+    @worker.on(topic, retry=[])
+    async def handle(_: ReservedJob) -> str:
+        itself = asyncio.current_task()
+        assert itself
+        itself.cancel()
+        if end == "raises":
+            raise LookupError("all the same")
+        if end == "waits":
+            await asyncio.sleep(3600)
+        return "done"
+
+    job_id = await queue.push(topic, retain=600)
+    stop = asyncio.Event()
+    at_work = asyncio.create_task(worker.work(stop, grace=STOP_S))
+    ended = await queue.get(job_id, wait=STOP_S)
+    stop.set()
+    await at_work
+    assert ended
+    messages = {"returns": "done", "raises": "LookupError: all the same", "waits": "CancelledError"}
+    assert first_line(ended.message) == messages[end]
+    assert ended.state == ("finished" if end == "returns" else "buried")
+    verdict = await testing.arun(worker, topic, attempt=1)
+    assert first_line(verdict.message) == messages[end]
 
 
 MISBEHAVIOUR: Final = {

@@ -195,3 +195,38 @@ def test_figures_can_be_read_while_a_first_job_ends(monkeypatch: pytest.MonkeyPa
     with figures.running("t"):
         pass
     assert 'handler_seconds_count{topic="t"} 1' in figures.text()
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize(
+    ("program", "status", "words"),
+    [
+        ("worker = undefined", 1, "program.py:1: NameError: name 'undefined' is not defined"),
+        ("import nonexistent", 1, "program.py:1: ModuleNotFoundError: No module named"),
+        ("worker = (", 1, "program.py:1: SyntaxError: "),
+        (
+            "from delayqueue import Worker\nworker = Worker()\n@worker.task('t', cron='61 * * * *')\ndef t(): ...",
+            1,
+            "program.py:3: ValueError: t: Bad minute",
+        ),
+        ("worker = 1", 2, "program:worker is a int; give MODULE:NAME of a Worker"),
+        ("other = 1", 2, "give MODULE:NAME of a Worker"),
+    ],
+)
+def test_what_cannot_start_ends_the_program_with_one_line(
+    tmp_path: Path, processes: str, program: str, status: int, words: str
+) -> None:
+    (tmp_path / "program.py").write_text(program, "utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "delayqueue", "worker", "program:worker", "--processes", processes],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=STARTS_S,
+        check=False,
+    )
+    assert ran.returncode == status, ran.stderr
+    [line] = ran.stderr.splitlines()
+    assert line.startswith("delay-queue: ")
+    assert words in line

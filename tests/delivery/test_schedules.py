@@ -140,6 +140,7 @@ async def test_a_name_belongs_to_one_schedule(api: Api, topic: str) -> None:
         ({"topic": "a,b"}, "topic: no comma"),
         ({"every": None}, "give one of cron, every"),
         ({"cron": "* * * * *"}, "give one of cron, every"),
+        ({"tz": "Asia/Shanghai"}, "tz: is only for cron; every is counted from 1970 in UTC"),
         ({"every": 0.5}, "every: must be 1 to 31622400 seconds"),
         ({"every": "often"}, "every: 'often': must be seconds or a text"),
         ({"every": None, "cron": "* * *"}, "cron: Wrong number of fields: must be like 30 9 * *"),

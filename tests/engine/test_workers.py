@@ -52,12 +52,13 @@ async def look_and_tell(workers: Workers) -> None:
     await workers.tell()
 
 
-def receipt(number: int) -> str:
-    return receipt_for("r", f"j{number}")
+def receipt(number: int, nonce: str = "r") -> str:
+    return receipt_for(nonce, f"j{number}")
 
 
-def job(number: int) -> Reserved:
-    return Reserved("t", f"j{number}", "", 1, receipt(number), 0, 60_000, None)
+def job(number: int, attempt: int = 1) -> Reserved:
+    nonce = "r" * attempt
+    return Reserved("t", f"j{number}", "", attempt, receipt(number, nonce), 0, 60_000, None)
 
 
 def polling(workers: Workers, name: str = "w") -> SeenWorker:
@@ -117,6 +118,28 @@ async def test_the_end_of_a_job_is_counted_once_whoever_heard_of_it(
     assert (store.told[0]["finished"], store.told[0]["failed"]) == (
         (2, 0) if ended == ENDED else (1, 1)
     )
+
+
+@pytest.mark.parametrize("heard", [True, False], ids=["was released here", "came again"])
+@pytest.mark.parametrize("settled_s", [0, 60])
+async def test_an_attempt_that_failed_has_not_finished_although_the_next_one_did(
+    store: Store,
+    workers: Workers,
+    monkeypatch: pytest.MonkeyPatch,
+    heard: bool,
+    settled_s: float,
+) -> None:
+    monkeypatch.setattr(engine, "SETTLED_S", settled_s)
+    seen = polling(workers)
+    workers.took(seen, [job(1)])
+    if heard:
+        workers.given_back(receipt(1))
+    workers.took(seen, [job(1, attempt=2)])
+    workers.finished([receipt(1, "rr")], [0])
+    store.result = ENDED  # before anybody has looked
+    await look_and_tell(workers)
+    assert (store.told[0]["finished"], store.told[0]["failed"]) == (1, 1)
+    assert workers.in_hand == {}
 
 
 async def test_a_job_is_looked_at_less_often_the_longer_it_takes(

@@ -256,10 +256,14 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
             "FILE:4: secret: must be whsec_ and then 24 to 64 bytes as base64",
         ),
         ("[schedule s]\nevery = 5", "FILE:1: [schedule s]: topic is missing"),
-        ("[schedule s]\ntopic = t", "FILE:1: [schedule s]: give either cron or every"),
+        ("[schedule s]\ntopic = t", "FILE:1: [schedule s]: give one of cron, every"),
         (
             "[schedule s]\ntopic = t\ncron = * * * * *\nevery = 5",
-            "FILE:1: [schedule s]: give either cron or every",
+            "FILE:1: [schedule s]: give one of cron, every",
+        ),
+        (
+            "[schedule s]\ntopic = t\nevery = 1d\ntz = Asia/Shanghai",
+            "FILE:1: [schedule s]: tz: is only for cron; every is counted from 1970 in UTC",
         ),
         ("[schedule s]\ncron = 61 * * * *", "FILE:2: cron = 61 * * * *: Bad minute: must be like"),
         ("[schedule s]\ntz = Mars", "FILE:2: tz = Mars: must be a time zone such as Asia/Shanghai"),

@@ -14,7 +14,7 @@ from delayqueue.domain.job import CHANGE, IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.engine.jobs import raise_for
-from delayqueue.errors import Invalid, JobExists, NoSuchJob, TooLarge
+from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, TooLarge
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
@@ -92,9 +92,11 @@ class TimesRequest(Request):
     tz: TimeZone | None = None
 
     def times(self) -> dict[str, Any]:
-        """The fields that define its times. Raises Invalid unless it has exactly one of cron and every."""
-        if (self.cron is None) == (self.every is None):
-            raise Invalid.of("需要 cron 或 every 之一", "give one of cron, every")
+        """The fields that define its times. Raises Invalid if they are not given as they should be."""
+        try:
+            rules.check_form(cron=self.cron is not None, every=self.every is not None, tz=self.tz)
+        except BadValue as error:
+            raise Invalid(error.text) from None
         return {
             "cron": self.cron or "",
             "every_ms": 0 if self.every is None else duration_ms(self.every),
@@ -128,7 +130,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
     def schedule(self, max_body_bytes: int) -> Schedule:
         """The schedule.
 
-        Raises Invalid unless it has exactly one of cron and every, TooLarge if its body is too large.
+        Raises Invalid if its times are not given as they should be, TooLarge if its body is too large.
         """
         if self.topic is None:
             raise Invalid.of("topic不能为空", "topic: must not be empty")

@@ -1,0 +1,70 @@
+"""What the server refuses, as the queue in memory refuses it: by the same rules, and with the same words."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from delayqueue.domain.job import LONG_DELAY_S, MAX_BATCH, MAX_DELAY_S, MAX_TOPIC_BYTES
+from delayqueue.domain.push_rules import RULES, Rule, checked, job_id, name, tag, within
+from delayqueue.errors import Invalid, TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_BODY_BYTES: Final = 2**20  # of a server whose settings do not say otherwise
+
+
+def pushed(request: Mapping[str, Any]) -> dict[str, Any]:
+    """A push as the server understands it. Raises Invalid or TooLarge."""
+    try:
+        found = checked(request)
+    except (TypeError, ValueError) as error:
+        raise _invalid(str(error)) from None
+    if (delay_s := found.get("delay", 0)) > LONG_DELAY_S:
+        raise _invalid(f"delay {delay_s:.0f}: more than a year; send a unix time as due")
+    return {"body": ""} | _of_a_size(found)
+
+
+def asked(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request of another verb as the server understands it. Raises Invalid or TooLarge."""
+    try:
+        return _of_a_size(
+            {
+                field: OTHERS[field](field, value) if field in OTHERS else value
+                for field, value in request.items()
+                if value is not None
+            }
+        )
+    except (TypeError, ValueError) as error:
+        raise _invalid(str(error)) from None
+
+
+def _invalid(text: str) -> Invalid:
+    return Invalid.of(text, text)
+
+
+def _of_a_size(request: dict[str, Any]) -> dict[str, Any]:
+    size = len(request.get("body", "").encode())
+    if size > MAX_BODY_BYTES:
+        text = f"body: {size} bytes, at most {MAX_BODY_BYTES}"
+        raise TooLarge.of(text, text)
+    return request
+
+
+def _ids(field: str, value: Any) -> list[str]:
+    if not 1 <= len(value) <= MAX_BATCH:
+        raise ValueError(f"{field}: must be 1 to {MAX_BATCH}, not {len(value)}")
+    return [job_id(f"{field}.{place}", each) for place, each in enumerate(value)]
+
+
+OTHERS: Final[Mapping[str, Rule]] = {
+    **{field: RULES[field] for field in ("id", "delay", "due", "priority", "body")},
+    "ids": _ids,
+    "tag": tag,
+    "topic": partial(name, limit_bytes=MAX_TOPIC_BYTES),
+    "by": partial(
+        within, least=-MAX_DELAY_S, most=MAX_DELAY_S, must="must be -2^31 to 2^31 seconds"
+    ),
+    "count": partial(within, least=1, most=MAX_BATCH, must="must be {least} to {most}"),
+}

@@ -1,0 +1,185 @@
+"""The queue in memory beside a real server: what one refuses or answers, the other does, too."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue import Client, Worker
+from delayqueue.client import Job
+from delayqueue.config.config import Config
+from delayqueue.errors import QueueError
+from delayqueue.testing import Finished, Queue, Ran
+from delayqueue.testing.rules import MAX_BODY_BYTES
+from tests.push_cases import CASES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.processes import QueueServer
+
+
+@pytest.fixture(scope="module")
+def both(server: QueueServer) -> Iterator[tuple[Client, Client]]:
+    with Client(server.url, retries=0) as real:
+        yield real, Queue()
+
+
+def outcome(queue: Client, deed: Callable[[Client], object]) -> object:
+    """What it returns, or the error that it raises."""
+    try:
+        return deed(queue)
+    except QueueError as error:
+        return type(error), str(error).partition(";")[0]  # the server may know what was meant
+
+
+DEEDS: Final[dict[str, Callable[[Client], object]]] = {
+    "an unknown job is deleted": lambda queue: queue.delete("unknown"),
+    "an unknown job is kicked": lambda queue: queue.kick("unknown"),
+    "an unknown job is moved": lambda queue: queue.reschedule("unknown", delay=5),
+    "an unknown job is looked for": lambda queue: queue.get("unknown"),
+    "many unknown jobs are deleted": lambda queue: [
+        one.code for one in queue.delete_many(["unknown", "nobody"])
+    ],
+    "no TTR": lambda queue: queue.push("t", ttr=0),
+    "a number that is too small": lambda queue: queue.reschedule("unknown", delay=-5),
+    "a body of 2 MB": lambda queue: queue.push("t", "x" * 2_000_000),
+    "another body of 2 MB": lambda queue: queue.kick("unknown", body="x" * 2_000_000),
+    "a topic with a comma": lambda queue: queue.push("a,b"),
+    "no topic": lambda queue: queue.push(" "),
+    "a preset that does not exist": lambda queue: queue.push("t", retry="alpiay"),
+    "a misspelt field of a schedule": lambda queue: queue.push("t", retry={"max": 3, "bsae": 1}),
+    "65 tags": lambda queue: queue.push("t", tags=[str(number) for number in range(65)]),
+    "a tag without letters": lambda queue: queue.cancel(" "),
+    "a tag that is too long": lambda queue: queue.cancel("x" * 257),
+    "a time in milliseconds": lambda queue: queue.push("t", due=1_700_000_000_000),
+    "one bad job of two": lambda queue: [
+        (one.code, one.message)
+        for one in queue.push_many([Job(topic="t", id="one"), Job(topic="a,b", id="two")])
+    ],
+    "an id of another topic": lambda queue: (
+        queue.push("one", id="shared", delay=60),
+        outcome(queue, lambda queue: queue.push("other", id="shared")),
+        outcome(queue, lambda queue: queue.push("other", id="shared", if_exists="keep")),
+        outcome(queue, lambda queue: queue.push("one", id="shared", if_exists="fail")),
+    ),
+    "white space around an id": lambda queue: (
+        queue.push("t", id=" spaced "),
+        getattr(queue.get("spaced"), "id", None),
+    ),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS)
+def test_both_say_and_do_the_same(
+    both: tuple[Client, Client], deed: Callable[[Client], object]
+) -> None:
+    real, fake = (outcome(queue, deed) for queue in both)
+    assert fake == real
+
+
+def test_a_server_makes_the_id_if_it_is_asked_to(both: tuple[Client, Client]) -> None:
+    for queue in both:
+        ids = {queue.push("t", id="*", delay=60), queue.push("t", id="*", delay=60)}
+        assert len(ids - {"*"}) == 2
+        assert all(queue.get_many(ids))
+
+
+def test_both_refuse_the_same_pushes(both: tuple[Client, Client]) -> None:
+    """With one code, about one field: the unit test of the rules compares the words."""
+
+    class Raw(Job):
+        def request(self) -> dict[str, Any]:
+            return fields
+
+    wrong = []
+    for fields in CASES:
+        if isinstance(fields.get("id"), str) and "call" not in fields:  # a server may make no calls
+            real, fake = (
+                [(one.code, one.message.split()[0]) for one in queue.push_many([Raw(topic="")])]
+                for queue in both
+            )
+            if real != fake:
+                wrong.append((fields, real, fake))
+    assert wrong == []
+
+
+def test_the_longest_body_is_the_servers() -> None:
+    assert Config().max_body_bytes == MAX_BODY_BYTES
+
+
+def failing(url: str | None, topic: str) -> Worker:
+    worker = Worker(url)
+
+    @worker.on(topic, retry=[0, 0])
+    def fail(job: Any) -> None:
+        raise ValueError(f"attempt {job.attempt}")
+
+    return worker
+
+
+async def test_the_attempts_of_a_job_are_kept(
+    server: QueueServer, both: tuple[Client, Client], topic: str
+) -> None:
+    real, _ = both
+    at_work = asyncio.create_task(failing(server.url, topic).work(stop := asyncio.Event()))
+    fake = Queue(failing(None, topic))
+    fake.push(topic, id=topic)
+    await fake.aadvance()
+    await asyncio.to_thread(real.push, topic, id=topic)
+    await asyncio.to_thread(real.get, topic, wait=20)
+    stop.set()
+    await at_work
+    told, wanted = fake.get(topic), await asyncio.to_thread(real.get, topic)
+    assert told
+    assert wanted
+    assert [(one.attempt, one.message) for one in told.attempts] == [
+        (one.attempt, one.message) for one in wanted.attempts
+    ]
+    assert len(told.attempts) == 3
+    assert (told.state, told.attempt, told.message) == (
+        wanted.state,
+        wanted.attempt,
+        wanted.message,
+    )
+
+
+# the clock
+
+
+def timed(worker: Worker) -> list[float]:
+    runs: list[float] = []
+
+    @worker.task("sweep", every="15m")
+    def sweep() -> str:
+        runs.append(time.time())
+        return "swept"
+
+    return runs
+
+
+def test_tasks_with_times_run_when_the_clock_comes_to_them() -> None:
+    worker = Worker()
+    timed(worker)
+    queue = Queue()
+    queue.now_s = 1_800_000_000 - 60  # a quarter of an hour begins in a minute
+    queue.add(worker)
+    assert queue.advance("59s") == []
+    ran: list[Ran] = queue.advance("31m")
+    assert [one.verdict for one in ran] == [Finished("swept")] * 3
+    assert [one.job.due - 1_800_000_000 for one in ran] == [0, 900, 1800]
+    assert ran[0].job.id == "task:sweep@2027-01-15T08:00:00Z"
+    assert ran[0].job.body == "{}"
+
+
+def test_another_clock_is_turned_with_the_queues(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker()
+    runs = timed(worker)
+    queue = Queue(worker)
+    queue.turn = lambda now_s: monkeypatch.setattr(time, "time", lambda: now_s)
+    dues = [one.job.due for one in queue.advance("1h")]
+    assert runs == dues
+    assert time.time() == queue.now_s
