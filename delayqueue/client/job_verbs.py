@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delayqueue.client.answers import JobDetails, Outcome, ReservedJob
 from delayqueue.client.calls import Call, verb
@@ -22,8 +21,12 @@ from delayqueue.client.jobs import (
     push_request,
 )
 from delayqueue.client.payload import Payload
+from delayqueue.client.several import Several, several
 from delayqueue.client.times import Moment, Seconds
 from delayqueue.domain.job import IfExists
+
+if TYPE_CHECKING:
+    from collections.abc import Sized
 
 
 class JobVerbs:
@@ -39,7 +42,7 @@ class JobVerbs:
         delay: Seconds = 0,
         due: Moment | None = None,
         ttr: Seconds = DEFAULT_TTR_S,
-        tags: Sequence[str] = (),
+        tags: Several[str] = (),
         retry: Retry | None = None,
         if_exists: OnConflict | None = None,
         retain: Seconds | None = None,
@@ -65,12 +68,12 @@ class JobVerbs:
         return Call("/push", request, lambda _: request["id"], repeatable=again, join=join)
 
     @verb
-    def push_many(self, jobs: Iterable[Job]) -> Call[list[Outcome]]:
+    def push_many(self, jobs: Several[Job]) -> Call[list[Outcome]]:
         """Add 1 to 1000 jobs. Returns an outcome per job; an invalid one does not affect the others.
 
         Retried if the connection breaks, unless one of them has `if_exists="fail"`.
         """
-        requests = [job.request() for job in jobs]
+        requests = [job.request() for job in several("jobs", jobs)]
         outcomes = partial(_outcome_of_each, requests)
         return Call("/push", requests, outcomes, repeatable=all(map(_may_push_again, requests)))
 
@@ -111,14 +114,14 @@ class JobVerbs:
 
     @verb
     def finish_many(
-        self, jobs: Iterable[ReservedJob | str], *, message: str | None = None
+        self, jobs: Several[ReservedJob | str], *, message: str | None = None
     ) -> Call[list[Outcome]]:
         """End up to 1000 jobs whose work is done. Returns an outcome per job."""
         return _end_many("/finish", jobs, message)
 
     @verb
     def delete_many(
-        self, jobs: Iterable[ReservedJob | str], *, message: str | None = None
+        self, jobs: Several[ReservedJob | str], *, message: str | None = None
     ) -> Call[list[Outcome]]:
         """End up to 1000 jobs that are no longer wanted, in any state. Returns an outcome per job."""
         return _end_many("/delete", jobs, message)
@@ -136,12 +139,12 @@ class JobVerbs:
         return Call("/get", request, read, repeatable=True, wait_s=request.get("timeout", 0))
 
     @verb
-    def get_many(self, ids: Iterable[str]) -> Call[list[JobDetails | None]]:
+    def get_many(self, ids: Several[str]) -> Call[list[JobDetails | None]]:
         """Return all about up to 1000 jobs, None for each that does not exist.
 
         Sends further requests if one answer has no room for all.
         """
-        return _get_many(list(ids), {})
+        return _get_many(several("ids", ids), {})
 
     @verb
     def release(
@@ -180,9 +183,9 @@ class JobVerbs:
         return Call("/kick", given(id=job_id, body=body), nothing)
 
     @verb
-    def kick_many(self, ids: Iterable[str]) -> Call[list[Outcome]]:
+    def kick_many(self, ids: Several[str]) -> Call[list[Outcome]]:
         """Make up to 1000 buried or delayed jobs ready now. Returns an outcome per job."""
-        return Call("/kick", {"ids": list(ids)}, _results)
+        return Call("/kick", {"ids": several("ids", ids)}, _results)
 
     @verb
     def kick_topic(self, topic: str, *, count: int = 1, state: AnyState | None = None) -> Call[int]:
@@ -225,7 +228,7 @@ class JobVerbs:
     @verb
     def reschedule_many(
         self,
-        ids: Iterable[str],
+        ids: Several[str],
         *,
         delay: Seconds | None = None,
         due: Moment | None = None,
@@ -236,7 +239,7 @@ class JobVerbs:
 
         `by` moves each job's own due time, to an earlier one if it is negative. Returns an outcome per job.
         """
-        request = given(ids=list(ids), delay=delay, due=due, by=by, priority=priority)
+        request = given(ids=several("ids", ids), delay=delay, due=due, by=by, priority=priority)
         return Call("/reschedule", request, _results, repeatable=_may_reschedule_again(request))
 
     @verb
@@ -302,9 +305,9 @@ def _end(path: str, job: ReservedJob | str, message: str | None) -> Call[None]:
 
 
 def _end_many(
-    path: str, jobs: Iterable[ReservedJob | str], message: str | None
+    path: str, jobs: Several[ReservedJob | str], message: str | None
 ) -> Call[list[Outcome]]:
-    held = [_held(job) for job in jobs]
+    held = [_held(job) for job in several("jobs", jobs)]
     request = _ends(held) | given(message=message)
     result = partial(_outcome_of_each, held)
     return Call(path, request, result, repeatable=True, gone_is_done=True)

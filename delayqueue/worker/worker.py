@@ -16,7 +16,7 @@ from delayqueue.client.times import seconds
 from delayqueue.tasks import cancel_all
 from delayqueue.worker import program
 from delayqueue.worker.figures import WorkerFigures
-from delayqueue.worker.handlers import Conditions, Handlers
+from delayqueue.worker.handlers import Conditions, Handlers, classes_of
 from delayqueue.worker.limits import ProcessLimits
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.task import Task
@@ -237,4 +237,5 @@ def _conditions(
     timeout_s = None if timeout is None else seconds(timeout)
     if timeout_s is not None and not timeout_s > 0:
         raise ValueError(f"timeout {timeout_s}: must be more than 0 seconds")
-    return Conditions(order, timeout_s, bury_on, retry_on)
+    errors = classes_of("bury_on", bury_on), classes_of("retry_on", retry_on)
+    return Conditions(order, timeout_s, *errors)
