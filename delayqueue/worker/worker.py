@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from delayqueue import __version__
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.blocking import Client
 from delayqueue.client.jobs import DEFAULT_TTR_S
+from delayqueue.client.made_once import made_once
 from delayqueue.client.times import seconds
 from delayqueue.tasks import cancel_all
 from delayqueue.worker import program
@@ -73,12 +73,12 @@ class Worker:
         self.figures: WorkerFigures = WorkerFigures()
         self.times: list[Times] = []
 
-    @cached_property
+    @made_once
     def client(self) -> Client:
         """The client that the push() of tasks uses; set another one in tests, or before the first push."""
         return Client(self.url, token=self.token)
 
-    @cached_property
+    @made_once
     def async_client(self) -> AsyncClient:
         """The client that the worker itself and the push_async() of tasks use."""
         return AsyncClient(self.url, token=self.token)

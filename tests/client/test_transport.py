@@ -6,11 +6,14 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import uvloop
@@ -38,6 +41,7 @@ from tests.waiting import until, until_async
 
 Kind = type[Client | AsyncClient]
 TOKEN: Final = "swordfish-swordfish"
+THREADS: Final = 4
 
 
 @pytest.fixture
@@ -165,6 +169,42 @@ def test_one_loop_after_the_other_may_use_a_client(server: QueueServer, topic: s
     assert asyncio.run(push()) != asyncio.run(push())
     asyncio.run(queue.close())
     gc.collect()  # warns now, and not in another test
+
+
+def test_loops_that_run_at_the_same_time_may_share_a_client(
+    server: QueueServer, topic: str
+) -> None:
+    """As async views of Django do in the threads of a WSGI server."""
+    queue, pushed = AsyncClient(server.url, retries=0), list[str]()
+    together = threading.Barrier(THREADS)
+
+    async def push_many() -> None:
+        together.wait(5)
+        for _ in range(20):
+            pushed.extend(await asyncio.gather(*(queue.push(topic, delay=600) for _ in range(5))))
+        await queue.close()
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        for ended in [threads.submit(asyncio.run, push_many()) for _ in range(THREADS)]:
+            ended.result(30)
+    with Client(server.url) as other:
+        assert len(other.list_jobs(topic, limit=1000).jobs) == len({*pushed}) == THREADS * 100
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # nobody closes the first loop's connection
+def test_a_loop_that_has_ended_is_not_kept(server: QueueServer, topic: str) -> None:
+    queue, loops = AsyncClient(server.url, retries=0), list[Any]()
+
+    async def push() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        await queue.push(topic, delay=60)
+
+    for _ in range(3):
+        asyncio.run(push())
+    gc.collect()
+    assert [loop() is not None for loop in loops] == [False, False, True]
+    asyncio.run(queue.close())
+    gc.collect()
 
 
 def test_the_loop_may_be_uvloops(server: QueueServer, topic: str) -> None:
