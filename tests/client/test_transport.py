@@ -111,7 +111,7 @@ async def test_an_idle_connection_that_was_closed_is_not_used(
 
 
 async def test_a_server_that_is_not_there_is_named(kind: Kind) -> None:
-    url = f"http://{LOOPBACK}:{free_port()}"
+    url = f"http://{LOOPBACK}:{free_port()}/queue"
     client = Caller(kind(url, retries=1))
     with pytest.raises(TransportError, match=url):
         await client.push("mail")
@@ -422,6 +422,56 @@ def test_a_url_that_is_none_is_refused(
     says = f"{url}: must be http://HOST:PORT or https://HOST:PORT"
     with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
         kind(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://host:9277?tls=no", "a query"),
+        ("http://host:9277/queue?", "a query without a word"),
+        ("http://host:9277#here", "a fragment"),
+    ],
+)
+def test_a_part_of_a_url_that_means_nothing_is_refused(
+    kind: Callable[[str], object], url: str, reason: str
+) -> None:
+    says = f"{url}: must be http://HOST:PORT or https://HOST:PORT, without ? and #"
+    with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
+        kind(url)
+
+
+async def test_a_password_in_the_url_is_sent_to_the_server_and_shown_to_nobody(
+    kind: Kind, processes: Processes, redis_server: StoreServer
+) -> None:
+    """The server takes a token as a password of Basic, and so does what stands before it."""
+    server = processes.server(redis_server, auth_tokens=f"produce:{TOKEN}")
+    url = server.url.replace("http://", "http://shop%40home:{}@")
+    client = Caller(kind(url.format(TOKEN), token=""))
+    assert await client.push("t")
+    await client.close()
+    stranger = Caller(kind(url.format("hunter2"), token=""))
+    with pytest.raises(Unauthorized):
+        await stranger.push("t")
+    server.kill()
+    with pytest.raises(TransportError) as lost:
+        await stranger.push("t")
+    await stranger.close()
+    assert "hunter2" not in str(lost.value)
+    for wrong in (f"http://shop:{TOKEN}@host:x", f"http://shop:{TOKEN}@host?a"):
+        with pytest.raises(ValueError, match=r"^http://\*\*\*@host.*: must be") as refused:
+            kind(wrong)
+        assert TOKEN not in str(refused.value)
+
+
+def test_a_password_and_a_token_are_not_both_sent(
+    kind: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = "the URL has a password, and there is a token, which takes its place: give one of them"
+    with pytest.raises(ValueError, match=says):
+        kind("http://shop:secret@host", token=TOKEN)
+    monkeypatch.setenv("DELAYQUEUE_TOKEN", TOKEN)
+    with pytest.raises(ValueError, match=says):
+        kind("http://shop:secret@host")
 
 
 async def test_members_that_only_a_newer_server_knows_are_passed_over(kind: Kind) -> None:
