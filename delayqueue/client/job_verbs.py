@@ -39,7 +39,7 @@ class JobVerbs:
         body: Payload = "",
         *,
         id: str | None = None,  # noqa: A002  # its name in the API
-        delay: Seconds = 0,
+        delay: Seconds | None = None,
         due: Moment | None = None,
         ttr: Seconds = DEFAULT_TTR_S,
         tags: Several[str] = (),
@@ -52,7 +52,7 @@ class JobVerbs:
         traceparent: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[str]:
-        """Add a job, due after `delay` or at `due`. Returns its id; without `id`, one is generated.
+        """Add a job, due after `delay`, at `due`, or now. Returns its id; without `id`, one is generated.
 
         A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model. With `call`, a URL
         or a dict of its fields, the server calls that when the job is due, and no worker gets the job.

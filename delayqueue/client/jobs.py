@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from delayqueue.client.payload import Payload, body_of
 from delayqueue.client.several import Collected, Several, several
-from delayqueue.client.times import Moment, Seconds, distance, seconds, unix
+from delayqueue.client.times import Moment, Seconds, distance, seconds, time_left, unix
 from delayqueue.domain.job import IfExists, State
 
 # a preset's name, the delays after each failure, or {"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}
@@ -59,9 +59,10 @@ def worker_request(worker: WorkerName) -> Mapping[str, Any]:
 
 # how a field is sent, if not as it is given
 SENT: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("delay", "fallback", "timeout", "ttr", "retain", "expire"), seconds),
+    **dict.fromkeys(("fallback", "timeout", "ttr", "retain", "expire"), seconds),
     **dict.fromkeys(("every", "step", "seconds"), seconds),
     **dict.fromkeys(("due", "start", "end", "after", "before"), unix),
+    "delay": time_left,
     "by": distance,
     "retry": retry_request,
     "call": call_request,
@@ -94,7 +95,7 @@ class Job:
     topic: str
     body: Payload = ""
     id: str = field(default_factory=new_id)
-    delay: Seconds = 0
+    delay: Seconds | None = None
     due: Moment | None = None
     ttr: Seconds = DEFAULT_TTR_S
     tags: Several[str] = ()
@@ -116,6 +117,10 @@ FIELDS: Final = [each.name for each in fields(Job)]
 
 
 def push_request(job: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a job in the form that /push takes."""
-    delay = job["delay"] if job["due"] is None else None
+    """The fields of a job in the form that /push takes. Raises ValueError if one cannot be sent."""
+    delay, due = job["delay"], job["due"]
+    if delay is None:
+        delay = 0 if due is None else None
+    elif due is not None:
+        raise ValueError("delay and due: give one of them")
     return given(**job | {"tags": several("tags", job["tags"]) or None, "delay": delay})
