@@ -44,8 +44,8 @@ def test_a_handler_may_ask_for_a_time_that_has_passed(delay: Any) -> None:
 
 
 async def test_a_delay_and_a_due_time_are_not_both_taken(client: Caller, topic: str) -> None:
-    boths: list[dict[str, Any]] = [{"delay": delay, "due": 1_900_000_000} for delay in (5, 0)]
-    for both in boths:
+    pairs: list[dict[str, Any]] = [{"delay": delay, "due": 1_900_000_000} for delay in (5, 0)]
+    for both in pairs:
         with pytest.raises(ValueError, match=r"^delay and due: give one of them$"):
             await client.push(topic, **both)
         with pytest.raises(ValueError, match=r"^delay and due: give one of them$"):
