@@ -34,14 +34,13 @@ class RemoteServer(Sender):
         token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
         if not (token.isascii() and token.isprintable()):
             raise CallError(USAGE, "--token: must be printable ASCII")
-        self._url: str = url
         try:
             super().__init__(url, token=token, timeout=silence_s)
         except ValueError as error:
             raise CallError(USAGE, f"--url {error}") from None
 
     def __str__(self) -> str:
-        return self._url
+        return str(self._address)
 
     def call(self, path: str, fields: dict[str, Any], wait_s: float = 0) -> Any:
         """POST to an endpoint. Returns the answer's data; raises CallError if it has none for us."""

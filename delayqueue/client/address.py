@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
+from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from delayqueue.client.calls import SERVER_LANGUAGE, Call
 
@@ -32,13 +34,17 @@ class ServerAddress:
     def of(cls, url: str | None, token: str | None) -> ServerAddress:
         """Parse `url`; None means the environment variable, and if that is not set, this machine without a token.
 
-        Raises ValueError if the URL or the token is invalid.
+        A user and a password in it are sent as `Basic`. Raises ValueError if the URL or the token is invalid.
         """
         url = os.environ.get(URL_VARIABLE) or DEFAULT_URL if url is None else url
         token = os.environ.get(TOKEN_VARIABLE) if token is None else token
         parts = _parts(url)
         if parts is None:
-            raise ValueError(f"{url}: must be http://HOST:PORT or https://HOST:PORT")
+            raise ValueError(f"{_shown(url)}: must be http://HOST:PORT or https://HOST:PORT")
+        if {"?", "#"} & {*url}:
+            raise ValueError(
+                f"{_shown(url)}: must be http://HOST:PORT or https://HOST:PORT, without ? and #"
+            )
         if token and not (token.isascii() and token.isprintable()):
             raise ValueError("the token: must be printable ASCII")
         is_secure = parts.scheme == "https"
@@ -49,8 +55,15 @@ class ServerAddress:
             "Content-Type": "application/json",
             "Accept-Language": SERVER_LANGUAGE,
         }
+        if token and parts.username is not None:
+            raise ValueError(
+                f"{_shown(url)}: the URL has a password, and there is a token, which takes its place: "
+                f"give one of them (a token may come from {TOKEN_VARIABLE})"
+            )
         if token:
             lines["Authorization"] = f"Bearer {token}"
+        elif parts.username is not None:
+            lines["Authorization"] = f"Basic {_basic(parts.username, parts.password or '')}"
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode()
         return cls(host, port, is_secure, quote(parts.path.rstrip("/"), safe=PATH), head)
 
@@ -73,11 +86,21 @@ class ServerAddress:
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http{'s' * self.is_secure}://{host}:{self.port}"
+        return f"http{'s' * self.is_secure}://{host}:{self.port}{self.path}"
 
 
 def _ascii(host: str) -> str:
     return host if host.isascii() else host.encode("idna").decode()
+
+
+def _shown(url: str) -> str:
+    """The URL without the password that it may have."""
+    return re.sub("//.*@", "//***@", url)
+
+
+def _basic(user: str, password: str) -> str:
+    """What stands for both in the header `Authorization`."""
+    return b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
 
 
 def _parts(url: str) -> SplitResult | None:

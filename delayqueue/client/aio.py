@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 from delayqueue.client import tracing
 from delayqueue.client.call_batcher import CallBatcher
 from delayqueue.client.caller import Caller
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
 from delayqueue.client.http import BadResponse, Response
+from delayqueue.client.made_once import made_once
 from delayqueue.client.verbs import Verbs
 from delayqueue.keepalive import keep_alive
-
-if TYPE_CHECKING:
-    from collections import deque
 
 T = TypeVar("T")
 
@@ -25,18 +22,25 @@ HAPPY_EYEBALLS_S: Final = 0.25  # before the next address of a host is tried, to
 class AsyncClient(Caller, Verbs):
     """Client for asyncio: the same methods as Client, as coroutines.
 
-    Use it in an `async with` block, or await close().
+    Several loops, in threads of their own, may share one: each has its own connections. Use it in an `async with`
+    block, or await close().
     """
 
-    _idle: deque[_Connection]
+    @made_once
+    def _pools(self) -> dict[asyncio.AbstractEventLoop, _Pool]:
+        return {}
 
-    @cached_property
-    def _batcher(self) -> CallBatcher:
-        return CallBatcher(self._send)
+    @property
+    def _pool(self) -> _Pool:
+        """That of the running loop."""
+        loop = asyncio.get_running_loop()
+        return self._pools.get(loop) or self._add(loop)
 
-    @cached_property
-    def _polling(self) -> set[_Connection]:
-        return set()
+    def _add(self, loop: asyncio.AbstractEventLoop) -> _Pool:
+        for one in list(self._pools):
+            if one.is_closed():  # nothing can be done with its connections
+                self._pools.pop(one, None)  # unless another thread has
+        return self._pools.setdefault(loop, _Pool(CallBatcher(self._send)))
 
     @property
     def url(self) -> str:
@@ -50,27 +54,28 @@ class AsyncClient(Caller, Verbs):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections."""
-        loop = asyncio.get_running_loop()
-        closing = [connection for connection in self._idle if connection.loop is loop]
-        self._idle.clear()
+        """Close the connections of the running loop."""
+        idle = self._pool.idle
+        closing = [*idle]
+        idle.clear()
         for connection in closing:
             connection.close()
         for connection in closing:
             await connection.closed.wait()
 
     def stop_polls(self) -> None:
-        """End the polls that wait: each returns the jobs that the server has sent by now, or raises TransportError.
+        """End the polls that wait in the running loop.
 
-        To cancel a poll can lose jobs that are on their way: they are delivered again only after their TTR.
+        Each returns the jobs that the server has sent by now, or raises TransportError. To cancel a
+        poll can lose jobs that are on their way: they are delivered again only after their TTR.
         """
-        for connection in self._polling:
+        for connection in self._pool.polling:
             connection.end_requests()
 
     async def send(self, call: Call[T]) -> T:
         """Make a call, and retry it if that is safe. All verbs use this."""
         with tracing.sending(call, self._address) as traced:
-            return await (self._batcher.send(traced) if traced.join else self._send(traced))
+            return await (self._pool.batcher.send(traced) if traced.join else self._send(traced))
 
     async def _send(self, call: Call[T]) -> T:
         tries = conversation(call, self._retries)
@@ -91,9 +96,10 @@ class AsyncClient(Caller, Verbs):
             return self._failure(error)
 
     async def _exchange(self, call: Call[Any]) -> Answer:
-        connection = self._idle_connection() or await self._connect()
+        pool = self._pool
+        connection = pool.idle_connection() or await self._connect()
         if call.polls:
-            self._polling.add(connection)
+            pool.polling.add(connection)
         try:
             answer = await connection.exchange(
                 self._address.request(call), call.limit_s(self._timeout_s)
@@ -102,24 +108,12 @@ class AsyncClient(Caller, Verbs):
             connection.close()  # tells the server that this client no longer waits
             raise
         finally:
-            self._polling.discard(connection)
+            pool.polling.discard(connection)
         if connection.is_usable:
-            self._idle.append(connection)
+            pool.idle.append(connection)
         else:
             connection.close()
         return answer
-
-    def _idle_connection(self) -> _Connection | None:
-        """An idle connection that the server has not closed in the meantime; None if there is none."""
-        loop = asyncio.get_running_loop()
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.loop is not loop:  # that one has ended, so nothing can be done with it
-                continue
-            if connection.is_usable:
-                return connection
-            connection.close()
-        return None
 
     async def _connect(self) -> _Connection:
         async with asyncio.timeout(self._timeout_s):
@@ -134,11 +128,28 @@ class AsyncClient(Caller, Verbs):
         return connection
 
 
+class _Pool:
+    """The connections of one loop, and what joins its calls."""
+
+    def __init__(self, batcher: CallBatcher) -> None:
+        self.batcher = batcher
+        self.idle: list[_Connection] = []
+        self.polling: set[_Connection] = set()
+
+    def idle_connection(self) -> _Connection | None:
+        """An idle connection that the server has not closed in the meantime; None if there is none."""
+        while self.idle:
+            connection = self.idle.pop()
+            if connection.is_usable:
+                return connection
+            connection.close()
+        return None
+
+
 class _Connection(asyncio.Protocol):
     """A connection that carries one request after the other."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._response = Response()
         self._waiter: asyncio.Future[Answer] | None = None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delayqueue.client.address import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S, ServerAddress
 from delayqueue.client.calls import TransportError
@@ -28,7 +27,6 @@ class Caller:
         self._timeout_s = seconds(timeout)
         self._retries = retries
         self._tls = self._address.tls()
-        self._idle: deque[Any] = deque()  # connections
 
     def _failure(self, error: Exception) -> TransportError:
         return TransportError(f"{self._address}: {str(error) or type(error).__name__}")

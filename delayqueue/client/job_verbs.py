@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delayqueue.client.answers import JobDetails, Outcome, ReservedJob
 from delayqueue.client.calls import Call, verb
@@ -22,9 +21,13 @@ from delayqueue.client.jobs import (
     push_request,
 )
 from delayqueue.client.payload import Payload
+from delayqueue.client.several import Several, several
 from delayqueue.client.times import Moment, Seconds
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.push_rules import NEW_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Sized
 
 
 class JobVerbs:
@@ -37,10 +40,10 @@ class JobVerbs:
         body: Payload = "",
         *,
         id: str | None = None,  # noqa: A002  # its name in the API
-        delay: Seconds = 0,
+        delay: Seconds | None = None,
         due: Moment | None = None,
         ttr: Seconds = DEFAULT_TTR_S,
-        tags: Sequence[str] = (),
+        tags: Several[str] = (),
         retry: Retry | None = None,
         if_exists: OnConflict | None = None,
         retain: Seconds | None = None,
@@ -50,7 +53,7 @@ class JobVerbs:
         traceparent: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[str]:
-        """Add a job, due after `delay` or at `due`. Returns its id; without `id`, one is generated.
+        """Add a job, due after `delay`, at `due`, or now. Returns its id; without `id`, one is generated.
 
         A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model. With `call`, a URL
         or a dict of its fields, the server calls that when the job is due, and no worker gets the job.
@@ -71,12 +74,12 @@ class JobVerbs:
         return Call("/push", request, pushed_id, repeatable=again, join=join)
 
     @verb
-    def push_many(self, jobs: Iterable[Job]) -> Call[list[Outcome]]:
+    def push_many(self, jobs: Several[Job]) -> Call[list[Outcome]]:
         """Add 1 to 1000 jobs. Returns an outcome per job; an invalid one does not affect the others.
 
         Retried if the connection breaks, unless one of them has `if_exists="fail"` or the id "*".
         """
-        requests = [job.request() for job in jobs]
+        requests = [job.request() for job in several("jobs", jobs)]
         outcomes = partial(_outcome_of_each, requests)
         return Call("/push", requests, outcomes, repeatable=all(map(_may_push_again, requests)))
 
@@ -117,14 +120,14 @@ class JobVerbs:
 
     @verb
     def finish_many(
-        self, jobs: Iterable[ReservedJob | str], *, message: str | None = None
+        self, jobs: Several[ReservedJob | str], *, message: str | None = None
     ) -> Call[list[Outcome]]:
         """End up to 1000 jobs whose work is done. Returns an outcome per job."""
         return _end_many("/finish", jobs, message)
 
     @verb
     def delete_many(
-        self, jobs: Iterable[ReservedJob | str], *, message: str | None = None
+        self, jobs: Several[ReservedJob | str], *, message: str | None = None
     ) -> Call[list[Outcome]]:
         """End up to 1000 jobs that are no longer wanted, in any state. Returns an outcome per job."""
         return _end_many("/delete", jobs, message)
@@ -142,12 +145,12 @@ class JobVerbs:
         return Call("/get", request, read, repeatable=True, wait_s=request.get("timeout", 0))
 
     @verb
-    def get_many(self, ids: Iterable[str]) -> Call[list[JobDetails | None]]:
+    def get_many(self, ids: Several[str]) -> Call[list[JobDetails | None]]:
         """Return all about up to 1000 jobs, None for each that does not exist.
 
         Sends further requests if one answer has no room for all.
         """
-        return _get_many(list(ids), {})
+        return _get_many(several("ids", ids), {})
 
     @verb
     def release(
@@ -186,9 +189,9 @@ class JobVerbs:
         return Call("/kick", given(id=job_id, body=body), nothing)
 
     @verb
-    def kick_many(self, ids: Iterable[str]) -> Call[list[Outcome]]:
+    def kick_many(self, ids: Several[str]) -> Call[list[Outcome]]:
         """Make up to 1000 buried or delayed jobs ready now. Returns an outcome per job."""
-        return Call("/kick", {"ids": list(ids)}, _results)
+        return Call("/kick", {"ids": several("ids", ids)}, _results)
 
     @verb
     def kick_topic(self, topic: str, *, count: int = 1, state: AnyState | None = None) -> Call[int]:
@@ -231,7 +234,7 @@ class JobVerbs:
     @verb
     def reschedule_many(
         self,
-        ids: Iterable[str],
+        ids: Several[str],
         *,
         delay: Seconds | None = None,
         due: Moment | None = None,
@@ -242,7 +245,7 @@ class JobVerbs:
 
         `by` moves each job's own due time, to an earlier one if it is negative. Returns an outcome per job.
         """
-        request = given(ids=list(ids), delay=delay, due=due, by=by, priority=priority)
+        request = given(ids=several("ids", ids), delay=delay, due=due, by=by, priority=priority)
         return Call("/reschedule", request, _results, repeatable=_may_reschedule_again(request))
 
     @verb
@@ -311,9 +314,9 @@ def _end(path: str, job: ReservedJob | str, message: str | None) -> Call[None]:
 
 
 def _end_many(
-    path: str, jobs: Iterable[ReservedJob | str], message: str | None
+    path: str, jobs: Several[ReservedJob | str], message: str | None
 ) -> Call[list[Outcome]]:
-    held = [_held(job) for job in jobs]
+    held = [_held(job) for job in several("jobs", jobs)]
     request = _ends(held) | given(message=message)
     result = partial(_outcome_of_each, held)
     return Call(path, request, result, repeatable=True, gone_is_done=True)

@@ -6,17 +6,18 @@ Times are unix seconds, durations are seconds, both with fractions.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeAlias
 
 from delayqueue.client.payload import Payload, body_of
-from delayqueue.client.times import Moment, Seconds, distance, seconds, unix
+from delayqueue.client.several import Collected, Several, several
+from delayqueue.client.times import Moment, Seconds, distance, seconds, time_left, unix
 from delayqueue.domain.job import IfExists, State
 
 # a preset's name, the delays after each failure, or {"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}
-Retry: TypeAlias = str | Sequence[float | str | timedelta] | Mapping[str, Any]
+Retry: TypeAlias = str | Collected[float | str | timedelta] | Mapping[str, Any]
 # a URL, or {"url": "https://…", "headers": {…}, "timeout": "10s", "expect": "success", "give_up": True}
 CallTo: TypeAlias = str | Mapping[str, Any]
 # a name, or {"name": "web1:4711", "version": "2.4", "host": "web1", "pid": 4711, "concurrency": 10}
@@ -34,13 +35,16 @@ def retry_request(retry: Retry) -> dict[str, Any]:
     """A retry schedule in the form that the server takes."""
     if isinstance(retry, str):
         return {"preset": retry}
-    if isinstance(retry, Mapping):
-        return dict(retry)
-    return {
-        "delays": [
-            delay.total_seconds() if isinstance(delay, timedelta) else delay for delay in retry
-        ]
-    }
+    if not isinstance(retry, Mapping):
+        return {"delays": _delays("retry", retry)}
+    return dict(retry) | {name: _delays(name, retry[name]) for name in retry.keys() & {"delays"}}
+
+
+def _delays(name: str, given: Collected[float | str | timedelta]) -> list[float | str]:
+    return [
+        delay.total_seconds() if isinstance(delay, timedelta) else delay
+        for delay in several(name, given)
+    ]
 
 
 def call_request(call: CallTo) -> dict[str, Any]:
@@ -55,9 +59,10 @@ def worker_request(worker: WorkerName) -> Mapping[str, Any]:
 
 # how a field is sent, if not as it is given
 SENT: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("delay", "fallback", "timeout", "ttr", "retain", "expire"), seconds),
+    **dict.fromkeys(("fallback", "timeout", "ttr", "retain", "expire"), seconds),
     **dict.fromkeys(("every", "step", "seconds"), seconds),
     **dict.fromkeys(("due", "start", "end", "after", "before"), unix),
+    "delay": time_left,
     "by": distance,
     "retry": retry_request,
     "call": call_request,
@@ -90,10 +95,10 @@ class Job:
     topic: str
     body: Payload = ""
     id: str = field(default_factory=new_id)
-    delay: Seconds = 0
+    delay: Seconds | None = None
     due: Moment | None = None
     ttr: Seconds = DEFAULT_TTR_S
-    tags: Sequence[str] = ()
+    tags: Several[str] = ()
     retry: Retry | None = None
     if_exists: OnConflict | None = None
     retain: Seconds | None = None
@@ -112,8 +117,10 @@ FIELDS: Final = [each.name for each in fields(Job)]
 
 
 def push_request(job: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a job in the form that /push takes."""
-    if isinstance(job["tags"], str):  # each letter would be a tag
-        raise TypeError("tags: must be an array")
-    delay = job["delay"] if job["due"] is None else None
-    return given(**job | {"tags": list(job["tags"]) or None, "delay": delay})
+    """The fields of a job in the form that /push takes. Raises ValueError if one cannot be sent."""
+    delay, due = job["delay"], job["due"]
+    if delay is None:
+        delay = 0 if due is None else None
+    elif due is not None:
+        raise ValueError("delay and due: give one of them")
+    return given(**job | {"tags": several("tags", job["tags"]) or None, "delay": delay})

@@ -22,8 +22,8 @@ class Dataclass(Protocol):
 class Model(Protocol):
     """A pydantic model."""
 
-    def model_dump_json(self) -> str:
-        """The model as JSON."""
+    def model_dump_json(self, *, by_alias: bool) -> str:
+        """The model as JSON, by the names that its fields have there."""
         ...
 
 
@@ -35,10 +35,36 @@ def body_of(payload: Payload) -> str:
     if isinstance(payload, str):
         return payload
     if hasattr(payload, "model_dump_json"):
-        return payload.model_dump_json()
+        return payload.model_dump_json(by_alias=True)
+    try:
+        return _written(payload, _plain)
+    except RecursionError:
+        raise ValueError("the body is nested too deeply") from None
+    except TypeError:  # json has no hook for keys, and to look at each of them takes longer
+        return _written(_keyed(payload), lambda value: _keyed(_plain(value)))
+
+
+def _written(payload: Any, default: Callable[[Any], Any]) -> str:
     return json.dumps(
-        payload, default=_plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        payload, default=default, ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
+
+
+def _keyed(value: Any) -> Any:
+    """The value with keys that JSON has."""
+    if isinstance(value, dict):
+        return {_key(key): _keyed(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_keyed(one) for one in value]
+    return value
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, KEYS):
+        return key
+    if isinstance(key, PLAIN_KEYS):
+        return _plain(key)
+    raise TypeError(f"a {type(key).__name__} cannot be a key in a body, which is JSON")
 
 
 def _plain(value: Any) -> Any:
@@ -46,13 +72,15 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
+        return value.model_dump(mode="json", by_alias=True)
     for kinds, plain in PLAIN:
         if isinstance(value, kinds):
             return plain(value)
     raise TypeError(f"a {type(value).__name__} has no place in a body, which is JSON")
 
 
+KEYS: Final = (str, int, float, bool, type(None))
+PLAIN_KEYS: Final = (date, time, Decimal, UUID, PurePath, Enum)
 PLAIN: Final[tuple[tuple[tuple[type, ...], Callable[[Any], Any]], ...]] = (
     ((date, time), lambda value: value.isoformat()),  # before `date`: a datetime is a date, too
     ((timedelta,), lambda value: value.total_seconds()),

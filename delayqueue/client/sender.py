@@ -6,16 +6,15 @@ import os
 import select
 import socket
 import time
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from collections import deque
+from typing import Final, Self, TypeVar
 
 from delayqueue.client import tracing
 from delayqueue.client.caller import Caller
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
 from delayqueue.client.http import BadResponse, Response
+from delayqueue.client.made_once import made_once
 from delayqueue.keepalive import keep_alive
-
-if TYPE_CHECKING:
-    from collections import deque
 
 T = TypeVar("T")
 
@@ -25,8 +24,11 @@ READ_BYTES: Final = 65_536
 class Sender(Caller):
     """Sends calls; threads may share one, and forks of the process may go on using it."""
 
-    _idle: deque[socket.socket]
-    _process: int = 0  # whose connections these are
+    _process: int = 0  # whose connections the idle ones are
+
+    @made_once
+    def _idle(self) -> deque[socket.socket]:
+        return deque()
 
     def __enter__(self) -> Self:
         return self

@@ -23,6 +23,12 @@ def seconds(length: Seconds) -> float:
     return int(number) if float(number).is_integer() else number
 
 
+def time_left(length: Seconds) -> float:
+    """A delay in seconds; one below 0 is that of a time that has passed, so now. Raises as seconds() does."""
+    left = seconds(length)
+    return 0 if left < 0 else left
+
+
 def distance(by: Seconds) -> float:
     """A duration in seconds that may be negative: a number, a timedelta, or text as "-1h"."""
     if isinstance(by, str) and by[:1] in {"+", "-"}:

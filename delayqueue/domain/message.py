@@ -36,12 +36,12 @@ def message_of(value: object) -> str:
 
 
 def text_of(value: object) -> str:
-    r"""A return value as text, whatever its `__str__` does.
+    r"""A return value as text, whatever its `__str__` does; a dict, a list or a tuple as JSON.
 
     Lone surrogates, which UTF-8 does not have, are written as escapes: \udce9.
     """
     try:
-        return _escaped(str(value))
+        return _escaped(_json(value) if isinstance(value, (dict, list, tuple)) else str(value))
     except BaseException as error:  # it is other people's code
         return f"({type(value).__name__}, whose text is not available: {type(error).__name__})"
 
@@ -50,6 +50,16 @@ def error_message(error: BaseException) -> str:
     """An exception as text, with its type."""
     text, kind = message_of(error), type(error).__name__
     return clean(f"{kind}: {text}" if text else kind)
+
+
+def _json(value: object) -> str:
+    """The value as JSON, with text for what JSON does not have; as Python writes it if that does not do."""
+    try:
+        return json.dumps(
+            value, default=str, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
+    except (TypeError, ValueError):  # keys, NaN
+        return str(value)
 
 
 def _escaped(text: str) -> str:

@@ -79,7 +79,7 @@ class OutboxRow:
             id=self.id or "",
             topic=self.topic or "",
             body=self.body or "",
-            delay=max((self.delay_s or 0) - self.age_s, 0),
+            delay=max((self.delay_s or 0) - self.age_s, 0) if self.due_s is None else None,
             due=self.due_s,
             retain=retain_s,
             # a table that was dropped and made again counts from 1

@@ -5,10 +5,21 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from types import SimpleNamespace
-from typing import Any, Final, TypeAlias, get_args, get_origin, get_type_hints
+from types import SimpleNamespace, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from delayqueue.client.answers import ReservedJob
 from delayqueue.worker.verdict import Bury
@@ -127,19 +138,42 @@ def _reader(kind: Any) -> Callable[[str], Any]:
     base = get_origin(kind) or kind
     if base in (dict, list, Mapping) and get_args(kind) in UNCHECKED:
         return partial(plain, base)
-    read: Callable[[str], Any] = import_module("pydantic").TypeAdapter(kind).validate_json
-    return read
+    adapter = import_module("pydantic").TypeAdapter(kind)
+    return partial(_text, adapter) if _is_text(kind) else adapter.validate_json
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether all values of this type are texts, which are bodies as they are."""
+    base, parts = get_origin(kind), get_args(kind)
+    if base is Literal:
+        return all(isinstance(one, str) for one in parts)
+    if base in {Union, UnionType}:
+        return all(map(_is_text, parts))
+    if base is Annotated:
+        return _is_text(parts[0])
+    kind = getattr(kind, "__supertype__", kind)  # of a NewType
+    return isinstance(kind, type) and issubclass(kind, str)
+
+
+def _text(adapter: Any, body: str) -> Any:
+    """The value of a type of texts. Raises ValueError if the body is another text."""
+    with suppress(ValueError):  # other languages may write it as JSON
+        return adapter.validate_json(body)
+    return adapter.validate_python(body)
 
 
 def plain(kind: type[Any], body: str) -> Any:
     """The value of this JSON type that the body is. Raises ValueError if it is another."""
-    found = json.loads(body)
+    try:
+        found = json.loads(body)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(found, kind):
         raise ValueError(f"it is a {type(found).__name__}")  # noqa: TRY004  # of text
     return found
 
 
-def reason_of(error: ValueError) -> str:
+def reason_of(error: ValueError | TypeError) -> str:
     """The reason in one line, without the body's own words."""
     errors = getattr(error, "errors", None)
     if errors is None:

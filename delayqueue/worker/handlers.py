@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from delayqueue.client import tracing
 from delayqueue.client.answers import ReservedJob
+from delayqueue.client.several import Collected, several
 from delayqueue.domain.handler import check_done, check_runs
 from delayqueue.domain.message import message_of
 from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
@@ -28,7 +29,7 @@ Middleware: TypeAlias = (
     | Callable[[ReservedJob, Next, Any], Awaitable[None]]
 )
 Lifespan: TypeAlias = Callable[[], AsyncGenerator[Any, None]]
-Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
+Errors: TypeAlias = type[Exception] | Collected[type[Exception]]
 H = TypeVar("H", bound=Handler)
 M = TypeVar("M", bound=Middleware)
 L = TypeVar("L", bound=Lifespan)
@@ -45,14 +46,23 @@ class Conditions(NamedTuple):
 
     order: int = 0
     timeout_s: float | None = None
-    bury_on: Errors = ()
-    retry_on: Errors = Exception
+    bury_on: tuple[type[BaseException], ...] = ()
+    retry_on: tuple[type[BaseException], ...] = (Exception,)
 
     def is_hopeless(self, error: BaseException) -> bool:
         """Whether another attempt would end like this one. Only errors of the handler itself can be such."""
         if isinstance(error, (Retry, Bury, TimeLimit)) or not isinstance(error, Exception):
             return False
         return isinstance(error, self.bury_on) or not isinstance(error, self.retry_on)
+
+
+def classes_of(name: str, errors: Errors) -> tuple[type[BaseException], ...]:
+    """The classes that the argument `name` lists. Raises TypeError if it lists something else."""
+    classes = (errors,) if isinstance(errors, type) else tuple(several(name, errors))
+    for one in classes:
+        if not (isinstance(one, type) and issubclass(one, BaseException)):
+            raise TypeError(f"{name}: {one!r}: must be an exception class, such as ValueError")
+    return classes
 
 
 class _Entry(NamedTuple):

@@ -9,13 +9,16 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from delayqueue.client.payload import body_of
 from delayqueue.worker.arguments import annotation_of, name_of, plain, reason_of
+from delayqueue.worker.round_trip import loss
 from delayqueue.worker.verdict import Bury
 
 if TYPE_CHECKING:
     from delayqueue.client.answers import ReservedJob
 
 Read: TypeAlias = Callable[[str], dict[str, Any]]
+Convert: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
 BY_POSITION: Final = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -52,8 +55,10 @@ class Parameters:
         self._defaults = {one.name: one.default for one in parameters}
         kinds = {one.name: annotation_of(task, one) for one in parameters}
         is_plain = all(kind in ANY or kind in PLAIN for kind in kinds.values())
-        self._read = (
-            partial(_plain, kinds, self._required) if is_plain else self._by_pydantic(kinds)
+        self._read: Read
+        self._convert: Convert  # arguments that a program gives, as a handler would see them
+        self._read, self._convert = (
+            (partial(_plain, kinds, self._required), dict) if is_plain else self._by_pydantic(kinds)
         )
 
     @property
@@ -61,12 +66,23 @@ class Parameters:
         """Whether the task can be called without arguments."""
         return not self._required
 
-    def body_of(self, args: Sequence[object], named: Mapping[str, object]) -> dict[str, Any]:
-        """The body for these arguments. Raises TypeError if they are not those of the task."""
+    def body_of(self, args: Sequence[object], named: Mapping[str, object]) -> str:
+        """The body for these arguments.
+
+        Raises TypeError if they are not those of the task, or one of them would arrive as another.
+        """
         try:
-            return self._signature.bind(*args, **named).arguments
-        except TypeError as error:
-            raise TypeError(f"{self.name}: {error}") from None
+            given = self._signature.bind(*args, **named).arguments
+            wanted, body = self._convert(given), _body_of(given)
+            got = self._read(body)
+            lost = next(filter(None, (loss(wanted[name], got[name], name) for name in given)), "")
+        except (TypeError, ValueError) as error:
+            lost = reason_of(error)
+        except RecursionError:
+            lost = "the arguments are nested too deeply"
+        if lost:
+            raise TypeError(f"{self.name}: {lost}")
+        return body
 
     def arguments(self, job: ReservedJob, _context: object) -> list[Any]:
         """The arguments that a job's body stands for. Raises Bury if it stands for none."""
@@ -78,7 +94,7 @@ class Parameters:
             ) from error
         return [found[name] for name in self._defaults]
 
-    def _by_pydantic(self, kinds: dict[str, Any]) -> Read:
+    def _by_pydantic(self, kinds: dict[str, Any]) -> tuple[Read, Convert]:
         try:
             adapter = import_module("pydantic").TypeAdapter
         except ImportError:
@@ -88,13 +104,29 @@ class Parameters:
         members = [
             (name, Any if kind in ANY else kind, self._field(name)) for name, kind in kinds.items()
         ]
-        read = adapter(make_dataclass("Arguments", members, kw_only=True)).validate_json
-        return lambda body: vars(read(body))
+        arguments = adapter(make_dataclass("Arguments", members, kw_only=True))
+        return (
+            lambda body: vars(arguments.validate_json(body)),
+            lambda given: vars(arguments.validate_python(given)),
+        )
 
     def _field(self, name: str) -> Any:
         if name in self._required:
             return field()
         return field(default_factory=partial(self._defaults.get, name))
+
+
+def _body_of(given: dict[str, Any]) -> str:
+    """The body for arguments. Raises TypeError or ValueError, which name the one that has no place in JSON."""
+    try:
+        return body_of(given)
+    except (TypeError, ValueError):
+        for name, value in given.items():
+            try:
+                body_of([value])
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{name}: {error}") from None
+        raise
 
 
 def _plain(kinds: dict[str, Any], required: Sequence[str], body: str) -> dict[str, Any]:

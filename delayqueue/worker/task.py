@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, TypeVarTuple, Unpack
 
 from delayqueue.client.jobs import DEFAULT_TTR_S, Job, OnConflict
+from delayqueue.client.several import Several, several
 from delayqueue.worker.current import tags_of_current_job
 from delayqueue.worker.parameters import Parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from delayqueue.client.answers import Outcome
     from delayqueue.client.times import Moment, Seconds
@@ -26,7 +27,7 @@ class Options(TypedDict, total=False):
     delay: Seconds
     due: Moment
     ttr: Seconds
-    tags: Sequence[str]
+    tags: Several[str]
     if_exists: OnConflict
     retain: Seconds
     expire: Seconds
@@ -79,7 +80,7 @@ class Task(Generic[R, Unpack[Ts]]):
         body = self.parameters.body_of(
             args, {name: value for name, value in named.items() if name not in OPTIONS}
         )
-        tags = (*options.get("tags", ()), *self._kept_tags())
+        tags = (*several("tags", options.get("tags", ())), *self._kept_tags())
         return {"body": body, "ttr": self._ttr, **options, "tags": tuple(dict.fromkeys(tags))}
 
     def _kept_tags(self) -> Sequence[str]:
@@ -95,17 +96,22 @@ class Task(Generic[R, Unpack[Ts]]):
         return await self._worker.async_client.push(self.topic, **self._given(args, options))
 
     def push_many(
-        self, rows: Iterable[tuple[Unpack[Ts]]], **options: Unpack[Options]
+        self, rows: Several[tuple[Unpack[Ts]]], **options: Unpack[Options]
     ) -> list[Outcome]:
         """Run the function later for each row of arguments, up to 1000 of them. Returns an outcome per row."""
-        return self._worker.client.push_many([self.job(*row, **options) for row in rows])
+        return self._worker.client.push_many(self._jobs(rows, options))
 
     async def push_many_async(
-        self, rows: Iterable[tuple[Unpack[Ts]]], **options: Unpack[Options]
+        self, rows: Several[tuple[Unpack[Ts]]], **options: Unpack[Options]
     ) -> list[Outcome]:
         """Run the function later for each row of arguments, for asyncio. Returns an outcome per row."""
-        jobs = [self.job(*row, **options) for row in rows]
-        return await self._worker.async_client.push_many(jobs)
+        return await self._worker.async_client.push_many(self._jobs(rows, options))
+
+    def _jobs(self, rows: Several[tuple[Unpack[Ts]]], options: Options) -> list[Job]:
+        return [
+            Job(topic=self.topic, **self._given(several("row", row), options))
+            for row in several("rows", rows)
+        ]
 
     def cancel(self, tag: str) -> int:
         """End the jobs of this task that have the tag, also those of its former names. Returns how many."""

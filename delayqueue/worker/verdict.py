@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from delayqueue import threads
-from delayqueue.client.times import seconds
+from delayqueue.client.times import time_left
 from delayqueue.domain.job import MAX_DELAY_S
 from delayqueue.domain.message import clean, error_message, message_of
 
@@ -52,14 +52,14 @@ Verdict: TypeAlias = Finished | Released | Buried
 class Retry(Exception):  # an order, not an error
     """A handler raises it to get the job again after `delay`, whatever its schedule says.
 
-    Raises ValueError if the delay is out of range.
+    A delay below 0 is that of a time that has passed: now. Raises ValueError if it is longer than a delay can be.
     """
 
     delay: float | None = None  # in seconds; for a subclass without one: as the schedule says
 
     def __init__(self, delay: Seconds, message: str = "") -> None:
         super().__init__(message or "to be tried again")
-        delay_s = seconds(delay)
+        delay_s = time_left(delay)
         if not 0 <= delay_s <= MAX_DELAY_S:
             raise ValueError(f"delay {delay_s}: must be 0 to {MAX_DELAY_S} seconds")
         self.delay = delay_s

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -13,11 +12,13 @@ from delayqueue import __version__
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.blocking import Client
 from delayqueue.client.jobs import DEFAULT_TTR_S
+from delayqueue.client.made_once import made_once
+from delayqueue.client.several import Several, several
 from delayqueue.client.times import seconds
 from delayqueue.tasks import cancel_all
 from delayqueue.worker import program
 from delayqueue.worker.figures import WorkerFigures
-from delayqueue.worker.handlers import Conditions, Handlers
+from delayqueue.worker.handlers import Conditions, Handlers, classes_of
 from delayqueue.worker.limits import ProcessLimits
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.task import Task
@@ -26,7 +27,7 @@ from delayqueue.worker.untaken import watch
 from delayqueue.worker.worker_run import WorkerRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import EllipsisType
 
     from delayqueue.client.jobs import Retry
@@ -61,12 +62,10 @@ class Worker:
         name: str | None = None,
         version: str | None = None,
         keep_tags: bool = False,
-        include: Sequence[str] = (),
+        include: Several[str] = (),
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency {concurrency}: must be at least 1")
-        if isinstance(include, str):
-            raise TypeError(f"include {include!r}: must be a list of modules")
         self.handlers: Handlers = Handlers()
         self.url: str | None = url
         self.token: str | None = token
@@ -75,7 +74,7 @@ class Worker:
         self.name: str | None = name
         self.version: str | None = version
         self.keep_tags: bool = keep_tags
-        self.include: tuple[str, ...] = tuple(include)
+        self.include: tuple[str, ...] = tuple(several("include", include))
         self.limits: ProcessLimits = ProcessLimits()
         self.figures: WorkerFigures = WorkerFigures()
         self.times: list[Times] = []
@@ -85,12 +84,12 @@ class Worker:
         for module in self.include:
             import_module(module)
 
-    @cached_property
+    @made_once
     def client(self) -> Client:
         """The client that the push() of tasks uses; set another one in tests, or before the first push."""
         return Client(self.url, token=self.token)
 
-    @cached_property
+    @made_once
     def async_client(self) -> AsyncClient:
         """The client that the worker itself and the push_async() of tasks use."""
         return AsyncClient(self.url, token=self.token)
@@ -145,7 +144,7 @@ class Worker:
         self,
         topic: str,
         *,
-        also: Sequence[str] = (),
+        also: Several[str] = (),
         ttr: Seconds = DEFAULT_TTR_S,
         retry: Retry | None = None,
         max_attempts: int | EllipsisType | None = ...,
@@ -164,12 +163,11 @@ class Worker:
         """
         policy = _policy(retry, max_attempts)
         conditions = _conditions(0, timeout, bury_on, retry_on)
-        if isinstance(also, str):
-            raise TypeError(f"also {also!r}: must be a list of topics")
+        former = tuple(several("also", also))
         times = _times(Times(topic, ttr, cron, every, tz))
 
         def decorate(function: Callable[[Unpack[Ts]], R]) -> Task[R, Unpack[Ts]]:
-            task = Task(self, topic, function, ttr, also)
+            task = Task(self, topic, function, ttr, former)
             for each in task.topics:
                 if each in self.handlers.topics:
                     raise ValueError(f"{each}: a task has its topic for itself")
@@ -276,4 +274,5 @@ def _conditions(
     timeout_s = None if timeout is None else seconds(timeout)
     if timeout_s is not None and not timeout_s > 0:
         raise ValueError(f"timeout {timeout_s}: must be more than 0 seconds")
-    return Conditions(order, timeout_s, bury_on, retry_on)
+    errors = classes_of("bury_on", bury_on), classes_of("retry_on", retry_on)
+    return Conditions(order, timeout_s, *errors)

@@ -112,7 +112,7 @@ def test_jobs_are_moved_by_a_distance_or_kicked_by_their_tag_or_topic(queue: Que
     assert queue.reschedule_tag("x", by="2m", priority=7) == 3
     assert queue.reschedule_tag("x", topic="other", by="2m") == 0
     assert queue.get("0").priority == 7  # type: ignore[union-attr]
-    assert [round(each.due - queue.now_s) for each in queue.get_many("012") if each] == [
+    assert [round(each.due - queue.now_s) for each in queue.get_many(["0", "1", "2"]) if each] == [
         120,
         180,
         240,

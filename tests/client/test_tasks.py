@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, assert_type
@@ -167,6 +169,21 @@ def test_many_are_pushed_and_those_of_a_tag_are_cancelled() -> None:
     queue.push("another", tags=["shop:7"])
     assert close.cancel("shop:7") == 3
     assert queue.advance("2m") == []
+
+
+def test_threads_that_push_first_at_the_same_time_share_a_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class SlowlyMade(Client):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            time.sleep(0.02)
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr("delayqueue.worker.worker.Client", SlowlyMade)
+    worker = Worker()
+    with ThreadPoolExecutor(8) as threads:
+        clients = list(threads.map(lambda _: worker.client, range(8)))
+    assert {*map(id, clients)} == {id(worker.client)}
 
 
 async def test_a_task_is_pushed_from_a_loop() -> None:

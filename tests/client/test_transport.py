@@ -6,11 +6,14 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import uvloop
@@ -38,6 +41,7 @@ from tests.waiting import until, until_async
 
 Kind = type[Client | AsyncClient]
 TOKEN: Final = "swordfish-swordfish"
+THREADS: Final = 4
 
 
 @pytest.fixture
@@ -107,7 +111,7 @@ async def test_an_idle_connection_that_was_closed_is_not_used(
 
 
 async def test_a_server_that_is_not_there_is_named(kind: Kind) -> None:
-    url = f"http://{LOOPBACK}:{free_port()}"
+    url = f"http://{LOOPBACK}:{free_port()}/queue"
     client = Caller(kind(url, retries=1))
     with pytest.raises(TransportError, match=url):
         await client.push("mail")
@@ -165,6 +169,42 @@ def test_one_loop_after_the_other_may_use_a_client(server: QueueServer, topic: s
     assert asyncio.run(push()) != asyncio.run(push())
     asyncio.run(queue.close())
     gc.collect()  # warns now, and not in another test
+
+
+def test_loops_that_run_at_the_same_time_may_share_a_client(
+    server: QueueServer, topic: str
+) -> None:
+    """As async views of Django do in the threads of a WSGI server."""
+    queue, pushed = AsyncClient(server.url, retries=0), list[str]()
+    together = threading.Barrier(THREADS)
+
+    async def push_many() -> None:
+        together.wait(5)
+        for _ in range(20):
+            pushed.extend(await asyncio.gather(*(queue.push(topic, delay=600) for _ in range(5))))
+        await queue.close()
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        for ended in [threads.submit(asyncio.run, push_many()) for _ in range(THREADS)]:
+            ended.result(30)
+    with Client(server.url) as other:
+        assert len(other.list_jobs(topic, limit=1000).jobs) == len({*pushed}) == THREADS * 100
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # nobody closes the first loop's connection
+def test_a_loop_that_has_ended_is_not_kept(server: QueueServer, topic: str) -> None:
+    queue, loops = AsyncClient(server.url, retries=0), list[Any]()
+
+    async def push() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        await queue.push(topic, delay=60)
+
+    for _ in range(3):
+        asyncio.run(push())
+    gc.collect()
+    assert [loop() is not None for loop in loops] == [False, False, True]
+    asyncio.run(queue.close())
+    gc.collect()
 
 
 def test_the_loop_may_be_uvloops(server: QueueServer, topic: str) -> None:
@@ -382,6 +422,56 @@ def test_a_url_that_is_none_is_refused(
     says = f"{url}: must be http://HOST:PORT or https://HOST:PORT"
     with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
         kind(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://host:9277?tls=no", "a query"),
+        ("http://host:9277/queue?", "a query without a word"),
+        ("http://host:9277#here", "a fragment"),
+    ],
+)
+def test_a_part_of_a_url_that_means_nothing_is_refused(
+    kind: Callable[[str], object], url: str, reason: str
+) -> None:
+    says = f"{url}: must be http://HOST:PORT or https://HOST:PORT, without ? and #"
+    with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
+        kind(url)
+
+
+async def test_a_password_in_the_url_is_sent_to_the_server_and_shown_to_nobody(
+    kind: Kind, processes: Processes, redis_server: StoreServer
+) -> None:
+    """The server takes a token as a password of Basic, and so does what stands before it."""
+    server = processes.server(redis_server, auth_tokens=f"produce:{TOKEN}")
+    url = server.url.replace("http://", "http://shop%40home:{}@")
+    client = Caller(kind(url.format(TOKEN), token=""))
+    assert await client.push("t")
+    await client.close()
+    stranger = Caller(kind(url.format("hunter2"), token=""))
+    with pytest.raises(Unauthorized):
+        await stranger.push("t")
+    server.kill()
+    with pytest.raises(TransportError) as lost:
+        await stranger.push("t")
+    await stranger.close()
+    assert "hunter2" not in str(lost.value)
+    for wrong in (f"http://shop:{TOKEN}@host:x", f"http://shop:{TOKEN}@host?a"):
+        with pytest.raises(ValueError, match=r"^http://\*\*\*@host.*: must be") as refused:
+            kind(wrong)
+        assert TOKEN not in str(refused.value)
+
+
+def test_a_password_and_a_token_are_not_both_sent(
+    kind: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = "the URL has a password, and there is a token, which takes its place: give one of them"
+    with pytest.raises(ValueError, match=says):
+        kind("http://shop:secret@host", token=TOKEN)
+    monkeypatch.setenv("DELAYQUEUE_TOKEN", TOKEN)
+    with pytest.raises(ValueError, match=says):
+        kind("http://shop:secret@host")
 
 
 async def test_members_that_only_a_newer_server_knows_are_passed_over(kind: Kind) -> None:

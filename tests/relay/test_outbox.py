@@ -101,7 +101,7 @@ IMPOSSIBLE: Final[list[tuple[dict[str, Any], str]]] = [
     ({"topic": "a,b"}, "topic: no comma"),
     ({"topic": " "}, "topic: must not be empty"),
     ({"id": ""}, "id: must not be empty"),
-    ({"tags": "order:1001"}, "tags: must be an array"),
+    ({"tags": "order:1001"}, "tags='order:1001' is a text: write tags=['order:1001']"),
     ({"tags": [""]}, "tags.0: must not be empty"),
     ({"retry": ["x"]}, "retry: 'x': must be seconds"),
     ({"retry": "alipai"}, "retry: 'alipai': must be one of alipay, wechat"),

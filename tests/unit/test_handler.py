@@ -1,6 +1,7 @@
 """A handler whose work is not done when it returns has not succeeded, in the server and in the worker."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import date
 from functools import partial, wraps
 from typing import Any, Final
 from unittest.mock import AsyncMock, MagicMock, Mock
@@ -10,6 +11,7 @@ import pytest
 from delayqueue import Worker, testing
 from delayqueue.delivery.callables import load
 from delayqueue.domain.handler import check_done
+from delayqueue.domain.message import text_of
 
 
 def generator(_: object) -> Iterator[int]:
@@ -55,6 +57,26 @@ UNDONE: Final = {
     "map": lambda _: map(str, [1]),
 }
 DONE: Final = [None, "", "sent", 5, 2.5, True, b"x", [1], {"a": (1,)}, {1}, ValueError("x"), Object]
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ({"order": "1001", "paid": None, "é": [True]}, '{"order":"1001","paid":null,"é":[true]}'),
+        ([1, "a", (2.5,)], '[1,"a",[2.5]]'),
+        ({"on": date(2026, 1, 31)}, '{"on":"2026-01-31"}'),
+        ({("a", 1): 2}, "{('a', 1): 2}"),
+        ({"a": float("nan")}, "{'a': nan}"),
+        (True, "True"),
+        (2.5, "2.5"),
+    ],
+)
+async def test_what_json_has_is_json_in_the_message(returned: object, message: str) -> None:
+    """Another program reads it: the next subscriber, or who asks with /get."""
+    worker = Worker()
+    worker.on("t")(lambda _: returned)
+    assert (await testing.arun(worker, "t")).message == message
+    assert text_of(returned) == message  # which a handler of the server hands on
 
 
 @pytest.mark.parametrize("name", REFUSED)
