@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from delayqueue.config import failpoint, ini, values
 from delayqueue.config.config import (
     FILE_REDIS_HOST,
+    FILE_REQUIRE_DELAY,
     FILE_STRICT,
     OPTIONS,
     VARIABLES,
@@ -53,6 +54,8 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
             settings = _from_top(top, mistakes)
             given["sections"] = read_sections(named, mistakes)
     settings |= _from_environment(environ, mistakes)
+    if path is not None and "strict" not in settings:
+        given["require_delay"] = FILE_REQUIRE_DELAY
     for _, where, option, text in settings.values():
         with mistakes.noted():
             given[option.field] = ini.parsed(

@@ -89,6 +89,7 @@ def test_the_originals_file_works_as_it_is(conf: Path) -> None:
         redis_host=REDIS,
         redis_read_timeout_ms=180_000,
         strict=False,
+        require_delay=True,
         sections=Sections(),
     )
 
@@ -98,6 +99,16 @@ def test_a_file_that_does_not_say_strict_is_of_clients_of_the_original(conf: Pat
     assert load(SHIPPED, {}).strict
     assert not parsed(conf, "bucket_size = 3\n").strict
     assert parsed(conf, "strict = yes\n").strict
+
+
+def test_with_such_a_file_each_push_says_when_its_job_is_due(conf: Path) -> None:
+    assert not load(None, {}).require_delay
+    assert parsed(conf, "bucket_size = 3\n").require_delay
+    assert not parsed(conf, "require_delay = no\n").require_delay
+    for said in ("yes", "no"):
+        assert not parsed(conf, f"strict = {said}\n").require_delay
+        conf.write_text("bucket_size = 3\n", encoding="utf-8")
+        assert not load(conf, {"DELAYQUEUE_STRICT": said}).require_delay
     assert parsed(conf, "", DELAYQUEUE_STRICT="yes").strict
 
 

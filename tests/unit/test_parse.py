@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -113,7 +114,8 @@ def _schedule(**fields: Any) -> None:
 
 def _job(**retry: Any) -> None:
     asked = {"topic": "t", "id": "a", "ttr": 1, "retry": retry}
-    parse_fields(PushRequest, asked).job(1000, str)
+    api: Any = SimpleNamespace(max_body_bytes=1000, requires_delay=False)
+    parse_fields(PushRequest, asked).job(api)
 
 
 def _limit(**fields: Any) -> None:
