@@ -1,6 +1,5 @@
 """What `--help` says beyond the arguments of a verb, and what was probably meant by a wrong word."""
 
-import sys
 from argparse import Action, ArgumentParser
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,7 +7,7 @@ from pkgutil import resolve_name
 from textwrap import fill
 from typing import Any, Final
 
-from delayqueue.cli.subcommand import Families, Subcommand
+from delayqueue.cli.subcommand import Families, Subcommand, say
 from delayqueue.config.option import PREFIX, Option
 
 COLUMNS: Final = 80
@@ -40,7 +39,7 @@ class HelpSettings(Action):
 
     def __call__(self, parser: ArgumentParser, *_: Any) -> None:
         """Print them."""
-        sys.stdout.write(f"{_settings()}\n")
+        say(_settings())
         parser.exit()
 
 

@@ -1,6 +1,5 @@
 """The program `delay-queue`: its verbs, its help, its exit status."""
 
-import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
@@ -11,8 +10,9 @@ from delayqueue import __version__
 from delayqueue.cli.completing import answer_shell, is_shell_asking
 from delayqueue.cli.helping import HelpSettings, no_arguments, no_verb, table_of
 from delayqueue.cli.local import LOCAL
+from delayqueue.cli.output import OutputError, show_every_character, write
 from delayqueue.cli.remote import REMOTE
-from delayqueue.cli.subcommand import USAGE, Families, complain
+from delayqueue.cli.subcommand import REFUSED, USAGE, Families, complain
 
 INTERRUPTED: Final = 130  # the shell's status for a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # the shell's status for a program whose reader is gone
@@ -36,7 +36,19 @@ VERBS: Final = {verb.name: verb for verbs in FAMILIES.values() for verb in verbs
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status."""
-    given = sys.argv[1:] if arguments is None else arguments
+    show_every_character()
+    try:
+        try:
+            return _run(sys.argv[1:] if arguments is None else arguments)
+        except SystemExit:  # argparse has printed something
+            if sys.stdout is not None:
+                write("")
+            raise
+    except OutputError as error:
+        return CLOSED_PIPE if error.is_left else complain([str(error)], REFUSED)
+
+
+def _run(given: Sequence[str]) -> int:
     before, verb, behind = _taken_apart(given)
     # making the parser of every verb takes longer than a call
     parser = _parser(VERBS if is_shell_asking() else VERBS.keys() & verb)
@@ -56,9 +68,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain([f"{asked.verb}: {NO_SERVER}"], USAGE)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # `delay-queue list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
-        return CLOSED_PIPE
     return status
 
 

@@ -76,7 +76,7 @@ class Config:
     )
     queue_name: str = option("dq_queue_%s", values.queue_name, "last part of the ready lists' keys")
     queue_block_timeout_s: int = option(
-        "180", values.whole(1, 86400), "how long /pop waits for a job, unless the request says less"
+        "178", values.whole(1, 86400), "how long /pop waits for a job, unless the request says less"
     )
     max_polls: int = option(
         "20000",
