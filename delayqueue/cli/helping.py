@@ -14,6 +14,7 @@ COLUMNS: Final = 80
 VERB_COLUMNS: Final = 21
 OF_ALL: Final = ("--help", "--help-settings", "--version")
 SETTING_COLUMNS: Final = 24
+SETTING_MEANT: Final = "delayqueue.config.loading:meant_by_option"
 STATUSES: Final = """\
 exit status:
   0    done
@@ -74,7 +75,9 @@ def no_arguments(words: Iterable[str], verb: Subcommand) -> str:
     """That the verb has no such arguments, and which may be meant."""
     flags = [flag for one in verb.arguments for flag in one.flags if flag.startswith("--")]
     flags += OF_ALL
-    meant = [_meant(word.partition("=")[0], flags) for word in words if word.startswith("--")]
+    names = [word.partition("=")[0] for word in words if word.startswith("--")]
+    of_settings = resolve_name(SETTING_MEANT) if verb.name == "serve" else lambda _: ""
+    meant = [_meant(name, flags) or of_settings(name) for name in names]
     return "; ".join([f"unrecognized arguments: {' '.join(words)}", *filter(None, meant)])
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from delayqueue import __version__
 from delayqueue.cli.completing import answer_shell, is_shell_asking
-from delayqueue.cli.helping import HelpSettings, no_arguments, no_verb, table_of
+from delayqueue.cli.helping import OF_ALL, HelpSettings, no_arguments, no_verb, table_of
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.output import OutputError, show_every_character, write
 from delayqueue.cli.remote import REMOTE
@@ -55,6 +55,8 @@ def _run(given: Sequence[str]) -> int:
     answer_shell(parser)
     for name in verb:
         if name not in VERBS:
+            if unknown := [word for word in before if word.startswith("--") and word not in OF_ALL]:
+                parser.error(no_arguments(unknown, VERBS["serve"]))  # `--port 80`
             parser.error(no_verb(name, [*VERBS, HELP]))  # argparse would list all of them
     asked, unknown = parser.parse_known_args([*before, *verb, *behind])
     of_verb: ArgumentParser = vars(asked).pop("parser")

@@ -94,6 +94,16 @@ def test_help_fits_a_terminal_of_80_columns(
         ("pushx t", "there is no verb 'pushx'; did you mean push"),
         ("--url http://q stat", "there is no verb 'stat'; did you mean stats"),
         ("help subscribe-er", "there is no verb 'subscribe-er'; did you mean subscriber"),
+        (
+            "--port 80",
+            "unrecognized arguments: --port; settings are no options: set DELAYQUEUE_BIND_ADDRESS",
+        ),
+        ("--workers=2 --port 80", "set DELAYQUEUE_WORKERS, or workers in the file"),
+        (
+            "serve --port 80",
+            "unrecognized arguments: --port 80; settings are no options: set DELAYQUEUE_BIND",
+        ),
+        ("--redis-host h", "set DELAYQUEUE_REDIS_HOST, or redis.host in the file of -c"),
         ("xyzzy", "there is no verb 'xyzzy'; delay-queue help lists them"),
         ("helpx", "did you mean help?"),
         ("push t --dely=3", "unrecognized arguments: --dely=3; did you mean --delay"),

@@ -241,6 +241,7 @@ def test_a_url_wins_over_the_embedded_store() -> None:
             ),
         ),
         ("language = fr", "FILE:1: language = fr: must be one of zh, en"),
+        ("port = 1", "FILE:1: port: unknown key; did you mean bind_address?"),
         ("redis.dbb = 1", "FILE:1: redis.dbb: unknown key; did you mean redis.db?"),
         ("BUCKET_SIZE = 1", "FILE:1: BUCKET_SIZE: unknown key; did you mean bucket_size?"),
         ("zzz = 1", "FILE:1: zzz: unknown key; see delay-queue --help-settings"),
@@ -271,6 +272,11 @@ def test_a_bad_file_is_named_with_line_key_and_fix(conf: Path, text: str, messag
             "DELAYQUEUE_REDIS_DB",
             "x\ny",
             r"DELAYQUEUE_REDIS_DB = 'x\ny': must be a whole number from 0 to 2147483647",
+        ),
+        (
+            "DELAYQUEUE_PORT",
+            "80",
+            "DELAYQUEUE_PORT: unknown variable; did you mean DELAYQUEUE_BIND_ADDRESS?",
         ),
         (
             "DELAYQUEUE_REDISHOST",
