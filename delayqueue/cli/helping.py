@@ -44,6 +44,15 @@ class HelpSettings(Action):
         parser.exit()
 
 
+class ShowBuild(Action):
+    """The option `--version`: prints which build this is, and ends the program."""
+
+    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
+        """Print it."""
+        say(resolve_name("delayqueue.config.build:build")())
+        parser.exit()
+
+
 def _settings() -> str:
     options = resolve_name("delayqueue.config.config:OPTIONS")
     head = f"settings, in the file or as variables ({PREFIX}REDIS_HOST for redis.host) [default]:"

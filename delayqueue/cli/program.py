@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from delayqueue import __version__
 from delayqueue.cli.completing import answer_shell, is_shell_asking
-from delayqueue.cli.helping import OF_ALL, HelpSettings, no_arguments, no_verb, table_of
+from delayqueue.cli.helping import OF_ALL, HelpSettings, ShowBuild, no_arguments, no_verb, table_of
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.output import OutputError, show_every_character, write
 from delayqueue.cli.remote import REMOTE
@@ -102,7 +101,9 @@ def _parser(names: Iterable[str]) -> ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("-c", dest="config", metavar="FILE", type=Path, help="config file")
-    parser.add_argument("-v", "--version", action="version", version=__version__)
+    parser.add_argument(
+        "-v", "--version", nargs=0, action=ShowBuild, help="show version and commit, and exit"
+    )
     parser.add_argument(
         "--help-settings", nargs=0, action=HelpSettings, help="show every setting and exit"
     )

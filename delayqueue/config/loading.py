@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from delayqueue.config import failpoint, ini, values
+from delayqueue.config import build, failpoint, ini, values
 from delayqueue.config.config import (
     FILE_REDIS_HOST,
     FILE_REQUIRE_DELAY,
@@ -25,7 +25,13 @@ SERVICE_LINK: Final = re.compile(
     rf"{PREFIX}(SERVICE_(HOST|PORT\w*)=.*|PORT_\d+_(TCP|UDP)\w*=.*|PORT=\w+://.*)"
 )
 # variables for the verbs that ask a server, for the relay, and one that is not meant for --help
-NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", f"{PREFIX}RELAY_DSN", failpoint.VARIABLE}
+NO_SETTINGS: Final = {
+    build.VARIABLE,
+    f"{PREFIX}URL",
+    f"{PREFIX}TOKEN",
+    f"{PREFIX}RELAY_DSN",
+    failpoint.VARIABLE,
+}
 MOST_KEY_CHARS: Final = 64  # a longer one was meant to be another kind of line
 # what other programs call it
 SYNONYMS: Final = dict.fromkeys(

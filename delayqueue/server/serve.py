@@ -19,6 +19,7 @@ from typing import NamedTuple
 import uvloop
 
 from delayqueue.beanstalk.listening import listening as beanstalk_listening
+from delayqueue.config.build import build
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
@@ -200,6 +201,7 @@ async def _serve_here(
         pulses[number - 1] = time.monotonic()
         if number == 1:
             warn_of_limit(config.max_connections)
+            log.info("this is delay-queue %s", build())
         log.info("serving on %s%s", config.bind_address, settings.terms)
         await signals.stop.wait()
         log.info("stopping")

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from delayqueue import __version__
 from delayqueue.cli import main
 from delayqueue.cli.program import VERBS
+from delayqueue.config.build import build
 from delayqueue.config.config import OPTIONS
 from tests.processes import LOOPBACK, Processes, StoreServer, environment, free_port, run_program
 
@@ -48,7 +48,7 @@ def the_line(ended: Ended) -> str:
 @pytest.mark.parametrize("flag", ["-v", "--version"])
 def test_the_version_is_printed(run: Run, flag: str) -> None:
     ended = run(flag)
-    assert (ended.returncode, ended.stdout) == (0, f"{__version__}\n")
+    assert (ended.returncode, ended.stdout) == (0, f"{build()}\n")
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
