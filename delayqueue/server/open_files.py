@@ -22,7 +22,7 @@ def raise_limit() -> None:
 
 
 def most_connections(wanted: int) -> int:
-    """`wanted`, the setting max_connections, or less if this process may not open so many files.
+    """`wanted`, the setting max_connections, or less if this process may not open as many files.
 
     0, no limit, becomes what it may open. A connection for which there is no file would be reset in silence: uvloop
     does not tell.
