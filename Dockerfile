@@ -39,6 +39,8 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
 # where the code of this very image can be read; `make image` tells
 ARG SOURCE=""
 ARG REVISION=""
+# told by --version, the log and /stats
+ENV DELAYQUEUE_REVISION="${REVISION}"
 LABEL org.opencontainers.image.source="${SOURCE}" \
       org.opencontainers.image.revision="${REVISION}"
 ENTRYPOINT ["/opt/delay-queue/bin/delay-queue"]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, Final
 
 from delayqueue.errors import QueueError
@@ -69,12 +70,18 @@ CASES: Final[list[dict[str, Any]]] = [
 ]
 
 
+# what a push needs of the server's Api
+LIMITS: Final[Any] = SimpleNamespace(
+    max_body_bytes=1024 * 1024, requires_delay=False, new_id=lambda: "made"
+)
+
+
 def verdict(fields: Mapping[str, Any]) -> str:
     """What the server says of a push, in English, also of a field that only `strict` refuses; "" = it takes it."""
     reader, request = Reader(Metrics(), strict=False), HttpRequest("POST", "/push", {}, None)
     try:
         asked = reader.read(PushRequest, json.dumps(fields).encode(), request)
-        asked.job(1024 * 1024, lambda: "made")
+        asked.job(LIMITS)
     except QueueError as error:
         return str(error)
     unknown = (request.warnings or {}).get(UNKNOWN_FIELDS, {})

@@ -9,6 +9,7 @@ from delayqueue.beanstalk.commands import OUT_OF_MEMORY
 from delayqueue.beanstalk.connection import Connection
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.config.values import Address
+from delayqueue.net.connected import Door
 from delayqueue.net.group import Group
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.listener import SHUTDOWN_S, listen
@@ -32,7 +33,7 @@ async def listening(
     def connection() -> Connection:
         return Connection(server, limits, connections)
 
-    limited = limits.connected.limited(connection, lambda: OUT_OF_MEMORY)
+    limited = limits.connected.limited(Door(connection, lambda: OUT_OF_MEMORY))
     listener = await listen(limited, address, tls, key="beanstalk_address", reuse_port=reuse_port)
     try:
         yield

@@ -7,10 +7,12 @@ from typing import Any, Final
 from delayqueue.cli.call import CallError, RemoteServer
 from delayqueue.cli.subcommand import USAGE
 from delayqueue.cli.words import UNLIMITED
+from delayqueue.client.jobs import DEFAULT_TTR_S
 from delayqueue.domain.job import LIVE_STATES, MAX_BATCH, State
 
 Fields = dict[str, Any]  # of a request, with the names in docs/api.md
 Ask = Callable[[RemoteServer, Fields], Any]
+GiveBack = Callable[[RemoteServer, Any], object]
 
 DEFAULT_COUNT: Final = 100
 PEEK_COUNT: Final = 10
@@ -44,6 +46,8 @@ def limit(server: RemoteServer, fields: Fields) -> Any:
 
 def push(server: RemoteServer, fields: Fields) -> Any:
     """The id, whether given or generated."""
+    if "due" not in fields:
+        fields.setdefault("delay", 0)  # a server with `require_delay` wants it said
     return server.call("/push", _with_call(fields)) or {"id": fields["id"]}
 
 
@@ -67,6 +71,17 @@ def _with_headers(fields: Fields) -> Fields:
 def pop(server: RemoteServer, fields: Fields) -> Any:
     """The ready jobs, or the first one to become ready."""
     return server.call("/pop", fields, wait_s=fields["timeout"])
+
+
+def release(server: RemoteServer, popped: Any) -> None:
+    """Give reserved jobs back now."""
+    for job in popped if isinstance(popped, list) else [popped]:
+        server.call("/release", {"id": job["id"], "receipt": job["receipt"], "delay": 0})
+
+
+def push_back(server: RemoteServer, taken: list[Fields]) -> None:
+    """Push jobs that /take has removed, with what its answer says of them."""
+    server.call("/push", [job | {"ttr": DEFAULT_TTR_S} for job in taken])
 
 
 def get(server: RemoteServer, fields: Fields) -> Any:

@@ -42,7 +42,9 @@ class RemoteServer(Sender):
     def __str__(self) -> str:
         return str(self._address)
 
-    def call(self, path: str, fields: dict[str, Any], wait_s: float = 0) -> Any:
+    def call(
+        self, path: str, fields: dict[str, Any] | list[dict[str, Any]], wait_s: float = 0
+    ) -> Any:
         """POST to an endpoint. Returns the answer's data; raises CallError if it has none for us."""
         try:
             return self.send(Call(path, fields, read=lambda data: data, wait_s=wait_s))

@@ -6,6 +6,7 @@ from argparse import Action, ArgumentParser, Namespace
 from typing import Any, Final
 
 from delayqueue.cli.call import CallError, RemoteServer
+from delayqueue.cli.output import write
 from delayqueue.cli.subcommand import DONE, USAGE, complain
 from delayqueue.client.calls import STRANGE
 from delayqueue.config.startup import StartupError
@@ -23,7 +24,7 @@ def completion(asked: Namespace) -> int:
     except ModuleNotFoundError:
         return complain(["completion needs a package: pip install argcomplete"], USAGE)
     code: str = shellcode(["delay-queue"], shell=asked.shell)
-    sys.stdout.write(code)
+    write(code)
     return DONE
 
 

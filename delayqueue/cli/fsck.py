@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import uvloop
 
+from delayqueue.cli.output import as_json
 from delayqueue.cli.subcommand import DONE, REFUSED, say
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.domain import damage
-from delayqueue.domain.controls import json_line
 from delayqueue.engine.fsck import Report, examine
 from delayqueue.errors import Unavailable
 from delayqueue.log import one_line
@@ -70,7 +70,7 @@ class _Listing:
                 "left": report.left,
                 "findings": self._findings,
             }
-            return json_line(data)
+            return as_json(data)
         lines = [f"and {self._count - MOST_SHOWN} more"] if self._count > MOST_SHOWN else []
         lines.append(f"looked at {report.looked} entries in {seconds:.1f} s")
         counts = {"found": report.found, "mended": report.repaired, "left": report.left}

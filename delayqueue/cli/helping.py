@@ -1,6 +1,5 @@
 """What `--help` says beyond the arguments of a verb, and what was probably meant by a wrong word."""
 
-import sys
 from argparse import Action, ArgumentParser
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,13 +7,14 @@ from pkgutil import resolve_name
 from textwrap import fill
 from typing import Any, Final
 
-from delayqueue.cli.subcommand import Families, Subcommand
+from delayqueue.cli.subcommand import Families, Subcommand, say
 from delayqueue.config.option import PREFIX, Option
 
 COLUMNS: Final = 80
 VERB_COLUMNS: Final = 21
 OF_ALL: Final = ("--help", "--help-settings", "--version")
 SETTING_COLUMNS: Final = 24
+SETTING_MEANT: Final = "delayqueue.config.loading:meant_by_option"
 STATUSES: Final = """\
 exit status:
   0    done
@@ -40,7 +40,16 @@ class HelpSettings(Action):
 
     def __call__(self, parser: ArgumentParser, *_: Any) -> None:
         """Print them."""
-        sys.stdout.write(f"{_settings()}\n")
+        say(_settings())
+        parser.exit()
+
+
+class ShowBuild(Action):
+    """The option `--version`: prints which build this is, and ends the program."""
+
+    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
+        """Print it."""
+        say(resolve_name("delayqueue.config.build:build")())
         parser.exit()
 
 
@@ -75,7 +84,9 @@ def no_arguments(words: Iterable[str], verb: Subcommand) -> str:
     """That the verb has no such arguments, and which may be meant."""
     flags = [flag for one in verb.arguments for flag in one.flags if flag.startswith("--")]
     flags += OF_ALL
-    meant = [_meant(word.partition("=")[0], flags) for word in words if word.startswith("--")]
+    names = [word.partition("=")[0] for word in words if word.startswith("--")]
+    of_settings = resolve_name(SETTING_MEANT) if verb.name == "serve" else lambda _: ""
+    meant = [_meant(name, flags) or of_settings(name) for name in names]
     return "; ".join([f"unrecognized arguments: {' '.join(words)}", *filter(None, meant)])
 
 

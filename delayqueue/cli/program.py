@@ -1,18 +1,17 @@
 """The program `delay-queue`: its verbs, its help, its exit status."""
 
-import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from delayqueue import __version__
 from delayqueue.cli.completing import answer_shell, is_shell_asking
-from delayqueue.cli.helping import HelpSettings, no_arguments, no_verb, table_of
+from delayqueue.cli.helping import OF_ALL, HelpSettings, ShowBuild, no_arguments, no_verb, table_of
 from delayqueue.cli.local import LOCAL
+from delayqueue.cli.output import OutputError, show_every_character, write
 from delayqueue.cli.remote import REMOTE
-from delayqueue.cli.subcommand import USAGE, Families, complain
+from delayqueue.cli.subcommand import REFUSED, USAGE, Families, complain
 
 INTERRUPTED: Final = 130  # the shell's status for a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # the shell's status for a program whose reader is gone
@@ -36,13 +35,27 @@ VERBS: Final = {verb.name: verb for verbs in FAMILIES.values() for verb in verbs
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status."""
-    given = sys.argv[1:] if arguments is None else arguments
+    show_every_character()
+    try:
+        try:
+            return _run(sys.argv[1:] if arguments is None else arguments)
+        except SystemExit:  # argparse has printed something
+            if sys.stdout is not None:
+                write("")
+            raise
+    except OutputError as error:
+        return CLOSED_PIPE if error.is_left else complain([str(error)], REFUSED)
+
+
+def _run(given: Sequence[str]) -> int:
     before, verb, behind = _taken_apart(given)
     # making the parser of every verb takes longer than a call
     parser = _parser(VERBS if is_shell_asking() else VERBS.keys() & verb)
     answer_shell(parser)
     for name in verb:
         if name not in VERBS:
+            if unknown := [word for word in before if word.startswith("--") and word not in OF_ALL]:
+                parser.error(no_arguments(unknown, VERBS["serve"]))  # `--port 80`
             parser.error(no_verb(name, [*VERBS, HELP]))  # argparse would list all of them
     asked, unknown = parser.parse_known_args([*before, *verb, *behind])
     of_verb: ArgumentParser = vars(asked).pop("parser")
@@ -56,9 +69,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain([f"{asked.verb}: {NO_SERVER}"], USAGE)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # `delay-queue list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
-        return CLOSED_PIPE
     return status
 
 
@@ -91,7 +101,9 @@ def _parser(names: Iterable[str]) -> ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("-c", dest="config", metavar="FILE", type=Path, help="config file")
-    parser.add_argument("-v", "--version", action="version", version=__version__)
+    parser.add_argument(
+        "-v", "--version", nargs=0, action=ShowBuild, help="show version and commit, and exit"
+    )
     parser.add_argument(
         "--help-settings", nargs=0, action=HelpSettings, help="show every setting and exit"
     )

@@ -159,6 +159,7 @@ REMOTE: Final[Families] = {
             ask=asking.pop,
             show=tables.found,
             nothing="no job is ready",
+            give_back=asking.release,
         ),
         remote("finish", "finish jobs whose work is done", IDS, RECEIPT, MESSAGE),
         remote(
@@ -193,6 +194,7 @@ REMOTE: Final[Families] = {
             COUNT,
             show=tables.jobs,
             nothing="no such job",
+            give_back=asking.push_back,
         ),
         remote(
             "kick",

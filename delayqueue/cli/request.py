@@ -1,11 +1,14 @@
 """Shared by all verbs that ask a running server over HTTP."""
 
+import json
+import sys
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from delayqueue.cli import asking, tables
 from delayqueue.cli.call import CallError, RemoteServer
+from delayqueue.cli.output import OutputError, as_json, check_output
 from delayqueue.cli.subcommand import (
     CONFIG_FILE,
     DONE,
@@ -24,7 +27,6 @@ from delayqueue.cli.words import distance, length, moment
 from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from delayqueue.client.calls import STRANGE
 from delayqueue.config.startup import StartupError
-from delayqueue.domain.controls import json_line
 
 LENGTHS: Final = "A LENGTH is a number of seconds, or a text like 500ms, 15s, 30m, 2h, 1d."
 TIMES: Final = (
@@ -59,11 +61,13 @@ def remote(
     ask: asking.Ask | None = None,
     show: Callable[[Any], str] = tables.facts,
     nothing: str = "",
+    give_back: asking.GiveBack | None = None,
 ) -> Subcommand:
     """A row: `ask` gets the arguments as the fields of a request, `show` makes the answer readable.
 
     Without `ask`, they go to the endpoint that has the verb's name. If the answer is empty, `nothing` is printed and
-    the status is 1. An argument whose dest is `watch` says how often to ask again.
+    the status is 1. What is taken and cannot be printed is given to `give_back`. An argument whose dest is `watch` says
+    how often to ask again.
     """
     ask = ask or asking.at(f"/{name}")
 
@@ -74,33 +78,59 @@ def remote(
         def answer(server: RemoteServer) -> _Answer:
             try:
                 data = ask(server, dict(fields))
-                as_json = asked.json and json_line(data)
+                text = as_json(data) if asked.json else _readable(data, show)
                 is_missing = bool(nothing) and _is_empty(data)
                 return _Answer(
                     data,
-                    as_json or _readable(data, show),
+                    text,
                     is_missing,
                     REFUSED if is_missing else _status(data),
                 )
             except STRANGE as error:
                 raise CallError(UNREACHABLE, f"{server}: {NOT_OURS} ({error!r})") from error
 
+        check_output()  # before anything is done
         try:
             with RemoteServer(asked) as server:
                 if again_s := vars(asked).get("watch"):
                     return watch(lambda: answer(server).text, again_s)
-                said = answer(server)
+                return _print(server, answer(server), nothing, asked, give_back)
         except CallError as error:
             return complain([str(error)], error.status)
         except StartupError as error:
             return complain(error.lines(None), USAGE)
-        if asked.json or said.data or not said.is_missing:
-            say(said.text)
-        return complain([nothing], said.status) if said.is_missing else said.status
 
     types = [one.options.get("type") for one in arguments]
     notes = [LENGTHS] * (not {length, distance}.isdisjoint(types)) + [TIMES] * (moment in types)
     return Subcommand(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
+
+
+def _print(
+    server: RemoteServer,
+    said: _Answer,
+    nothing: str,
+    asked: Namespace,
+    give_back: asking.GiveBack | None,
+) -> int:
+    """Print the answer. Returns the exit status. Raises OutputError if that is impossible and nothing was taken."""
+    if asked.json or said.data or not said.is_missing:
+        try:
+            say(said.text)
+        except OutputError as error:
+            if give_back is None or not said.data:
+                raise
+            return _rescue(server, said.data, str(error), give_back)
+    return complain([nothing], said.status) if said.is_missing else said.status
+
+
+def _rescue(server: RemoteServer, data: Any, reason: str, give_back: asking.GiveBack) -> int:
+    """Print on standard error what was taken; if that takes nothing either, give it back. Returns the exit status."""
+    try:
+        sys.stderr.write(f"delay-queue: {reason}; what was taken is here:\n{json.dumps(data)}\n")
+        sys.stderr.flush()
+    except OSError:
+        give_back(server, data)
+    return REFUSED
 
 
 def _readable(data: Any, show: Callable[[Any], str]) -> str:

@@ -3,10 +3,12 @@
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final, NamedTuple
 
+from delayqueue.cli.output import write
 from delayqueue.cli.words import length, moment, whole
 from delayqueue.log import one_line
 
@@ -60,15 +62,15 @@ CONFIG_FILE: Final = argument(
 
 
 def say(text: str) -> None:
-    """Print text on standard output, at once: errors may follow."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    """Print text on standard output, at once: errors may follow. Raises OutputError."""
+    write(f"{text}\n")
 
 
 def complain(lines: Iterable[str], status: int) -> int:
     """Print on standard error what is wrong, one thing per line. Returns the status."""
-    for line in lines:
-        sys.stderr.write(f"delay-queue: {one_line(line)}\n")
+    with suppress(OSError):  # the status says that something is wrong
+        for line in lines:
+            sys.stderr.write(f"delay-queue: {one_line(line)}\n")
     return status
 
 

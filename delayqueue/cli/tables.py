@@ -14,7 +14,7 @@ from delayqueue.log import one_line
 
 GAP: Final = "  "
 # in a table; `get` shows all of them
-MOST_CHARS: Final = {"body": 40, "message": 60}
+MOST_CHARS: Final = {"body": 40, "message": 60, "reason": 60, "topics": 24, "ids": 60, "note": 40}
 BAR_CHARS: Final = 40
 LEAST_COLUMNS: Final = 16  # of a name, whatever else is in its row
 UNITS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
@@ -258,7 +258,7 @@ def forecast(data: Row) -> str:
 
 def buried(data: Row) -> str:
     """Dead letters by reason."""
-    columns = ["count", "first", "last", "topics", "ids", "reason"]
+    columns = ["count", "reason", "first", "last", "topics", "ids"]
     rows = [
         group
         | {"topics": [f"{topic} {count}" for topic, count in group["topics"].items()]}
@@ -300,7 +300,7 @@ def outcomes(results: Sequence[Row]) -> str:
 def _listing(what: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
     if not rows:
         return f"no {what}"
-    return table(columns, [[cell(name, row[name]) for name in columns] for row in rows])
+    return table(columns, [[_short(name, row[name]) for name in columns] for row in rows])
 
 
 def _at(planned: Row) -> str:

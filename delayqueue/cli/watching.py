@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from delayqueue.cli.call import CallError
+from delayqueue.cli.output import write
 from delayqueue.cli.subcommand import DONE
 from delayqueue.cli.tables import clipped
 
@@ -31,12 +32,12 @@ def watch(frame: Callable[[], str], every_s: float) -> int:
     try:
         if not sys.stdout.isatty():
             while True:
-                _write(f"{text}\n")
+                write(f"{text}\n")
                 time.sleep(every_s)
                 text = _frame_or_error(frame)
         with _terminal() as is_over:
             while True:
-                _write(_screen(text))
+                write(_screen(text))
                 if is_over(every_s):
                     return DONE
                 text = _frame_or_error(frame)
@@ -60,12 +61,12 @@ def _screen(text: str) -> str:
 @contextmanager
 def _terminal() -> Generator[Callable[[float], bool]]:
     """An alternate screen; gives a function that waits, and returns whether `q` was pressed."""
-    _write(ANOTHER_SCREEN)
+    write(ANOTHER_SCREEN)
     try:
         with _keys() as is_over:
             yield is_over
     finally:
-        _write(FORMER_SCREEN)
+        write(FORMER_SCREEN)
 
 
 @contextmanager
@@ -99,8 +100,3 @@ def _quit_is_pressed(within_s: float) -> bool:
         ):
             return True
     return False
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()

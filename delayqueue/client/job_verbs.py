@@ -89,7 +89,7 @@ class JobVerbs:
     ) -> Call[ReservedJob | None]:
         """Reserve a job; earlier topics come first.
 
-        Waits at most `wait`; without it, as long as the server's setting says (180 s by default). Returns None if no
+        Waits at most `wait`; without it, as long as the server's setting says (178 s by default). Returns None if no
         job came. workers() shows a `worker` that tells its name, and the job names it.
         """
         return _pop(topics, wait, given(worker=worker), partial(read_or_none, ReservedJob))

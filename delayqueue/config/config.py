@@ -18,6 +18,8 @@ from delayqueue.log import LEVELS
 FILE_REDIS_HOST: Final = "127.0.0.1:6379"
 # that of `strict`: clients of the original may send what it ignores
 FILE_STRICT: Final = False
+# that of `require_delay`, unless it says `strict`: a misspelt `delay` would be ignored, and the job due at once
+FILE_REQUIRE_DELAY: Final = True
 # the address to connect to, for an address that the server listens on
 HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # wildcard addresses
 MOST_BUCKETS: Final = 1024
@@ -74,7 +76,7 @@ class Config:
     )
     queue_name: str = option("dq_queue_%s", values.queue_name, "last part of the ready lists' keys")
     queue_block_timeout_s: int = option(
-        "180", values.whole(1, 86400), "how long /pop waits for a job, unless the request says less"
+        "178", values.whole(1, 86400), "how long /pop waits for a job, unless the request says less"
     )
     max_polls: int = option(
         "20000",
@@ -222,6 +224,11 @@ class Config:
         values.yes_no,
         "refuse unknown fields, delays of more than a year, and ids that another topic has; "
         "not named in a config file: no",
+    )
+    require_delay: bool = option(
+        "no",
+        values.yes_no,
+        "refuse a push with neither delay nor due; with a config file that names neither this nor strict: yes",
     )
     language: str = option("zh", values.choice("zh", "en"), "language of messages: zh or en")
     admin_title: str = option(

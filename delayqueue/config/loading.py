@@ -1,14 +1,15 @@
 """Reads the settings: the config file, overridden by environment variables."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from delayqueue.config import failpoint, ini, values
+from delayqueue.config import build, failpoint, ini, values
 from delayqueue.config.config import (
     FILE_REDIS_HOST,
+    FILE_REQUIRE_DELAY,
     FILE_STRICT,
     OPTIONS,
     VARIABLES,
@@ -24,8 +25,18 @@ SERVICE_LINK: Final = re.compile(
     rf"{PREFIX}(SERVICE_(HOST|PORT\w*)=.*|PORT_\d+_(TCP|UDP)\w*=.*|PORT=\w+://.*)"
 )
 # variables for the verbs that ask a server, for the relay, and one that is not meant for --help
-NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", f"{PREFIX}RELAY_DSN", failpoint.VARIABLE}
+NO_SETTINGS: Final = {
+    build.VARIABLE,
+    f"{PREFIX}URL",
+    f"{PREFIX}TOKEN",
+    f"{PREFIX}RELAY_DSN",
+    failpoint.VARIABLE,
+}
 MOST_KEY_CHARS: Final = 64  # a longer one was meant to be another kind of line
+# what other programs call it
+SYNONYMS: Final = dict.fromkeys(
+    ("port", "host", "addr", "address", "listen", "bind"), "bind_address"
+)
 SEE_HELP: Final = "see delay-queue --help-settings"
 
 
@@ -53,6 +64,8 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
             settings = _from_top(top, mistakes)
             given["sections"] = read_sections(named, mistakes)
     settings |= _from_environment(environ, mistakes)
+    if path is not None and "strict" not in settings:
+        given["require_delay"] = FILE_REQUIRE_DELAY
     for _, where, option, text in settings.values():
         with mistakes.noted():
             given[option.field] = ini.parsed(
@@ -116,8 +129,25 @@ def _from_environment(environ: Mapping[str, str], mistakes: Mistakes) -> dict[st
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    folded = {key.lower(): key for key in known}
+    """Which of the known keys or variables may be meant."""
+    folded = {_bare(key): key for key in known}
     if len(name) > MOST_KEY_CHARS:
         return SEE_HELP
-    close = difflib.get_close_matches(name.lower(), folded, n=1)
+    bare = _bare(name)
+    close = [SYNONYMS[bare]] if bare in SYNONYMS else get_close_matches(bare, folded, n=1)
     return f"did you mean {folded[close[0]]}?" if close else SEE_HELP
+
+
+def _bare(name: str) -> str:
+    """Without what all variables share, else each is like any other."""
+    return name.lower().removeprefix(PREFIX.lower())
+
+
+def meant_by_option(option: str) -> str:
+    """The setting that may be meant by an option, such as `--port`; "" if it is like none."""
+    name = option.lstrip("-").replace("-", "_").lower()
+    bare = SYNONYMS.get(name, name)
+    for key, variable in zip(OPTIONS, VARIABLES, strict=True):
+        if bare in {key, _bare(variable)}:
+            return f"settings are no options: set {variable}, or {key} in the file of -c"
+    return ""

@@ -17,6 +17,7 @@ RELOADED: Final = frozenset(
         "tls_key",
         "queue_block_timeout",
         "strict",
+        "require_delay",
         "language",
         "admin_title",
         "metrics_topics",

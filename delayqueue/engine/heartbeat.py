@@ -10,7 +10,7 @@ from itertools import accumulate
 from time import time
 from typing import Final, Self
 
-from delayqueue import __version__
+from delayqueue.config.build import build
 from delayqueue.domain.call_tally import HostCalls
 from delayqueue.domain.outboxes import Outbox, Outboxes
 from delayqueue.domain.written import known
@@ -99,7 +99,7 @@ class Heartbeat:
         view = ServerView(
             name="",
             seen=0,
-            version=__version__,
+            version=build(),
             started=self._started,
             pushed=self._metrics.events("pushed"),
             delivered=self._metrics.events("delivered"),

@@ -1,24 +1,66 @@
-"""How many connections a process has, and what those beyond the limit are told."""
+"""How many connections a process has, and which of those beyond the limit it serves."""
 
 import asyncio
+import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, cast
 
 from delayqueue.errors import Text
+from delayqueue.log import EachMinute
 from delayqueue.metrics import REFUSED, Metrics
+from delayqueue.net.loopback import is_loopback
+
+log = logging.getLogger(__name__)
 
 FULL: Final = Text(
     "连接过多，请稍后再试", "too many connections (max_connections); try again later"
 )
+FOR_THIS_MACHINE: Final = 16  # places beyond the limit
+FOR_OPERATORS: Final = 16  # beyond those, for requests that a Spare serves
+UNDECIDED: Final = 32  # connections whose first request is awaited
+LEAVING: Final = 32  # refused connections whose clients may still be reading why
+BEYOND: Final = FOR_THIS_MACHINE + FOR_OPERATORS + UNDECIDED + LEAVING  # all of them
+
+DECIDE_S: Final = 2.0  # for the head of a first request to arrive
 LINGER_S: Final = 1.0  # for a client to read why it is refused
 
 
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """Which first requests are served beyond the limit.
+
+    A head ends with `end` and has at most `most_bytes`. `serve` returns the protocol that answers the request and then
+    closes, and counts it (`Connected.came`); None = it is refused.
+    """
+
+    end: bytes
+    most_bytes: int
+    serve: Callable[[bytes], asyncio.Protocol | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How the clients of one protocol are served: `make` makes a connection, `refusal` is what the others are told."""
+
+    make: Callable[[], asyncio.Protocol]
+    refusal: Callable[[], bytes]
+    spare: Spare | None = None
+
+
 class Connected:
-    """The number of connections of this process, over all protocols; at most `most`, 0 = no limit."""
+    """The number of connections of this process, over all protocols; at most `most`, 0 = no limit.
+
+    Some places beyond it are kept for clients on this machine, and some for what `Door.spare` serves: whoever must find
+    out why nobody is served, is. Refusals are counted, and logged once a minute.
+    """
 
     def __init__(self, most: int, metrics: Metrics) -> None:
         self._most = most
         self._metrics = metrics
+        self._refused = EachMinute(self._tell)
+        self._undecided: dict[Beyond, None] = {}  # the oldest first
+        self._leaving: dict[Beyond, None] = {}  # likewise
         self.count = 0
 
     def came(self) -> None:
@@ -29,30 +71,121 @@ class Connected:
         """A connection has ended."""
         self.count -= 1
 
-    def limited(
-        self, make: Callable[[], asyncio.Protocol], refusal: Callable[[], bytes]
-    ) -> Callable[[], asyncio.Protocol]:
-        """`make`, or beyond the limit what sends `refusal` and closes the connection."""
+    def has_room(self, kept: int = 0) -> bool:
+        """Whether one more connection may be served, if it may have the next `kept` places beyond the limit, too."""
+        return not 0 < self._most <= self.count - kept
 
-        def protocol() -> asyncio.Protocol:
-            if not 0 < self._most <= self.count:
-                return make()
-            self._metrics.count(REFUSED, "connections")
-            return Refusing(refusal())
+    def limited(self, door: Door) -> Callable[[], asyncio.Protocol]:
+        """What makes the protocol of each connection that comes in by this door."""
+        return lambda: door.make() if self.has_room() else Beyond(self, door)
 
-        return protocol
+    def awaits(self, connection: "Beyond") -> None:
+        """This connection's first request will decide. If there are too many, the oldest one is refused.
+
+        So a storm of clients that send nothing leaves room for one that sends at once.
+        """
+        self._undecided[connection] = None
+        if len(self._undecided) > UNDECIDED:
+            next(iter(self._undecided)).refuse()
+
+    def decided(self, connection: "Beyond") -> None:
+        """Its first request is no longer awaited."""
+        self._undecided.pop(connection, None)
+
+    def refuses(self, connection: "Beyond") -> None:
+        """This connection is being told why it is refused. If there are too many, the oldest one is cut off."""
+        self._metrics.count(REFUSED, "connections")
+        self._refused.happened()
+        self._leaving[connection] = None
+        if len(self._leaving) > LEAVING:
+            next(iter(self._leaving)).abort()
+
+    def forget(self, connection: "Beyond") -> None:
+        """It has ended, or is about to."""
+        self.decided(connection)
+        self._leaving.pop(connection, None)
+
+    def _tell(self, count: int) -> None:
+        log.warning(
+            "refused %d connections: a process has at most %d (max_connections, the limit of open files)",
+            count,
+            self._most,
+        )
 
 
-class Refusing(asyncio.Protocol):
-    """A connection that is told why it is refused, whatever it sends."""
+class Beyond(asyncio.Protocol):
+    """A connection that came when there was no room: where it comes from, or its first request, decides."""
 
-    def __init__(self, refusal: bytes) -> None:
-        self._refusal = refusal
+    _transport: asyncio.Transport
+
+    def __init__(self, connected: Connected, door: Door) -> None:
+        self._connected = connected
+        self._door = door
+        self._head = b""
+        self._end: asyncio.TimerHandle | None = None  # of our patience
+        self._is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send it. Closing at once would reset a connection whose client sends, and it would not see the answer."""
-        transport = cast("asyncio.Transport", transport)
-        transport.write(self._refusal)
-        if transport.can_write_eof():
-            transport.write_eof()
-        asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+        """Serve it if it comes from this machine."""
+        self._transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername")
+        kept = FOR_THIS_MACHINE if is_loopback(peer[0] if peer else None) else 0
+        if self._connected.has_room(kept):
+            self._become(self._door.make())
+        elif self._door.spare is None:
+            self.refuse()
+        else:
+            self._end = asyncio.get_running_loop().call_later(DECIDE_S, self.refuse)
+            self._connected.awaits(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take part of the first request's head, or all of it."""
+        spare = self._door.spare
+        if self._is_refused or spare is None:
+            return
+        self._head += data
+        if spare.end not in self._head:
+            if len(self._head) > spare.most_bytes:
+                self.refuse()
+            return
+        has_room = self._connected.has_room(FOR_THIS_MACHINE + FOR_OPERATORS)
+        protocol = spare.serve(self._head) if has_room else None
+        if protocol is None:
+            self.refuse()
+        else:
+            self._become(protocol)
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
+        """The client is gone."""
+        self._stop_waiting()
+        self._connected.forget(self)
+
+    def refuse(self) -> None:
+        """Say why. Closing at once would reset a connection whose client sends, and it would not see the answer."""
+        self._stop_waiting()
+        self._connected.decided(self)
+        self._head, self._is_refused = b"", True
+        self._transport.write(self._door.refusal())
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._end = asyncio.get_running_loop().call_later(LINGER_S, self.abort)
+        self._connected.refuses(self)
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._stop_waiting()
+        self._connected.forget(self)
+        self._transport.abort()
+
+    def _become(self, protocol: asyncio.Protocol) -> None:
+        """Let this protocol have the connection, and what came on it."""
+        self._stop_waiting()
+        self._connected.decided(self)
+        protocol.connection_made(self._transport)
+        self._transport.set_protocol(protocol)
+        if self._head:
+            protocol.data_received(self._head)
+
+    def _stop_waiting(self) -> None:
+        if self._end is not None:
+            self._end.cancel()

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import uvloop
 
 from delayqueue.beanstalk.listening import listening as beanstalk_listening
+from delayqueue.config.build import build
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
@@ -38,6 +39,12 @@ from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
 from delayqueue.server.file_watch import watch
 from delayqueue.server.loops import running
+from delayqueue.server.open_files import (
+    most_connections,
+    raise_limit,
+    warn_if_none_is_left,
+    warn_of_limit,
+)
 from delayqueue.server.peers import Peers
 from delayqueue.server.processes import claim, let_supervisor_reload, shared_pulses, supervise
 from delayqueue.server.reload import reload_on
@@ -76,6 +83,7 @@ async def serve(config: Config) -> None:
     signals = _signals()
     # before anything is started that would have to be stopped again
     check_addresses(config, may_be_taken=False)
+    raise_limit()
     async with AsyncExitStack() as stack:
         async with left_when(signals.stop):  # an embedded store may load for minutes
             shards, socket_path = await stack.enter_async_context(open_shards(config, waits=True))
@@ -191,6 +199,9 @@ async def _serve_here(
             await stack.enter_async_context(lifetime)
         # a process that dies from now on is replaced by one that does not declare
         pulses[number - 1] = time.monotonic()
+        if number == 1:
+            warn_of_limit(config.max_connections)
+            log.info("this is delay-queue %s", build())
         log.info("serving on %s%s", config.bind_address, settings.terms)
         await signals.stop.wait()
         log.info("stopping")
@@ -236,7 +247,7 @@ async def _beanstalk(
 
 def _limits(config: Config, metrics: Metrics) -> ClientLimits:
     """What all clients of this process may take together; what they take is shown in `metrics`."""
-    connected = Connected(config.max_connections, metrics)
+    connected = Connected(most_connections(config.max_connections), metrics)
     unanswered = Unanswered(LONGEST_TOGETHER * _most_bytes(config), metrics)
     metrics.show(CONNECTIONS, lambda: connected.count)
     metrics.show(UNANSWERED_BYTES, lambda: unanswered.bytes)
@@ -255,8 +266,9 @@ def _spare_the_collector() -> None:
 
 
 async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int) -> None:
-    """Show that this process works: if a timer hangs, its pulse gets old."""
+    """Show that this process works: if a timer hangs, its pulse gets old. And that it can accept connections."""
     while True:
+        warn_if_none_is_left()
         if (age_s := queue.timers.try_age_s()) is not None:
             pulses[number - 1] = time.monotonic() - age_s
         await asyncio.sleep(PULSE_S if age_s is not None else START_S)

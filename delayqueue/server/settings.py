@@ -205,6 +205,7 @@ class Settings:
             Responder(config.language),
             config.max_body_bytes,
             config.strict,
+            config.require_delay,
             config.queue_block_timeout_s,
             self._peers.snapshots,
             config.metrics_topics,

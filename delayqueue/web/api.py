@@ -24,6 +24,7 @@ class Api:
     responder: Responder
     max_body_bytes: int
     strict: bool
+    requires_delay: bool  # of each push that has no `due`
     longest_wait_s: float
     snapshots: Callable[[], Awaitable[dict[str, Snapshot]]]  # figures of all workers, by number
     metrics_topics: int

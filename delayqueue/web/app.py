@@ -30,7 +30,7 @@ CHUNKED: Final = "chunked"  # the only transfer coding
 READ_S: Final = 30.0  # for a request's body to arrive; aiohttp itself has no limit
 
 
-def build_server(server: HasFront, most_bytes: int, limits: ClientLimits) -> web.Server:
+def build_server(server: HasFront, most_bytes: int, limits: ClientLimits) -> Connections:
     """A server that lets the front of `server` answer everything; `most_bytes` limits a request's body.
 
     It is aiohttp's low-level server instead of its Application, whose router and middlewares take a tenth of the

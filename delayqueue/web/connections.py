@@ -35,6 +35,12 @@ class Connections(web.Server):
             self, limits=self._limits, refuse=self._refuse, loop=self._loop, **self._kwargs
         )
 
+    def once(self) -> "AiohttpConnection":
+        """The protocol of a connection that is closed after its first answer."""
+        connection = self()
+        connection.answers_once = True
+        return connection
+
 
 class AiohttpConnection(web.RequestHandler):
     """One connection."""
@@ -51,6 +57,7 @@ class AiohttpConnection(web.RequestHandler):
         "_refuse",
         "_wire",
         "answer_bytes",
+        "answers_once",
         "asked",
     )
 
@@ -65,6 +72,7 @@ class AiohttpConnection(web.RequestHandler):
         self._latest: web.BaseRequest | None = None
         self.asked: HttpRequest | None = None  # the latest one that reached the front
         self.answer_bytes = 0  # of the latest answer
+        self.answers_once = False  # it is closed after its first answer
         self._counted: web.BaseRequest | None = None  # the latest one, while it is in memory
         self._offers_other = False  # the latest one offers another protocol
         self._held_bytes = 0  # received and not answered
@@ -114,11 +122,12 @@ class AiohttpConnection(web.RequestHandler):
 
     @property
     def must_end(self) -> bool:
-        """Whether the latest request offers a protocol that the parser does not know.
+        """Whether the connection must be closed after this answer.
 
-        The parser has dropped what came behind it in the same packet.
+        It is if the latest request offers a protocol that the parser does not know: the parser has dropped what came
+        behind it in the same packet.
         """
-        return self._offers_other and not self._upgraded
+        return self.answers_once or (self._offers_other and not self._upgraded)
 
     def forget(self, request: web.BaseRequest) -> None:
         """This request is answered, or its body is no longer needed."""

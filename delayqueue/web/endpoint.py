@@ -40,7 +40,7 @@ from delayqueue.web.requests import Request
 OPEN: Final[Roles] = None
 PRODUCERS: Final[Roles] = frozenset({Role.PRODUCE})
 CONSUMERS: Final[Roles] = frozenset({Role.CONSUME})
-BOTH: Final[Roles] = frozenset({Role.PRODUCE, Role.CONSUME})
+BOTH: Final = frozenset({Role.PRODUCE, Role.CONSUME})
 VIEWERS: Final[Roles] = frozenset({Role.VIEW})
 HOLDERS: Final[Roles] = frozenset({Role.PRODUCE, Role.CONSUME, Role.VIEW})
 ADMINS: Final[Roles] = frozenset({Role.ADMIN})

@@ -176,6 +176,11 @@ def check_pop_topics(text: str) -> tuple[str, ...]:
         )
     names = [name.strip(WHITE_SPACE) for name in text.split(",")]
     topics = tuple(dict.fromkeys(check_topic(name) for name in names if name))
+    if not topics and text.strip(WHITE_SPACE):
+        raise Refused(
+            f"{NAME} 只有逗号：请给出主题，多个用逗号隔开",
+            f"{NAME}: only commas; name a topic, or several with commas between",
+        )
     if not topics:
         raise Refused(f"{NAME}不能为空", f"{NAME}: must not be empty")
     if len(topics) > MAX_POP_TOPICS:

@@ -28,7 +28,7 @@ from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
-from delayqueue.web.endpoint import Endpoint, InvalidItem, Large, Returnable
+from delayqueue.web.endpoint import BOTH, Endpoint, InvalidItem, Large, Returnable
 from delayqueue.web.envelope import Responder
 from delayqueue.web.http import DirectPeer, HttpRequest, HttpResponse, Peer, without_slashes
 from delayqueue.web.parse import Reader, is_array, parse_array
@@ -116,6 +116,11 @@ class Front:
     def paths(self, method: str) -> frozenset[str]:
         """The paths that answer this method."""
         return frozenset(path for path, methods in self._endpoints.items() if method in methods)
+
+    def is_for_operators(self, method: str, path: str) -> bool:
+        """Whether this is a request that neither producers nor consumers make: for whoever watches over the server."""
+        endpoint = self._endpoints.get(path, NO_METHODS).get(method)
+        return endpoint is not None and BOTH.isdisjoint(endpoint.roles or ())
 
     def begin(self, request: HttpRequest, client: DirectPeer) -> None:
         """Begin to answer a request whose body is here; `client.pending` becomes what its answer waits for.

@@ -53,6 +53,13 @@ def may_become_plain(beginning: bytes) -> bool:
     )
 
 
+def asked_by(head: bytes) -> tuple[str, str]:
+    """Method and path, without the query, in any request's first line; two empty ones if it is not HTTP."""
+    method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
+    path, _, version = rest.partition(" ")
+    return (method, path.partition("?")[0]) if version.startswith("HTTP/1.") else ("", "")
+
+
 def _read(raw: bytes) -> Head | None:
     request = _REQUEST.match(raw)
     if request is None:

@@ -4,15 +4,19 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 from delayqueue.config.values import Address
 from delayqueue.errors import TooMany
-from delayqueue.net.connected import FULL
+from delayqueue.net.connected import FULL, Door, Spare
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.listener import SHUTDOWN_S, listen
 from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
 from delayqueue.web.front import HasFront
+from delayqueue.web.head import END, asked_by
+
+LONGEST_HEAD_BYTES: Final = 16 * 1024  # of a request that is served beyond max_connections
 
 
 @asynccontextmanager
@@ -31,9 +35,19 @@ async def listening(
     """
     other = build_server(server, most_bytes, limits)
     express = Express(server, server.front.paths("POST"), limits, other, most_bytes)
-    connection = limits.connected.limited(
-        express.connection, lambda: express.refusal(TooMany(FULL))
+
+    def for_operators(head: bytes) -> asyncio.Protocol | None:
+        if not server.front.is_for_operators(*asked_by(head)):
+            return None
+        limits.connected.came()
+        return other.once()
+
+    door = Door(
+        express.connection,
+        lambda: express.refusal(TooMany(FULL)),
+        Spare(END, LONGEST_HEAD_BYTES, for_operators),
     )
+    connection = limits.connected.limited(door)
     listener = await listen(connection, address, tls, key="bind_address", reuse_port=reuse_port)
     try:
         yield

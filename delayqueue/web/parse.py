@@ -43,6 +43,10 @@ KINDS: Final = {
 }
 QUOTED: Final = Text("数字，不带引号和单位", "a number, without quotes or a unit")  # not "10m"
 CHOICES: Final = {"float", "str"}  # the last part of a location if it allows several types
+# the start of name=value, or of a multipart body
+FORM: Final = re.compile(
+    rb"[\w.%+\[\]-]{1,200}+=|--[^\r\n]{1,200}+\r?\nContent-Disposition:", re.IGNORECASE
+)
 PLACE: Final = re.compile(r"at line (\d+) column (\d+)")
 ZEROS: Final = ("", 0)  # in the original, an absent field has its type's zero value
 
@@ -221,7 +225,7 @@ def _members(raw: bytes, *, allow_inf_nan: bool = True) -> object:
     try:
         return from_json(raw, allow_inf_nan=allow_inf_nan)
     except ValueError as error:
-        raise BadJson(_no_json(str(error))) from None
+        raise BadJson(_no_json(raw, str(error))) from None
 
 
 def _check_members(raw: bytes, most: int) -> None:
@@ -304,8 +308,18 @@ def _of_type(first: Found, found: list[Any]) -> Text:
     )
 
 
-def _no_json(error: str) -> Text:
-    """The parser's message, which is in English; in Chinese only the location is given."""
+def _no_json(raw: bytes, error: str) -> Text:
+    """What it is, if that is known; else the parser's message, which is in English: in Chinese only the location."""
+    if not raw.strip():
+        return Text(
+            "解析json失败：请求体为空，json_encode 是否失败了？",
+            "the request is empty: did json_encode fail?",
+        )
+    if FORM.match(raw):
+        return Text(
+            '解析json失败：请求体是表单，请发送JSON，如 {"topic": "order"}',
+            'the request is a form: send JSON, such as {"topic": "order"}',
+        )
     place = PLACE.search(error)
     where = f"第{place[1]}行第{place[2]}列有误" if place else "不是有效的json"
     return Text(f"解析json失败：{where}", f"not valid JSON: {error}")

@@ -40,7 +40,7 @@ async def waiting_poll(api: Api, topic: str, **options: Any) -> asyncio.Task[Env
     poll = asyncio.create_task(api.pop(topic, **options))
     await asyncio.sleep(0)
     forerunner = f"{topic}/forerunner"
-    (await api.push(topic=forerunner, id=forerunner)).ok()
+    (await api.push(topic=forerunner, id=forerunner, delay=0)).ok()
     (await api.pop(forerunner)).ok()
     (await api.finish(forerunner)).ok()
     return poll

@@ -130,7 +130,7 @@ async def test_who_waits_goes_on_waiting(reloading: Reloading, topic: str) -> No
     async with open_api(reloading.server.url, OLD) as api:
         poll = await waiting_poll(api, topic, timeout=30)
         await reloading.change(f"auth_tokens = admin:{OLD}\nlog_level = debug\n")
-        (await api.push(topic=topic, id=topic)).ok()
+        (await api.push(topic=topic, id=topic, delay=0)).ok()
         assert (await poll).ok()["id"] == topic
 
 

@@ -192,7 +192,7 @@ async def test_a_server_starts_on_a_store_that_is_not_well_and_goes_on_when_it_i
     await until(lambda: UNWELL[state] in readiness(server))
     assert UNTIL_THEN in server.logged()
     async with open_api(server.url) as api:
-        (await api.push(topic=topic, id=topic)).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
+        (await api.push(topic=topic, id=topic, delay=0)).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
         unwell.heal()
         await until(server.is_ready, within_s=START_S)
         await until_async(lambda: is_pushed(api, topic))
@@ -227,7 +227,9 @@ async def test_readiness_says_why_a_store_that_answers_takes_no_writes(
         _ask(store, *begin)
         await until(lambda: not server.is_ready())
         for _ in range(5):
-            (await api.push(topic=topic, id=topic)).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
+            (await api.push(topic=topic, id=topic, delay=0)).refused(
+                UNAVAILABLE, SERVICE_UNAVAILABLE
+            )
             assert (await api.call("/topics", {})).code == OK
             assert says in readiness(server)
         _ask(store, *end)
@@ -238,7 +240,7 @@ async def test_readiness_says_why_a_store_that_answers_takes_no_writes(
 
 async def is_pushed(api: Api, topic: str) -> bool:
     """Each worker notices by itself that the store is well: the one that was asked may be another."""
-    return (await api.push(topic=topic, id=topic)).code == OK
+    return (await api.push(topic=topic, id=topic, delay=0)).code == OK
 
 
 async def is_declared(api: Api, topic: str) -> bool:

@@ -260,3 +260,45 @@ async def test_a_value_of_the_wrong_type_is_named_in_any_case(api: Api, topic: s
 async def test_other_endpoints_know_their_fields_in_lower_case_only(api: Api, topic: str) -> None:
     answer = await api.call("/cancel", {"tag": topic, "Topic": topic})
     assert answer.headers[UNKNOWN] == "Topic"
+
+
+@pytest.fixture(scope="module")
+def drop_in_url(processes: Processes, redis_server: StoreServer) -> str:
+    """The server with a config file of the original, which does not say `strict`."""
+    server = processes.configured("bucket_size = 1\n", redis_server, language="en")
+    server.start()
+    return server.url
+
+
+@pytest.fixture
+async def drop_in(drop_in_url: str) -> AsyncIterator[Api]:
+    async with open_api(drop_in_url) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "when", [{}, {"delay": None}, {"delay": None, "due": None}, {"dealy": 1800}, {"Dealy": 1800}]
+)
+async def test_a_push_that_does_not_say_when_is_refused_in_place_of_the_original(
+    drop_in: Api, when: dict[str, Any]
+) -> None:
+    job = {"topic": "drop-in", "id": "a", "ttr": 60, "body": "x"}
+    message = (await drop_in.call("/push", job | when)).refused(INVALID)
+    assert message.startswith("delay: must be given, 0 if it is due at once, or due")
+    assert ("ealy" in message) == ("ealy" in str(when))
+    several = (await drop_in.call("/push", [job | when, job | {"id": "b", "delay": 3600}])).ok()
+    assert [one["code"] for one in several] == [INVALID, 0]
+    assert several[0]["id"] == "a"
+    assert (await drop_in.call("/get", {"id": "a"})).data is None
+    (await drop_in.call("/delete", {"id": "b"})).ok()
+
+
+@pytest.mark.parametrize(
+    "when", [{"delay": 0}, {"Delay": 0}, {"due": 0}, {"delay": None, "due": 0}]
+)
+async def test_a_push_that_says_now_is_due_at_once_there(
+    drop_in: Api, when: dict[str, Any]
+) -> None:
+    (await drop_in.call("/push", {"topic": "drop-in", "id": "a", "ttr": 60} | when)).ok()
+    assert (await drop_in.call("/get", {"id": "a"})).ok()["state"] == "ready"
+    (await drop_in.call("/delete", {"id": "a"})).ok()

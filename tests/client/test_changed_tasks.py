@@ -97,7 +97,7 @@ def test_a_worker_has_the_tasks_of_several_modules(
     for name in ("shop_of_a_test", "orders_of_a_test"):
         del sys.modules[name]
     with pytest.raises(TypeError, match="is a text: write include="):
-        Worker(include="shop")
+        Worker(include="shop")  # type: ignore[arg-type]
 
 
 # what messages tell

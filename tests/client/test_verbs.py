@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from delayqueue import __version__
 from delayqueue.client import (
     Client,
     Invalid,
@@ -21,6 +20,7 @@ from delayqueue.client import (
     Subscriber,
     WrongState,
 )
+from delayqueue.config.build import build
 from tests.client.conftest import Caller
 from tests.waiting import until_async
 
@@ -321,7 +321,7 @@ async def test_the_servers_and_ones_own_rights_are_told(client: Caller, topic: s
     stats = await client.stats()
     assert stats.delayed >= 1
     assert topic in {one.topic for one in stats.busiest} or len(stats.busiest) == 8
-    assert [server.version for server in stats.servers] == [__version__]
+    assert [server.version for server in stats.servers] == [build()]
     assert stats.store.memory > 0
     access = await client.whoami()
     assert (access.roles, access.topics) == (["admin", "call", "consume", "produce", "view"], ["*"])

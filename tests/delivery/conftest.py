@@ -39,6 +39,8 @@ class Shop:
         """Push a job whose result is kept; returns its id."""
         job_id = job_id or f"{self.topic}-job"
         job: Json = {"topic": self.topic, "id": job_id, "body": "{}", "retain": 3600, "ttr": 10}
+        if "due" not in options:
+            job["delay"] = 0
         (await self.api.push(**job | options)).ok()
         return job_id
 

@@ -260,7 +260,7 @@ async def test_sections_of_the_config_file_call_urls_with_methods_and_headers(
     server = processes.configured(sections, redis_server)
     server.start()
     async with open_api(server.url) as api:
-        await api.push(topic="of-subscriber", id="1", ttr=10, body="job")
+        await api.push(topic="of-subscriber", id="1", delay=0, ttr=10, body="job")
         await until(lambda: bool(receiver.to("call") and receiver.to("subscriber")))
         [planned] = (await api.call("/schedules", {})).ok()
         [subscribed] = (await api.call("/subscribers", {})).ok()

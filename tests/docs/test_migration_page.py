@@ -96,7 +96,6 @@ def test_the_differences_that_a_client_can_see_are_those_of_the_code(page: str) 
         f"{Config().max_body_bytes} ",
         f"{KEEPALIVE_S:.0f} ",
         f"{READ_S:.0f} ",
-        f"{Config().queue_block_timeout_s} ",
         warnings.UNKNOWN_FIELDS,
     ):
         assert said in here or said in " ".join(row[0] for row in rows), said

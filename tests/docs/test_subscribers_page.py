@@ -55,7 +55,7 @@ async def test_a_paid_order_runs_its_four_handlers_in_order(
     server.start()
     body = json.dumps({"order": 1001, "items": {"tea": 500, "cup": 1250}})
     async with open_api(server.url) as api:
-        (await api.push(topic="order-paid", id="1001", body=body, retain=60)).ok()
+        (await api.push(topic="order-paid", id="1001", delay=0, body=body, retain=60)).ok()
 
         async def is_in(state: str) -> bool:
             return bool((await api.get("1001")).ok()["state"] == state)

@@ -43,6 +43,8 @@ def build(folder: Path) -> Path:
     """Make the sdist and from it the wheel, and check that the checkout makes the same one. Returns the wheel."""
     source, direct = folder / "source", folder / "direct"
     copy(committed(), REPOSITORY, source)
+    commit = run("git", "rev-parse", "HEAD", cwd=REPOSITORY)
+    (source / "delayqueue" / "COMMIT").write_text(commit, encoding="ascii")
     shutil.rmtree(DIST, ignore_errors=True)
     run(sys.executable, "-m", "build", f"--outdir={DIST}", cwd=source)
     run(sys.executable, "-m", "build", "--wheel", f"--outdir={direct}", cwd=source)
@@ -94,5 +96,5 @@ def install(wheel: str, home: Path) -> Path:
     run(sys.executable, "-m", "venv", "venv", cwd=home)
     run(home / "venv/bin/python", "-m", "pip", "install", "--quiet", wheel, cwd=home)
     program = home / "venv/bin/delay-queue"
-    assert run(program, "--version", cwd=home) == f"{__version__}\n"
+    assert run(program, "--version", cwd=home).startswith(f"{__version__}+")
     return program

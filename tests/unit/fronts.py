@@ -40,6 +40,7 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
         Responder(config.language),
         config.max_body_bytes,
         config.strict,
+        config.require_delay,
         config.queue_block_timeout_s,
         no_snapshots,
         config.metrics_topics,

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from delayqueue import __version__
 from delayqueue.cli import main
 from delayqueue.cli.program import VERBS
+from delayqueue.config.build import build
 from delayqueue.config.config import OPTIONS
 from tests.processes import LOOPBACK, Processes, StoreServer, environment, free_port, run_program
 
@@ -48,7 +48,7 @@ def the_line(ended: Ended) -> str:
 @pytest.mark.parametrize("flag", ["-v", "--version"])
 def test_the_version_is_printed(run: Run, flag: str) -> None:
     ended = run(flag)
-    assert (ended.returncode, ended.stdout) == (0, f"{__version__}\n")
+    assert (ended.returncode, ended.stdout) == (0, f"{build()}\n")
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -94,6 +94,16 @@ def test_help_fits_a_terminal_of_80_columns(
         ("pushx t", "there is no verb 'pushx'; did you mean push"),
         ("--url http://q stat", "there is no verb 'stat'; did you mean stats"),
         ("help subscribe-er", "there is no verb 'subscribe-er'; did you mean subscriber"),
+        (
+            "--port 80",
+            "unrecognized arguments: --port; settings are no options: set DELAYQUEUE_BIND_ADDRESS",
+        ),
+        ("--workers=2 --port 80", "set DELAYQUEUE_WORKERS, or workers in the file"),
+        (
+            "serve --port 80",
+            "unrecognized arguments: --port 80; settings are no options: set DELAYQUEUE_BIND",
+        ),
+        ("--redis-host h", "set DELAYQUEUE_REDIS_HOST, or redis.host in the file of -c"),
         ("xyzzy", "there is no verb 'xyzzy'; delay-queue help lists them"),
         ("helpx", "did you mean help?"),
         ("push t --dely=3", "unrecognized arguments: --dely=3; did you mean --delay"),

@@ -89,6 +89,7 @@ def test_the_originals_file_works_as_it_is(conf: Path) -> None:
         redis_host=REDIS,
         redis_read_timeout_ms=180_000,
         strict=False,
+        require_delay=True,
         sections=Sections(),
     )
 
@@ -98,6 +99,16 @@ def test_a_file_that_does_not_say_strict_is_of_clients_of_the_original(conf: Pat
     assert load(SHIPPED, {}).strict
     assert not parsed(conf, "bucket_size = 3\n").strict
     assert parsed(conf, "strict = yes\n").strict
+
+
+def test_with_such_a_file_each_push_says_when_its_job_is_due(conf: Path) -> None:
+    assert not load(None, {}).require_delay
+    assert parsed(conf, "bucket_size = 3\n").require_delay
+    assert not parsed(conf, "require_delay = no\n").require_delay
+    for said in ("yes", "no"):
+        assert not parsed(conf, f"strict = {said}\n").require_delay
+        conf.write_text("bucket_size = 3\n", encoding="utf-8")
+        assert not load(conf, {"DELAYQUEUE_STRICT": said}).require_delay
     assert parsed(conf, "", DELAYQUEUE_STRICT="yes").strict
 
 
@@ -230,6 +241,7 @@ def test_a_url_wins_over_the_embedded_store() -> None:
             ),
         ),
         ("language = fr", "FILE:1: language = fr: must be one of zh, en"),
+        ("port = 1", "FILE:1: port: unknown key; did you mean bind_address?"),
         ("redis.dbb = 1", "FILE:1: redis.dbb: unknown key; did you mean redis.db?"),
         ("BUCKET_SIZE = 1", "FILE:1: BUCKET_SIZE: unknown key; did you mean bucket_size?"),
         ("zzz = 1", "FILE:1: zzz: unknown key; see delay-queue --help-settings"),
@@ -260,6 +272,11 @@ def test_a_bad_file_is_named_with_line_key_and_fix(conf: Path, text: str, messag
             "DELAYQUEUE_REDIS_DB",
             "x\ny",
             r"DELAYQUEUE_REDIS_DB = 'x\ny': must be a whole number from 0 to 2147483647",
+        ),
+        (
+            "DELAYQUEUE_PORT",
+            "80",
+            "DELAYQUEUE_PORT: unknown variable; did you mean DELAYQUEUE_BIND_ADDRESS?",
         ),
         (
             "DELAYQUEUE_REDISHOST",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from delayqueue import log
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -170,3 +171,18 @@ def test_warnings_that_differ_are_all_written_and_take_no_memory(
         logging.getLogger().warning("job 4")  # takes the place of the oldest
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert len(handler._written) == 2
+
+
+async def test_what_happens_often_is_told_at_once_and_then_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log, "MINUTE_S", 0.05)
+    told: list[int] = []
+    often = log.EachMinute(told.append)
+    for _ in range(1000):
+        often.happened()
+    assert told == [1]
+    await until(lambda: told == [1, 999])
+    often.happened()  # in the minute after that
+    assert told == [1, 999]
+    await until(lambda: told == [1, 999, 1])

@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -87,6 +88,27 @@ def test_every_field_of_a_wrong_type_is_told_in_each_language(path: str) -> None
             "解析json失败：第2行第5列有误",
             "not valid JSON: expected ident at line 2 column 5",
         ),
+        *(
+            (
+                raw,
+                "解析json失败：请求体为空，json_encode 是否失败了？",
+                "the request is empty: did json_encode fail?",
+            )
+            for raw in ("", " \r\n")
+        ),
+        *(
+            (
+                raw,
+                '解析json失败：请求体是表单，请发送JSON，如 {"topic": "order"}',
+                'the request is a form: send JSON, such as {"topic": "order"}',
+            )
+            for raw in (
+                "topic=order&id=1",
+                "tags%5B%5D=a",
+                "tags[]=a",
+                '--x1\r\nContent-Disposition: form-data; name="topic"\r\n\r\norder\r\n--x1--',
+            )
+        ),
     ],
 )
 def test_a_message_names_the_field_and_what_may_stand_there(raw: str, zh: str, en: str) -> None:
@@ -113,7 +135,8 @@ def _schedule(**fields: Any) -> None:
 
 def _job(**retry: Any) -> None:
     asked = {"topic": "t", "id": "a", "ttr": 1, "retry": retry}
-    parse_fields(PushRequest, asked).job(1000, str)
+    api: Any = SimpleNamespace(max_body_bytes=1000, requires_delay=False)
+    parse_fields(PushRequest, asked).job(api)
 
 
 def _limit(**fields: Any) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from pydantic import Field
@@ -49,7 +50,7 @@ from delayqueue.web.fields import (
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
 from delayqueue.web.targets import CallRequest, check_call
-from delayqueue.web.warnings import OTHER_TOPICS, note
+from delayqueue.web.warnings import NAME_CHARS, NAMES, OTHER_TOPICS, note
 
 
 class PushRequest(Request):
@@ -97,21 +98,23 @@ class PushRequest(Request):
         """Its topic."""
         return (self.topic,)
 
-    def job(self, max_body_bytes: int, new_id: Callable[[], str], trace: str = "") -> Job:
-        """The job; `new_id` makes the id for "*", `trace` is the request's traceparent.
+    def job(self, api: Api, trace: str = "") -> Job:
+        """The job; `trace` is the request's traceparent.
 
-        Raises Invalid if it has both `delay` and `due`, or "*" and a key, TooLarge if its body is too large.
+        Raises Invalid if it has both `delay` and `due`, or neither and one is required, or "*" and a key; TooLarge if
+        its body is too large.
         """
         given = vars(self)  # an attribute of a model takes three times as long as a look-up
+        if given["delay"] is None and given["due"] is None and api.requires_delay:
+            raise _no_delay(self.__pydantic_extra__ or ())
         body = given["body"] or ""
-        check_body(body, max_body_bytes)
+        check_body(body, api.max_body_bytes)
         delay_ms, due_ms = when_ms(given["delay"], given["due"])
-        job_id = given["id"] if given["id"] != NEW_ID else self._made_id(new_id)
+        job_id = given["id"] if given["id"] != NEW_ID else self._made_id(api.new_id)
         # by position, and the rest only if it is given: twelve keywords take twice as long
         job = Job(given["topic"], job_id, body, given["ttr"] * 1000, delay_ms, due_ms)
         job.traceparent = given["traceparent"] or trace
-        if given["tags"]:
-            job.tags = given["tags"]
+        job.tags = given["tags"] or ()
         if given["retry"]:
             job.retry_ms = given["retry"].delays_ms
         if given["if_exists"]:
@@ -158,7 +161,7 @@ def push(
     if isinstance(asked, list):
         return _push_many(api, asked, request)
     trace = _trace(request) if "traceparent" in request.headers else ""
-    job = asked.job(api.max_body_bytes, api.new_id, trace)
+    job = asked.job(api, trace)
     job.is_strict = api.strict
     if job.call is not None:
         _check_call(api, job.topic, job.call, request)
@@ -210,7 +213,7 @@ def _job_or_invalid(
     if isinstance(asked, InvalidItem):
         return asked
     try:
-        job = asked.job(api.max_body_bytes, api.new_id, trace)
+        job = asked.job(api, trace)
         if job.call is not None:
             _check_call(api, job.topic, job.call, request)
     except QueueError as error:
@@ -223,6 +226,17 @@ def _check_call(api: Api, topic: str, call: Call, request: HttpRequest) -> None:
     """Raises Forbidden if the server makes no calls, or not for this client, Invalid if not to this URL."""
     api.guard.check_caller(request, topic)
     check_call(api, call)
+
+
+def _no_delay(unknown: Iterable[str]) -> Invalid:
+    """The error of a push that does not say when; the names of its unknown fields say why, if one is misspelt."""
+    names = ", ".join(shown(name[:NAME_CHARS]) for name in islice(unknown, NAMES))
+    return Invalid.of(
+        "delay 取值范围0 - (2^31 - 1)，必须给出 delay（立即到期写 0）或 due"
+        + (f"；未知字段 {names}" if names else ""),
+        "delay: must be given, 0 if it is due at once, or due; require_delay = no takes it as 0"
+        + (f"; unknown here: {names}" if names else ""),
+    )
 
 
 def _exists(pushed: Pushed) -> Text:

@@ -116,7 +116,7 @@ trait JobVerbs
      * Reserves a job, and waits for one; earlier topics come first. Returns null if none came.
      *
      * @param string|list<string> $topics
-     * @param int|float|string|\DateInterval|null $wait at most; null = as the server's setting says, 180 s by default
+     * @param int|float|string|\DateInterval|null $wait at most; null = as the server's setting says, 178 s by default
      * @param (\Closure(): bool)|null $stop asked while it waits, once a second and after a signal: true ends the wait
      * @param string|array{name: string, version?: string, host?: string, pid?: int, concurrency?: int}|null $worker who
      *     polls, or its name alone: workers() shows it, and the job names it
@@ -139,7 +139,7 @@ trait JobVerbs
      * Reserves up to `count` jobs, as soon as there is at least one. Returns [] if none came.
      *
      * @param string|list<string> $topics
-     * @param int|float|string|\DateInterval|null $wait at most; null = as the server's setting says, 180 s by default
+     * @param int|float|string|\DateInterval|null $wait at most; null = as the server's setting says, 178 s by default
      * @param (\Closure(): bool)|null $stop asked while it waits, once a second and after a signal: true ends the wait
      * @param string|array{name: string, version?: string, host?: string, pid?: int, concurrency?: int}|null $worker who
      *     polls, or its name alone: workers() shows it, and the job names it

@@ -1,0 +1,58 @@
+"""How many files a process may have open, and so how many connections it can have."""
+
+import errno
+import logging
+import os
+import resource
+from contextlib import suppress
+from typing import Final
+
+from delayqueue.net.connected import BEYOND
+
+log = logging.getLogger(__name__)
+
+OWN_FILES: Final = 64  # beside the connections of clients: those to the store, calls, listeners
+
+
+def raise_limit() -> None:
+    """Let this process, and those that it starts, open as many files as the system allows (the hard limit)."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # macOS: it says "infinity", and does not mean it
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def most_connections(wanted: int) -> int:
+    """`wanted`, the setting max_connections, or less if this process may not open as many files.
+
+    0, no limit, becomes what it may open. A connection for which there is no file would be reset in silence: uvloop
+    does not tell.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return wanted
+    possible = max(1, limit - OWN_FILES - BEYOND)
+    return min(wanted, possible) if wanted else possible
+
+
+def warn_of_limit(wanted: int) -> None:
+    """Say so if this process may not open the files for `wanted` connections."""
+    if (possible := most_connections(wanted)) < wanted:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        log.warning(
+            "max_connections = %d needs %d open files, and the limit is %d: each process accepts %d connections. "
+            "Raise the limit (ulimit -n; systemd: LimitNOFILE=; Docker: --ulimit nofile=), or lower max_connections",
+            wanted,
+            wanted + OWN_FILES + BEYOND,
+            limit,
+            possible,
+        )
+
+
+def warn_if_none_is_left() -> None:
+    """Say so if no file can be opened: new connections are being reset."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        if error.errno not in {errno.EMFILE, errno.ENFILE}:
+            raise
+        log.warning("new connections are reset, and calls fail: %s (ulimit -n)", error.strerror)

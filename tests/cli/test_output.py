@@ -1,0 +1,132 @@
+"""What a verb has taken is printed or given back, whatever standard output is."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+
+from delayqueue import Client
+from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer, environment
+
+BODY: Final = "thank you 😀"
+FAR: Final = "9999999999"
+
+
+@pytest.fixture(scope="module")
+def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
+    return processes.server(redis_server, strict="yes", language="en")
+
+
+@contextmanager
+def job_in(server: QueueServer, topic: str, body: str = BODY) -> Iterator[Client]:
+    """A client, and a ready job."""
+    with Client(server.url) as queue:
+        queue.push(topic, body, id=topic, delay=0)
+        yield queue
+        queue.purge(topic)
+
+
+def run(server: QueueServer, shell: str, encoding: str = "utf-8", **more: Any) -> Any:
+    """Run a line of shell in which `dq` is the program."""
+    program = f'dq() {{ {sys.executable} -m delayqueue "$@"; }}\n{shell}'
+    variables = environment({"url": server.url, "language": "en"})
+    return subprocess.run(
+        ["bash", "-c", program],
+        env=variables | {"PYTHONIOENCODING": encoding},
+        cwd=REPOSITORY,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("encoding", ["cp936", "latin-1", "ascii"])
+@pytest.mark.parametrize(
+    "verb", ["get JOB", "pop JOB", "list JOB", "peek JOB", f"take JOB --end {FAR}"]
+)
+def test_what_the_encoding_lacks_is_escaped(server: QueueServer, encoding: str, verb: str) -> None:
+    topic = f"{verb.split(maxsplit=1)[0]}-{encoding}"
+    with job_in(server, topic):
+        ended = run(server, f"dq {verb.replace('JOB', topic)}", encoding)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert b"thank you \\U0001f600" in ended.stdout
+
+
+def test_json_stays_json_in_every_encoding(server: QueueServer) -> None:
+    with job_in(server, "json"):
+        shown = run(server, "dq get json --json").stdout
+        ended = run(server, "dq take json --json --end " + FAR, "cp936")
+    assert BODY.encode() in shown
+    [taken] = json.loads(ended.stdout.decode("ascii"))
+    assert taken["body"] == BODY
+
+
+@pytest.mark.parametrize("output", [">/dev/full", ">/dev/full --json"])
+@pytest.mark.parametrize("verb", ["pop full", f"take full --end {FAR}"])
+def test_on_a_full_disk_what_was_taken_is_printed_on_standard_error(
+    server: QueueServer, verb: str, output: str
+) -> None:
+    with job_in(server, "full"):
+        ended = run(server, f"dq {verb} {output}")
+    assert ended.returncode == 1
+    complaint, taken = ended.stderr.decode().splitlines()
+    assert complaint.startswith("delay-queue: standard output: No space left on device")
+    found = json.loads(taken)
+    job = found[0] if isinstance(found, list) else found
+    assert (job["id"], job["body"]) == ("full", BODY)
+
+
+@pytest.mark.parametrize("verb", ["pop both", f"take both --end {FAR}"])
+def test_if_nothing_can_be_printed_it_is_given_back(server: QueueServer, verb: str) -> None:
+    with job_in(server, "both") as queue:
+        ended = run(server, f"dq {verb} >/dev/full 2>&1")
+        job = queue.get("both")
+    assert ended.returncode == 1
+    assert job is not None
+    assert (job.state, job.body) == ("ready", BODY)
+
+
+@pytest.mark.parametrize("verb", ["pop closed", f"take closed --end {FAR}", "cancel x"])
+@pytest.mark.parametrize("output", [">&-", ">&- 2>&-"])
+def test_with_a_closed_output_nothing_is_taken(server: QueueServer, verb: str, output: str) -> None:
+    with job_in(server, "closed") as queue:
+        ended = run(server, f"dq {verb} {output}")
+        job = queue.get("closed")
+    assert ended.returncode == 1
+    said = "" if "2>" in output else "delay-queue: standard output: it is closed\n"
+    assert ended.stderr.decode() == said
+    assert job is not None
+    assert job.state == "ready"
+
+
+@pytest.mark.parametrize(("verb", "status"), [(f"take left --end {FAR}", 1), ("list left", 141)])
+def test_a_reader_that_is_gone_loses_nothing(server: QueueServer, verb: str, status: int) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with job_in(server, "left"):
+        ended = run(server, f"dq {verb} --json >&{writer}", pass_fds=[writer])
+    os.close(writer)
+    assert ended.returncode == status
+    if status == 1:
+        assert json.loads(ended.stderr.splitlines()[-1])[0]["id"] == "left"
+    else:
+        assert ended.stderr == b""
+
+
+@pytest.mark.parametrize(
+    "arguments", ["--version", "--help", "help pop", "--help-settings", "stats", "topics", "check"]
+)
+@pytest.mark.parametrize("output", [">/dev/full", ">&-"])
+def test_nothing_ends_in_a_traceback(server: QueueServer, arguments: str, output: str) -> None:
+    ended = run(server, f"dq {arguments} {output}")
+    assert b"Traceback" not in ended.stderr
+    assert b"Exception ignored" not in ended.stderr
+    if output == ">/dev/full":
+        assert ended.returncode == 1
+        assert b"standard output: No space left on device" in ended.stderr

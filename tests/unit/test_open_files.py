@@ -1,0 +1,54 @@
+"""How many connections a process can have is what it may open; when nothing can be opened, it says so."""
+
+import errno
+import logging
+import os
+import resource
+from typing import Any
+
+import pytest
+
+from delayqueue.net.connected import BEYOND
+from delayqueue.server.open_files import OWN_FILES, most_connections, warn_if_none_is_left
+
+NEEDED = OWN_FILES + BEYOND
+
+
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """The limit of open files."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (request.param, request.param))
+
+
+@pytest.mark.parametrize(
+    ("limit", "wanted", "most"),
+    [
+        (65536, 25_000, 25_000),
+        (1024, 25_000, 1024 - NEEDED),
+        (1024, 0, 1024 - NEEDED),  # no limit of ours, but the system's
+        (50, 25_000, 1),
+        (resource.RLIM_INFINITY, 25_000, 25_000),
+        (resource.RLIM_INFINITY, 0, 0),
+    ],
+    indirect=["limit"],
+)
+@pytest.mark.usefixtures("limit")
+def test_connections_are_as_many_as_wanted_and_possible(wanted: int, most: int) -> None:
+    assert most_connections(wanted) == most
+
+
+def test_that_no_file_is_left_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        warn_if_none_is_left()
+        assert not caplog.messages
+
+        def none_left(*_: Any) -> int:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+        monkeypatch.setattr(os, "open", none_left)
+        warn_if_none_is_left()
+    (line,) = caplog.messages
+    assert "new connections are reset" in line
+    assert "Too many open files" in line
