@@ -6,9 +6,9 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from time import time
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from delayqueue import __version__
 from delayqueue.domain.call_tally import HostCalls
@@ -58,6 +58,13 @@ _FIGURES: Final = frozenset(field.name for field in fields(ServerView)) - {"name
 _LATER: Final = frozenset({"call_limit", "calls", "outboxes"})
 
 
+class Late(NamedTuple):
+    """Deliveries in each LATENESS_S bucket since the process started, and the worst lateness of the last interval."""
+
+    counts: Sequence[int]
+    worst_s: float
+
+
 class Heartbeat:
     """This process's entry, written every two seconds, and those of all processes."""
 
@@ -69,7 +76,7 @@ class Heartbeat:
         self._started = time()
         self.noted_at: float | None = None  # loop time at which the store last accepted the entry
         self.has_failed = False  # at the last try
-        self._window: deque[Sequence[int]] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
+        self._window: deque[Late] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
 
     async def run(self) -> None:
         """Write the entry until cancelled."""
@@ -95,7 +102,9 @@ class Heartbeat:
     def _figures(self) -> dict[str, object]:
         figures = self._metrics.snapshot()
         calls = self._metrics.calls
-        late = [now - then for now, then in zip(self._window[-1], self._window[0], strict=True)]
+        counted = zip(self._window[-1].counts, self._window[0].counts, strict=True)
+        late = [now - then for now, then in counted]
+        worst_s = max(each.worst_s for each in list(self._window)[1:] or self._window)
         view = ServerView(
             name="",
             seen=0,
@@ -105,8 +114,8 @@ class Heartbeat:
             delivered=self._metrics.events("delivered"),
             finished=self._metrics.events("finished"),
             waiting=sum(count for _, count in figures[WAITING_POLLS.name]),
-            lateness_p50=quantile(late, 0.5),
-            lateness_p99=quantile(late, 0.99),
+            lateness_p50=quantile(late, 0.5, worst_s),
+            lateness_p99=quantile(late, 0.99, worst_s),
             call_limit=calls.per_host if calls else 0,
             calls=tuple(calls.report()) if calls else (),
             outboxes=tuple(self.outboxes.report()),
@@ -117,18 +126,22 @@ class Heartbeat:
             if field in _FIGURES and (value or field not in _LATER)
         }
 
-    def _late(self) -> Sequence[int]:
-        (row,) = self._metrics.snapshot()[DELIVERY_LATENESS.name]
-        counts: Sequence[int] = row[1]
-        return counts
+    def _late(self) -> Late:
+        late = self._metrics.histogram(DELIVERY_LATENESS)
+        return Late(tuple(late.counts), late.take_worst_s())
 
 
-def quantile(counts: Sequence[int], share: float) -> float | None:
-    """The upper end, in seconds, of the LATENESS_S bucket at this quantile of the jobs; None = no jobs."""
-    total = sum(counts)
-    if not total:
+def quantile(counts: Sequence[int], share: float, worst_s: float) -> float | None:
+    """The lateness in seconds at this quantile of the jobs in LATENESS_S buckets; None = no jobs.
+
+    Within a bucket they are taken as spread evenly, and none as later than `worst_s`: some buckets are an hour wide.
+    """
+    wanted = share * sum(counts)
+    if not wanted:
         return None
-    for place, so_far in enumerate(accumulate(counts)):
-        if so_far >= share * total:
-            return LATENESS_S[min(place, len(LATENESS_S) - 1)]
+    edges = pairwise((0, *LATENESS_S, worst_s))
+    for (low_s, high_s), count, so_far in zip(edges, counts, accumulate(counts), strict=True):
+        if so_far >= wanted:
+            part = (wanted - so_far + count) / count
+            return round(min(low_s + part * (high_s - low_s), worst_s), 4)
     return None

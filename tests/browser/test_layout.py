@@ -86,8 +86,8 @@ def test_the_ticks_of_durations_are_ones_that_people_count_in(admin: Admin) -> N
         """async (worst) => {
             const { past } = await import("./admin/js/chart.js");
             const { length } = await import("./admin/js/format.js");
-            const { data, draw } = past("x", { label: "", step: 60, marks: [], series: [["", "--ready"]], format: length },
-              [[0, 60], [0, worst]]).props;
+            const { data, draw } = past("x", { label: "", step: 60, marks: [], series: [["", "--ready"]],
+              format: length }, [[0, 60], [0, worst]]).props;
             const plot = draw(document.querySelector(".past .chart"), data);
             await new Promise(requestAnimationFrame);
             return plot.axes[1]._values;
