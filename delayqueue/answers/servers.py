@@ -117,20 +117,21 @@ class Attention:
 class Stats:
     """An overview. `called`: ready jobs with a call; `calls`: the hosts to which calls go, those in trouble first.
 
-    `outboxes`: those whose relays were heard within the last hour, first those with failed rows.
+    `outboxes`: those whose relays were heard within the last hour, first those with failed rows. Asked with `counts`
+    false, it has no member that takes a count of all topics.
     """
 
-    topics: int
-    paused: int = 0
-    delayed: int
-    ready: int
-    reserved: int
-    buried: int
-    oldest_ready_age: float | None
-    busiest: list[TopicState]
-    attention: list[Attention] = field(default_factory=list)
+    topics: int = field(default=0, metadata=OPTIONAL)
+    paused: int = field(default=0, metadata=OPTIONAL)
+    delayed: int = field(default=0, metadata=OPTIONAL)
+    ready: int = field(default=0, metadata=OPTIONAL)
+    reserved: int = field(default=0, metadata=OPTIONAL)
+    buried: int = field(default=0, metadata=OPTIONAL)
+    oldest_ready_age: float | None = field(default=None, metadata=OPTIONAL)
+    busiest: list[TopicState] = field(default_factory=list, metadata=OPTIONAL)
+    attention: list[Attention] = field(default_factory=list, metadata=OPTIONAL)
     servers: list[ServerState]
-    called: int = 0
+    called: int = field(default=0, metadata=OPTIONAL)
     calls: list[HostCalls] = field(default_factory=list)
     outboxes: list[OutboxState] = field(default_factory=list)
     store: StoreState

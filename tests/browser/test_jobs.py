@@ -39,7 +39,9 @@ def test_a_call_is_pushed_as_it_was_typed(admin: Admin, topic: str) -> None:
     """This server may not call that host, and says so."""
     page = admin.open("push")
     admin.field("Topic").fill(topic)
-    admin.field("URL that the server calls when the job is due (no worker gets the job)").fill("http://a.b/")
+    admin.field("URL that the server calls when the job is due (no worker gets the job)").fill(
+        "http://a.b/"
+    )
     admin.field("Headers of the call, one per line (Name: value)").fill("X-A: b:c\n\nX-D: e")
     with page.expect_request("**/push") as sent:
         admin.press("Push")

@@ -43,15 +43,15 @@ final class Stats
     public static function from(Data $data): self
     {
         return new self(
-            topics: $data->int('topics'),
+            topics: $data->int('topics', 0),
             paused: $data->int('paused', 0),
-            delayed: $data->int('delayed'),
-            ready: $data->int('ready'),
-            reserved: $data->int('reserved'),
-            buried: $data->int('buried'),
+            delayed: $data->int('delayed', 0),
+            ready: $data->int('ready', 0),
+            reserved: $data->int('reserved', 0),
+            buried: $data->int('buried', 0),
             oldestReadyAge: $data->floatOrNull('oldest_ready_age'),
-            busiest: $data->list('busiest', TopicCounts::from(...)),
-            attention: $data->list('attention', Attention::from(...)),
+            busiest: $data->has('busiest') ? $data->list('busiest', TopicCounts::from(...)) : [],
+            attention: $data->has('attention') ? $data->list('attention', Attention::from(...)) : [],
             servers: $data->list('servers', ServerStats::from(...)),
             called: $data->int('called', 0),
             calls: $data->has('calls') ? $data->list('calls', HostCalls::from(...)) : [],

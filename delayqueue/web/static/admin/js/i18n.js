@@ -313,6 +313,7 @@ const TEXTS = {
   tokenAsk: ["It is kept until this tab is closed.", "仅保存到此标签页关闭。"],
   signIn: ["Sign in", "登录"],
   signOut: ["Sign out", "退出"],
+  loading: ["Loading…", "正在加载…"],
   offline: ["The server does not answer. Trying again…", "服务器没有响应，正在重试…"],
   asOf: ["What is shown is as of {0}.", "显示的是 {0} 的状态。"],
   zoneNote: ["All times are in the zone {0}, that of this browser.", "所有时间均为此浏览器的时区 {0}。"],

@@ -1,7 +1,7 @@
 // Counts, throughput and due times of all topics.
 
 import { call } from "../api.js";
-import { breaking, h, table, words } from "../dom.js";
+import { breaking, h, loading, table, words } from "../dom.js";
 import { length, number, relative } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
@@ -28,28 +28,40 @@ export class Overview extends Live {
     return this.known;
   }
 
+  /** Each part is shown as soon as it is known: the counts take seconds if there are 100,000 topics. */
   async load() {
-    const [stats, forecast] = await Promise.all([call("stats"), this.forecast(), this.past.of(this.state.past)]);
-    return { stats, forecast };
+    const tell = this.teller();
+    return Object.assign({}, ...await Promise.all([
+      this.past.of(this.state.past).then((past) => tell({ past })),
+      !this.state.data?.counts && call("stats", { counts: false }).then((stats) => tell({ stats })),
+      this.forecast().then((forecast) => tell({ forecast })),
+      call("stats").then((stats) => tell({ stats, counts: stats })),
+    ]));
   }
 
-  view({ stats, forecast }) {
+  view({ stats, counts, forecast, past }) {
+    const known = (all, figure) => (all ? figure(all) : "…");
     return [
       h("h1", {}, t("overview")),
-      stats.store.warnings.map((text) => h("div", { key: text, class: "card warning" }, text)),
+      stats?.store.warnings.map((text) => h("div", { key: text, class: "card warning" }, text)),
       h("div", { class: "tiles" },
-        STATES.map((state) => tile(state === "buried" ? "dead" : `topics/${state}`, [h("span", { class: `dot ${state}` }), " ", t(state)], number(stats[state]), "")),
-        tile("topics/oldest", t("oldest"), length(stats.oldest_ready_age), t("oldestNote")),
-        tile("servers", t("lateness"), h("span", { class: "two" }, latenessOf(stats.servers)), t("latenessNote")),
-        tile("servers", t("waiting"), number(stats.servers.reduce((total, server) => total + server.waiting, 0)), "")),
-      h("div", { class: "columns" }, forecastCard(forecast, (span) => this.choose({ span })), this.past.card(this.state.past, (past) => this.choose({ past }))),
+        STATES.map((state) => tile(state === "buried" ? "dead" : `topics/${state}`, [h("span", { class: `dot ${state}` }), " ", t(state)], known(counts, (all) => number(all[state])), "")),
+        tile("topics/oldest", t("oldest"), known(counts, (all) => length(all.oldest_ready_age)), t("oldestNote")),
+        tile("servers", t("lateness"), h("span", { class: "two" }, known(stats, (all) => latenessOf(all.servers))), t("latenessNote")),
+        tile("servers", t("waiting"), known(stats, (all) => number(all.servers.reduce((total, server) => total + server.waiting, 0))), "")),
+      h("div", { class: "columns" },
+        forecast ? forecastCard(forecast, (span) => this.choose({ span })) : busyCard(t("due")),
+        past ? this.past.card(this.state.past, (chosen) => this.choose({ past: chosen })) : busyCard(t("past"))),
       h("section", { class: "card" },
         h("div", { class: "bar" }, h("h2", {}, t("busiest")), h("span", { class: "grow" }), h("a", { href: "#/topics" }, t("all"))),
-        troubleTable(stats.attention)),
-      stats.outboxes?.length > 0 && h("section", { class: "card" }, h("h2", {}, t("outboxes")), outboxTable(stats.outboxes)),
+        counts ? troubleTable(counts.attention) : loading()),
+      stats?.outboxes?.length > 0 && h("section", { class: "card" }, h("h2", {}, t("outboxes")), outboxTable(stats.outboxes)),
     ];
   }
 }
+
+/** A card whose content is not known yet. */
+const busyCard = (title) => h("section", { class: "card busy", "aria-busy": "true" }, h("h2", {}, title), loading());
 
 /** What relays tell of their outboxes. */
 const outboxTable = (outboxes) => table([
