@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import accumulate, pairwise
@@ -13,9 +13,17 @@ from typing import Final, NamedTuple, Self
 from delayqueue import __version__
 from delayqueue.domain.call_tally import HostCalls
 from delayqueue.domain.outboxes import Outbox, Outboxes
+from delayqueue.domain.troubles import Kind, Trouble, Troubles
 from delayqueue.domain.written import known
-from delayqueue.errors import Unavailable
-from delayqueue.metrics import DELIVERY_LATENESS, LATENESS_S, WAITING_POLLS, Metrics
+from delayqueue.errors import Code, Unavailable
+from delayqueue.metrics import (
+    DELIVERY_LATENESS,
+    LATENESS_S,
+    REQUESTS,
+    WAITING_POLLS,
+    Metrics,
+    Snapshot,
+)
 from delayqueue.store.bucket.bucket_store import BucketStore
 
 log = logging.getLogger(__name__)
@@ -42,6 +50,7 @@ class ServerView:
     call_limit: int = 0  # calls of jobs at once to one host; 0 = it makes none
     calls: tuple[HostCalls, ...] = ()  # to the hosts with the most trouble
     outboxes: tuple[Outbox, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
 
     @classmethod
     def read(cls, name: str, seen_ms: int, figures: str) -> Self:
@@ -50,12 +59,13 @@ class ServerView:
         told = known(cls, written) | {"name": name, "seen": seen_ms / 1000}
         told["calls"] = tuple(map(HostCalls.read, written.get("calls", ())))
         told["outboxes"] = tuple(map(Outbox.read, written.get("outboxes", ())))
+        told["troubles"] = tuple(map(Trouble.read, written.get("troubles", ())))
         return cls(**told)
 
 
 _FIGURES: Final = frozenset(field.name for field in fields(ServerView)) - {"name", "seen"}
 # Left out while they say nothing: the first version refuses what it does not know. The others it must be told.
-_LATER: Final = frozenset({"call_limit", "calls", "outboxes"})
+_LATER: Final = frozenset({"call_limit", "calls", "outboxes", "troubles"})
 
 
 class Late(NamedTuple):
@@ -68,10 +78,14 @@ class Late(NamedTuple):
 class Heartbeat:
     """This process's entry, written every two seconds, and those of all processes."""
 
-    def __init__(self, store: BucketStore, metrics: Metrics, name: str) -> None:
+    def __init__(
+        self, store: BucketStore, metrics: Metrics, name: str, troubles: Troubles | None = None
+    ) -> None:
         self._store = store
         self._metrics = metrics
         self._name = name
+        self._troubles = troubles or Troubles()
+        self._refused = Counter[int]()  # pushes, by code, as of the last beat
         self.outboxes = Outboxes()
         self._started = time()
         self.noted_at: float | None = None  # loop time at which the store last accepted the entry
@@ -101,6 +115,7 @@ class Heartbeat:
 
     def _figures(self) -> dict[str, object]:
         figures = self._metrics.snapshot()
+        self._note_refused(figures)
         calls = self._metrics.calls
         counted = zip(self._window[-1].counts, self._window[0].counts, strict=True)
         late = [now - then for now, then in counted]
@@ -119,12 +134,26 @@ class Heartbeat:
             call_limit=calls.per_host if calls else 0,
             calls=tuple(calls.report()) if calls else (),
             outboxes=tuple(self.outboxes.report()),
+            troubles=tuple(self._troubles.report()),
         )
         return {
             field: value
             for field, value in asdict(view).items()
             if field in _FIGURES and (value or field not in _LATER)
         }
+
+    def _note_refused(self, figures: Snapshot) -> None:
+        """Refused pushes are a trouble, but those of an id that exists: so a client pushes once."""
+        refused = Counter[int](
+            {
+                code: count
+                for (path, code), count in figures[REQUESTS.name]
+                if path == "/push" and code not in {Code.OK, Code.JOB_EXISTS}
+            }
+        )
+        for code, count in (refused - self._refused).items():
+            self._troubles.note(Kind.PUSHES, str(int(code)), count=count)
+        self._refused = refused
 
     def _late(self) -> Late:
         late = self._metrics.histogram(DELIVERY_LATENESS)

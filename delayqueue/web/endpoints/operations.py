@@ -13,6 +13,7 @@ from delayqueue.answers.servers import (
     ServerState,
     Stats,
     StoreState,
+    TroubleState,
     WorkerJob,
     WorkerState,
 )
@@ -80,6 +81,11 @@ STATS: Final = Stats(
             seen=1795217035.2,
         )
     ],
+    troubles=[
+        TroubleState(
+            kind="job", name="1001", topic="order", count=12, at=1795217031.5, message="web1:4711"
+        )
+    ],
     store=StoreState(
         version="Redis 7.0.15", memory=1048576, memory_limit=0, durable=True, warnings=[]
     ),
@@ -141,6 +147,7 @@ async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
         servers=[serializers.server(server) for server in servers],
         calls=serializers.calls(servers),
         outboxes=serializers.outboxes(servers),
+        troubles=serializers.troubles(servers),
         store=StoreState(
             version=health.version,
             memory=health.memory_bytes,

@@ -16,6 +16,7 @@ final class Stats
      * @param int $called ready jobs with a call
      * @param list<HostCalls> $calls the hosts to which calls go, those in trouble first
      * @param list<OutboxStats> $outboxes those whose relays were heard within the last hour, first those with failed rows
+     * @param list<Trouble> $troubles what goes wrong again and again, the latest first
      * @param array<string, string> $settings of the server that answers
      * @param array<string, string> $setIn where those were set that do not have their defaults
      */
@@ -33,6 +34,7 @@ final class Stats
         public readonly int $called,
         public readonly array $calls,
         public readonly array $outboxes,
+        public readonly array $troubles,
         public readonly StoreStats $store,
         public readonly array $settings,
         public readonly array $setIn,
@@ -56,6 +58,7 @@ final class Stats
             called: $data->int('called', 0),
             calls: $data->has('calls') ? $data->list('calls', HostCalls::from(...)) : [],
             outboxes: $data->has('outboxes') ? $data->list('outboxes', OutboxStats::from(...)) : [],
+            troubles: $data->has('troubles') ? $data->list('troubles', Trouble::from(...)) : [],
             store: StoreStats::from($data->object('store')),
             settings: $data->textOfEach('settings'),
             setIn: $data->textOfEach('set_in'),

@@ -83,7 +83,7 @@ export const past = (key, { label, step, marks, series, format }, data) => chart
   }, first),
 });
 
-const MARK_COLOURS = { started: "--soft", outage: "--buried", failover: "--reserved" };
+const MARK_COLOURS = { started: "--soft", outage: "--buried", failover: "--reserved", clock: "--buried", did: "--accent" };
 
 /** A line at the time of each mark, and a band for how long it lasted. */
 function drawMarks(plot) {
@@ -96,7 +96,7 @@ function drawMarks(plot) {
     ctx.globalAlpha = 0.2;
     ctx.fillRect(place(at), top, place(at + lasted) - place(at), height);
     ctx.globalAlpha = 0.8;
-    ctx.setLineDash(kind === "started" ? [2 * devicePixelRatio, 4 * devicePixelRatio] : []);
+    ctx.setLineDash(kind === "started" || kind === "did" ? [2 * devicePixelRatio, 4 * devicePixelRatio] : []);
     ctx.beginPath();
     ctx.moveTo(place(at), top);
     ctx.lineTo(place(at), top + height);

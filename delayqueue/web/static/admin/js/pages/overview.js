@@ -2,12 +2,13 @@
 
 import { call } from "../api.js";
 import { breaking, h, loading, table, words } from "../dom.js";
-import { length, number, relative } from "../format.js";
+import { length, number, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
 import { FIRST_PAST, Past } from "./past.js";
-import { troubleTable } from "./topics.js";
+import { jobLink } from "./jobs.js";
+import { topicLink, troubleTable } from "./topics.js";
 
 const STATES = ["delayed", "ready", "reserved", "buried"];
 
@@ -40,6 +41,7 @@ export class Overview extends Live {
   }
 
   view({ stats, counts, forecast, past }) {
+    const troubled = [...clockTroubles(past), ...(stats?.troubles || [])];
     const known = (all, figure) => (all ? figure(all) : "…");
     return [
       h("h1", {}, t("overview")),
@@ -52,6 +54,7 @@ export class Overview extends Live {
       h("div", { class: "columns" },
         forecast ? forecastCard(forecast, (span) => this.choose({ span })) : busyCard(t("due")),
         past ? this.past.card(this.state.past, (chosen) => this.choose({ past: chosen })) : busyCard(t("past"))),
+      troubled.length > 0 && h("section", { class: "card troubles" }, h("h2", {}, t("attention")), troublesTable(troubled)),
       h("section", { class: "card" },
         h("div", { class: "bar" }, h("h2", {}, t("busiest")), h("span", { class: "grow" }), h("a", { href: "#/topics" }, t("all"))),
         counts ? troubleTable(counts.attention) : loading()),
@@ -59,6 +62,32 @@ export class Overview extends Live {
     ];
   }
 }
+
+const RECENT_S = 3600;
+const LAST_WORDED = 6; // the page has words for the codes up to it
+
+/** That the store's clock jumped lately, as a trouble of /stats. */
+const clockTroubles = (past) => (past?.marks || []).filter(({ kind, at }) => kind === "clock" && at > Date.now() / 1000 - RECENT_S)
+  .slice(0, 1).map(({ at }) => ({ kind: "clock", name: "", count: 1, at, message: "" }));
+
+// by the kind of trouble: what it is about, and what is said of it
+const TROUBLES = {
+  job: [({ name }) => jobLink(name), "troubleJob", ({ topic, message }) => [topicLink(topic), message && [" · ", workerLink(message)]]],
+  worker: [({ name }) => workerLink(name), "troubleWorker", ({ message }) => jobLink(message)],
+  subscriber: [({ name }) => h("a", { href: "#/subscribers" }, breaking(name)), "troubleSubscriber", ({ message }) => words(message)],
+  host: [({ name }) => h("a", { href: "#/calls" }, breaking(name)), "troubleHost", ({ message }) => words(message)],
+  pushes: [({ name }) => t("pushesRefused", name), "troublePushes", ({ name }) => (name <= LAST_WORDED ? t(`code_${name}`) : "")],
+  clock: [() => t("theClock"), "clockJumped", () => ""],
+};
+const workerLink = (name) => h("a", { href: `#/workers/${encodeURIComponent(name)}` }, breaking(name));
+
+/** What goes wrong again and again, apart from topics. Kinds that only a newer server knows are left out. */
+const troublesTable = (rows) => table([
+  { name: t("whatFails"), class: "wide title", cell: (row) => TROUBLES[row.kind][0](row) },
+  { name: t("why"), class: "wide", cell: (row) => t(TROUBLES[row.kind][1], number(row.count)) },
+  { name: t("details"), class: "wide", cell: (row) => TROUBLES[row.kind][2](row) },
+  { name: t("last"), class: "time", cell: ({ at }) => h("span", { title: time(at) }, relative(at)) },
+], rows.filter(({ kind }) => TROUBLES[kind]), ({ kind, name }) => `${kind} ${name}`, "", null, "compact");
 
 /** A card whose content is not known yet. */
 const busyCard = (title) => h("section", { class: "card busy", "aria-busy": "true" }, h("h2", {}, title), loading());
