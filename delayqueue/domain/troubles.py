@@ -1,4 +1,4 @@
-"""What goes wrong again and again, as one process sees it, for those who look after the queue. No IO."""
+"""What goes wrong again and again, as one process sees it, for operators. No IO."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator

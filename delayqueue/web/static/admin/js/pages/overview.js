@@ -70,7 +70,7 @@ const LAST_WORDED = 6; // the page has words for the codes up to it
 const clockTroubles = (past) => (past?.marks || []).filter(({ kind, at }) => kind === "clock" && at > Date.now() / 1000 - RECENT_S)
   .slice(0, 1).map(({ at }) => ({ kind: "clock", name: "", count: 1, at, message: "" }));
 
-// by the kind of trouble: what it is about, and what is said of it
+// by the kind of trouble: what it is about, and what is shown about it
 const TROUBLES = {
   job: [({ name }) => jobLink(name), "troubleJob", ({ topic, message }) => [topicLink(topic), message && [" · ", workerLink(message)]]],
   worker: [({ name }) => workerLink(name), "troubleWorker", ({ message }) => jobLink(message)],
