@@ -182,17 +182,25 @@ Snapshot = dict[str, list[list[Any]]]
 class Histogram:
     """How many of the observed times fell into each bucket; the last one has no upper end."""
 
-    __slots__ = ("_bounds", "counts", "sum_s")
+    __slots__ = ("_bounds", "counts", "sum_s", "worst_s")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.sum_s = 0.0
+        self.worst_s = 0.0  # since it was taken last
 
     def observe(self, seconds: float) -> None:
         """Count one observation."""
         self.counts[bisect_left(self._bounds, seconds)] += 1
         self.sum_s += seconds
+        if seconds > self.worst_s:  # noqa: PLR1730  # max() is a call, for each job
+            self.worst_s = seconds
+
+    def take_worst_s(self) -> float:
+        """The longest time since the last call; 0 = there was none."""
+        worst_s, self.worst_s = self.worst_s, 0.0
+        return worst_s
 
 
 class Metrics:

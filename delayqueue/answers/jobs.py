@@ -38,6 +38,7 @@ class FailedAttempt:
     started: float
     ended: float
     message: str
+    worker: str = field(default="", metadata=OPTIONAL)  # that had it, if that is known
 
 
 @answer("Result")

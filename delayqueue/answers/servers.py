@@ -117,26 +117,45 @@ class Attention:
     why: list[str]
 
 
+@answer("Trouble")
+class TroubleState:
+    """What goes wrong again and again, `count` times within the last hour or longer, `at` the last time.
+
+    `kind`: a `job` whose TTR expires (`count` is its attempt, `message` the worker), a `worker` that let the TTR of
+    jobs expire (`message` is the last job), a `subscriber` or `host` all of whose calls fail, or `pushes` that are
+    refused (`name` is the code).
+    """
+
+    kind: str
+    name: str
+    topic: str
+    count: int
+    at: float
+    message: str
+
+
 @answer(kw_only=True)
 class Stats:
     """An overview. `called`: ready jobs with a call; `calls`: the hosts to which calls go, those in trouble first.
 
-    `outboxes`: those whose relays were heard within the last hour, first those with failed rows.
+    `outboxes`: those whose relays were heard within the last hour, first those with failed rows. Asked with `counts`
+    false, it has no member that takes a count of all topics.
     """
 
-    topics: int
-    paused: int = 0
-    delayed: int
-    ready: int
-    reserved: int
-    buried: int
-    oldest_ready_age: float | None
-    busiest: list[TopicState]
-    attention: list[Attention] = field(default_factory=list)
+    topics: int = field(default=0, metadata=OPTIONAL)
+    paused: int = field(default=0, metadata=OPTIONAL)
+    delayed: int = field(default=0, metadata=OPTIONAL)
+    ready: int = field(default=0, metadata=OPTIONAL)
+    reserved: int = field(default=0, metadata=OPTIONAL)
+    buried: int = field(default=0, metadata=OPTIONAL)
+    oldest_ready_age: float | None = field(default=None, metadata=OPTIONAL)
+    busiest: list[TopicState] = field(default_factory=list, metadata=OPTIONAL)
+    attention: list[Attention] = field(default_factory=list, metadata=OPTIONAL)
     servers: list[ServerState]
-    called: int = 0
+    called: int = field(default=0, metadata=OPTIONAL)
     calls: list[HostCalls] = field(default_factory=list)
     outboxes: list[OutboxState] = field(default_factory=list)
+    troubles: list[TroubleState] = field(default_factory=list)
     store: StoreState
     settings: dict[str, str]
     set_in: dict[str, str] = field(default_factory=dict)
@@ -166,13 +185,16 @@ class Readiness:
 class HistoryMark:
     """A server was `started`, an `outage` of the store lasted that many seconds, or a `failover` happened.
 
-    `server`: the one that was started; "" = it concerns all.
+    Or the `clock` of the store has jumped; or somebody, `by`, `did` something with the page: `what` is the call, what
+    it was for, and how many jobs it changed. `server`: the one that was started; "" = it concerns all.
     """
 
     at: float
     kind: str
     lasted: float
     server: str
+    by: str = ""
+    what: str = ""
 
 
 @answer()

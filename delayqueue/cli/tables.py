@@ -32,7 +32,7 @@ HISTORY: Final = {
 TOPIC_COLUMNS: Final = ["topic", *LIVE_STATES, "oldest", "paused"]
 
 INDENT: Final = "    "
-MARK: Final = ("kind", "lasted", "server")
+MARK: Final = ("kind", "lasted", "server", "by", "what")
 
 Row = Mapping[str, Any]
 
@@ -284,7 +284,8 @@ def history(data: Row) -> str:
     ]
     shown = table(["from", *(name.replace("_", " ") for name in columns)], rows)
     marks = [
-        [local_time(one["at"]), *(cell(name, one[name]) for name in MARK)] for one in data["marks"]
+        [local_time(one["at"]), *(cell(name, one.get(name, "")) for name in MARK)]
+        for one in data["marks"]
     ]
     return f"{shown}\n\n{table(['at', *MARK], marks)}" if marks else shown
 

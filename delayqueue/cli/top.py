@@ -106,4 +106,4 @@ def _sums(stats: Row) -> str:
 
 
 def _ms(seconds: Any) -> str:
-    return "-" if seconds is None else f"{seconds * 1000:.0f} ms"
+    return f"{seconds * 1000:.0f} ms" if seconds is not None and seconds < 10 else age(seconds)

@@ -72,6 +72,7 @@ __all__ = [
     "TopicRates",
     "TransportError",
     "Trial",
+    "Trouble",
     "Unauthorized",
     "Unavailable",
     "WorkerJob",

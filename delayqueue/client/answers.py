@@ -19,6 +19,7 @@ from delayqueue.answers.servers import (
 from delayqueue.answers.servers import OutboxState as OutboxStats
 from delayqueue.answers.servers import ServerState as ServerStats
 from delayqueue.answers.servers import StoreState as StoreStats
+from delayqueue.answers.servers import TroubleState as Trouble
 from delayqueue.answers.servers import WorkerState as WorkerStats
 from delayqueue.answers.subscribers import CallCounts as Calls
 from delayqueue.answers.subscribers import FailedCall, SubscriberPage, Trial
@@ -63,6 +64,7 @@ __all__ = [
     "TopicCounts",
     "TopicRates",
     "Trial",
+    "Trouble",
     "WorkerJob",
     "WorkerStats",
 ]

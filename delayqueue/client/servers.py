@@ -23,9 +23,12 @@ class ServerVerbs:
         return Call("/history", given(**locals()), partial(read, History), repeatable=True)
 
     @verb
-    def stats(self) -> Call[Stats]:
-        """Return an overview of all topics, the server processes and the store."""
-        return Call("/stats", {}, partial(read, Stats), repeatable=True)
+    def stats(self, *, counts: bool | None = None) -> Call[Stats]:
+        """Return an overview of all topics, the server processes and the store.
+
+        With `counts=False` the topics are not counted, and what takes that is 0, None or [].
+        """
+        return Call("/stats", given(counts=counts), partial(read, Stats), repeatable=True)
 
     @verb
     def workers(self) -> Call[list[WorkerStats]]:

@@ -13,6 +13,7 @@ from delayqueue.domain.job import CallResult, Reserved
 from delayqueue.domain.message import clean
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
+from delayqueue.domain.troubles import Kind
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
@@ -104,6 +105,18 @@ class Delivery:
                 return
         await self._end(last)
 
+    def _judge(self, subscriber: Subscriber, outcome: CallOutcome) -> None:
+        """Note whether it fails again and again; /stats tells the hosts of jobs' own calls by themselves."""
+        if self._job.call:
+            return
+        if outcome.succeeded:
+            self._queue.troubles.over(Kind.SUBSCRIBER, subscriber.name)
+        else:
+            topic, message = self._job.topic, outcome.message
+            self._queue.troubles.note(
+                Kind.SUBSCRIBER, subscriber.name, topic=topic, message=message
+            )
+
     async def _look_back(self) -> None:
         """Note the results of earlier deliveries, and when this one began."""
         if self._job.attempt == 1:
@@ -124,6 +137,7 @@ class Delivery:
             return None, False
         word = "succeeded" if outcome.succeeded else "failed"
         self._queue.metrics.count(SUBSCRIBER_CALLS, subscriber.name, word)
+        self._judge(subscriber, outcome)
         if outcome.gone:
             log.warning("%s is unsubscribed: its URL answered 410", subscriber.name)
             await self._surely(lambda: self._queue.subscribers.drop(subscriber))

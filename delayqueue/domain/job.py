@@ -109,12 +109,13 @@ class Reserved:
 
 @dataclass(slots=True)
 class Attempt:
-    """A reservation that failed: by a release, a bury or an expired TTR."""
+    """A reservation that failed: by a release, a bury or an expired TTR. `worker`: who had it, "" = unknown."""
 
     attempt: int
     started_ms: int
     ended_ms: int
     message: str
+    worker: str = ""
 
 
 @dataclass(slots=True)

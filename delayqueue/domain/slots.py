@@ -33,8 +33,15 @@ class Row(NamedTuple):
     depth: Depth | None = None
 
 
+DEED: Final = "did"  # the kind of a mark of what somebody did with the page
+MAX_DEED_CHARS: Final = 300
+
+
 class Mark(NamedTuple):
-    """An incident: `kind` is started, outage or failover. server "" = it concerns all."""
+    """An incident: `kind` is started, outage, failover or clock. server "" = it concerns all.
+
+    Of a DEED it is who did it, a line feed, and what: versions that do not know deeds show it as it is.
+    """
 
     kind: str
     ago_ms: int

@@ -3,19 +3,27 @@
 import asyncio
 import json
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from time import time
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from delayqueue.config.build import build
 from delayqueue.domain.call_tally import HostCalls
 from delayqueue.domain.outboxes import Outbox, Outboxes
+from delayqueue.domain.troubles import Kind, Trouble, Troubles
 from delayqueue.domain.written import known
-from delayqueue.errors import Unavailable
-from delayqueue.metrics import DELIVERY_LATENESS, LATENESS_S, WAITING_POLLS, Metrics
+from delayqueue.errors import Code, Unavailable
+from delayqueue.metrics import (
+    DELIVERY_LATENESS,
+    LATENESS_S,
+    REQUESTS,
+    WAITING_POLLS,
+    Metrics,
+    Snapshot,
+)
 from delayqueue.store.bucket.bucket_store import BucketStore
 
 log = logging.getLogger(__name__)
@@ -42,6 +50,7 @@ class ServerView:
     call_limit: int = 0  # calls of jobs at once to one host; 0 = it makes none
     calls: tuple[HostCalls, ...] = ()  # to the hosts with the most trouble
     outboxes: tuple[Outbox, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
 
     @classmethod
     def read(cls, name: str, seen_ms: int, figures: str) -> Self:
@@ -50,26 +59,38 @@ class ServerView:
         told = known(cls, written) | {"name": name, "seen": seen_ms / 1000}
         told["calls"] = tuple(map(HostCalls.read, written.get("calls", ())))
         told["outboxes"] = tuple(map(Outbox.read, written.get("outboxes", ())))
+        told["troubles"] = tuple(map(Trouble.read, written.get("troubles", ())))
         return cls(**told)
 
 
 _FIGURES: Final = frozenset(field.name for field in fields(ServerView)) - {"name", "seen"}
 # Left out while they say nothing: the first version refuses what it does not know. The others it must be told.
-_LATER: Final = frozenset({"call_limit", "calls", "outboxes"})
+_LATER: Final = frozenset({"call_limit", "calls", "outboxes", "troubles"})
+
+
+class Late(NamedTuple):
+    """Deliveries in each LATENESS_S bucket since the process started, and the worst lateness of the last interval."""
+
+    counts: Sequence[int]
+    worst_s: float
 
 
 class Heartbeat:
     """This process's entry, written every two seconds, and those of all processes."""
 
-    def __init__(self, store: BucketStore, metrics: Metrics, name: str) -> None:
+    def __init__(
+        self, store: BucketStore, metrics: Metrics, name: str, troubles: Troubles | None = None
+    ) -> None:
         self._store = store
         self._metrics = metrics
         self._name = name
+        self._troubles = troubles or Troubles()
+        self._refused = Counter[int]()  # pushes, by code, as of the last beat
         self.outboxes = Outboxes()
         self._started = time()
         self.noted_at: float | None = None  # loop time at which the store last accepted the entry
         self.has_failed = False  # at the last try
-        self._window: deque[Sequence[int]] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
+        self._window: deque[Late] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
 
     async def run(self) -> None:
         """Write the entry until cancelled."""
@@ -94,8 +115,11 @@ class Heartbeat:
 
     def _figures(self) -> dict[str, object]:
         figures = self._metrics.snapshot()
+        self._note_refused(figures)
         calls = self._metrics.calls
-        late = [now - then for now, then in zip(self._window[-1], self._window[0], strict=True)]
+        counted = zip(self._window[-1].counts, self._window[0].counts, strict=True)
+        late = [now - then for now, then in counted]
+        worst_s = max(each.worst_s for each in list(self._window)[1:] or self._window)
         view = ServerView(
             name="",
             seen=0,
@@ -105,11 +129,12 @@ class Heartbeat:
             delivered=self._metrics.events("delivered"),
             finished=self._metrics.events("finished"),
             waiting=sum(count for _, count in figures[WAITING_POLLS.name]),
-            lateness_p50=quantile(late, 0.5),
-            lateness_p99=quantile(late, 0.99),
+            lateness_p50=quantile(late, 0.5, worst_s),
+            lateness_p99=quantile(late, 0.99, worst_s),
             call_limit=calls.per_host if calls else 0,
             calls=tuple(calls.report()) if calls else (),
             outboxes=tuple(self.outboxes.report()),
+            troubles=tuple(self._troubles.report()),
         )
         return {
             field: value
@@ -117,18 +142,35 @@ class Heartbeat:
             if field in _FIGURES and (value or field not in _LATER)
         }
 
-    def _late(self) -> Sequence[int]:
-        (row,) = self._metrics.snapshot()[DELIVERY_LATENESS.name]
-        counts: Sequence[int] = row[1]
-        return counts
+    def _note_refused(self, figures: Snapshot) -> None:
+        """Refused pushes are a trouble, but those of an id that exists: so a client pushes once."""
+        refused = Counter[int](
+            {
+                code: count
+                for (path, code), count in figures[REQUESTS.name]
+                if path == "/push" and code not in {Code.OK, Code.JOB_EXISTS}
+            }
+        )
+        for code, count in (refused - self._refused).items():
+            self._troubles.note(Kind.PUSHES, str(int(code)), count=count)
+        self._refused = refused
+
+    def _late(self) -> Late:
+        late = self._metrics.histogram(DELIVERY_LATENESS)
+        return Late(tuple(late.counts), late.take_worst_s())
 
 
-def quantile(counts: Sequence[int], share: float) -> float | None:
-    """The upper end, in seconds, of the LATENESS_S bucket at this quantile of the jobs; None = no jobs."""
-    total = sum(counts)
-    if not total:
+def quantile(counts: Sequence[int], share: float, worst_s: float) -> float | None:
+    """The lateness in seconds at this quantile of the jobs in LATENESS_S buckets; None = no jobs.
+
+    Within a bucket they are taken as spread evenly, and none as later than `worst_s`: some buckets are an hour wide.
+    """
+    wanted = share * sum(counts)
+    if not wanted:
         return None
-    for place, so_far in enumerate(accumulate(counts)):
-        if so_far >= share * total:
-            return LATENESS_S[min(place, len(LATENESS_S) - 1)]
+    edges = pairwise((0, *LATENESS_S, worst_s))
+    for (low_s, high_s), count, so_far in zip(edges, counts, accumulate(counts), strict=True):
+        if so_far >= wanted:
+            part = (wanted - so_far + count) / count
+            return round(min(low_s + part * (high_s - low_s), worst_s), 4)
     return None

@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.slots import (
+    DEED,
+    MAX_DEED_CHARS,
     MOST_TOPICS,
     NO_COUNTS,
     RINGS,
@@ -67,6 +69,7 @@ class HistoryRecorder:
         self._servers: Collection[object] = ()
         self._works = False  # whether it ever did, since this process started
         self._away_at: float | None = None
+        self._jumps = 0
 
     async def run(self) -> None:
         """Add until cancelled."""
@@ -142,6 +145,7 @@ class HistoryRecorder:
         while (now := asyncio.get_running_loop().time()) < until:
             self._notice_outage(now)
             self._notice_failover(now)
+            self._notice_jump(now)
             await asyncio.sleep(WATCH_S)
 
     def _notice_outage(self, now: float) -> None:
@@ -157,6 +161,17 @@ class HistoryRecorder:
         before, self._servers = set(self._servers), self._store.servers()
         if before - set(self._servers) and set(self._servers) - before:
             self._notice(Noticed("failover", now))
+
+    def _notice_jump(self, now: float) -> None:
+        before, self._jumps = self._jumps, self._store.clock_jumps()
+        if self._jumps > before:
+            self._notice(Noticed("clock", now))
+
+    def did(self, by: str, what: str) -> None:
+        """Somebody did something with the page."""
+        if self._metrics.tally:  # only if a history is kept
+            now = asyncio.get_running_loop().time()
+            self._notice(Noticed(DEED, now, server=f"{by}\n{what[:MAX_DEED_CHARS]}"))
 
     def _notice(self, noticed: Noticed) -> None:
         self._noticed = [*self._noticed, noticed][-MOST_MARKS:]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 
 from delayqueue.domain.access import Scope
+from delayqueue.domain.troubles import Troubles
 from delayqueue.engine.heartbeat import Heartbeat
 from delayqueue.engine.history import HistoryRecorder
 from delayqueue.engine.jobs import Jobs
@@ -44,8 +45,9 @@ class DelayQueue:
         self.subscribers = Subscribers(store.registry, store.by_bucket)
         self.schedules = Schedules(store.registry)
         self.notes = Notes(store.registry)
-        self.timers = Timers(store, self._waiters.resync, buried_retain_ms)
-        self.heartbeat = Heartbeat(store.by_bucket, self.metrics, name)
+        self.troubles = Troubles()
+        self.timers = Timers(store, self._waiters.resync, self.troubles.timed_out, buried_retain_ms)
+        self.heartbeat = Heartbeat(store.by_bucket, self.metrics, name, self.troubles)
         self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)
         self._keeps_history = keeps_history
         store.buckets.on_growth(self._waiters.grow)

@@ -26,17 +26,20 @@ class Timer:
     """Ticks one bucket endlessly, and sweeps it once a second.
 
     `notify` is called with what each tick changed. `resync` is called once a second, for what a lost message left
-    behind; so is `care`, unless ticks are behind: it repairs the store, a little at a time. Buried jobs are kept for
+    behind; so is `care`, unless ticks are behind: it repairs the store, a little at a time. `timed_out` is
+    told topic, id, attempt and worker of jobs whose TTR has expired. Buried jobs are kept for
     `buried_retain_ms` unless their topic says otherwise, None = until somebody ends them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what it tells to others
         self,
         bucket: int,
         store: BucketStore,
         notify: Callable[[int, Change], None],
         resync: Callable[[int], None],
         care: Callable[[], Awaitable[None]],
+        *,
+        timed_out: Callable[[str, str, int, str], None],
         buried_retain_ms: int | None = None,
     ) -> None:
         self._bucket = bucket
@@ -44,6 +47,7 @@ class Timer:
         self._notify = notify
         self._resync = resync
         self._care = care
+        self._timed_out = timed_out
         self._buried_retain_ms = buried_retain_ms
         self._wake = asyncio.Event()
         self._next_at = 0.0  # loop time of the next tick
@@ -99,6 +103,8 @@ class Timer:
         # Under load, due times come closer than calls take: half of the time for ticks is enough.
         self._rested_at = self.last_tick_at + min(self.last_tick_at - began_at, MOST_REST_S)
         self._notify(self._bucket, ticked.change)
+        for late in ticked.timed_out:
+            self._timed_out(*late)
         for topic, job_id in ticked.named:
             log.warning(
                 "job %r of topic %r is buried: its TTR expired with no retries left",

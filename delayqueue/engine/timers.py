@@ -17,10 +17,15 @@ class Timers:
     """A timer for each bucket that exists, and for those to come. `resync` is passed on to each Timer."""
 
     def __init__(
-        self, store: Store, resync: Callable[[int], None], buried_retain_ms: int | None = None
+        self,
+        store: Store,
+        resync: Callable[[int], None],
+        timed_out: Callable[[str, str, int, str], None],
+        buried_retain_ms: int | None = None,
     ) -> None:
         self._store = store
         self._resync = resync
+        self._timed_out = timed_out
         self._buried_retain_ms = buried_retain_ms
         self._timers: list[Timer] = []
         self._grown = asyncio.Event()  # set when timers are added
@@ -73,7 +78,17 @@ class Timers:
         for bucket in range(len(self._timers), len(self._store.buckets.keys)):
             care = Scrubber(bucket, store, notify).step
             retain_ms = self._buried_retain_ms
-            self._timers.append(Timer(bucket, store, notify, self._resync, care, retain_ms))
+            self._timers.append(
+                Timer(
+                    bucket,
+                    store,
+                    notify,
+                    self._resync,
+                    care,
+                    timed_out=self._timed_out,
+                    buried_retain_ms=retain_ms,
+                )
+            )
         self._grown.set()
 
     def _arm(self, bucket: int, in_ms: int) -> None:

@@ -13,7 +13,7 @@ from delayqueue.store.cursor import Mark, read_cursor, read_place, write_cursor
 
 MOST: Final = 10_000  # per page
 PIECE: Final = 500  # entries that a call reads: about 2 ms of the store's time
-TOPICS_PER_CALL: Final = 100
+TOPICS_PER_CALL: Final = 500
 BEHIND: Final = "\0"  # sorts after a topic and before the next one
 # a topic, and the mark of the last entry that was read of it
 SPOT: Final = TypeAdapter(tuple[str, Mark])

@@ -90,6 +90,10 @@ class Store:
         """The addresses of the servers that hold buckets."""
         return self._shards.servers().keys()
 
+    def clock_jumps(self) -> int:
+        """How often this process has seen the clock of one of them jump."""
+        return self._shards.clock_jumps()
+
     def beside(self, bucket: int) -> list[int]:
         """The buckets on the same server, including this one."""
         keys = self.buckets.keys[: self.buckets.count]

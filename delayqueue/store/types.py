@@ -38,8 +38,20 @@ class Pushed(NamedTuple):
 DONE: Final = Pushed(int(Code.OK))
 
 
+class TimedOut(NamedTuple):
+    """A job whose TTR has expired, and the worker that had it, "" = unknown."""
+
+    topic: str
+    id: str
+    attempt: int
+    worker: str
+
+
 class Ticked(NamedTuple):
-    """The effect of a tick; `change.next_due_ms` is 0 if more is due now. `named`: topics and ids of buried jobs."""
+    """The effect of a tick; `change.next_due_ms` is 0 if more is due now.
+
+    `named`: topics and ids of the first buried jobs; `timed_out`: the first jobs whose TTR has expired.
+    """
 
     change: Change
     redelivered: int
@@ -47,6 +59,7 @@ class Ticked(NamedTuple):
     expired: int
     set_aside: int
     named: Sequence[tuple[str, str]] = ()
+    timed_out: Sequence[TimedOut] = ()
 
 
 class Demand(NamedTuple):

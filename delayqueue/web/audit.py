@@ -2,7 +2,7 @@
 
 import json
 import logging
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from delayqueue.answers.jobs import Count
 from delayqueue.domain.access import Role
@@ -15,7 +15,17 @@ from delayqueue.web.requests import Request
 log = logging.getLogger(__name__)
 
 HEADER: Final = "x-admin-page"  # sent by the page; other programs are in the access log
-TARGETS: Final = ("topic", "tag", "state", "name", "id", "reason")
+TARGETS: Final = ("topic", "tag", "state", "name", "id", "reason", "by", "delay", "due", "seconds")
+MOST_IDS: Final = 3  # of many that are named
+
+
+class Deed(NamedTuple):
+    """Who has done what, and whether it changed anything."""
+
+    who: str
+    what: str
+    has_changed: bool
+
 
 Target = dict[str, object]
 
@@ -26,17 +36,22 @@ def target_of(endpoint: Endpoint, asked: object) -> Target | None:
         return None
     target = {name: getattr(asked, name, None) for name in TARGETS}
     many = getattr(asked, "ids", None)
-    named = {name: value for name, value in target.items() if value is not None}
-    return named | {"jobs": len(many)} if many and isinstance(asked, Request) else named
+    named = {
+        name: value for name, value in target.items() if value is not None and not callable(value)
+    }
+    if many and isinstance(asked, Request):
+        some = many if len(many) <= MOST_IDS else [*many[:MOST_IDS], "…"]
+        return named | {"jobs": len(many), "ids": some}
+    return named
 
 
-def note(guard: Authenticator, request: HttpRequest, target: Target, code: Code, data: Any) -> None:
+def note(guard: Authenticator, request: HttpRequest, target: Target, code: Code, data: Any) -> Deed:
     """Log what happened to it."""
-    fields = {
+    fields: dict[str, Any] = {
         "who": guard.name_of(request),
         "client": request.peer,
         "what": request.path.removeprefix("/"),
-        "target": json.dumps(target, ensure_ascii=False),
+        "target": json.dumps(target, ensure_ascii=False, default=str),
         "count": _count(data) if code is Code.OK else 0,
         "code": int(code),
     }
@@ -44,6 +59,11 @@ def note(guard: Authenticator, request: HttpRequest, target: Target, code: Code,
         "page: %(what)s %(target)s by %(who)s from %(client)s: %(count)d done, code %(code)d",
         fields,
         extra={"fields": fields},
+    )
+    return Deed(
+        fields["who"],
+        f"{fields['what']} {fields['target']}: {fields['count']}",
+        fields["count"] > 0,
     )
 
 

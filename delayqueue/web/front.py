@@ -248,7 +248,9 @@ class Front:
     def _record(self, cycle: Cycle, code: Code, status: int, data: object) -> None:
         """Count the answer, and log it as far as the settings and the client want that."""
         if cycle.target is not None:
-            audit.note(self._api.guard, cycle.request, cycle.target, code, data)
+            deed = audit.note(self._api.guard, cycle.request, cycle.target, code, data)
+            if deed.has_changed:
+                self._api.queue.history.did(deed.who, deed.what)
         self._api.queue.metrics.count(REQUESTS, cycle.path, int(code))
         if self._has_log:
             access_log.note(cycle.request, status, int(code), cycle.began_s)

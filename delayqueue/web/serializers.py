@@ -14,7 +14,14 @@ from delayqueue.answers.jobs import (
     TakenJob,
 )
 from delayqueue.answers.schedules import ScheduleState
-from delayqueue.answers.servers import HostCalls, OutboxState, ServerState, WorkerJob, WorkerState
+from delayqueue.answers.servers import (
+    HostCalls,
+    OutboxState,
+    ServerState,
+    TroubleState,
+    WorkerJob,
+    WorkerState,
+)
 from delayqueue.answers.subscribers import CallCounts, FailedCall, SubscriberState, Trial
 from delayqueue.answers.topics import LimitState, TopicRates, TopicState
 from delayqueue.domain import subscriber as domain
@@ -25,6 +32,8 @@ from delayqueue.domain.job import CallResult, JobView, Reserved, State
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.outboxes import Seen, latest
 from delayqueue.domain.slots import Rates
+from delayqueue.domain.troubles import Kind, Trouble
+from delayqueue.domain.troubles import together as together_of
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
 from delayqueue.engine.subscribers import Subscribed
@@ -76,7 +85,13 @@ def full(job: JobView, *, options: bool = False) -> FullJob:
         started=seconds(job.started_ms),
         ended=seconds(job.ended_ms),
         attempts=tuple(
-            FailedAttempt(each.attempt, each.started_ms / 1000, each.ended_ms / 1000, each.message)
+            FailedAttempt(
+                each.attempt,
+                each.started_ms / 1000,
+                each.ended_ms / 1000,
+                each.message,
+                readable(each.worker) if each.worker else LEFT_OUT,
+            )
             for each in job.attempts
         ),
         results=tuple(_result(result) for result in job.results),
@@ -182,7 +197,7 @@ def schedule(planned: Planned) -> ScheduleState:
 def server(view: ServerView) -> ServerState:
     """A server process in /stats' answer."""
     told = asdict(view)
-    del told["calls"], told["outboxes"]
+    del told["calls"], told["outboxes"], told["troubles"]
     return ServerState(**told)
 
 
@@ -218,6 +233,21 @@ def outboxes(servers: Sequence[ServerView]) -> list[OutboxState]:
     return [
         OutboxState(one.name, one.failed, readable(one.reason), one.oldest_s, at)
         for at, one in latest(told)
+    ]
+
+
+def troubles(servers: Sequence[ServerView]) -> list[TroubleState]:
+    """What goes wrong again and again, in /stats' answer, the latest first."""
+    noted = [
+        (round(server.seen - each.ago_s, 3), each) for server in servers for each in server.troubles
+    ]
+    for host in calls(servers):
+        if host.failed and not host.succeeded and host.failed_at:
+            failing = Trouble(Kind.HOST, host.host, count=host.failed, message=host.error)
+            noted.append((host.failed_at, failing))
+    return [
+        TroubleState(one.kind, readable(one.name), one.topic, one.count, at, readable(one.message))
+        for at, one in together_of(noted)
     ]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from delayqueue.web.endpoints.operations import COUNTED
 from tests.api_client import INVALID, Api, open_api
 from tests.processes import Processes, StoreServer
 from tests.waiting import until_async
@@ -151,3 +152,11 @@ async def test_what_becomes_due_is_counted_if_asked_for(api: Api, topic: str) ->
     assert (unknown["due_soon"], unknown["delayed"]) == ({"60": 0, "300": 0, "3600": 0}, 0)
     [plain] = (await api.call("/topics", {"topics": [topic]})).ok()
     assert "due_soon" not in plain
+
+
+async def test_without_counts_it_tells_what_takes_no_count_of_all_topics(api: Api) -> None:
+    whole = (await api.call("/stats", {})).ok()
+    part = (await api.call("/stats", {"counts": False})).ok()
+    assert whole.keys() - part.keys() == set(COUNTED)
+    assert part["settings"] == whole["settings"]
+    assert [each["name"] for each in part["servers"]] == [each["name"] for each in whole["servers"]]

@@ -1,5 +1,6 @@
 """Who may use the page at /admin, and what the log says about it."""
 
+import json
 import re
 from collections.abc import Callable
 from hashlib import sha256
@@ -78,9 +79,11 @@ def test_what_is_done_with_the_page_stands_in_the_log(
     admin.agree("Pause")
     expect(admin.page.locator("h1 .tag")).to_have_text(admin.text("paused"))
     lines = [line for line in guarded.logged().splitlines() if "page: " in line]
+    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
+        ids = [job.id for job in queue.list_jobs(topic).jobs]
     who = f"by admin token {sha256(ADMIN_TOKEN.encode()).hexdigest()[:4]} from 127.0.0.1"
     assert [line.partition("page: ")[2] for line in lines[-2:]] == [
-        f'kick {{"jobs": 3}} {who}: 3 done, code 0',
+        f'kick {{"jobs": 3, "ids": {json.dumps(ids)}}} {who}: 3 done, code 0',
         f'pause {{"topic": "{topic}"}} {who}: 1 done, code 0',
     ]
 

@@ -21,8 +21,8 @@ OPTIONS: Final[dict[str, Any]] = {"retry": [0.5, 60], "retain": 3600, "expire": 
 @pytest.mark.parametrize(
     ("button", "deed", "left"),
     [
-        ("Retry", "ready now, and the retry schedule starts over.", 3),
-        ("Delete", "deleted for good. This cannot be undone.", 0),
+        ("Retry", "Make {0} ready now. The retry schedule starts over.", 3),
+        ("Delete", "Delete {0}? This cannot be undone.", 0),
     ],
 )
 def test_a_group_over_all_topics_is_retried_or_dropped(
@@ -37,7 +37,7 @@ def test_a_group_over_all_topics_is_retried_or_dropped(
     expect(row.locator("td").nth(1)).to_have_text("3")
     expect(row).to_contain_text(f"{topic}-b 1")
     admin.press(button, row)
-    asked = admin.text(f"3 jobs buried for “ValueError: {cause}”: {deed}")
+    asked = admin.text(deed.format(f"3 jobs buried for “ValueError: {cause}”"))
     expect(page.locator("dialog p")).to_have_text(asked)
     admin.agree(button)
     expect(admin.said("Done: 3 jobs.")).to_be_visible()

@@ -39,8 +39,10 @@ def test_a_call_is_pushed_as_it_was_typed(admin: Admin, topic: str) -> None:
     """This server may not call that host, and says so."""
     page = admin.open("push")
     admin.field("Topic").fill(topic)
-    admin.field("URL that the server calls when it is due (no worker gets it)").fill("http://a.b/")
-    admin.field("Headers of that call, a line each (Name: value)").fill("X-A: b:c\n\nX-D: e")
+    admin.field("URL that the server calls when the job is due (no worker gets the job)").fill(
+        "http://a.b/"
+    )
+    admin.field("Headers of the call, one per line (Name: value)").fill("X-A: b:c\n\nX-D: e")
     with page.expect_request("**/push") as sent:
         admin.press("Push")
     call = (sent.value.post_data_json or {})["call"]
@@ -115,8 +117,8 @@ def test_a_buried_job_is_kicked_and_rescheduled(admin: Admin, queue: Client, top
     assert details.due > time.time() + 10_000
 
 
-EACH_LATER: Final = "each this much later than it is due now (-1h: earlier)"
-TOGETHER: Final = "all at the same moment, this long from now"
+EACH_LATER: Final = "move each job by this much (-1h: earlier)"
+TOGETHER: Final = "make all of them due this long from now"
 
 
 @ON_PHONE
@@ -190,7 +192,10 @@ def test_a_search_says_what_it_searched_and_offers_the_bodies(
     page = admin.open(f"find/{secret}")
     expect(page.locator(".empty")).to_have_text(admin.text(f"No id contains “{secret}”."))
     expect(admin.said("Bodies were not searched.")).to_be_visible()
-    cost = "This reads every job, {0} or more: 10,000 or 5 MiB a call, for which the store stops 2 to 5 ms at a time."
+    cost = (
+        "This reads every job, {0} or more, in calls of 10,000 jobs or 5 MiB. "
+        "Each call keeps the store busy for 2 to 5 ms at a time."
+    )
     expect(admin.said(cost)).to_be_visible()
     admin.link("Search the bodies of all topics").click()
     rows = page.locator("tbody tr")

@@ -56,7 +56,7 @@ def test_what_is_ticked_is_kicked_rescheduled_and_deleted(
     expect(page.locator("tbody tr")).to_have_count(3)
     tick(page, 1)
     admin.press("Reschedule")
-    admin.field("all at the same moment, this long from now").check()
+    admin.field("make all of them due this long from now").check()
     page.locator("dialog input[name=answer]").fill("3h")
     admin.agree("Reschedule")
     expect(admin.said("Done: 1 job.")).to_be_visible()
@@ -95,7 +95,7 @@ def test_how_far_many_are_is_shown(admin: Admin, queue: Client, topic: str) -> N
     expect(admin.said("600 selected")).to_be_visible()
     page.evaluate(WATCH_PROGRESS)
     admin.press("Kick")
-    asked = "600 jobs: ready now, and the retry schedule starts over."
+    asked = "Make 600 jobs ready now. The retry schedule starts over."
     expect(page.locator("dialog p")).to_have_text(admin.text(asked))
     admin.agree("Kick")
     expect(admin.said("Done: 600 jobs.")).to_be_visible()

@@ -80,19 +80,19 @@ def test_many_moved_jobs_go_back_unless_that_is_not_certain(
         admin.agree("Reschedule")
 
     tick(page, 0, 1, 2)
-    move("each this much later than it is due now (-1h: earlier)")
+    move("move each job by this much (-1h: earlier)")
     undo.click()
     expect(admin.said("Undone: 3 jobs.")).to_be_visible()
     assert [job.due for job in queue.list_jobs(topic).jobs] == dues
     tick(page, 0)
-    move("all at the same moment, this long from now")
+    move("make all of them due this long from now")
     expect(admin.said("Done: 1 job.")).to_be_visible()
     expect(undo).to_have_count(0)
     bury(queue, topic, 1)
     page = admin.open(f"topic/{topic}")
     admin.list_only("buried")
     tick(page, 0)
-    move("each this much later than it is due now (-1h: earlier)")
+    move("move each job by this much (-1h: earlier)")
     expect(page.locator("tbody tr")).to_have_count(0)
     expect(undo).to_have_count(0)
 

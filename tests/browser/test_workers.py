@@ -45,7 +45,7 @@ def test_a_job_leads_to_its_worker_which_is_seen_to_be_gone(
     expect(row).not_to_contain_text(admin.pattern("gone, last seen {0}"))
     vanish(server, f"{topic}/none", who)
     expect(row).to_contain_text(admin.pattern("gone, last seen {0}"))
-    expect(row).to_contain_text(admin.pattern("its jobs are its own until {0}"))
+    expect(row).to_contain_text(admin.pattern("its jobs go to other workers after {0}"))
     assert admin.page.evaluate(CUT_OFF) == 0
     row.get_by_role("link", name=f"{topic}-1", exact=True).click()
     expect(admin.page.get_by_role("heading", name=f"{topic}-1")).to_be_visible()

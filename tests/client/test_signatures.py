@@ -63,7 +63,7 @@ async def test_a_mock_of_the_async_client_is_awaited() -> None:
 
 def test_a_method_that_a_subclass_overrides_stays_so() -> None:
     class Quiet(Client):
-        def stats(self) -> Any:
+        def stats(self, **_: Any) -> Any:
             return "nobody"
 
     assert Quiet().stats() == "nobody"

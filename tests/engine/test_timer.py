@@ -45,7 +45,7 @@ async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
         if what.next_due_ms is not None:
             timer.arm(what.next_due_ms)
 
-    timer = Timer(0, store, change, lambda _bucket: None, care)
+    timer = Timer(0, store, change, lambda _bucket: None, care, timed_out=lambda *_: None)
     async with running(timer):
         await until(lambda: bool(ticks_before))
     assert not store.next_ticks
@@ -60,7 +60,14 @@ async def test_housekeeping_follows_the_backlog_of_empty_topics(
     store = Shelves()
     store.empty_topics = 30_000
 
-    timer = Timer(0, store, lambda _bucket, _notify: None, lambda _bucket: None, no_care)
+    timer = Timer(
+        0,
+        store,
+        lambda _bucket, _notify: None,
+        lambda _bucket: None,
+        no_care,
+        timed_out=lambda *_: None,
+    )
     async with running(timer):
         await until(lambda: store.empty_topics == 0 and store.swept_topics[-1] == SWEEP_TOPICS)
     assert max(store.swept_topics) == MOST_SWEEP_TOPICS
@@ -73,7 +80,14 @@ async def test_a_sweep_that_had_more_to_do_is_followed_soon(
     monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 600.0)
     store = Shelves()
     store.cut_short_sweeps = 3
-    timer = Timer(0, store, lambda _bucket, _notify: None, lambda _bucket: None, no_care)
+    timer = Timer(
+        0,
+        store,
+        lambda _bucket, _notify: None,
+        lambda _bucket: None,
+        no_care,
+        timed_out=lambda *_: None,
+    )
     async with running(timer):
         await until(lambda: store.cut_short_sweeps < 0)
     assert len(store.swept_topics) == 4
@@ -83,7 +97,14 @@ async def test_a_tick_that_failed_is_tried_again_soon(monkeypatch: pytest.Monkey
     monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 600.0)
     store = Shelves()
     store.down.add(0)
-    timer = Timer(0, store, lambda _bucket, _notify: None, lambda _bucket: None, no_care)
+    timer = Timer(
+        0,
+        store,
+        lambda _bucket, _notify: None,
+        lambda _bucket: None,
+        no_care,
+        timed_out=lambda *_: None,
+    )
     async with running(timer):
         await until(lambda: len(store.tick_times_s) > 2)
 
@@ -93,7 +114,14 @@ async def test_what_is_due_later_does_not_put_off_what_is_due_earlier(
 ) -> None:
     monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 600.0)
     store = Shelves()
-    timer = Timer(0, store, lambda _bucket, _notify: None, lambda _bucket: None, no_care)
+    timer = Timer(
+        0,
+        store,
+        lambda _bucket, _notify: None,
+        lambda _bucket: None,
+        no_care,
+        timed_out=lambda *_: None,
+    )
     async with running(timer):
         await until(lambda: timer.last_try_at is not None)
         timer.arm(20)
@@ -114,7 +142,14 @@ async def test_while_jobs_fall_due_all_the_time_ticks_take_half_of_it() -> None:
             return await super().tick(bucket, limit)
 
     store = Slow()
-    timer = Timer(0, store, lambda _bucket, _what: timer.arm(1), lambda _bucket: None, no_care)
+    timer = Timer(
+        0,
+        store,
+        lambda _bucket, _what: timer.arm(1),
+        lambda _bucket: None,
+        no_care,
+        timed_out=lambda *_: None,
+    )
     async with running(timer):
         await until(lambda: len(store.spans_s) > 10)
     for (began_s, ended_s), (next_s, _) in pairwise(store.spans_s):
@@ -136,7 +171,14 @@ async def test_after_a_tick_that_had_to_wait_for_the_store_it_rests_no_longer_th
             return await super().tick(bucket, limit)
 
     store = Stalled()
-    timer = Timer(0, store, lambda _bucket, _what: timer.arm(1), lambda _bucket: None, no_care)
+    timer = Timer(
+        0,
+        store,
+        lambda _bucket, _what: timer.arm(1),
+        lambda _bucket: None,
+        no_care,
+        timed_out=lambda *_: None,
+    )
     async with running(timer):
         await until(lambda: len(store.tick_times_s) > 1)
     assert store.tick_times_s[1] - store.ended_s < LONG_S

@@ -1,5 +1,6 @@
 """hold: notes which worker has a job, and tells what became of it."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -98,3 +99,33 @@ async def test_a_broken_key_hides_the_name_and_nothing_else(bucket: Bucket) -> N
     await bucket.redis.set(holders_key(bucket, popped), "x")
     assert (await bucket.view("a")).worker == ""
     await bucket.redis.delete(holders_key(bucket, popped))
+
+
+@pytest.mark.parametrize("end", ["release", "bury", "expire"])
+async def test_an_attempt_that_failed_keeps_who_had_it(bucket: Bucket, end: str) -> None:
+    await bucket.push(job("a", ttr_ms=SOON_MS if end == "expire" else HOUR_MS))
+    popped = await bucket.pop_one()
+    await hold(bucket, popped, worker="web 1")
+    if end == "release":
+        await bucket.release("a")
+    elif end == "bury":
+        await bucket.bury("a")
+    else:
+        await a_moment()
+        (late,) = (await bucket.store.tick(0)).timed_out
+        assert late == ("t", "a", 1, "web 1")
+    view = await bucket.view("a")
+    assert [(each.attempt, each.worker) for each in view.attempts] == [(1, "web 1")]
+    assert view.remarks == ()
+
+
+async def test_who_had_an_attempt_is_a_remark_of_an_earlier_version(bucket: Bucket) -> None:
+    """Attempt 0: such versions show it nowhere as an attempt or as the job's message."""
+    await bucket.push(job("a"))
+    await hold(bucket, await bucket.pop_one(), worker="web 1")
+    await bucket.release("a")
+    run = await bucket.redis.hget(bucket.key("run"), "a")
+    assert isinstance(run, bytes)
+    notes = re.findall(rb"(\d+) \d+ (\d+) 5 web 1", run)
+    assert notes == [(b"0", b"0")]
+    assert (await bucket.view("a")).message == ""

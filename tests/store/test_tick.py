@@ -9,7 +9,7 @@ from tests.store.bucket import HOUR_MS, LATER_MS, Bucket, a_moment, job, later
 
 async def test_nothing_is_due_in_an_empty_bucket(bucket: Bucket) -> None:
     ticked = await bucket.store.tick(0)
-    assert ticked == Ticked(NO_CHANGE, 0, 0, 0, 0, [])
+    assert ticked == Ticked(NO_CHANGE, 0, 0, 0, 0, [], [])
 
 
 async def test_a_due_job_becomes_ready_and_no_other(bucket: Bucket) -> None:

@@ -36,6 +36,7 @@ from delayqueue.store.types import (
     TagPage,
     TagPlace,
     Ticked,
+    TimedOut,
     TopicCounts,
 )
 from delayqueue.store.verbs import Verb
@@ -104,9 +105,11 @@ class BucketStore:
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
         reply = await self.run("tick", bucket, [limit])
-        redelivered, in_all, expired, set_aside, buried = reply.results
+        redelivered, in_all, expired, set_aside, buried, late = reply.results
         names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
-        return Ticked(reply.change, redelivered, in_all, expired, set_aside, names)
+        return Ticked(
+            reply.change, redelivered, in_all, expired, set_aside, names, _timed_out(late)
+        )
 
     async def sweep(
         self, bucket: int, cursor: int, topics: int, buried_retain_ms: int | None = None
@@ -253,3 +256,11 @@ async def in_pieces(
 
 def _scan(key: str, cursor: int, redis: Redis) -> Awaitable[Any]:
     return redis.hscan(key, cursor, count=NAMES_PER_CALL)
+
+
+def _timed_out(raw: Sequence[bytes]) -> list[TimedOut]:
+    rows = (raw[at : at + 4] for at in range(0, len(raw), 4))
+    return [
+        TimedOut(text(topic), text(job_id), int(attempt), text(worker))
+        for topic, job_id, attempt, worker in rows
+    ]

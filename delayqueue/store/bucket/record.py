@@ -169,10 +169,16 @@ def _parse_results(raw: bytes) -> list[CallResult]:
 
 def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
     notes = []
+    worker = ""
     while head := _NOTE.match(raw, at):
         at = head.end() + int(head[4])
         message = text(raw[head.end() : at])
-        notes.append(Attempt(int(head[1]), int(head[2]), int(head[3]), message))
+        attempt, started_ms, ended_ms = (int(head[place]) for place in (1, 2, 3))
+        if attempt == ended_ms == 0:  # _run.lua: who had the next one
+            worker = message
+            continue
+        notes.append(Attempt(attempt, started_ms, ended_ms, message, worker))
+        worker = ""
     return notes
 
 

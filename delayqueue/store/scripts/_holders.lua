@@ -4,9 +4,8 @@
 
 local function holders_key(receipt) return tag .. ':holders:' .. string.match(receipt, '^[^-]*') end
 
--- The name of the worker that holds a reserved job with this run; '' = unknown.
-local function holder_of(id, run)
-  local receipt = unpack_run(run).receipt
+-- The name of the worker that holds a job by this receipt; '' = unknown.
+local function holder_of(id, receipt)
   local entry = redis.pcall('HGET', holders_key(receipt), id)
   local known, name = string.match(type(entry) == 'string' and entry or '', '^(%S+) (.*)$')
   return known == receipt and name or ''

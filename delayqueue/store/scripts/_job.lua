@@ -1,5 +1,5 @@
 -- The steps of a job's life that several verbs share.
--- requires  _call, _record, _run, _index, _ready, _beside
+-- requires  _call, _record, _run, _index, _ready, _beside, _holders
 
 -- A topic's settings: paused_until (ms; 0 = until resumed), limit (limit.lua). Unreadable settings count as none.
 local function settings_of(topic, written)
@@ -387,7 +387,7 @@ local function is_early(job, run) return job.due > now and job.due > run.started
 -- Returns 'ready', 'delayed' or 'buried'; 'expired' if its time is over.
 -- keeps: the id is added to its new place before it leaves `reserved`, and holds its receipt until then.
 local function fail_job(id, job, run, message, delay, fallback, retry)
-  note(run, message)
+  note(run, message, holder_of(id, run.receipt))
   run.step, run.receipt = run.step + 1, '-'
   if job.expire > 0 and job.expire <= now then
     call('HSET', RUNS, id, pack_run(run))

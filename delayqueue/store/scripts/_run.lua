@@ -4,7 +4,7 @@
 -- a JSON array (see record.lua), come before the notes.
 -- requires  _call
 
-local unpack_run, pack_run, note, remark
+local unpack_run, pack_run, note, remark, WORKER_NOTE
 do  -- limits the scope of the rest
   local RUN = '^(%d+) (%d+) (%S+) (%d+) ?(%d*)\n()'
 
@@ -25,10 +25,14 @@ do  -- limits the scope of the rest
   end
 
   -- A note: "attempt started ended length " message. The oldest go when all are longer than this.
+  -- One of attempt 0 that ended at 0 is no message, but the name of the worker that had the attempt of the next note; versions that
+  -- do not know that take it for a remark.
   local NOTES_LIMIT_BYTES = 8192
+  WORKER_NOTE = '0 0 0 '
 
-  local function add_note(run, attempt, message)
-    local notes = run.notes .. int(attempt) .. ' ' .. int(run.started) .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. message
+  local function add_note(run, attempt, message, worker)
+    local who = worker ~= '' and WORKER_NOTE .. #worker .. ' ' .. worker or ''
+    local notes = run.notes .. who .. int(attempt) .. ' ' .. int(run.started) .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. message
     while #notes > NOTES_LIMIT_BYTES do
       local length, at = string.match(notes, '^%d+ %d+ %d+ (%d+) ()')
       notes = string.sub(notes, at + length)
@@ -36,9 +40,9 @@ do  -- limits the scope of the rest
     run.notes = notes
   end
 
-  -- The present attempt has failed.
-  function note(run, message) add_note(run, run.attempt, message) end
+  -- The present attempt has failed. worker: the name of the one that had it, '' = unknown.
+  function note(run, message, worker) add_note(run, run.attempt, message, worker) end
 
   -- A message about a job that is not reserved: attempt 0.
-  function remark(run, message) add_note(run, 0, message) end
+  function remark(run, message) add_note(run, 0, message, '') end
 end

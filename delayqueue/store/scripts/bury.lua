@@ -16,7 +16,7 @@ local function bury(id, receipt, message, priority)
   if priority ~= '' then call('HLEN', PRIORITIES) end
   local run = run_of(id)
   if state == 'reserved' or message ~= '' then
-    if state == 'reserved' then note(run, message) else remark(run, message) end
+    if state == 'reserved' then note(run, message, holder_of(id, run.receipt)) else remark(run, message) end
     run.receipt = '-'
     call('HSET', RUNS, id, pack_run(run))
   end

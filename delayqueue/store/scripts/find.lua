@@ -34,8 +34,9 @@ local function has_note(run, part)
   while at <= #notes do
     local length, from = string.match(notes, '^%d+ %d+ %d+ (%d+) ()', at)
     if not length then return false end
+    local is_name = string.sub(notes, at, at + #WORKER_NOTE - 1) == WORKER_NOTE
     at = from + length
-    if has(string.sub(notes, from, at - 1), part) then return true end
+    if not is_name and has(string.sub(notes, from, at - 1), part) then return true end
   end
   return false
 end

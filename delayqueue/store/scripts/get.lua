@@ -10,7 +10,7 @@ local function get(id)
   local job = read_job(id)
   if job then
     local state, run = state_of(id, job), call('HGET', RUNS, id) or ''
-    return { state, job.record, run, state == 'reserved' and holder_of(id, run) or '' }
+    return { state, job.record, run, state == 'reserved' and holder_of(id, unpack_run(run).receipt) or '' }
   end
   local ended = call('HGET', ENDED, id)
   if ended and not is_hidden_ended(ended) then return { 'ended', ended } end

@@ -22,7 +22,7 @@ return function(ARGV)
     local found
     if job then
       local its_state, run = state_of(id, job), call('HGET', RUNS, id) or ''
-      found = { id, its_state, job.record, run, its_state == 'reserved' and holder_of(id, run) or '' }
+      found = { id, its_state, job.record, run, its_state == 'reserved' and holder_of(id, unpack_run(run).receipt) or '' }
     else
       ended = call('HGET', ENDED, id)
       job = ended and job_of_ended(ended)

@@ -5,8 +5,8 @@
 -- layout  follows
 -- waits  never
 -- ARGV  limit (jobs moved at most in this call, shared among the due topics)
--- returns { redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }; the answer says until when
---         nothing is due. The event of due jobs has ms from due to now of each topic's oldest one
+-- returns { redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... }, { topic, id, attempt and worker
+--         ("" = unknown) of the first ones whose TTR has expired, ... } }; the answer says until when nothing is due. The event of due jobs has ms from due to now of each topic's oldest one
 -- keeps: the work is proportional to what is due; a topic that fails does not delay the others, nor does one with much to do, nor
 --        do many topics that are due together: each call serves those that are due longest and those that have just become due.
 local MOST_TOPICS = 50  -- even; about what a call comes to
@@ -14,7 +14,7 @@ local TOPIC_US = 10  -- what one takes, beside its commands
 local SET_ASIDE_MS = 60000  -- a job or topic that a broken key blocks is tried again after this
 local MOVED_US = 0.75  -- what a job that becomes ready takes
 local RANKED_US = 6  -- what one for a sorted set takes more
-local NAMED = 20  -- buried jobs that are named, for the log
+local NAMED = 20  -- jobs that are named, for the log and for what needs attention
 
 -- Returns how many of them have a call.
 local function enqueue(topic, ids, ranked)
@@ -49,7 +49,7 @@ local function end_pause(topic, settings)
 end
 
 -- The state of a call.
-local redelivered, buried, expired, set_aside, named
+local redelivered, buried, expired, set_aside, named, timed_out
 local knows_priorities
 local allowed  -- the part of a call's work after which this topic has had its share
 
@@ -88,7 +88,12 @@ local function move_expired_reservations(topic, share)
   return each_due(reserved_key(topic), share, function(id)
     local job = read_job(id)
     if not job or job.topic ~= topic then return put_aside(reserved_key(topic), id, job) end
-    local state = fail_job(id, job, run_of(id), 'ttr expired')
+    local run = run_of(id)
+    local worker = holder_of(id, run.receipt)
+    local state = fail_job(id, job, run, 'ttr expired')
+    if redelivered < NAMED then
+      for _, each in ipairs({ topic, id, int(run.attempt), worker }) do timed_out[#timed_out + 1] = each end
+    end
     if state == 'buried' then
       buried = buried + 1
       if buried <= NAMED then named[#named + 1], named[#named + 2] = topic, id end
@@ -201,11 +206,11 @@ local function serve(topics, limit)
 end
 
 return function(ARGV)
-  redelivered, buried, expired, set_aside, named = 0, 0, 0, 0, {}
+  redelivered, buried, expired, set_aside, named, timed_out = 0, 0, 0, 0, {}, {}
   earliest = first_of(TIMERS)
-  if not earliest or earliest > now then return { 0, 0, 0, 0, {} } end  -- most ticks
+  if not earliest or earliest > now then return { 0, 0, 0, 0, {}, {} } end  -- most ticks
   knows_priorities = has_priorities()
   serve(due_topics(), tonumber(ARGV[1]))
   earliest = first_of(TIMERS)  -- of all topics
-  return { redelivered, buried, expired, set_aside, named }
+  return { redelivered, buried, expired, set_aside, named, timed_out }
 end

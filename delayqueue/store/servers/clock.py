@@ -36,6 +36,7 @@ class Clock:
 
     def __init__(self) -> None:
         self._ahead_ms: float | None = None
+        self.jumps = 0
 
     def heard(self, now_ms: int, asked_s: float) -> None:
         """The answer to a call that was made at the loop's time `asked_s` has the server's time."""
@@ -43,6 +44,7 @@ class Clock:
         self._ahead_ms = now_ms - asked_s * 1000
         if before_ms is not None and abs(self._ahead_ms - before_ms) > JUMP_MS:
             jump_s = (self._ahead_ms - before_ms) / 1000
+            self.jumps += 1
             log.warning("the store's clock has jumped by %+.1f s", jump_s)
 
     def at_ms(self, loop_s: float) -> int:

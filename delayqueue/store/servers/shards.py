@@ -108,6 +108,11 @@ class Shards:
         addresses = dict.fromkeys(span.address for span in self._spans)
         return {address: self._server(address).redis for address in addresses}
 
+    def clock_jumps(self) -> int:
+        """How often the clock of any of them has jumped."""
+        addresses = dict.fromkeys(span.address for span in self._spans)
+        return sum(self._server(address).clock.jumps for address in addresses)
+
     async def replicas_of(self, master: Redis) -> int | None:
         """How many replicas could take its place, including unavailable ones; None = only the master could tell."""
         return await self._topology.replicas(master) if self._topology else None

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from delayqueue.answers.servers import History, HistoryMark
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import LIVE_STATES
-from delayqueue.domain.slots import RINGS, Mark, Slot
+from delayqueue.domain.slots import DEED, RINGS, Mark, Slot
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.fields import one_of, optional
@@ -62,7 +62,11 @@ async def history(api: Api, asked: HistoryRequest) -> Large[History]:
             lateness_mean=[_mean_s(slot) for slot in found.slots],
             lateness_worst=[_worst_s(slot) for slot in found.slots],
             **columns,
-            marks=[_mark(mark, found.now_ms, api.scope is EVERYWHERE) for mark in found.marks],
+            marks=[
+                _mark(mark, found.now_ms, api.scope is EVERYWHERE)
+                for mark in found.marks
+                if mark.kind != DEED or api.scope is EVERYWHERE
+            ],
         )
     )
 
@@ -78,9 +82,12 @@ def _worst_s(slot: Slot | None) -> float | None:
 
 
 def _mark(mark: Mark, now_ms: int, names_server: bool) -> HistoryMark:
+    by, what = mark.server.split("\n", 1) if mark.kind == DEED and "\n" in mark.server else ("", "")
     return HistoryMark(
         at=(now_ms - mark.ago_ms) / 1000,
         kind=mark.kind,
         lasted=mark.lasted_ms / 1000,
-        server=mark.server if names_server else "",
+        server=mark.server if names_server and mark.kind != DEED else "",
+        by=by,
+        what=what,
     )

@@ -1,8 +1,9 @@
 """For operators: the state of the server, and what a token allows."""
 
 from heapq import nlargest
-from typing import Final
+from typing import Any, Final
 
+from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.servers import (
     Access,
     Attention,
@@ -12,6 +13,7 @@ from delayqueue.answers.servers import (
     ServerState,
     Stats,
     StoreState,
+    TroubleState,
     WorkerJob,
     WorkerState,
 )
@@ -82,6 +84,11 @@ STATS: Final = Stats(
             seen=1795217035.2,
         )
     ],
+    troubles=[
+        TroubleState(
+            kind="job", name="1001", topic="order", count=12, at=1795217031.5, message="web1:4711"
+        )
+    ],
     store=StoreState(
         version="Redis 7.0.15", memory=1048576, memory_limit=0, durable=True, warnings=[]
     ),
@@ -108,37 +115,45 @@ WORKER: Final = WorkerState(
 )
 
 
-@endpoint("/stats", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=STATS)
-async def stats(api: Api, request: HttpRequest) -> Stats:
+COUNTED: Final = (  # from a count of all topics
+    *("topics", "paused", "delayed", "ready", "reserved", "buried", "oldest_ready_age"),
+    *("busiest", "attention", "called"),
+)
+
+
+class StatsRequest(Request):
+    """How much of the overview."""
+
+    counts: bool | None = optional(
+        "false: without what takes a count of all topics, which can take seconds if there are 100,000."
+    )
+
+    without_topic = ()  # the handler refuses whoever may not reach all topics
+
+
+@endpoint(
+    "/stats",
+    VIEWERS,
+    methods=("POST", "GET"),
+    errors=(Invalid, BadJson, Unavailable),
+    asks={},
+    answers=STATS,
+)
+async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
     """Return the sums over all topics, servers, store, settings."""
     api.scope.check(None)
-    topics = await api.jobs.census.all()
-    sums, paused = TopicView(""), 0
-    busiest, troubled = list[TopicView](), list[TopicView]()
-    async for piece in by_turns(pieces(topics, TOPICS_TOGETHER)):
-        for topic in piece:
-            sums.add(topic)
-        paused += sum(topic.paused_until_ms is not None for topic in piece)
-        busiest = nlargest(BUSIEST, [*busiest, *piece], key=_urgency)
-        found = filter(troubles, piece)
-        troubled = nlargest(MOST_TROUBLED, [*troubled, *found], key=_urgency)
+    counted = dict.fromkeys(COUNTED, LEFT_OUT) if asked.counts is False else await _counted(api)
     health = await api.queue.store.health()
     servers = await api.queue.heartbeat.servers()
     calls = serializers.calls(servers)
+    if asked.counts is not False:
+        counted["called"] += sum(host.waiting for host in calls)
     return Stats(
-        topics=len(topics),
-        paused=paused,
-        delayed=sums.delayed,
-        ready=sums.ready,
-        reserved=sums.reserved,
-        buried=sums.buried,
-        oldest_ready_age=serializers.seconds(sums.oldest_age_ms),
-        busiest=[serializers.topic(topic) for topic in busiest],
-        attention=[Attention(serializers.topic(topic), troubles(topic)) for topic in troubled],
+        **counted,
         servers=[serializers.server(server) for server in servers],
-        called=sums.called + sum(host.waiting for host in calls),
         calls=calls,
         outboxes=serializers.outboxes(servers),
+        troubles=serializers.troubles(servers),
         store=StoreState(
             version=health.version,
             memory=health.memory_bytes,
@@ -149,6 +164,32 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
         settings=dict(api.settings),
         set_in=dict(api.set_in),
     )
+
+
+async def _counted(api: Api) -> dict[str, Any]:
+    """The members COUNTED."""
+    topics = await api.jobs.census.all()
+    sums, paused = TopicView(""), 0
+    busiest, troubled = list[TopicView](), list[TopicView]()
+    async for piece in by_turns(pieces(topics, TOPICS_TOGETHER)):
+        for topic in piece:
+            sums.add(topic)
+        paused += sum(topic.paused_until_ms is not None for topic in piece)
+        busiest = nlargest(BUSIEST, [*busiest, *piece], key=_urgency)
+        found = filter(troubles, piece)
+        troubled = nlargest(MOST_TROUBLED, [*troubled, *found], key=_urgency)
+    return {
+        "topics": len(topics),
+        "paused": paused,
+        "delayed": sums.delayed,
+        "ready": sums.ready,
+        "reserved": sums.reserved,
+        "buried": sums.buried,
+        "oldest_ready_age": serializers.seconds(sums.oldest_age_ms),
+        "busiest": [serializers.topic(topic) for topic in busiest],
+        "attention": [Attention(serializers.topic(topic), troubles(topic)) for topic in troubled],
+        "called": sums.called,
+    }
 
 
 def _urgency(topic: TopicView) -> tuple[int, int, int]:

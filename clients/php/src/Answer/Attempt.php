@@ -14,6 +14,7 @@ final class Attempt
         public readonly float $started,
         public readonly float $ended,
         public readonly string $message,
+        public readonly string $worker,
     ) {
     }
 
@@ -25,6 +26,7 @@ final class Attempt
             started: $data->float('started'),
             ended: $data->float('ended'),
             message: $data->string('message'),
+            worker: $data->string('worker', ''),
         );
     }
 }

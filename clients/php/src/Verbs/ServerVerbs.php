@@ -28,12 +28,17 @@ trait ServerVerbs
         return $this->send(new Call('/history', self::object($request), $read, repeatable: true));
     }
 
-    /** An overview of all topics, the server processes and the store. */
-    public function stats(): Stats
+    /**
+     * An overview of all topics, the server processes and the store.
+     *
+     * @param ?bool $counts false: the topics are not counted, and what takes that is 0, null or empty
+     */
+    public function stats(?bool $counts = null): Stats
     {
+        $request = Fields::given(['counts' => $counts]);
         $read = static fn (mixed $data): Stats => Stats::from(Data::of($data));
 
-        return $this->send(new Call('/stats', new \stdClass(), $read, repeatable: true));
+        return $this->send(new Call('/stats', self::object($request), $read, repeatable: true));
     }
 
     /**

@@ -1,7 +1,7 @@
 // Charts with uPlot, in the colours of the theme.
 
 import { Component, h } from "./dom.js";
-import { number, time } from "./format.js";
+import { length, number, time } from "./format.js";
 import { current } from "./i18n.js";
 
 /* global uPlot */
@@ -17,13 +17,19 @@ function moment(unix, apart) {
   return apart < 86400 && clock !== "00:00" ? clock : `${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
 }
 
+// there are no half jobs
 const WHOLE = [1, 2, 5, 10, 20, 50].flatMap((step) => [1, 1e2, 1e4, 1e6, 1e8].map((power) => step * power)).sort((one, other) => one - other);
+
+// durations that people count in: no tick at 8m 20s
+const DURATIONS = [...[0.001, 0.01, 0.1, 1].flatMap((unit) => [unit, 2 * unit, 5 * unit]), 10, 15, 30, ...[1, 2, 5, 10, 15, 30].map((minutes) => 60 * minutes),
+  ...[1, 2, 6, 12, 24, 48, 120, 240, 720, 2400].map((hours) => 3600 * hours)];
+const STEPS = new Map([[number, WHOLE], [length, DURATIONS]]); // between two ticks, by what formats them
 
 function axes(values) {
   const common = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   return [
     { ...common, size: 28, grid: { show: false }, space: 70, values: (_, ticks, __, ___, apart) => ticks.map((tick) => moment(tick, apart)) },
-    { ...common, size: 56, values: (_, ticks) => ticks.map(values), ...(values === number && { incrs: WHOLE }) }, // there are no half jobs
+    { ...common, size: 56, values: (_, ticks) => ticks.map(values), incrs: STEPS.get(values) },
   ];
 }
 
@@ -77,7 +83,7 @@ export const past = (key, { label, step, marks, series, format }, data) => chart
   }, first),
 });
 
-const MARK_COLOURS = { started: "--soft", outage: "--buried", failover: "--reserved" };
+const MARK_COLOURS = { started: "--soft", outage: "--buried", failover: "--reserved", clock: "--buried", did: "--accent" };
 
 /** A line at the time of each mark, and a band for how long it lasted. */
 function drawMarks(plot) {
@@ -90,7 +96,7 @@ function drawMarks(plot) {
     ctx.globalAlpha = 0.2;
     ctx.fillRect(place(at), top, place(at + lasted) - place(at), height);
     ctx.globalAlpha = 0.8;
-    ctx.setLineDash(kind === "started" ? [2 * devicePixelRatio, 4 * devicePixelRatio] : []);
+    ctx.setLineDash(kind === "started" || kind === "did" ? [2 * devicePixelRatio, 4 * devicePixelRatio] : []);
     ctx.beginPath();
     ctx.moveTo(place(at), top);
     ctx.lineTo(place(at), top + height);

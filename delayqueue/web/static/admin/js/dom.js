@@ -1,6 +1,7 @@
 // Elements, rendered by Preact: rendering again changes only what differs. Text stays text, whatever it contains.
 
 import { Component, h, render } from "../vendor/preact/preact.mjs";
+import { t } from "./i18n.js";
 
 export { Component, h, render };
 
@@ -29,6 +30,9 @@ export const unbroken = (text) => text.split(" ").map((word, index) => [index > 
 
 /** Names with their values: [[name, value]] */
 export const facts = (rows) => h("dl", {}, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+
+/** Instead of what is not known yet; seen only if that takes a while. */
+export const loading = () => h("p", { class: "loading soft", role: "status" }, t("loading"));
 
 /** A message in its own lines. Long ones wrap: the last line of a traceback says what happened, and is often the longest. */
 export const words = (message) => h("pre", { class: message.includes("\n") ? "words trace" : "words" }, message);

@@ -1,7 +1,7 @@
 // Pages that refresh themselves.
 
 import { FORBIDDEN, UNAUTHORIZED, UNAVAILABLE } from "./api.js";
-import { Component, h } from "./dom.js";
+import { Component, h, loading } from "./dom.js";
 import { clock } from "./format.js";
 import { t } from "./i18n.js";
 import { signIn } from "./session.js";
@@ -55,6 +55,15 @@ export class Live extends Component {
     if (turn === this.turn) this.setState(next);
   };
 
+  /** For a load whose parts take different times: a function that shows a part of what view() gets at once, unless a newer load has begun. */
+  teller() {
+    const { turn } = this;
+    return (part) => {
+      if (!this.left && turn === this.turn) this.setState(({ data }) => ({ data: { ...data, ...part }, at: Date.now() / 1000 }));
+      return part;
+    };
+  }
+
   /** The user chose something else. */
   choose(state) {
     this.setState(state, this.refresh);
@@ -64,6 +73,7 @@ export class Live extends Component {
     const isStale = Boolean(complaint) && data !== undefined;
     return [
       complaint && h("div", { class: "card error", role: "alert" }, complaint, isStale && [" ", h("b", {}, t("asOf", clock(at)))]),
+      data === undefined && !complaint && loading(),
       data !== undefined && h("div", { class: isStale ? "stale" : null }, this.view(data)),
     ];
   }

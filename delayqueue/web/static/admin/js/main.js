@@ -52,6 +52,7 @@ function frame(name) {
   element("skip").textContent = t("skip");
   render(MENU.filter(([, , verb]) => may(verb)).map(([path, text]) =>
     h("a", { key: path, href: `#/${path}`, "aria-current": path === name ? "page" : null }, t(text))), element("nav"));
+  element("nav").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   const named = environment();
   document.title = [named?.name, "delay-queue"].filter(Boolean).join(" · ");
   render(named && h("div", { class: `environment ${named.colour}` }, named.name), element("environment"));

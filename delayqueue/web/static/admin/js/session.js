@@ -18,7 +18,7 @@ export function environment() {
 export async function learn() {
   try {
     await learnAccess();
-    if (may("stats")) title = (await call("stats")).settings.admin_title || "";
+    if (may("stats")) title = (await call("stats", { counts: false })).settings.admin_title || "";
   } catch {
     // the page asks for a token, or says that the server is away
   }

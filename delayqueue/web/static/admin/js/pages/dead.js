@@ -78,12 +78,12 @@ export class Dead extends Live {
         exportButtons("dead-letters", COLUMNS, async () => ({ rows: await all({ ids: MOST_IDS }), cursor: "" }))),
       h("div", { class: "card" }, table([
         { name: t("reason"), class: "wide title reason", cell: (group) => [
-          h("b", {}, group.reason || t("noReason")), group.note && noteOf(group.note), h("div", { class: "small" }, t("example"), " ", jobLink(group.ids[0]))] },
+          h("b", {}, group.reason || t("noReason")), group.note && noteOf(group.note),
+          h("div", { class: "small" }, t("example"), " ", jobLink(group.ids[0])), h("div", { class: "small" }, topicsOf(group))] },
         { name: t("count"), class: "number", cell: (group) => number(group.count) },
         { name: t("buriedIn"), class: "spark", cell: ({ counts }) => spark(counts, tallest, t("buriedOf", number(counts.reduce((sum, count) => sum + count, 0)), name)) },
         { name: t("first"), class: "time", cell: (group) => moment(group.first) },
         { name: t("last"), class: "time", cell: (group) => moment(group.last) },
-        { name: t("topics"), class: "wide", cell: topicsOf },
         { name: t("actions"), class: "buttons", cell: ({ reason, note }) => [
           may("kick") && action(t("retry"), () => this.run("kick", reason, t("retry")), null, "kick"),
           may("reschedule") && action(t("reschedule"), () => this.run("reschedule", reason), null, "reschedule"),
@@ -105,10 +105,11 @@ const spark = (counts, tallest, label) => h("svg", { role: "img", "aria-label": 
     return h("rect", { key: step, x: step * 4, y: 24 - height, width: 3, height });
   }));
 
+/** The topics with the most of them, in a line. */
 function topicsOf({ topics }) {
   const most = Object.entries(topics).sort(([, one], [, other]) => other - one);
   return [
-    most.slice(0, TOPICS_SHOWN).map(([topic, count]) => h("div", { key: topic }, topicLink(topic, "buried"), ` ${number(count)}`)),
-    most.length > TOPICS_SHOWN && h("div", { class: "soft" }, t("moreOf", number(most.length - TOPICS_SHOWN))),
+    most.slice(0, TOPICS_SHOWN).map(([topic, count], place) => [place > 0 && " · ", topicLink(topic, "buried"), ` ${number(count)}`]),
+    most.length > TOPICS_SHOWN && h("span", { class: "soft" }, " · ", t("moreOf", number(most.length - TOPICS_SHOWN))),
   ];
 }

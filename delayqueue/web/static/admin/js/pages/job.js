@@ -59,7 +59,7 @@ function events(found) {
   const list = [[found.created, event(found.created, t("created_event"))]];
   for (const attempt of found.attempts) {
     const text = t("attempt_failed", attempt.attempt, length(attempt.ended - attempt.started));
-    list.push([attempt.ended, event(attempt.ended, text, "bad", attempt.message)]);
+    list.push([attempt.ended, event(attempt.ended, attempt.worker ? [text, " · ", attempt.worker] : text, "bad", attempt.message)]);
   }
   if (found.state === "delayed" || past) list.push([found.due, event(found.due, past ? t("due_event") : t("will_be_due"))]);
   if (found.state === "reserved") list.push([found.started, event(found.started, t("attempt_runs", found.attempt))]);

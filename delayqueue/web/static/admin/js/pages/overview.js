@@ -1,13 +1,14 @@
 // Counts, throughput and due times of all topics.
 
 import { call } from "../api.js";
-import { breaking, h, table, words } from "../dom.js";
-import { length, number, relative } from "../format.js";
+import { breaking, h, loading, table, words } from "../dom.js";
+import { length, number, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
 import { FIRST_PAST, Past } from "./past.js";
-import { troubleTable } from "./topics.js";
+import { jobLink } from "./jobs.js";
+import { topicLink, troubleTable } from "./topics.js";
 
 const STATES = ["delayed", "ready", "reserved", "buried"];
 
@@ -28,28 +29,68 @@ export class Overview extends Live {
     return this.known;
   }
 
+  /** Each part is shown as soon as it is known: the counts take seconds if there are 100,000 topics. */
   async load() {
-    const [stats, forecast] = await Promise.all([call("stats"), this.forecast(), this.past.of(this.state.past)]);
-    return { stats, forecast };
+    const tell = this.teller();
+    return Object.assign({}, ...await Promise.all([
+      this.past.of(this.state.past).then((past) => tell({ past })),
+      !this.state.data?.counts && call("stats", { counts: false }).then((stats) => tell({ stats })),
+      this.forecast().then((forecast) => tell({ forecast })),
+      call("stats").then((stats) => tell({ stats, counts: stats })),
+    ]));
   }
 
-  view({ stats, forecast }) {
+  view({ stats, counts, forecast, past }) {
+    const troubled = [...clockTroubles(past), ...(stats?.troubles || [])];
+    const known = (all, figure) => (all ? figure(all) : "…");
     return [
       h("h1", {}, t("overview")),
-      stats.store.warnings.map((text) => h("div", { key: text, class: "card warning" }, text)),
+      stats?.store.warnings.map((text) => h("div", { key: text, class: "card warning" }, text)),
       h("div", { class: "tiles" },
-        STATES.map((state) => tile(state === "buried" ? "dead" : `topics/${state}`, [h("span", { class: `dot ${state}` }), " ", t(state)], number(stats[state]), "")),
-        tile("topics/oldest", t("oldest"), length(stats.oldest_ready_age), t("oldestNote")),
-        tile("servers", t("lateness"), h("span", { class: "two" }, latenessOf(stats.servers)), t("latenessNote")),
-        tile("servers", t("waiting"), number(stats.servers.reduce((total, server) => total + server.waiting, 0)), "")),
-      h("div", { class: "columns" }, forecastCard(forecast, (span) => this.choose({ span })), this.past.card(this.state.past, (past) => this.choose({ past }))),
+        STATES.map((state) => tile(state === "buried" ? "dead" : `topics/${state}`, [h("span", { class: `dot ${state}` }), " ", t(state)], known(counts, (all) => number(all[state])), "")),
+        tile("topics/oldest", t("oldest"), known(counts, (all) => length(all.oldest_ready_age)), t("oldestNote")),
+        tile("servers", t("lateness"), h("span", { class: "two" }, known(stats, (all) => latenessOf(all.servers))), t("latenessNote")),
+        tile("servers", t("waiting"), known(stats, (all) => number(all.servers.reduce((total, server) => total + server.waiting, 0))), "")),
+      h("div", { class: "columns" },
+        forecast ? forecastCard(forecast, (span) => this.choose({ span })) : busyCard(t("due")),
+        past ? this.past.card(this.state.past, (chosen) => this.choose({ past: chosen })) : busyCard(t("past"))),
+      troubled.length > 0 && h("section", { class: "card troubles" }, h("h2", {}, t("attention")), troublesTable(troubled)),
       h("section", { class: "card" },
         h("div", { class: "bar" }, h("h2", {}, t("busiest")), h("span", { class: "grow" }), h("a", { href: "#/topics" }, t("all"))),
-        troubleTable(stats.attention)),
-      stats.outboxes?.length > 0 && h("section", { class: "card" }, h("h2", {}, t("outboxes")), outboxTable(stats.outboxes)),
+        counts ? troubleTable(counts.attention) : loading()),
+      stats?.outboxes?.length > 0 && h("section", { class: "card" }, h("h2", {}, t("outboxes")), outboxTable(stats.outboxes)),
     ];
   }
 }
+
+const RECENT_S = 3600;
+const LAST_WORDED = 6; // the page has words for the codes up to it
+
+/** That the store's clock jumped lately, as a trouble of /stats. */
+const clockTroubles = (past) => (past?.marks || []).filter(({ kind, at }) => kind === "clock" && at > Date.now() / 1000 - RECENT_S)
+  .slice(0, 1).map(({ at }) => ({ kind: "clock", name: "", count: 1, at, message: "" }));
+
+// by the kind of trouble: what it is about, and what is shown about it
+const TROUBLES = {
+  job: [({ name }) => jobLink(name), "troubleJob", ({ topic, message }) => [topicLink(topic), message && [" · ", workerLink(message)]]],
+  worker: [({ name }) => workerLink(name), "troubleWorker", ({ message }) => jobLink(message)],
+  subscriber: [({ name }) => h("a", { href: "#/subscribers" }, breaking(name)), "troubleSubscriber", ({ message }) => words(message)],
+  host: [({ name }) => h("a", { href: "#/calls" }, breaking(name)), "troubleHost", ({ message }) => words(message)],
+  pushes: [({ name }) => t("pushesRefused", name), "troublePushes", ({ name }) => (name <= LAST_WORDED ? t(`code_${name}`) : "")],
+  clock: [() => t("theClock"), "clockJumped", () => ""],
+};
+const workerLink = (name) => h("a", { href: `#/workers/${encodeURIComponent(name)}` }, breaking(name));
+
+/** What goes wrong again and again, apart from topics. Kinds that only a newer server knows are left out. */
+const troublesTable = (rows) => table([
+  { name: t("whatFails"), class: "wide title", cell: (row) => TROUBLES[row.kind][0](row) },
+  { name: t("why"), class: "wide", cell: (row) => t(TROUBLES[row.kind][1], number(row.count)) },
+  { name: t("details"), class: "wide", cell: (row) => TROUBLES[row.kind][2](row) },
+  { name: t("last"), class: "time", cell: ({ at }) => h("span", { title: time(at) }, relative(at)) },
+], rows.filter(({ kind }) => TROUBLES[kind]), ({ kind, name }) => `${kind} ${name}`, "", null, "compact");
+
+/** A card whose content is not known yet. */
+const busyCard = (title) => h("section", { class: "card busy", "aria-busy": "true" }, h("h2", {}, title), loading());
 
 /** What relays tell of their outboxes. */
 const outboxTable = (outboxes) => table([

@@ -7,9 +7,9 @@ import { length, number, time } from "../format.js";
 import { t } from "../i18n.js";
 
 const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // by the length of a step in seconds
-const MARK_TEXTS = { started: "mark_started", outage: "mark_outage", failover: "mark_failover" };
+const MARK_TEXTS = { started: "mark_started", outage: "mark_outage", failover: "mark_failover", clock: "mark_clock" };
 const FRESH_MS = { "3h": 10000, "2d": 60000, "30d": 60000 }; // servers record their counts every 10 s or so
-const MARKS = 5; // listed in words
+const MARKS = 5; // listed in words, of incidents and of deeds
 const LEAST = 10; // steps of a chart; more if more of them are known
 // what a chart shows: [field, its text, colour]
 const CHARTS = {
@@ -56,9 +56,15 @@ export class Past {
       }, [times, ...(shows === "flow" ? columns.map(whole) : columns)]),
       !isKnown && h("p", { class: "soft small" }, t("noPast")),
       h("div", { class: "legend" }, series.map(([, text, colour]) => h("span", {}, h("span", { class: "dot", style: { background: `var(${colour})` } }), t(text)))),
-      h("ul", { class: "marks small soft" }, this.known.marks.slice(0, MARKS).map((mark) =>
+      h("ul", { class: "marks small soft" }, listed(this.known.marks).map((mark) =>
         h("li", { key: `${mark.at} ${mark.server}`, class: mark.kind }, time(mark.at), " ", describe(mark)))));
   }
+}
+
+/** The latest incidents and the latest deeds, so that neither hides the other. */
+function listed(marks) {
+  const of = (isDeed) => marks.filter(({ kind }) => (kind === "did") === isDeed).slice(0, MARKS);
+  return [...of(false), ...of(true)].sort((one, other) => other.at - one.at);
 }
 
 /** How many steps at the beginning are left out: those before the first one of which something is known. */
@@ -71,6 +77,7 @@ function unknownSteps(known) {
 /** Counts without the last step, which is not over and would look like a drop; unless it is the first one with data. */
 const whole = (column) => (column.at(-2) === null ? column : [...column.slice(0, -1), null]);
 
-function describe({ kind, lasted, server }) {
+function describe({ kind, lasted, server, by, what }) {
+  if (kind === "did" && what) return `${by}: ${what}`;
   return [MARK_TEXTS[kind] ? t(MARK_TEXTS[kind]) : kind, lasted > 0 && length(lasted), server].filter(Boolean).join(" · ");
 }

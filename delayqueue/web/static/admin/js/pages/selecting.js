@@ -46,7 +46,7 @@ async function confirm(verb, count, { reason, title = t(verb) }) {
 }
 
 /** Apply it in pieces. Returns the ids that are done, and [id, why] of each failure; stops if the server is lost. */
-async function doAll(verb, ids, given) {
+export async function doAll(verb, ids, given) {
   const { piece, run } = VERBS[verb];
   const done = [];
   const failed = [];

@@ -10,7 +10,7 @@ export class Servers extends Live {
   everyMs = 5000;
 
   load() {
-    return call("stats");
+    return call("stats", { counts: false });
   }
 
   view({ servers, store, settings, set_in: places }) {

@@ -1,12 +1,29 @@
 // The jobs of a tag.
 
 import { call, may } from "../api.js";
-import { action, ask, say } from "../ask.js";
+import { action, ask, say, sayUndoable } from "../ask.js";
 import { h } from "../dom.js";
 import { jobs } from "../format.js";
 import { t } from "../i18n.js";
 import { pages } from "./jobs.js";
-import { askWhen, Selecting } from "./selecting.js";
+import { askWhen, doAll, Selecting } from "./selecting.js";
+
+const PAGE = 1000;
+const MOST = 10000; // jobs whose move can be undone
+
+/** The ids of the tag's jobs that a move to a later time moves. null if to move them back would not undo it: there are too many, or
+ *  dead letters, which do not become that again. */
+async function movable(tag) {
+  const ids = [];
+  let cursor = "";
+  do {
+    const page = await call("list", { tag, limit: PAGE, cursor });
+    if (page.jobs.some(({ state }) => state === "buried")) return null;
+    ids.push(...page.jobs.filter(({ state }) => state === "delayed" || state === "ready").map(({ id }) => id));
+    ({ cursor } = page);
+  } while (cursor && ids.length <= MOST);
+  return cursor ? null : ids;
+}
 
 export class TagPage extends Selecting {
   which() {
@@ -28,7 +45,17 @@ export class TagPage extends Selecting {
     const name = this.props.argument;
     const when = await askWhen(t("delayTag"), t("delayTagAsk", name));
     if (when === null) return;
-    say(t("didCount", jobs((await call("reschedule", { tag: name, ...when })).count)));
+    const ids = when.by > 0 ? await movable(name) : null;
+    const { count } = await call("reschedule", { tag: name, ...when });
+    if (ids && count && ids.length === count) {
+      sayUndoable(t("didCount", jobs(count)), async () => {
+        const back = await doAll("reschedule", ids, { by: -when.by });
+        await this.refresh();
+        return t("undoneCount", jobs(back.done.length));
+      });
+    } else {
+      say(t("didCount", jobs(count)));
+    }
     await this.refresh();
   };
 

@@ -1,0 +1,105 @@
+"""What goes wrong again and again, as one process sees it, for operators. No IO."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from time import monotonic
+from typing import Any, Final, Self
+
+from delayqueue.domain.written import known
+
+MOST: Final = 50  # remembered, the latest ones
+MAX_MESSAGE_CHARS: Final = 200
+FORGOTTEN_S: Final = 3600.0
+# A TTR can be a day: a job that hangs is heard of once in it.
+FORGOTTEN_JOB_S: Final = 25 * 3600.0
+HANGS_AFTER: Final = 3  # attempts whose TTR expired: one can be bad luck
+FAILS_AFTER: Final = 3  # calls of a subscriber that failed one after the other
+
+
+class Kind(StrEnum):
+    """What is in trouble."""
+
+    JOB = "job"  # its TTR expires again and again
+    WORKER = "worker"  # the TTR of jobs that it had expired
+    SUBSCRIBER = "subscriber"  # all calls fail
+    HOST = "host"  # all calls of jobs to it fail
+    PUSHES = "pushes"  # they are refused
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """`name`: of the job, worker, subscriber or host, or the code of refused pushes; `topic`: the job's.
+
+    `count`: of a job the attempt, else how often it happened; last `ago_s` ago, with this `message`.
+    """
+
+    kind: str
+    name: str
+    topic: str = ""
+    count: int = 1
+    ago_s: float = 0
+    message: str = ""
+
+    @classmethod
+    def read(cls, written: dict[str, Any]) -> Self:
+        """Parse what a server wrote; fields that only a newer version knows are ignored."""
+        return cls(**known(cls, written))
+
+
+class Troubles:
+    """Those that this process has noticed."""
+
+    def __init__(self, now: Callable[[], float] = monotonic) -> None:
+        self._now = now
+        self._noted = OrderedDict[tuple[Kind, str], tuple[float, Trouble]]()  # the latest one last
+
+    def note(
+        self, kind: Kind, name: str, *, topic: str = "", message: str = "", count: int = 1
+    ) -> None:
+        """It has happened `count` times more."""
+        _, before = self._noted.pop((kind, name), (0, None))
+        noted = Trouble(
+            kind,
+            name,
+            topic,
+            count + (before.count if before else 0),
+            0,
+            message[:MAX_MESSAGE_CHARS],
+        )
+        self._noted[kind, name] = self._now(), noted
+        if len(self._noted) > MOST:
+            self._noted.popitem(last=False)
+
+    def timed_out(self, topic: str, job_id: str, attempt: int, worker: str) -> None:
+        """The TTR of a job has expired while this worker had it, "" = unknown."""
+        if worker:
+            self.note(Kind.WORKER, worker, topic=topic, message=job_id)
+        if attempt >= HANGS_AFTER:
+            self.over(Kind.JOB, job_id)
+            self.note(Kind.JOB, job_id, topic=topic, message=worker, count=attempt)
+
+    def over(self, kind: Kind, name: str) -> None:
+        """It has gone well."""
+        self._noted.pop((kind, name), None)
+
+    def report(self) -> Iterator[Trouble]:
+        """All that are not forgotten, and have happened often enough, the latest ones first."""
+        for (kind, _), (at_s, noted) in reversed(self._noted.items()):
+            ago_s = round(self._now() - at_s, 3)
+            kept_s = FORGOTTEN_JOB_S if kind is Kind.JOB else FORGOTTEN_S
+            if ago_s <= kept_s and (kind is not Kind.SUBSCRIBER or noted.count >= FAILS_AFTER):
+                yield replace(noted, ago_s=ago_s)
+
+
+def together(reports: Iterable[tuple[float, Trouble]]) -> list[tuple[float, Trouble]]:
+    """What several processes report, each with the unix time at which it happened last: each once, latest first."""
+    found: dict[tuple[str, str], tuple[float, Trouble]] = {}
+    for at, one in sorted(reports, key=lambda each: each[0]):
+        before = found.get((one.kind, one.name))
+        if before and one.kind != Kind.JOB:
+            found[one.kind, one.name] = at, replace(one, count=one.count + before[1].count)
+        else:
+            found[one.kind, one.name] = at, one
+    return sorted(found.values(), key=lambda each: -each[0])

@@ -1,0 +1,62 @@
+"""What an operator at night is told on the overview, and who did what."""
+
+import json
+from typing import Final
+
+import pytest
+from playwright.sync_api import expect
+
+from delayqueue.client import Client, Invalid
+from tests.browser.conftest import ON_PHONE, Admin
+
+HELD_S: Final = 6  # by then the servers have told who has a job
+
+
+def test_a_job_that_hangs_with_its_worker_and_refused_pushes_are_told(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, id=topic, ttr=HELD_S)
+    queue.pop(topic, wait=5, worker=f"{topic}@web")
+    for _ in range(3):
+        with pytest.raises(Invalid):
+            queue.push(topic, ttr=-1)
+    page = admin.open("")
+    rows = page.locator(".troubles tbody tr")
+    worker = rows.filter(has_text=f"{topic}@web")
+    expect(worker).to_contain_text(admin.pattern("jobs not finished within their TTR: {0}"))
+    expect(worker.get_by_role("link", name=topic, exact=True)).to_be_visible()
+    refused = rows.filter(has_text=admin.text("Pushes with code 1"))
+    expect(refused).to_contain_text(admin.text("invalid request"))
+    attempt = page.context.request.post(
+        f"{page.url.partition('/admin')[0]}/get", data=json.dumps({"id": topic})
+    ).json()["data"]["attempts"][0]
+    assert attempt["worker"] == f"{topic}@web"
+    page = admin.open(f"job/{topic}")
+    expect(page.locator(".timeline")).to_contain_text(f"{topic}@web")
+    queue.delete(topic)
+
+
+@ON_PHONE
+def test_a_tags_jobs_go_back_to_their_times_and_the_deed_stands_beside_the_chart(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    for number in range(3):
+        queue.push(topic, id=f"{topic}-{number}", delay=3600 * (number + 1), tags=[topic])
+    dues = [job.due for job in queue.list_jobs(topic).jobs]
+    page = admin.open(f"tag/{topic}")
+    admin.press("Reschedule all")
+    page.get_by_label(admin.pattern("move each job by this much (-1h: earlier)")).check()
+    page.locator("dialog input[name=answer]").fill("2h")
+    admin.agree("Reschedule all")
+    expect(admin.said("Done: 3 jobs.")).to_be_visible()
+    assert [job.due for job in queue.list_jobs(topic).jobs] == [due + 7200 for due in dues]
+    pushed_since = queue.push(topic, delay=9000, tags=[topic])
+    due = queue.get(pushed_since).due  # type: ignore[union-attr]
+    admin.press("Undo")
+    expect(admin.said("Undone: 3 jobs.")).to_be_visible()
+    assert queue.get(pushed_since).due == due  # type: ignore[union-attr]
+    queue.delete(pushed_since)
+    assert [job.due for job in queue.list_jobs(topic).jobs] == dues
+    deed = f'"tag": "{topic}", "by": 7200'
+    page = admin.open("")  # servers tell the past every ten seconds
+    expect(page.locator(".marks li", has_text=deed)).to_contain_text("reschedule")
