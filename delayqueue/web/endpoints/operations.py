@@ -3,6 +3,7 @@
 from heapq import nlargest
 from typing import Final
 
+from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.servers import (
     Access,
     Attention,
@@ -16,7 +17,7 @@ from delayqueue.answers.servers import (
     WorkerState,
 )
 from delayqueue.domain.access import Role
-from delayqueue.errors import BadJson, Forbidden, Invalid, Text, Unavailable
+from delayqueue.errors import BadJson, Forbidden, Invalid, Unavailable
 from delayqueue.store.census import TopicView, pieces
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
@@ -119,7 +120,8 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
         busiest = nlargest(BUSIEST, [*busiest, *piece], key=_urgency)
         found = filter(troubles, piece)
         troubled = nlargest(MOST_TROUBLED, [*troubled, *found], key=_urgency)
-    health = await api.queue.store.health()
+    store = api.queue.store
+    health = await store.health()
     servers = await api.queue.heartbeat.servers()
     return Stats(
         topics=len(topics),
@@ -141,6 +143,7 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
             memory_limit=health.memory_limit_bytes,
             durable=health.durable,
             warnings=[api.responder.say(request, warning) for warning in health.warnings],
+            alarms=[api.responder.say(request, alarm) for alarm in store.watch.alarms],
         ),
         settings=dict(api.settings),
         set_in=dict(api.set_in),
@@ -197,23 +200,22 @@ async def healthz(api: Api) -> None:  # it asks no other system
 
 
 @endpoint("/readyz", OPEN, methods=("GET",), errors=(Unavailable,), answers={"away": [2, 5]})
-async def readyz(api: Api) -> Readiness | None:
+async def readyz(api: Api, request: HttpRequest) -> Readiness | None:
     """The store answers and the timers tick.
 
-    At least for some buckets: the others are named. `durable` is false if jobs are not as safe as configured. If the
-    store cannot be used, the message says why.
+    At least for some buckets: the others are named. `durable` is false if jobs are not as safe as configured, and
+    `alarms` say what else is wrong: its memory is full, say. If the store cannot be used, the message says why.
     """
     away = [bucket + 1 for bucket in await api.queue.unready_buckets()]
     if len(away) == api.queue.store.buckets.count:
-        raise Unavailable(_why(api.queue.ailment()))
-    if api.queue.store.warnings:
-        return Readiness(away, durable=False)
-    return Readiness(away) if away else None
-
-
-def _why(ailment: Text | None) -> Text | None:
-    said = Unavailable.default
-    return ailment and Text(f"{said.zh}：{ailment.zh}", f"the store is unavailable: {ailment.en}")
+        raise Unavailable.because(api.queue.ailment())
+    store = api.queue.store
+    readiness = Readiness(
+        away,
+        durable=False if store.warnings else LEFT_OUT,
+        alarms=[api.responder.say(request, each) for each in store.watch.alarms] or LEFT_OUT,
+    )
+    return None if readiness == Readiness([]) else readiness
 
 
 @endpoint("/metrics", VIEWERS, methods=("GET",))

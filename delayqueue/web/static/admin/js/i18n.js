@@ -335,7 +335,6 @@ const TEXTS = {
   noneChanged: ["All settings have their defaults.", "所有设置均为默认值。"],
   notFound: ["This page does not exist.", "没有这个页面。"],
   noRole: ["This token has no access to this page.", "此 token 无权查看。"],
-  storeAway: ["The server has no answer from its store, Redis or Valkey; its log says why. Trying again…", "服务得不到存储（Redis 或 Valkey）的响应，原因见服务的日志。正在重试…"],
 };
 
 const LANGUAGES = ["en", "zh"];

@@ -1,6 +1,6 @@
 // Pages that refresh themselves.
 
-import { FORBIDDEN, UNAUTHORIZED, UNAVAILABLE } from "./api.js";
+import { FORBIDDEN, UNAUTHORIZED } from "./api.js";
 import { Component, h } from "./dom.js";
 import { clock } from "./format.js";
 import { t } from "./i18n.js";
@@ -71,6 +71,5 @@ export class Live extends Component {
 
 function words(error) {
   if (error.code === null) return t("offline");
-  if (error.code === UNAVAILABLE) return t("storeAway");
   return error.code === FORBIDDEN ? `${t("noRole")} ${error.message}` : error.message;
 }
