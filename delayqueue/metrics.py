@@ -158,6 +158,10 @@ STORE_WRITABLE: Final = Metric(
     "delayqueue_store_writable",
     "Whether the store takes new jobs; 0 while it is away, read-only, full, or has too few replicas.",
 )
+STORE_EMPTIED: Final = Metric(
+    "delayqueue_store_emptied",
+    "Whether the store, or a part of it, was emptied or replaced, and nobody has said that it is new.",
+)
 # what the times of an event mean
 TIMES: Final = {
     "due": READY_LATENESS,
@@ -182,6 +186,7 @@ GAUGES: Final = (
     TICK_AGE,
     BUCKETS_AWAY,
     STORE_WRITABLE,
+    STORE_EMPTIED,
 )
 
 OTHER: Final = "other"  # for the topics that are not named

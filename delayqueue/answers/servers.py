@@ -156,12 +156,14 @@ class Readiness:
     """The buckets, counted from 1, whose store does not answer while that of others does.
 
     `durable`: false if a failover could lose an acknowledged job although `durability` should prevent that. `alarms`:
-    what else is wrong with the store, in words.
+    what else is wrong with the store, in words. `emptied`: true if the last of them is that it was emptied or replaced,
+    until somebody says with /accept-store that it is new.
     """
 
     away: list[int]
     durable: bool = field(default=LEFT_OUT, metadata=OPTIONAL)
     alarms: list[str] = field(default=LEFT_OUT, metadata=OPTIONAL)
+    emptied: bool = field(default=LEFT_OUT, metadata=OPTIONAL)
 
 
 @answer()

@@ -24,6 +24,7 @@ from delayqueue.server.tracing import check_tracing
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.layout import check_layout, check_writable, layout_warnings
+from delayqueue.store.bucket.marks import Marks
 from delayqueue.store.bucket.registry import registered_in
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.data_dir import holds_store, place_of
@@ -110,8 +111,10 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
         await check_writable(shards, config)
         layout = await check_layout(shards, config)
         await _check_sections(shards, config, layout)
-        tags = Buckets(config.bucket_name, config.queue_name, layout).tags
-        found = [alarm.en for alarm in await alarms(shards, tags)]
+        buckets = Buckets(config.bucket_name, config.queue_name, layout)
+        found = [alarm.en for alarm in await alarms(shards, buckets.tags)]
+        if emptied := await Marks(shards, buckets).read():
+            found.append(emptied.en)
         warnings = [
             *found,
             *layout_warnings(layout, config),

@@ -1,4 +1,4 @@
-"""Looks after the store while a server runs: whether it takes new jobs, and whether it drops those that it has."""
+"""Looks after the store while a server runs: whether it takes new jobs, drops those that it has, or was emptied."""
 
 import asyncio
 import logging
@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Text, Unavailable
-from delayqueue.metrics import STORE_WRITABLE
+from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.servers.ailments import OF_CLASS
+from delayqueue.store.bucket.marks import Marks
+from delayqueue.store.servers.ailments import OF_CLASS, ailment
 from delayqueue.store.servers.health import Look, look_at
 
 log = logging.getLogger(__name__)
@@ -28,9 +30,17 @@ class StoreWatch:
     def __init__(self, store: BucketStore) -> None:
         self._store = store
         self._takes_jobs: bool | None = None  # None = nobody has looked yet
+        self._marks = Marks(store.shards, store.buckets)
+        self._emptied: Text | None = None
         self._evicted: int | None = None  # keys that were dropped for room until the last look
         self.alarms: Sequence[Text] = ()
         store.metrics.show(STORE_WRITABLE, lambda: self._takes_jobs)
+        store.metrics.show(STORE_EMPTIED, lambda: self.is_emptied)
+
+    @property
+    def is_emptied(self) -> bool:
+        """Whether the last of the alarms is that the store was emptied or replaced."""
+        return self._emptied is not None
 
     async def run(self) -> None:
         """Look every two seconds, and log what has changed, until cancelled."""
@@ -50,9 +60,22 @@ class StoreWatch:
             found.append(
                 Unavailable.because(store.caller.ailment() or OF_CLASS[RedisTimeoutError]).text
             )
+        if not store.caller.is_closed:
+            with suppress(RedisError):  # what ails it is said already; it stays as it was
+                self._emptied = await self._marks.look()
+        if self._emptied:
+            found.append(self._emptied)
         self._takes_jobs = is_open and all(map(store.durability.lets_in, looks))
         self._note(list(dict.fromkeys(found)))
         self._note_evictions(looks)
+
+    async def accept(self) -> None:
+        """Somebody says that the store is new. Raises Unavailable if it does not take that in."""
+        try:
+            await self._marks.accept()
+        except RedisError as error:
+            raise Unavailable.because(ailment(error)) from error
+        await self.look()
 
     def _note(self, alarms: Sequence[Text]) -> None:
         for alarm in alarms:

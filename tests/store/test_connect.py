@@ -170,7 +170,7 @@ async def test_a_server_that_cannot_write_to_its_disk_is_reached_and_refuses_wri
         gone.rmdir()
         await redis.bgsave()
         await until_async(partial(cannot_save, redis))
-    async with connect(at(store)) as shards:
+    async with connect(at(store), None) as shards:
         found = [alarm.en for alarm in await alarms(shards, ["{dq_bucket_1}"])]
     assert found == ["the store is unavailable: it cannot write to its disk: make room there"]
     store.close()

@@ -22,7 +22,7 @@ from delayqueue.store.census import TopicView, pieces
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ALL, OPEN, VIEWERS, Large, endpoint
+from delayqueue.web.endpoint import ADMINS, ALL, OPEN, VIEWERS, Large, endpoint
 from delayqueue.web.endpoints.topics import TOPIC, troubles
 from delayqueue.web.fields import optional
 from delayqueue.web.http import HttpRequest, HttpResponse
@@ -214,8 +214,16 @@ async def readyz(api: Api, request: HttpRequest) -> Readiness | None:
         away,
         durable=False if store.warnings else LEFT_OUT,
         alarms=[api.responder.say(request, each) for each in store.watch.alarms] or LEFT_OUT,
+        emptied=store.watch.is_emptied or LEFT_OUT,
     )
     return None if readiness == Readiness([]) else readiness
+
+
+@endpoint("/accept-store", ADMINS, methods=("POST",), errors=(Unavailable,))
+async def accept_store(api: Api) -> None:
+    """Say that a store that was emptied or replaced is new: that ends the warning of it on all servers."""
+    api.scope.check(None)
+    await api.queue.store.watch.accept()
 
 
 @endpoint("/metrics", VIEWERS, methods=("GET",))
