@@ -32,8 +32,8 @@ end
 local found = redis.call('HMGET', layout, 'emptied', 'accepted', 'marked')
 return { id, found[1] or '', found[2] or '', tonumber(found[3] or 0) }
 """
-# ARGV: the id that the bucket is marked with, in place of another, if it has no mark or "1" follows. Returns the id of
-# its mark.
+# ARGV: an id, and what may be written: "" nothing, "0" its mark if there is none, "1" its mark instead of another.
+# Returns the id of the bucket's mark, "" = it has none.
 BUCKET: Final = """
 local found
 for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
