@@ -63,3 +63,20 @@ def test_a_store_that_takes_no_writes_is_named_on_each_page_until_it_is_well(
     on_store.config_set("min-replicas-to-write", 0)
     expect(banner).to_have_count(0)
     admin.complaints.clear()
+
+
+@IN_BOTH
+def test_a_store_that_was_emptied_is_said_to_be_new_with_a_button(
+    visit: Callable[[QueueServer], Admin], own_server: QueueServer, on_store: Redis
+) -> None:
+    admin = visit(own_server)
+    admin.open("")
+    on_store.flushall()
+    banner = admin.page.locator(".banner")
+    expect(banner).to_have_count(1)
+    shot(admin, "emptied")
+    admin.press("Yes, it is new", banner)
+    shot(admin, "emptied-ask")
+    admin.agree("Yes, it is new")
+    expect(banner).to_have_count(0)
+    assert "page: accept-store {}" in own_server.logged()

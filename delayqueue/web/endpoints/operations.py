@@ -219,8 +219,14 @@ async def readyz(api: Api, request: HttpRequest) -> Readiness | None:
     return None if readiness == Readiness([]) else readiness
 
 
-@endpoint("/accept-store", ADMINS, methods=("POST",), errors=(Unavailable,))
-async def accept_store(api: Api) -> None:
+class AcceptStoreRequest(Request):
+    """Nothing: there is one store. With a body, the page's calls are in its audit log."""
+
+    without_topic = ()
+
+
+@endpoint("/accept-store", ADMINS)
+async def accept_store(api: Api, asked: AcceptStoreRequest) -> None:  # noqa: ARG001  # it declares the model
     """Say that a store that was emptied or replaced is new: that ends the warning of it on all servers."""
     api.scope.check(None)
     await api.queue.store.watch.accept()
