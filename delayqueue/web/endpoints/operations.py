@@ -225,7 +225,7 @@ class AcceptStoreRequest(Request):
     without_topic = ()
 
 
-@endpoint("/accept-store", ADMINS)
+@endpoint("/accept-store", ADMINS, asks={})
 async def accept_store(api: Api, asked: AcceptStoreRequest) -> None:  # noqa: ARG001  # it declares the model
     """Say that a store that was emptied or replaced is new: that ends the warning of it on all servers."""
     api.scope.check(None)
