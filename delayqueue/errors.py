@@ -163,6 +163,13 @@ class Unavailable(QueueError):
     status = HTTPStatus.SERVICE_UNAVAILABLE
     default: ClassVar[Text] = Text("存储暂不可用", "the store is unavailable; try again")
 
+    @classmethod
+    def because(cls, ailment: Text | None) -> Self:
+        """The error that says what ails the store; None = that is not known."""
+        if ailment is None:
+            return cls()
+        return cls.of(f"存储不可用：{ailment.zh}", f"the store is unavailable: {ailment.en}")
+
 
 class Unauthorized(QueueError):
     """The request needs a token, and has no valid one."""

@@ -53,6 +53,7 @@ EVENTS: Final = (
     "buried_expired",  # its topic no longer keeps buried jobs
     "cancelled",
     "taken",
+    "lost",  # the store dropped its record
     "purged",
 )
 WARNINGS: Final = (
@@ -153,6 +154,14 @@ BUCKETS_AWAY: Final = Metric(
     "delayqueue_buckets_away",
     "Buckets whose store does not answer or takes nothing in; /readyz names them.",
 )
+STORE_WRITABLE: Final = Metric(
+    "delayqueue_store_writable",
+    "Whether the store takes new jobs; 0 while it is away, read-only, full, or has too few replicas.",
+)
+STORE_EMPTIED: Final = Metric(
+    "delayqueue_store_emptied",
+    "Whether the store, or a part of it, was emptied or replaced, and nobody has said that it is new.",
+)
 # what the times of an event mean
 TIMES: Final = {
     "due": READY_LATENESS,
@@ -170,7 +179,15 @@ COUNTERS: Final = (
     SCRIPT_ERRORS,
 )
 HISTOGRAMS: Final = (SCRIPT_SECONDS, READY_LATENESS, DELIVERY_LATENESS, CALL_LATENESS, HANDLING)
-GAUGES: Final = (WAITING_POLLS, CONNECTIONS, UNANSWERED_BYTES, TICK_AGE, BUCKETS_AWAY)
+GAUGES: Final = (
+    WAITING_POLLS,
+    CONNECTIONS,
+    UNANSWERED_BYTES,
+    TICK_AGE,
+    BUCKETS_AWAY,
+    STORE_WRITABLE,
+    STORE_EMPTIED,
+)
 
 OTHER: Final = "other"  # for the topics that are not named
 

@@ -144,7 +144,7 @@ def fields(declared: Declared) -> Iterator[Lack]:
     """A section has the head of a table of fields, under which `make generate` writes the rows."""
     for endpoint in declared.endpoints:
         said = section(API, endpoint)
-        if said and endpoint.takes is not None and FIELDS not in said:
+        if said and endpoint.takes and endpoint.takes.model_fields and FIELDS not in said:
             head = FIELDS.replace("\n", "` and `").removesuffix("` and `")
             yield Lack(API, f"add `{head}` to `{heading_of(endpoint)}`", "the request has fields")
 

@@ -100,13 +100,17 @@ class WorkerState:
 
 @answer("StoreStats")
 class StoreState:
-    """The store; memory in bytes, `memory_limit` 0 = none."""
+    """The store; memory in bytes, `memory_limit` 0 = none.
+
+    `alarms`: why it takes no jobs, or loses some; `warnings`: why it could lose some when it stops.
+    """
 
     version: str
     memory: int
     memory_limit: int
     durable: bool
     warnings: list[str]
+    alarms: list[str] = field(default_factory=list)
 
 
 @answer()
@@ -174,11 +178,15 @@ class Access:
 class Readiness:
     """The buckets, counted from 1, whose store does not answer while that of others does.
 
-    `durable`: false if a failover could lose an acknowledged job although `durability` should prevent that.
+    `durable`: false if a failover could lose an acknowledged job although `durability` should prevent that. `alarms`:
+    what else is wrong with the store, in words. `emptied`: true if the last of them is that it was emptied or replaced,
+    until somebody says with /accept-store that it is new.
     """
 
     away: list[int]
     durable: bool = field(default=LEFT_OUT, metadata=OPTIONAL)
+    alarms: list[str] = field(default=LEFT_OUT, metadata=OPTIONAL)
+    emptied: bool = field(default=LEFT_OUT, metadata=OPTIONAL)
 
 
 @answer()

@@ -21,15 +21,16 @@ from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.registrations import entry_of, refuse_taken
 from delayqueue.server.serve import check_addresses
 from delayqueue.server.tracing import check_tracing
-from delayqueue.store.bucket.buckets import Layout
+from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.layout import check_layout, check_writable, layout_warnings
+from delayqueue.store.bucket.marks import Marks
 from delayqueue.store.bucket.registry import registered_in
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.data_dir import holds_store, place_of
 from delayqueue.store.servers.durability import check_durability, replica_warnings
 from delayqueue.store.servers.embedded import check_startable, running_in
-from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.servers.health import alarms, durability_warnings
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.topics import check_limits
 from delayqueue.web.auth import Authenticator
@@ -78,8 +79,9 @@ def _check_subscriber(declared: Declared[Subscriber], config: Config) -> None:
 
 
 def _check_store(config: Config) -> None:
-    warnings = uvloop.run(_warnings(config))
-    say(f"ok: store{_place(config)}")
+    warnings, is_well = uvloop.run(_warnings(config))
+    if is_well:
+        say(f"ok: store{_place(config)}")
     for warning in warnings:
         say(f"warning: {warning}")
 
@@ -92,22 +94,34 @@ def _place(config: Config) -> str:
     return f" in {data_dir}" if holds_store(data_dir) else f", a new one in {data_dir}"
 
 
-async def _warnings(config: Config) -> list[str]:
-    """Warnings about the store. An embedded one is asked if it runs; otherwise only whether it could start."""
+async def _warnings(config: Config) -> tuple[list[str], bool]:
+    """Warnings about the store, and whether it takes jobs and keeps them.
+
+    An embedded one is asked if it runs; otherwise only whether it could start.
+    """
     socket_path = None
     if config.embedded:
         data_dir = place_of(config.data_dir)
         check_startable(data_dir, config.redis_binary)
         socket_path = await running_in(data_dir)
         if socket_path is None:
-            return []
+            return [], True
     async with connect(config, socket_path) as shards:
         await check_durability(shards, config)
         await check_writable(shards, config)
         layout = await check_layout(shards, config)
         await _check_sections(shards, config, layout)
-        of_replicas = await replica_warnings(shards, config)
-        return layout_warnings(layout, config) + await durability_warnings(shards) + of_replicas
+        buckets = Buckets(config.bucket_name, config.queue_name, layout)
+        found = [alarm.en for alarm in await alarms(shards, buckets.tags)]
+        if emptied := await Marks(shards, buckets).read():
+            found.append(emptied.en)
+        warnings = [
+            *found,
+            *layout_warnings(layout, config),
+            *await durability_warnings(shards),
+            *await replica_warnings(shards, config),
+        ]
+        return warnings, not found
 
 
 async def _check_sections(shards: Shards, config: Config, layout: Layout) -> None:

@@ -53,7 +53,8 @@ class _Listing:
             return
         text = damage.sentence(finding.kind, finding.name, finding.id)
         if not self._as_json:
-            mended = ": mended" if finding.repaired else ""
+            cure = "its entry is removed" if finding.kind == damage.LOST else "mended"
+            mended = f": {cure}" if finding.repaired else ""
             say(one_line(f"bucket {bucket + 1}: {finding.kind}: {text}{mended}"))
         kind, name, job_id, repaired = finding
         shown = {"bucket": bucket + 1, "kind": kind, "name": name, "id": job_id}
@@ -68,6 +69,7 @@ class _Listing:
                 "found": report.found,
                 "mended": report.repaired,
                 "left": report.left,
+                "lost": report.lost,
                 "findings": self._findings,
             }
             return as_json(data)
@@ -75,6 +77,8 @@ class _Listing:
         lines.append(f"looked at {report.looked} entries in {seconds:.1f} s")
         counts = {"found": report.found, "mended": report.repaired, "left": report.left}
         lines += [f"{word}: {_counted(count)}" for word, count in counts.items() if count]
+        if report.lost:
+            lines.append(f"lost jobs: {report.lost}")
         return "\n".join(lines if report.found else [*lines, "all is whole"])
 
 

@@ -15,13 +15,14 @@ from delayqueue.config.startup import StartupError
 from delayqueue.engine.importer import Importer
 from delayqueue.errors import Unavailable
 from delayqueue.server.store import join_shards, open_store
+from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.layout import claim_layout, data_id
 from delayqueue.store.original.detect import key_prefix
 from delayqueue.store.original.names import ASIDE, Names
 from delayqueue.store.original.opening import StoreAway, open_old
 from delayqueue.store.original.place import Place
 from delayqueue.store.original.source import AnotherImport, Original
-from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.servers.health import alarms, durability_warnings
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.tasks import TaskGroup
@@ -41,8 +42,10 @@ def import_all(config: Config, asked: Namespace) -> int:
 async def _import_all(config: Config, asked: Namespace) -> int:
     names = Names("", *_patterns(config, asked))
     async with open_old(config, asked.source) as old, join_shards(config) as new:
-        await claim_layout(new, config)
-        for warning in await durability_warnings(new):
+        layout = await claim_layout(new, config)
+        tags = Buckets(config.bucket_name, config.queue_name, layout).tags
+        found = [alarm.en for alarm in await alarms(new, tags)]
+        for warning in found + await durability_warnings(new):
             say(f"warning: {warning}")
         prefix = await key_prefix(old, names, asked.key_prefix)
         original = Original(old, names._replace(key_prefix=prefix))

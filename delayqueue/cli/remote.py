@@ -127,6 +127,7 @@ REMOTE: Final[Families] = {
             show=tables.workers,
         ),
         remote("whoami", "show what the token may do"),
+        remote("accept-store", "say that a store that was emptied or replaced is new"),
     ),
     "jobs": (
         remote(

@@ -94,7 +94,8 @@ def _outbox(outbox: Row) -> list[str]:
 
 def _store(store: Row) -> str:
     limit = f" of {store['memory_limit'] / MIB:.0f}" if store["memory_limit"] else ""
-    warnings = "".join(f"\n{cell('warning', each)}" for each in store["warnings"])
+    said = [*store.get("alarms", ()), *store["warnings"]]
+    warnings = "".join(f"\n{cell('warning', each)}" for each in said)
     return f"{cell('version', store['version'])}, {store['memory'] / MIB:.1f}{limit} MiB{warnings}"
 
 

@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from delayqueue.client.answers import Access, History, Stats, WorkerStats
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import each, read
+from delayqueue.client.fields import each, nothing, read
 from delayqueue.client.jobs import given
 
 Span = Literal["3h", "2d", "30d"]  # in steps of a minute, 10 minutes, an hour
 
 
 class ServerVerbs:
-    """The endpoints /history, /stats, /whoami and /workers."""
+    """The endpoints /accept-store, /history, /stats, /whoami and /workers."""
 
     @verb
     def history(self, topic: str | None = None, *, span: Span | None = None) -> Call[History]:
@@ -34,6 +34,11 @@ class ServerVerbs:
     def workers(self) -> Call[list[WorkerStats]]:
         """Return the workers that told their names, first those that are gone with jobs in hand."""
         return Call("/workers", {}, partial(each, WorkerStats), repeatable=True)
+
+    @verb
+    def accept_store(self) -> Call[None]:
+        """Say that a store that was emptied or replaced is new."""
+        return Call("/accept-store", {}, nothing, repeatable=True)
 
     @verb
     def whoami(self, *, outbox: Mapping[str, Any] | None = None) -> Call[Access]:

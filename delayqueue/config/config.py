@@ -151,6 +151,11 @@ class Config:
         "when a push is answered: store = as soon as the store has it, fsync = once it is on its disk, "
         "replica = once replicas have it, replica+fsync = both",
     )
+    require_noeviction: bool = option(
+        "no",
+        values.yes_no,
+        "refuse pushes while the store drops jobs when its memory is full (maxmemory-policy allkeys-*)",
+    )
     redis_min_replicas: int = option(
         "1",
         values.whole(1, 100),

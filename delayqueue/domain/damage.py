@@ -4,7 +4,8 @@ from typing import Final
 
 # {name} is a topic, or a key without the bucket's tag.
 KINDS: Final = {
-    "lost": "job {id} of topic {name} is in no index: it would never be delivered",
+    "lost": "job {id} of topic {name} is lost: the store has dropped its record",
+    "unplaced": "job {id} of topic {name} is in no index: it would never be delivered",
     "double": "job {id} of topic {name} is in two indexes",
     "due": "job {id} of topic {name} is indexed at another due time than its record says",
     "entry": "{id} is in {name}, but does not belong there",
@@ -23,7 +24,8 @@ KINDS: Final = {
     "type": "key {name} has the wrong type",
     "key": "key {name} is not one of ours: remove it by hand",
 }
-MENDABLE: Final = tuple(kind for kind in KINDS if kind != "key")
+LOST: Final = "lost"  # only the entry that is left can be removed
+MENDABLE: Final = tuple(kind for kind in KINDS if kind not in (LOST, "key"))
 
 
 def sentence(kind: str, name: str, job_id: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from delayqueue.domain import damage
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.inspection import Inspection
 from delayqueue.store.types import Change, Finding, Inspected, Piece
@@ -26,12 +27,13 @@ KEYSPACE: Final = Piece(b"", b"0")
 
 @dataclass
 class Report:
-    """What was found in all buckets, by kind; `left` is what could not be repaired."""
+    """What was found in all buckets, by kind; `left` could not be repaired, `lost` are jobs without a record."""
 
     looked: int = 0
     found: Counter[str] = field(default_factory=Counter)
     repaired: Counter[str] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
 
 
 async def examine(
@@ -54,7 +56,8 @@ async def examine(
             if not any(finding.repaired for finding in findings):
                 break
         report.found.update(finding.kind for finding in known)
-        report.repaired.update(finding.kind for finding in known if finding.repaired)
+        mended = (each.kind for each in known if each.repaired and each.kind != damage.LOST)
+        report.repaired.update(mended)
         report.left.update(finding.kind for finding in findings)
     return report
 
@@ -62,7 +65,9 @@ async def examine(
 async def _go_round(of_bucket: "Pass", report: Report) -> set[Finding]:
     findings: set[Finding] = set()
     while not of_bucket.is_over:
-        findings.update((await of_bucket.step()).findings)
+        seen = await of_bucket.step()
+        findings.update(seen.findings)
+        report.lost += sum(number for _, number in seen.lost)
     report.looked += of_bucket.looked
     return findings
 

@@ -92,6 +92,7 @@ class DelayQueue:
             "schedules": self.schedules.run,
             "migration": self.store.migration.run,
             "timers": self.timers.run,
+            "watch": self.store.watch.run,
         }
 
     def _resync(self, bucket: int) -> None:

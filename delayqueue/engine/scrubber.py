@@ -10,11 +10,12 @@ from delayqueue.domain import damage
 from delayqueue.engine.fsck import Pass
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.types import Change
+from delayqueue.store.types import Change, Inspected
 
 log = logging.getLogger(__name__)
 
 STEP: Final = 250  # entries that a step checks: about 1.5 ms of the store's time
+MOST_STEPS: Final = 20  # one after the other
 PAUSE_S: Final = 60.0  # after a failed call: repairs are not urgent
 
 
@@ -32,18 +33,34 @@ class Scrubber:
         self._resume_at = 0.0  # loop time
 
     async def step(self) -> None:
-        """Make one bounded call of the store; after a failure, none for a while."""
+        """Make one bounded call of the store; after a failure, none for a while.
+
+        More of them if jobs are lost: until their entries are gone, they are counted as if they were there.
+        """
         now = asyncio.get_running_loop().time()
         if now < self._resume_at:
             return
         if self._round.is_over:
             self._round = self._new_round()
+        lost = Counter[str]()
         try:
-            seen = await self._round.step()
+            for _ in range(MOST_STEPS):
+                seen = await self._round.step()
+                self._report(seen)
+                for topic, number in seen.lost:
+                    lost[topic] += number
+                if not seen.lost or self._round.is_over:
+                    break
         except Unavailable:
             self._resume_at = now + PAUSE_S
-            return
+        for topic, number in lost.items():
+            log.error(
+                "lost %d jobs of topic %r: the store has dropped their records", number, topic
+            )
+
+    def _report(self, seen: Inspected) -> None:
         mended = Counter(finding.kind for finding in seen.findings if finding.repaired)
+        del mended[damage.LOST]
         if not mended:
             return
         self._notify(self._bucket, seen.change._replace(next_due_ms=0, is_news=True))

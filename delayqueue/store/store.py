@@ -24,6 +24,7 @@ from delayqueue.store.router import Router
 from delayqueue.store.servers.health import health
 from delayqueue.store.servers.replication import Replicas
 from delayqueue.store.types import Change, Health
+from delayqueue.store.watch import StoreWatch
 from delayqueue.tasks import SingleFlight
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class Store:
         self.registry = Registry(by_bucket, self.migration, self.notify)
         self.slots = SlotStore(by_bucket)
         self.census = Census(by_bucket)
+        self.watch: Final = StoreWatch(by_bucket)
 
     def on_ready(self, listener: Callable[[int, str, int], None]) -> None:
         """Call `listener(bucket, topic, count)` whenever a call has made jobs ready."""

@@ -268,7 +268,8 @@ class Finding(NamedTuple):
 class Inspected(NamedTuple):
     """The result of an inspection.
 
-    `suspects` are (topic, id) of jobs that are lost unless they are in their ready list.
+    `suspects` are (topic, id) of jobs that are in no place unless they are in their ready list; `lost` are topics with
+    how many of their jobs have no record any more.
     """
 
     pieces: list[Piece]
@@ -276,3 +277,4 @@ class Inspected(NamedTuple):
     findings: list[Finding]
     suspects: list[tuple[bytes, bytes]]
     change: Change
+    lost: Sequence[tuple[str, int]] = ()

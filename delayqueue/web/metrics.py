@@ -28,7 +28,7 @@ from delayqueue.store.types import Health
 from delayqueue.tasks import by_turns
 
 # shown as 0 for each named topic, so that the first one is an increase: alerts count those
-FROM_THE_START: Final = ("buried", "delivered", "timed_out")
+FROM_THE_START: Final = ("buried", "delivered", "lost", "timed_out")
 NOT_COUNTED: Final[Mapping[str, Sequence[int]]] = MappingProxyType({})
 
 
@@ -162,7 +162,8 @@ def _of_health(health: Health) -> Iterator[Family]:
     )
     yield _gauge(
         "delayqueue_store_durable",
-        "Whether the store writes an append-only file, its last write succeeded, and replicas follow as configured.",
+        "Whether the store writes an append-only file, its last write succeeded, it never drops a job for room, and "
+        "replicas follow as configured.",
         health.durable,
     )
 

@@ -22,5 +22,5 @@ async def test_a_job_that_got_lost_is_delivered_all_the_same(
         job = (await api.pop("mail", timeout=20)).ok()
         assert job["id"] == "a"
         assert (await api.finish("a", receipt=job["receipt"])).code == 0
-        assert (await scrape(api)).sum("delayqueue_repairs_total", repair="lost") == 1
+        assert (await scrape(api)).sum("delayqueue_repairs_total", repair="unplaced") == 1
     server.close()

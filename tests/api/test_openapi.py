@@ -65,7 +65,7 @@ def test_every_field_is_explained(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize("endpoint", IN_ENVELOPE, ids=lambda endpoint: endpoint.path)
 def test_an_example_is_what_it_is_an_example_of(endpoint: Endpoint) -> None:
     if endpoint.takes:
-        assert endpoint.asks
+        assert endpoint.asks is not None
         asked = endpoint.takes.model_validate(endpoint.asks)
         assert asked.model_fields_set == set(endpoint.asks)
         assert not is_doubtful(asked)

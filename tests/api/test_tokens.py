@@ -186,6 +186,7 @@ OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
     ("/pause-subscriber", {"name": "n"}),
     ("/resume-subscriber", {"name": "n"}),
     ("/try-subscriber", {"name": "n"}),
+    ("/accept-store", {}),
     ("/run-schedule", {"name": "n"}),
     ("/schedule", {"name": "n", "topic": "theirs", "every": 60, "ttr": 60}),
     ("/schedule", {"name": "n", "topic": "ours", "every": 60}),

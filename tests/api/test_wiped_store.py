@@ -7,8 +7,16 @@ from typing import Any, Final
 import pytest
 from redis.asyncio import Redis
 
-from tests.api_client import open_api
-from tests.processes import LOOPBACK, ProcessError, Processes, QueueServer, StoreServer
+from tests.api_client import Api, open_api
+from tests.figures import scrape
+from tests.processes import (
+    LOOPBACK,
+    ProcessError,
+    Processes,
+    QueueServer,
+    StoreServer,
+    run_program,
+)
 from tests.waiting import until, until_async
 
 BUCKETS: Final = 4
@@ -17,6 +25,13 @@ LAYOUT: Final = "{dq_bucket_1}:layout"
 
 def database_of(redis: Any) -> object:
     return redis.get_connection_kwargs()["db"]
+
+
+async def layout_of(redis: Any) -> dict[bytes, bytes]:
+    """Without the marks of this data."""
+    marks = {b"id", b"marked", b"emptied"}
+    found = await redis.hgetall(LAYOUT)
+    return {name: value for name, value in found.items() if name not in marks}
 
 
 async def is_claimed(redis: Any) -> bool:
@@ -41,10 +56,10 @@ def server(processes: Processes, redis_server: StoreServer, redis: Redis) -> Que
 async def test_the_server_claims_the_layout_again_and_goes_on(
     processes: Processes, redis_server: StoreServer, redis: Any, server: QueueServer
 ) -> None:
-    before = await redis.hgetall(LAYOUT)
+    before = await layout_of(redis)
     await redis.flushdb()
     await until_async(partial(is_claimed, redis))
-    assert await redis.hgetall(LAYOUT) == before
+    assert await layout_of(redis) == before
     database = database_of(redis)
     with pytest.raises(ProcessError, match="bucket_size = 1, but the data in this store was made"):
         processes.server(redis_server, redis__db=database, bucket_size=1)
@@ -76,9 +91,97 @@ async def test_a_server_whose_buckets_were_changed_claims_what_was_in_force(
         await redis.zadd(f"{{dq_bucket_{bucket}}}:fence", {"generation": 1})
     async with open_api(server.url) as api:
         (await api.push(topic="t", id="a")).ok()  # it is told of the change
-    before = await redis.hgetall(LAYOUT)
+    before = await layout_of(redis)
     await redis.flushdb()
     await until_async(partial(is_claimed, redis))
-    assert await redis.hgetall(LAYOUT) == before
+    assert await layout_of(redis) == before
     assert server.is_ready()
     server.close()
+
+
+async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_new(
+    processes: Processes,
+) -> None:
+    """Also by a server that starts afterwards, and once for all."""
+    store = processes.redis()
+    server = processes.server(store, redis__db=0, language="en", bucket_size=BUCKETS)
+    async with (
+        open_api(server.url) as api,
+        Redis(host=LOOPBACK, port=store.port) as redis,
+    ):
+        await until_async(lambda: is_marked(redis))
+        assert await emptied(api) == []
+        (await api.push(topic="t", id="a", delay=60)).ok()
+        await redis.flushall()
+        await until_async(lambda: is_named(api))
+        (said,) = await emptied(api)
+        assert "UTC the store is an empty one, or another one" in said
+        assert (await scrape(api)).sum("delayqueue_store_emptied") == 1
+        assert server.is_ready()
+        stats: Any = (await api.call("/stats", {})).ok()
+        assert stats["store"]["alarms"] == [said]
+        later = processes.server(store, redis__db=0, language="en", bucket_size=BUCKETS)
+        async with open_api(later.url) as other:
+            await until_async(lambda: is_named(other))
+            assert await emptied(other) == [said]
+            checked = run_program("check", settings=store.settings(0) | {"bucket_size": BUCKETS})
+            assert f"warning: {said}\n" in checked.stdout
+            (await other.call("/accept-store", {})).ok()
+            assert await emptied(other) == []
+            await until_async(lambda: is_not_named(api))
+        later.stop()
+        later.start()
+        async with open_api(later.url) as other:
+            await until_async(lambda: has_looked(other))
+            assert await emptied(other) == []
+        assert f"ERROR delayqueue.store.watch: {said}" in server.logged()
+        assert f"no longer: {said}" in server.logged()
+        later.close()
+    server.close()
+    store.close()
+
+
+async def test_a_part_of_the_store_that_was_emptied_alone_is_named_too(
+    processes: Processes,
+) -> None:
+    """As when one master of a Cluster starts again without its files, also if no server runs meanwhile."""
+    store = processes.redis()
+    server = processes.server(store, redis__db=0, language="en", bucket_size=BUCKETS)
+    async with Redis(host=LOOPBACK, port=store.port) as redis:
+        for bucket in (3, 1):
+            async with open_api(server.url) as api:
+                await until_async(lambda: is_marked(redis))
+                await until_async(lambda: is_not_named(api))
+            server.stop()
+            keys = [key async for key in redis.scan_iter(f"{{dq_bucket_{bucket}}}:*")]
+            await redis.delete(*keys)
+            server.start()
+            async with open_api(server.url) as api:
+                await until_async(lambda: is_named(api))
+                (said,) = await emptied(api)
+                assert ("the buckets 3 are gone" if bucket == 3 else "another one") in said
+                (await api.call("/accept-store", {})).ok()
+                assert await emptied(api) == []
+    server.close()
+    store.close()
+
+
+async def is_marked(redis: Any) -> bool:
+    return bool(await redis.hget(LAYOUT, "marked") == b"%d" % BUCKETS)
+
+
+async def emptied(api: Api) -> list[str]:
+    ready: Any = (await api.request("GET", "/readyz")).ok()
+    return list(ready["alarms"]) if ready and ready.get("emptied") else []
+
+
+async def is_named(api: Api) -> bool:
+    return bool(await emptied(api))
+
+
+async def is_not_named(api: Api) -> bool:
+    return not await emptied(api) and await has_looked(api)
+
+
+async def has_looked(api: Api) -> bool:
+    return (await scrape(api)).sum("delayqueue_store_writable") == 1

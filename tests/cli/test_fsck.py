@@ -83,16 +83,18 @@ def test_a_whole_store_is_reported_whole(fsck: Fsck, bed: Bed) -> None:
 
 def test_a_finding_is_a_line_and_stays_until_it_is_repaired(fsck: Fsck, bed: Bed) -> None:
     bed.plant_lost(1)
-    lost = "bucket 1: lost: job 'job-0' of topic 't' is in no index: it would never be delivered"
+    lost = (
+        "bucket 1: unplaced: job 'job-0' of topic 't' is in no index: it would never be delivered"
+    )
     topic = "bucket 1: topic: topic 't' has jobs, but is not in the list of topics"
     ended = fsck(bed.settings)
     assert ended.status == LEFT
-    assert ended.out.splitlines()[0:2] == [lost, topic]
-    assert ended.out.splitlines()[-1] == "left: 2 (1 lost, 1 topic)"
+    assert ended.out.splitlines()[0:2] == [topic, lost]
+    assert ended.out.splitlines()[-1] == "left: 2 (1 topic, 1 unplaced)"
     ended = fsck(bed.settings, "--repair")
     assert ended.status == CLEAN
-    assert ended.out.splitlines()[0:2] == [f"{lost}: mended", f"{topic}: mended"]
-    assert ended.out.splitlines()[-1] == "mended: 2 (1 lost, 1 topic)"
+    assert ended.out.splitlines()[0:2] == [f"{topic}: mended", f"{lost}: mended"]
+    assert ended.out.splitlines()[-1] == "mended: 2 (1 topic, 1 unplaced)"
     assert fsck(bed.settings).out.splitlines()[-1] == "all is whole"
 
 
@@ -103,11 +105,11 @@ def test_json_is_one_object(fsck: Fsck, bed: Bed) -> None:
     assert ended.status == LEFT
     report = json.loads(ended.out)
     assert (report["clean"], report["left"]) == (False, {"key": 1})
-    assert report["found"] == {"lost": 2, "topic": 1, "key": 1}
-    assert report["mended"] == {"lost": 2, "topic": 1}
+    assert report["found"] == {"unplaced": 2, "topic": 1, "key": 1}
+    assert report["mended"] == {"unplaced": 2, "topic": 1}
     assert {
         "bucket": 1,
-        "kind": "lost",
+        "kind": "unplaced",
         "name": "t",
         "id": "job-1",
         "mended": True,
@@ -120,7 +122,7 @@ def test_many_findings_are_counted_and_not_all_shown(fsck: Fsck, bed: Bed) -> No
     lines = fsck(bed.settings).out.splitlines()
     assert len(lines) == 104
     assert lines[100] == "and 1401 more"
-    assert lines[-1] == "left: 1501 (1500 lost, 1 topic)"
+    assert lines[-1] == "left: 1501 (1 topic, 1500 unplaced)"
 
 
 def test_a_crash_in_the_middle_of_a_repair_leaves_the_rest_to_the_next(

@@ -62,6 +62,7 @@ CALLS: Final[dict[str, Callable[[Any, Scene], Any]]] = {
     "reschedule": lambda c, s: c.reschedule(s.delayed, due=FAR),
     "reschedule_many": lambda c, s: c.reschedule_many([s.delayed], due=FAR),
     "reschedule_tag": lambda c, s: c.reschedule_tag(s.topic, due=FAR),
+    "accept_store": lambda c, _: c.accept_store(),
     "note": lambda c, s: c.note(s.topic, "being fixed"),
     "resume": lambda c, s: c.resume(s.topic),
     "resume_subscriber": lambda c, s: c.resume_subscriber(s.topic),

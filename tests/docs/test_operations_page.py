@@ -15,4 +15,4 @@ def test_the_page_explains_every_kind(kind: str) -> None:
 
 
 def test_the_page_shows_a_finding_as_it_is_printed() -> None:
-    assert f"bucket 1: lost: {damage.sentence('lost', 'mail', 'mail-1')}\n" in PAGE
+    assert f"bucket 1: unplaced: {damage.sentence('unplaced', 'mail', 'mail-1')}\n" in PAGE

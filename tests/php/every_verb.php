@@ -126,6 +126,7 @@ $calls = [
     fn () => $queue->subscribersPage('b', calls: true, limit: 1, cursor: ''),
     fn () => $queue->pauseSubscriber('s'),
     fn () => $queue->resumeSubscriber('s'),
+    fn () => $queue->acceptStore(),
     fn () => $queue->trySubscriber('none', 'x'),
     fn () => $queue->unsubscribe('s'),
     fn () => $queue->schedule('s', 'b', ['n' => 1], cron: '0 9 * * *', tz: 'Asia/Shanghai', ttr: '2m', catchUp: 'skip', paused: true,

@@ -21,7 +21,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.servers.connect import HELD, connect
-from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.servers.health import alarms, durability_warnings, health
 from delayqueue.store.servers.shards import Shards, drop_idle
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 from tests.waiting import until_async
@@ -158,7 +158,7 @@ async def cannot_save(redis: Redis) -> bool:
     return bool((await redis.info("persistence"))["rdb_last_bgsave_status"] != "ok")
 
 
-async def test_a_server_that_cannot_write_to_its_disk_is_not_taken_for_one_that_is_away(
+async def test_a_server_that_cannot_write_to_its_disk_is_reached_and_refuses_writes(
     processes: Processes, tmp_path: Path
 ) -> None:
     store = processes.redis("--enable-protected-configs", "yes")
@@ -170,9 +170,9 @@ async def test_a_server_that_cannot_write_to_its_disk_is_not_taken_for_one_that_
         gone.rmdir()
         await redis.bgsave()
         await until_async(partial(cannot_save, redis))
-    message = await refusal(at(store))
-    assert "MISCONF" in message
-    assert message.endswith("; it cannot write to its disk: make room there, or see its log")
+    async with connect(at(store), None) as shards:
+        found = [alarm.en for alarm in await alarms(shards, ["{dq_bucket_1}"])]
+    assert found == ["the store is unavailable: it cannot write to its disk: make room there"]
     store.close()
 
 
@@ -335,13 +335,17 @@ async def test_each_way_to_lose_jobs_is_warned_of(processes: Processes) -> None:
             "without a maxmemory it drops nothing"
         )
         await redis.config_set("maxmemory", "100mb")
-        assert await durability_warnings(Shards.one(redis)) == [
-            (
-                "the store drops jobs when its memory is full, as maxmemory-policy is allkeys-lru: "
-                "set `maxmemory-policy noeviction` in its config"
-            )
-        ]
-        await redis.config_set("maxmemory-policy", "noeviction")
+        for policy, drops in {
+            "allkeys-lru": True,
+            "volatile-lru": False,
+            "noeviction": False,
+        }.items():
+            await redis.config_set("maxmemory-policy", policy)
+            found = [alarm.en for alarm in await alarms(Shards.one(redis), ["{dq_bucket_1}"])]
+            assert [each.partition(",")[0] for each in found] == [
+                "the store drops jobs when its memory is full"
+            ] * drops
+            assert (await health(Shards.one(redis))).durable is not drops
         await redis.config_set("appendonly", "no")
         assert await durability_warnings(Shards.one(redis)) == [
             "the store can lose jobs when it stops: set `appendonly yes` in its config"

@@ -41,24 +41,28 @@ UNREADABLE: Final = "1" + RECORD[1:22] + "!" * 14 + '!!!!"' + "t{body"
 
 # commands on a filled bucket, the kinds of damage that must be found, and the reason
 DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
-    ([["ZREM", "delay:t", "delayed"]], {"lost"}, "a delayed job in no place"),
-    ([["LREM", "dq_queue_t", "0", "ready"]], {"lost"}, "a ready job in no place"),
+    ([["ZREM", "delay:t", "delayed"]], {"unplaced"}, "a delayed job in no place"),
+    ([["LREM", "dq_queue_t", "0", "ready"]], {"unplaced"}, "a ready job in no place"),
     (
         [["ZREM", "buried:t", "buried"]],
         {"ghost_count"},
         "a buried job, whose ghost is its place now",
     ),
-    ([["ZREM", "reserved:t", "reserved"]], {"lost", "run"}, "a reserved job in no place"),
+    ([["ZREM", "reserved:t", "reserved"]], {"unplaced", "run"}, "a reserved job in no place"),
     ([["ZADD", "buried:t", "1", "delayed"]], {"double"}, "delayed and buried"),
     ([["ZADD", "buried:t", "1", "reserved"]], {"double"}, "held and buried"),
     ([["ZADD", "reserved:t", "9e12", "delayed"]], {"double", "run"}, "delayed, and held by nobody"),
     ([["ZADD", "delay:t", "7", "delayed"]], {"due", "timer"}, "another due time"),
-    ([["HDEL", "job", "delayed"]], {"entry"}, "entries of delay, expire and tag without a job"),
-    ([["HDEL", "job", "reserved"]], {"entry", "run"}, "a reservation without a job"),
-    ([["HDEL", "job", "buried"]], {"entry"}, "a buried entry without a job"),
+    (
+        [["HDEL", "job", "delayed"]],
+        {"entry", "lost"},
+        "entries of delay, expire and tag without a job",
+    ),
+    ([["HDEL", "job", "reserved"]], {"lost", "run"}, "a reservation without a job"),
+    ([["HDEL", "job", "buried"]], {"lost"}, "a buried entry without a job"),
     ([["HDEL", "ended", "ended"]], {"entry"}, "an entry of done without a kept result"),
     ([["HDEL", "job", "ready"]], {"ghost_count"}, "an entry of the ready list without a job"),
-    ([["DEL", "ranked:t"]], {"lost"}, "a ready job with a priority in no place"),
+    ([["DEL", "ranked:t"]], {"unplaced"}, "a ready job with a priority in no place"),
     (
         [["ZADD", "ranked:t", "2", URGENT]],
         {"entry"},
@@ -66,11 +70,11 @@ DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
     ),
     (
         [["ZADD", "ranked:t", "1", URGENT.replace("urgent", "unsaid")]],
-        {"entry"},
+        {"lost"},
         "an entry without a job",
     ),
     ([["ZREM", "called_topics", "t"]], {"called"}, "calls that pop does not look at"),
-    ([["DEL", "called:t"]], {"lost"}, "a ready job with a call in no place"),
+    ([["DEL", "called:t"]], {"unplaced"}, "a ready job with a call in no place"),
     (
         [["ZREM", "called:t", CALLED], ["RPUSH", "dq_queue_t", "called"]],
         {"entry"},
@@ -78,13 +82,13 @@ DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
     ),
     (
         [["ZREM", "called:t", CALLED], ["ZADD", "ranked:t", "1024", CALLED]],
-        {"entry", "lost"},
+        {"entry", "unplaced"},
         "one among those with a priority",
     ),
     ([["DEL", "priorities"]], {"priority"}, "a priority that is not known by its job's id"),
     ([["HSET", "priorities", "ready", "1"]], {"priority"}, "one of a job that has none"),
     ([["HSET", "priorities", "nobody", "1"]], {"priority"}, "one of no job"),
-    ([["DEL", "ranked:t"], ["SET", "ranked:t", "x"]], {"type", "lost"}, "a string for them"),
+    ([["DEL", "ranked:t"], ["SET", "ranked:t", "x"]], {"type", "unplaced"}, "a string for them"),
     ([["HSET", "ghosts", "t", "x"]], {"ghost_count"}, "a count that is no number"),
     ([["RPUSH", "dq_queue_t", "ready", "ready"]], {"ghost_count"}, "a ready job twice in its list"),
     ([["HSET", "run", "ready", "what"]], {"run"}, "a run that cannot be read"),
@@ -103,23 +107,31 @@ DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
         "and entries that lead to it",
     ),
     ([["ZADD", "broken", "7", "ready"]], {"entry"}, "a sound record set aside"),
-    ([["DEL", "delay:t"], ["SET", "delay:t", "x"]], {"type", "lost"}, "a string for delayed jobs"),
+    (
+        [["DEL", "delay:t"], ["SET", "delay:t", "x"]],
+        {"type", "unplaced"},
+        "a string for delayed jobs",
+    ),
     (
         [["DEL", "dq_queue_t"], ["SADD", "dq_queue_t", "x"]],
-        {"type", "lost"},
+        {"type", "unplaced"},
         "a set for ready ones",
     ),
     (
         [["DEL", "reserved:t"], ["LPUSH", "reserved:t", "x"]],
-        {"type", "lost"},
+        {"type", "unplaced"},
         "a list of reserved jobs",
     ),
     ([["DEL", "tag:y"], ["HSET", "tag:y", "a", "b"]], {"type", "tag"}, "a hash for a tag"),
     ([["DEL", "timers"], ["SET", "timers", "x"]], {"type", "timer"}, "a string for the timers"),
     ([["DEL", "topics"], ["SET", "topics", "x"]], {"type", "topic"}, "a string for the topics"),
     ([["SET", "delay:u", "x"]], {"type"}, "a string for a topic that nobody knows"),
-    ([["ZADD", "delay:u", "7", "x"]], {"entry", "topic"}, "a stray entry of an unknown topic"),
-    ([["HSET", "job", "x", RECORD.replace("t", "u")]], {"lost", "topic"}, "a job of a new topic"),
+    ([["ZADD", "delay:u", "7", "x"]], {"lost", "topic"}, "a stray entry of an unknown topic"),
+    (
+        [["HSET", "job", "x", RECORD.replace("t", "u")]],
+        {"unplaced", "topic"},
+        "a job of a new topic",
+    ),
 ]
 
 by_reason = pytest.mark.parametrize(
@@ -302,7 +314,7 @@ async def test_a_lost_job_is_found_beside_a_long_ready_list(bucket: Bucket) -> N
     assert await kinds_found(bucket) == set()
     await bucket.redis.lrem(bucket.keys.queue_name.replace("%s", "t"), 0, "job-3000")
     report, findings = await examined(bucket, repair=True)
-    assert [(finding.kind, finding.id) for finding in findings] == [("lost", "job-3000")]
+    assert [(finding.kind, finding.id) for finding in findings] == [("unplaced", "job-3000")]
     assert not report.left
     assert (await bucket.counts()).ready == 6000
 
@@ -349,20 +361,20 @@ async def test_what_was_mended_is_counted_by_its_kind_and_logged_in_a_line(
     await forget_places(bucket)
     await cared_for(bucket)
     rows = bucket.store.metrics.snapshot()[REPAIRS.name]
-    assert {label: n for [label], n in rows if n} == {"lost": 2}
-    assert [line for line in caplog.messages if line.startswith("repaired 2 of kind lost")]
+    assert {label: n for [label], n in rows if n} == {"unplaced": 2}
+    assert [line for line in caplog.messages if line.startswith("repaired 2 of kind unplaced")]
     assert await bucket.delete("a", "b") == [0, 0]
 
 
 def test_the_metric_knows_every_kind_of_damage_that_can_be_mended() -> None:
     planted = {kind for _, kinds, _ in DAMAGE for kind in kinds} | {"wheel"}
-    assert planted == set(damage.MENDABLE)
+    assert planted == {*damage.MENDABLE, damage.LOST}
     assert planted <= set(REPAIRED)
 
 
 @on_zset
 async def test_whoever_repairs_can_stop_at_any_step(bucket: Bucket) -> None:
-    several = ("lost", "double", "due", "run", "tag", "expiry", "timer", "ghost_count", "topic")
+    several = ("unplaced", "double", "due", "run", "tag", "expiry", "timer", "ghost_count", "topic")
     commands = [row[0][0] for row in DAMAGE if row[1] & set(several) and row[0][0][0] != "DEL"]
     ids = await damaged(bucket, commands)
     for steps in range(1, 6):

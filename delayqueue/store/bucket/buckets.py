@@ -53,6 +53,11 @@ class Buckets:
         """How many hold jobs."""
         return self.layout.count
 
+    @property
+    def tags(self) -> list[str]:
+        """The tags of those that hold jobs."""
+        return [each.tag for each in self.keys[: self.count]]
+
     def know(self, count: int) -> None:
         """There are `count` buckets, whether they hold jobs or not."""
         missing = range(len(self.keys), count)

@@ -22,6 +22,7 @@ from delayqueue.store.bucket.repairs import REPAIRS_OF
 from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.bucket.verb_call import Terms, VerbCall
 from delayqueue.store.scripts import Scripts
+from delayqueue.store.servers.ailments import ailment
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.functions import Functions
 from delayqueue.store.servers.shards import Shards
@@ -98,7 +99,7 @@ class Caller:
             answer_s=self._shards.answer_s,
         )
         if self._closed:
-            call.set_exception(Unavailable())
+            call.set_exception(Unavailable.because(self._closed))
             return call
         if terms.failpoint:
             terms.failpoint.reach(f"{verb}.before")
@@ -117,13 +118,13 @@ class Caller:
         Raises Unavailable if it does not answer or refuses.
         """
         if self._closed:
-            raise Unavailable
+            raise Unavailable.because(self._closed)
         began_s = monotonic()
         try:
             answer = await self._shards.call(self._buckets.keys[bucket].tag, send)
         except RedisError as error:
             self._outages.failed(bucket, verb, error, began_s, writes=False)
-            raise Unavailable from error
+            raise Unavailable.because(ailment(error)) from error
         self._outages.answered(bucket, writes=False)
         return answer
 

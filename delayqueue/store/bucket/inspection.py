@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from delayqueue.domain import damage
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
 from delayqueue.store.types import Finding, Inspected, Piece
@@ -21,7 +22,7 @@ class Inspection:
         args: list[Any] = [int(repair), limit]
         for piece in pieces:
             args += piece
-        reply = await self._store.run("inspect", bucket, args)
+        reply = await self._store.run("inspect" if repair else "examine", bucket, args)
         rest, findings, suspects = reply.results
         return Inspected(
             [Piece(name, cursor) for name, cursor in _rows(rest, 2)],
@@ -32,6 +33,7 @@ class Inspection:
             ],
             [(topic, job_id) for topic, job_id in _rows(suspects, 2)],
             reply.change,
+            [(topic, number) for event, topic, number, _ in reply.events if event == damage.LOST],
         )
 
     async def ready_ids(self, bucket: int, topic: bytes, first: int, last: int) -> list[bytes]:

@@ -34,10 +34,11 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
 | T:aside:MS:KEY       | any  | the former value of T:KEY, which had the wrong type (inspect.lua)                     |
 | T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |
-|                      |      | unique name of this data, once an import asked for it; generation,                    |
+|                      |      | unique name of this data; emptied, accepted, marked (marks.py); generation,           |
 |                      |      | former_bucket_sizes, moving: for changes of the number of buckets (following.py)      |
 | T:fence              | zset | "generation" -> that of the layout; scripts from servers with an older one are        |
-|                      |      | refused; "waited" comes and goes with calls that wait for replicas (_call.lua)     |
+|                      |      | refused; "waited" comes and goes with calls that wait for replicas (_call.lua);       |
+|                      |      | "mark ID" -> 0: the data's id (marks.py)                                              |
 | T:parcel:BUCKET      | list | number of the parcel, then id, place, ms, record, run of each job that is on its way  |
 |                      |      | to that bucket                                                                        |
 | T:sent               | hash | bucket -> number of the last parcel that was made for it                              |

@@ -196,7 +196,4 @@ def _one_line() -> Iterator[None]:
                 "allow its user all commands on all keys that begin like bucket_name",
                 key="bucket_name",
             ) from None
-        raise StoreUnwell(
-            f"bucket 1 of the store, which has the layout of the data: {text.en} ({reason})",
-            text,
-        ) from None
+        raise StoreUnwell(f"{Unavailable.because(text)} ({reason})", text) from None

@@ -27,6 +27,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.following import LayoutFollower
 from delayqueue.store.bucket.outages import Outages
 from delayqueue.store.bucket.verb_call import VerbCall
+from delayqueue.store.servers.ailments import ailment
 from delayqueue.store.servers.clock import told_by
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.functions import Functions
@@ -95,7 +96,7 @@ class Recovery:
                 self._outages.failed(
                     call.bucket, verb.name, failure, call.made_s, writes=verb.writes
                 )
-            raise Unavailable from failure
+            raise Unavailable.because(ailment(failure)) from failure
 
     async def _next_server(self, call: VerbCall, error: Exception | None) -> Server:
         try:

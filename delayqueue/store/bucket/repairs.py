@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from delayqueue.domain import damage
 from delayqueue.metrics import REPAIRS, Metrics
 
 
@@ -20,8 +21,10 @@ def _sweep(metrics: Metrics, results: Sequence[Any]) -> None:
 def _inspect(metrics: Metrics, results: Sequence[Any]) -> None:
     findings = results[1]
     mended = zip(findings[::4], findings[3::4], strict=True)
-    for kind, number in Counter(kind for kind, is_mended in mended if is_mended == b"1").items():
-        metrics.count(REPAIRS, kind.decode(), by=number)
+    kinds = Counter(kind.decode() for kind, is_mended in mended if is_mended == b"1")
+    kinds.pop(damage.LOST, None)  # an event of its job
+    for kind, number in kinds.items():
+        metrics.count(REPAIRS, kind, by=number)
 
 
 # by verb: what counts the damage that a call with these results has mended

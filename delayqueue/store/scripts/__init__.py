@@ -2,7 +2,8 @@
 
 Each verb is a file, and its head declares:
 
--- requires  _job, _tag     the parts that it is built with; `_index` stands for `_zset` or `_wheel`
+-- requires  _job, _tag     the parts that it is built with; `_index` stands for `_zset` or `_wheel`; or a verb that it
+                             calls
 -- flags  allow-oom          of its function: it works while the store's memory is full; `no-writes`: it only reads
 -- layout  follows           called with an outdated number of buckets, it is called again: it means the same for any
                              number; `raises`: the caller chooses the buckets again (LayoutChanged)
@@ -154,8 +155,15 @@ class Scripts:
         """A verb as a script, after all that it requires."""
         source = SCRIPT.format(
             constants=self._constants,
-            parts=self._texts(part for part in self._required[verb] if part in self._shared),
-            function=self._function(verb),
+            parts=self._texts(
+                dict.fromkeys(
+                    part
+                    for each in (*self._called(verb), verb)
+                    for part in self._required[each]
+                    if part in self._shared
+                )
+            ),
+            function="\n".join(map(self._function, (*self._called(verb), verb))),
             opening=OPEN_WHEN_FULL if ALLOW_OOM in self.verbs[verb].flags else "",
             verb=verb,
         )
@@ -230,9 +238,17 @@ class Scripts:
         """The parts that each verb requires, each after those that it requires itself."""
         return {verb: list(self._parts(verb)) for verb in self.verbs}
 
+    def _called(self, verb: str) -> Sequence[str]:
+        """The verbs that a verb calls, as `verbs.NAME`."""
+        return [
+            each for each in _head(verb, self.read(verb)).get("requires", ()) if each in self.verbs
+        ]
+
     def _parts(self, name: str) -> dict[str, None]:
         parts: dict[str, None] = {}
         for part in _head(name, self.read(name)).get("requires", ()):
+            if part in self.verbs:
+                continue
             file = part.replace("_index", f"_{self.scheduler}")
             parts |= self._parts(file) | {file: None}
         return parts

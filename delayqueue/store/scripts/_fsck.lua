@@ -52,7 +52,13 @@ local function ended_of(id)
   return ended
 end
 
-local function found_entry(key, id, repair) found('entry', string.sub(key, #tag + 2), id, repair) end
+-- place_of: the topic, if this was a job's place and there is no record: the store has dropped that, as a job that ends leaves its
+-- place first.
+local function found_entry(key, id, repair, place_of)
+  if not place_of or call('HEXISTS', ENDED, id) == 1 then return found('entry', string.sub(key, #tag + 2), id, repair) end
+  found('lost', place_of, id, repair)
+  tell('lost', place_of, 1)
+end
 
 local function exists(hash, id) return call('HEXISTS', hash, id) == 1 end
 
@@ -116,7 +122,7 @@ do
       if listed == nil then
         suspects[#suspects + 1], suspects[#suspects + 2] = job.topic, id
       elseif not listed then
-        found('lost', job.topic, id, function() find_again(id, job) end)
+        found('unplaced', job.topic, id, function() find_again(id, job) end)
       end
     end
   end
@@ -220,13 +226,13 @@ end
 -- entries of the indexes
 
 -- An entry whose record is unreadable is dropped; the record is kept to be looked at.
-local function check_entry(key, topic, id)
+local function check_entry(key, topic, id, is_place)
   local job, has_record = job_of(id)
   if job and job.topic == topic then return job end
   found_entry(key, id, function()
     if has_record and not job then call('ZADD', BROKEN, int(now), id) end
     call('ZREM', key, id)
-  end)
+  end, is_place and not has_record and topic)
   return nil
 end
 
@@ -236,7 +242,7 @@ local function check_due(key, topic, id, due, record)
     found_entry(key, id, function()
       if record and not job then call('ZADD', BROKEN, int(now), id) end
       delay_remove(topic, id, due)
-    end)
+    end, not record and topic)
   elseif job.due ~= due then
     found('due', topic, id, function()
       delay_remove(topic, id, due)
@@ -254,7 +260,7 @@ local function check_delayed(key, topic, ids, dues)
 end
 
 local function check_reserved(key, topic, id)
-  if check_entry(key, topic, id) then check_run(id, call('HGET', RUNS, id) or nil) end
+  if check_entry(key, topic, id, true) then check_run(id, call('HGET', RUNS, id) or nil) end
 end
 
 local function check_broken(key, _, id)

@@ -56,18 +56,27 @@ do  -- limits the scope of the rest
     return true
   end
 
+  -- A list that is too long to be read. If it has more ids than the bucket has jobs, the others are ghosts.
+  local function check_long_list(topic, length)
+    local lost = length - (tonumber(call('HGET', GHOSTS, topic) or 0) or 0) - call('HLEN', JOBS)
+    if lost <= 0 then return end
+    found('ghost_count', topic, '', function() call('HINCRBY', GHOSTS, topic, lost) end)
+    tell('lost', topic, lost)
+  end
+
   -- A whole list, in one call: what is too much for that is left out.
   function check_list(topic)
     local key = queue_key(topic)
     local length = call('LLEN', key)
-    if length > LIST_LIMIT then return end
+    if length > LIST_LIMIT then return check_long_list(topic, length) end
     looked = looked + length
-    local seen, ghosts = {}, 0
+    local seen, ghosts, missing = {}, 0, 0
     local is_whole = each_listed(topic, call('LRANGE', key, 0, -1), function(id, job, has_record, is_ready)
       if has_record and not job then  -- for pop it is not a ghost
         found_entry(key, id, function() count_removed(topic, call('LREM', key, 0, id)) end)
       elseif seen[id] or not is_ready then
         ghosts = ghosts + 1
+        if not has_record then missing = missing + 1 end
       elseif job.call then  -- an older version of the server has made it ready
         found_entry(key, id, function()
           make_ready(id, job)
@@ -77,7 +86,10 @@ do  -- limits the scope of the rest
       seen[id] = true
     end)
     local counted = call('HGET', GHOSTS, topic)
-    if not is_whole or tonumber(counted or 0) == ghosts and (ghosts > 0 or not counted) then return end
+    local before = tonumber(counted or 0)
+    if not is_whole or before == ghosts and (ghosts > 0 or not counted) then return end
+    local lost = math.min(ghosts - (before or 0), missing)  -- as in count_ghosts
+    if lost > 0 then tell('lost', topic, lost) end
     found('ghost_count', topic, '', function()
       if ghosts > 0 then call('HSET', GHOSTS, topic, ghosts) else call('HDEL', GHOSTS, topic) end
     end)
@@ -91,10 +103,10 @@ end
 
 local function check_ranked(key, topic, rank, priority)
   local id = id_of_rank(rank)
-  local job = job_of(id)
+  local job, has_record = job_of(id)
   local is_its_place = job and job.topic == topic and set_of(job) == key and rank == rank_of(id, job) and state_of(id, job) == 'ready'
   if is_its_place and priority_of(job) == tonumber(priority) then return end
-  found_entry(key, id, function() if is_its_place then add_ready(id, job) else call('ZREM', key, rank) end end)
+  found_entry(key, id, function() if is_its_place then add_ready(id, job) else call('ZREM', key, rank) end end, not has_record and topic)
 end
 
 -- For a topic that has ready jobs with a call: pop looks at those in CALLED_TOPICS.

@@ -81,15 +81,20 @@ local function first_time(topic)
   return first
 end
 
-local function count_ghosts(topic, change)
-  if call('HINCRBY', GHOSTS, topic, change) <= 0 then call('HDEL', GHOSTS, topic) end
+-- Of the ghosts that have left the list, `missing` have no record. That of a job that ended is gone, too, but its ghost was counted:
+-- if more have left than were counted, the store has dropped records.
+local function count_ghosts(topic, change, missing)
+  local left = call('HINCRBY', GHOSTS, topic, change)
+  if left <= 0 then call('HDEL', GHOSTS, topic) end
+  local lost = math.min(-left, missing or 0)
+  if lost > 0 then tell('lost', topic, lost) end
 end
 
 -- Takes ghosts out of the window of `count` ids at `place` in a ready list: ids whose job is no longer ready, and
 -- a second entry of one that is. Returns how many.
 local function drop_ghosts(topic, place, count)
   if count == 0 then return 0 end
-  local queue, seen, dropped = queue_key(topic), {}, 0
+  local queue, seen, dropped, missing = queue_key(topic), {}, 0, 0
   local middle = call('LLEN', queue) / 2
   for i, id in ipairs(call('LRANGE', queue, place, place + count - 1)) do
     if has_done_enough(2) then break end  -- what the verb did to the same jobs before must not prevent this
@@ -97,13 +102,14 @@ local function drop_ghosts(topic, place, count)
     if seen[id] or not (job and job.topic == topic and state_of(id, job) == 'ready') or is_ranked(id, job) then
       call('LSET', queue, place + i - 1, '')  -- no id is empty
       dropped = dropped + 1
+      if not job and call('HEXISTS', JOBS, id) == 0 then missing = missing + 1 end
     end
     seen[id] = true
   end
   if dropped > 0 then
     call('LREM', queue, place < middle and dropped or -dropped, '')  -- it walks from one end to the place
     count_removed(topic, dropped)
-    count_ghosts(topic, -dropped)
+    count_ghosts(topic, -dropped, missing)
   end
   return dropped
 end

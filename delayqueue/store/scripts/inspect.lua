@@ -8,7 +8,7 @@
 --       name = a key without the tag, "" = the keyspace; cursor = "0" at first. For sets also "=ID": that entry alone; for
 --       `job` that job, which is not in the middle of its ready list.
 -- returns { { name, cursor, ... } left to check, { kind, name, id, "1" if repaired, ... },
---           { topic, id, ... } jobs that are lost unless they are in their ready list, which is too long to check here }
+--           { topic, id, ... } jobs that are in no place unless they are in their ready list, which is too long to check here }
 local PAGE, LONGEST_PAGE = 4, 256  -- entries that one command reads; more if Redis stores a key compactly
 local KEYS_PAGE = 100
 
@@ -134,7 +134,8 @@ local function look_at_called(key, cursor, topic)
 end
 
 local OF_TOPIC = {
-  reserved = { 'zset', each('ZSCAN', check_reserved) }, buried = { 'zset', each('ZSCAN', check_entry) },
+  reserved = { 'zset', each('ZSCAN', check_reserved) },
+  buried = { 'zset', each('ZSCAN', function(key, topic, id) check_entry(key, topic, id, true) end) },
   ranked = { 'zset', look_at_ranked }, called = { 'zset', look_at_called },
   expire = { 'zset', each('ZSCAN', check_expire) }, done = { 'zset', each('ZSCAN', check_done) },
 }

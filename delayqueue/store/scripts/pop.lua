@@ -31,7 +31,7 @@ local is_full           -- it has reached its limits
 local knows_priorities
 
 -- Reads the records of the ids and reserves those that are truly ready. They are from the sorted set `key`, nil = from the list.
--- Returns the ghosts met.
+-- Returns the ghosts met, and how many of them have no record.
 local function reserve(topic, ids, found, key)
   local records, runs = call('HMGET', JOBS, unpack(ids)), call('HMGET', RUNS, unpack(ids))
   local reserved = call('ZMSCORE', reserved_key(topic), unpack(ids))
@@ -42,7 +42,7 @@ local function reserve(topic, ids, found, key)
     dues[i] = jobs[i] and jobs[i].due or 0
   end
   local delayed = delay_has(topic, ids, dues)
-  local ghosts, deadlines, new_runs, taken, first = 0, {}, {}, {}, nil
+  local ghosts, missing, deadlines, new_runs, taken, first = 0, 0, {}, {}, {}, nil
   local told, delays = {}, {}
   for i, id in ipairs(ids) do
     local job = jobs[i]
@@ -51,6 +51,7 @@ local function reserve(topic, ids, found, key)
     elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id]
       or (set_of(job) ~= key and (is_ranked(id, job) or key and not job.call)) then
       ghosts = ghosts + 1
+      if not records[i] then missing = missing + 1 end
     elseif job.call and key ~= called_key(topic) then  -- an older version of the server has made it ready
       make_ready(id, job)
     elseif job.expire > 0 and job.expire <= now then
@@ -80,7 +81,7 @@ local function reserve(topic, ids, found, key)
   for _, part in ipairs(told) do found[#found + 1] = part end
   if first then tell('delivered', topic, #deadlines / 2) end
   for _, delay in ipairs(delays) do tell('delivered', topic, 0, delay) end
-  return ghosts
+  return ghosts, missing
 end
 
 -- The first of these ids: those whose records may still be read in this call.
@@ -105,10 +106,10 @@ local function fill_from_list(topic, count, found)
     local listed = call('LRANGE', queue, '0', int(wanted - 1))
     local ids = allowed(listed)
     if #ids == 0 then return end
-    local ghosts = reserve(topic, ids, found, nil)
+    local ghosts, missing = reserve(topic, ids, found, nil)
     call('LTRIM', queue, int(#ids), '-1')
     count_removed(topic, #ids)
-    if ghosts > 0 then count_ghosts(topic, -ghosts) end
+    if ghosts > 0 then count_ghosts(topic, -ghosts, missing) end
     if #ids == #listed and #listed < wanted then return end
   end
 end
@@ -122,8 +123,9 @@ local function fill_from_set(key, topic, first, last, count, found)
     for i, rank in ipairs(ranks) do listed[i] = id_of_rank(rank) end
     local ids = allowed(listed)
     if #ids == 0 then return end
-    reserve(topic, ids, found, key)
+    local _, missing = reserve(topic, ids, found, key)
     call('ZREM', key, unpack(ranks, 1, #ids))
+    if missing > 0 then tell('lost', topic, missing) end  -- a job that ends leaves no ghost in such a set
     if #ids == #ranks and #ranks < wanted then return end
   end
 end

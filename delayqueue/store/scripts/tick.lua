@@ -76,18 +76,20 @@ local function each_due(key, share, act)
   return looked
 end
 
--- An entry without a job of this topic is dropped; an unreadable record is set aside.
-local function put_aside(key, id, job)
-  if not job and call('HEXISTS', JOBS, id) == 1 then call('ZADD', BROKEN, int(now), id) end
-  call('ZREM', key, id)
+-- A reservation without a job of this topic is dropped; an unreadable record is set aside.
+local function put_aside(topic, id, job)
+  local has_record = job or call('HEXISTS', JOBS, id) == 1
+  if has_record and not job then call('ZADD', BROKEN, int(now), id) end
+  call('ZREM', reserved_key(topic), id)
   set_aside = set_aside + 1
+  if not has_record then tell('lost', topic, 1) end
 end
 
 -- Expired reservations. This and the three below return how many ids they processed.
 local function move_expired_reservations(topic, share)
   return each_due(reserved_key(topic), share, function(id)
     local job = read_job(id)
-    if not job or job.topic ~= topic then return put_aside(reserved_key(topic), id, job) end
+    if not job or job.topic ~= topic then return put_aside(topic, id, job) end
     local run = run_of(id)
     local worker = holder_of(id, run.receipt)
     local state = fail_job(id, job, run, 'ttr expired')

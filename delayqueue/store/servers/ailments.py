@@ -18,6 +18,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Text
 from delayqueue.store.servers.disk import NotDurableError
+from delayqueue.store.servers.eviction import EvictsError
 from delayqueue.store.servers.pipeline import NotReplicatedError
 
 UNKNOWN: Final = Text("存储拒绝调用，详见日志", "it refuses calls; the log says more")
@@ -31,10 +32,18 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     ClusterDownError: Text(
         "集群中没有服务器负责所需的槽", "no server of the Cluster holds a slot that is needed"
     ),
-    OutOfMemoryError: Text("存储的内存已满", "its memory is full"),
+    OutOfMemoryError: Text(
+        "存储的内存已满，不接受新任务：请在其配置中调大 `maxmemory`，或者结束一些任务",
+        "its memory is full, so it takes no new jobs: raise `maxmemory` in its config, or end jobs",
+    ),
     TryAgainError: Text("集群正在移动槽", "the Cluster is moving a slot"),
     NotReplicatedError: Text("跟随的副本太少", "too few replicas follow"),
     NotDurableError: Text("存储响应之前不落盘", "it answers before a job is on its disk"),
+    EvictsError: Text(
+        "存储的内存满了会丢弃任务（require_noeviction）：请在其配置中设置 `maxmemory-policy noeviction`",
+        "it drops jobs when its memory is full (require_noeviction): "
+        "set `maxmemory-policy noeviction` in its config",
+    ),
     RedisTimeoutError: Text("存储没有响应", "it does not answer"),
     RedisConnectionError: Text("无法连接存储", "it cannot be reached"),
 }

@@ -235,7 +235,9 @@ async def _probe(shards: Shards) -> None:
     """Check that the store answers; of many servers one is enough, unless one refuses us."""
     servers = shards.servers()
     answers = await asyncio.gather(
-        *(redis.ping() for redis in servers.values()), return_exceptions=True
+        # a server that cannot write to its disk refuses PING, and answers whatever only reads
+        *(redis.echo("") for redis in servers.values()),
+        return_exceptions=True,
     )
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     for error in errors:
@@ -256,9 +258,6 @@ def _way_out(reason: str, config: Config) -> _WayOut:
         password += " or redis.sentinel_password"
     quotes = ", in quotes if it contains ; or #" if config.redis_password else ""
     ways = {
-        "MISCONF": _WayOut(
-            "it cannot write to its disk: make room there, or see its log", heals=True
-        ),
         "No such master": _WayOut("correct redis.master_name"),
         "cluster support disabled": _WayOut(
             "name that server in redis.host, or start it with cluster-enabled yes"

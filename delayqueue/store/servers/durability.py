@@ -3,6 +3,8 @@
 - `fsync`: it is on the store's disk. That takes servers that sync before they answer (disk.py).
 - `replica`: it is on replicas (replication.py).
 - `replica+fsync`: both.
+
+And what the setting `require_noeviction` asks for (eviction.py).
 """
 
 from typing import Protocol, Self
@@ -20,6 +22,8 @@ from delayqueue.store.servers.disk import (
     require_file,
     require_sync,
 )
+from delayqueue.store.servers.eviction import NoEviction
+from delayqueue.store.servers.health import Look
 from delayqueue.store.servers.pipeline import NotReplicatedError, Wait
 from delayqueue.store.servers.replication import Replicas, asks_for_replicas, replication_warnings
 from delayqueue.store.servers.shards import Shards
@@ -38,8 +42,14 @@ class Requirement(Protocol):
 class Durability:
     """What calls need so that their changes are as durable as configured when they are answered."""
 
-    def __init__(self, fsync: Fsync | None = None, replicas: Replicas | None = None) -> None:
+    def __init__(
+        self,
+        fsync: Fsync | None = None,
+        replicas: Replicas | None = None,
+        noeviction: NoEviction | None = None,
+    ) -> None:
         self._fsync = fsync
+        self._noeviction = noeviction
         self.replicas = replicas
 
     @classmethod
@@ -48,6 +58,7 @@ class Durability:
         return cls(
             Fsync() if asks_for_sync(config) else None,
             Replicas(config) if asks_for_replicas(config) else None,
+            NoEviction() if config.require_noeviction else None,
         )
 
     def wait(self, verb: ScriptHead) -> Wait | None:
@@ -57,11 +68,15 @@ class Durability:
     def requirements(self, verb: ScriptHead) -> list[Requirement]:
         """What a server must have before a call of the verb is begun."""
         needed: list[Requirement] = []
-        if self._fsync and "sync" in verb.needs:
-            needed.append(self._fsync)
+        if "sync" in verb.needs:
+            needed += filter(None, (self._fsync, self._noeviction))
         if self.replicas and "replicas" in verb.needs and self.wait(verb):
             needed.append(self.replicas)
         return needed
+
+    def lets_in(self, look: Look) -> bool:
+        """Whether the server that was looked at takes new jobs from us."""
+        return look.takes_jobs and not (self._noeviction and look.evicts)
 
     def learn(self, error: RedisError, redis: Redis) -> None:
         """Learn from the error of a call."""

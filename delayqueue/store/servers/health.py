@@ -1,18 +1,81 @@
 """The store's figures, and what can be wrong with one that answers: it may lose jobs, or fail later."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from delayqueue.errors import Text, Unavailable
+from delayqueue.store.servers.ailments import ailment
+from delayqueue.store.servers.eviction import evicts
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Health
 
 OLDEST: Final = (6, 2)
 FULL_COVERAGE: Final = "cluster-require-full-coverage"
+
+
+class Look(NamedTuple):
+    """A server's answer to INFO, and the error with which it refuses a write that needs memory; None = it takes it."""
+
+    info: Mapping[str, Any]
+    refusal: RedisError | None
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether the server takes new jobs."""
+        return (
+            self.refusal is None or ailment(self.refusal) is None
+        )  # our user may not call SET: that says nothing
+
+    @property
+    def evicts(self) -> bool:
+        """Whether it drops jobs when its memory is full."""
+        return evicts(self.info)
+
+    def alarms(self) -> list[Text]:
+        """A line for each reason why it takes no jobs, or drops those that it has."""
+        found = []
+        if not self.takes_jobs:
+            found.append(Unavailable.because(ailment(self.refusal)).text)
+        if self.evicts:
+            policy = self.info.get("maxmemory_policy")
+            found.append(
+                Text(
+                    f"maxmemory-policy 为 {policy}，内存满了存储会丢弃任务："
+                    "请在其配置中设置 `maxmemory-policy noeviction`；"
+                    "在那之前，我们的设置 `require_noeviction = yes` 会拒绝推送",
+                    f"the store drops jobs when its memory is full, as maxmemory-policy is {policy}: "
+                    "set `maxmemory-policy noeviction` in its config; "
+                    "until then, `require_noeviction = yes` in ours refuses pushes",
+                )
+            )
+        return found
+
+
+async def look_at(shards: Shards, tags: Iterable[str]) -> list[Look]:
+    """One look at each server that holds a bucket with one of these tags. Changes nothing.
+
+    A server that does not answer INFO has told nothing: {}.
+    """
+    groups = shards.groups(tags)
+    async with asyncio.timeout(shards.answer_s):
+        return await asyncio.gather(*(_look(redis, found[0]) for redis, found in groups.items()))
+
+
+async def _look(redis: Redis, tag: str) -> Look:
+    refusal: RedisError | None = None
+    try:
+        # to write to a key only if it exists, which this one never does, is refused like any other write
+        await redis.set(f"{tag}:probe", "", xx=True)
+    except RedisError as error:
+        refusal = error
+    try:
+        return Look(await redis.info(), refusal)
+    except RedisError:
+        return Look({"maxmemory": 0}, refusal)
 
 
 async def health(shards: Shards) -> Health:
@@ -23,7 +86,10 @@ async def health(shards: Shards) -> Health:
     if not infos:
         raise Unavailable
     durable = all(
-        info.get("aof_enabled") == 1 and info.get("aof_last_write_status") == "ok" for info in infos
+        info.get("aof_enabled") == 1
+        and info.get("aof_last_write_status") == "ok"
+        and not evicts(info)
+        for info in infos
     )
     return Health(
         sum(info.get("used_memory", 0) for info in infos),
@@ -37,6 +103,13 @@ async def health(shards: Shards) -> Health:
 def _product(info: Mapping[str, Any]) -> str:
     kind = "Valkey" if "valkey_version" in info else "Redis"
     return f"{kind} {info.get(f'{kind.lower()}_version', '')}".strip()
+
+
+async def alarms(shards: Shards, tags: Iterable[str]) -> list[Text]:
+    """A line for each reason why the store takes no jobs, or drops those that it has. Raises TimeoutError."""
+    return list(
+        dict.fromkeys(alarm for look in await look_at(shards, tags) for alarm in look.alarms())
+    )
 
 
 async def durability_warnings(shards: Shards) -> list[str]:
@@ -69,9 +142,8 @@ async def _of_server(redis: Redis) -> list[str]:
 
 
 def weaknesses(info: Mapping[str, Any]) -> list[Text]:
-    """A line for each reason, in a server's answer to INFO, why it may lose jobs or fail."""
+    """A line for each reason, in a server's answer to INFO, why it may lose jobs when it stops, or fail."""
     version = str(info.get("redis_version"))
-    policy = info.get("maxmemory_policy")
     warnings = {
         Text(
             f"存储的版本是 {version}：请使用 Redis 6.2 及以上，或者 Valkey",
@@ -81,15 +153,6 @@ def weaknesses(info: Mapping[str, Any]) -> list[Text]:
             "存储停止时可能丢失任务：请在其配置中设置 `appendonly yes`",
             "the store can lose jobs when it stops: set `appendonly yes` in its config",
         ): info.get("aof_enabled") != 1,
-        Text(
-            f"maxmemory-policy 为 {policy}，内存满了存储会丢弃任务：请在其配置中设置 `maxmemory-policy noeviction`",
-            f"the store drops jobs when its memory is full, as maxmemory-policy is {policy}: "
-            "set `maxmemory-policy noeviction` in its config",
-        ): info.get("maxmemory") != 0 and policy != "noeviction",
-        Text(
-            "存储的内存已满，拒绝推送：请在其配置中调大 `maxmemory`，或者结束一些任务",
-            "the store's memory is full, so pushes are refused: raise `maxmemory` in its config, or end jobs",
-        ): 0 < info.get("maxmemory", 0) <= info.get("used_memory", 0) and policy == "noeviction",
     }
     return [warning for warning, applies in warnings.items() if applies]
 

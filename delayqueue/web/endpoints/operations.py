@@ -18,12 +18,12 @@ from delayqueue.answers.servers import (
     WorkerState,
 )
 from delayqueue.domain.access import Role
-from delayqueue.errors import BadJson, Forbidden, Invalid, Text, Unavailable
+from delayqueue.errors import BadJson, Forbidden, Invalid, Unavailable
 from delayqueue.store.census import TopicView, pieces
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ALL, OPEN, VIEWERS, Large, endpoint
+from delayqueue.web.endpoint import ADMINS, ALL, OPEN, VIEWERS, Large, endpoint
 from delayqueue.web.endpoints.topics import TOPIC, troubles
 from delayqueue.web.fields import optional
 from delayqueue.web.http import HttpRequest, HttpResponse
@@ -136,14 +136,15 @@ class StatsRequest(Request):
     VIEWERS,
     methods=("POST", "GET"),
     errors=(Invalid, BadJson, Unavailable),
-    asks={},
+    asks={"counts": True},
     answers=STATS,
 )
 async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
     """Return the sums over all topics, servers, store, settings."""
     api.scope.check(None)
     counted = dict.fromkeys(COUNTED, LEFT_OUT) if asked.counts is False else await _counted(api)
-    health = await api.queue.store.health()
+    store = api.queue.store
+    health = await store.health()
     servers = await api.queue.heartbeat.servers()
     calls = serializers.calls(servers)
     if asked.counts is not False:
@@ -160,6 +161,7 @@ async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
             memory_limit=health.memory_limit_bytes,
             durable=health.durable,
             warnings=[api.responder.say(request, warning) for warning in health.warnings],
+            alarms=[api.responder.say(request, alarm) for alarm in store.watch.alarms],
         ),
         settings=dict(api.settings),
         set_in=dict(api.set_in),
@@ -242,23 +244,36 @@ async def healthz(api: Api) -> None:  # it asks no other system
 
 
 @endpoint("/readyz", OPEN, methods=("GET",), errors=(Unavailable,), answers={"away": [2, 5]})
-async def readyz(api: Api) -> Readiness | None:
+async def readyz(api: Api, request: HttpRequest) -> Readiness | None:
     """The store answers and the timers tick.
 
-    At least for some buckets: the others are named. `durable` is false if jobs are not as safe as configured. If the
-    store cannot be used, the message says why.
+    At least for some buckets: the others are named. `durable` is false if jobs are not as safe as configured, and
+    `alarms` say what else is wrong: its memory is full, say. If the store cannot be used, the message says why.
     """
     away = [bucket + 1 for bucket in await api.queue.unready_buckets()]
     if len(away) == api.queue.store.buckets.count:
-        raise Unavailable(_why(api.queue.ailment()))
-    if api.queue.store.warnings:
-        return Readiness(away, durable=False)
-    return Readiness(away) if away else None
+        raise Unavailable.because(api.queue.ailment())
+    store = api.queue.store
+    readiness = Readiness(
+        away,
+        durable=False if store.warnings else LEFT_OUT,
+        alarms=[api.responder.say(request, each) for each in store.watch.alarms] or LEFT_OUT,
+        emptied=store.watch.is_emptied or LEFT_OUT,
+    )
+    return None if readiness == Readiness([]) else readiness
 
 
-def _why(ailment: Text | None) -> Text | None:
-    said = Unavailable.default
-    return ailment and Text(f"{said.zh}：{ailment.zh}", f"the store is unavailable: {ailment.en}")
+class AcceptStoreRequest(Request):
+    """Nothing: there is one store. With a body, the page's calls are in its audit log."""
+
+    without_topic = ()
+
+
+@endpoint("/accept-store", ADMINS, asks={})
+async def accept_store(api: Api, asked: AcceptStoreRequest) -> None:  # noqa: ARG001  # it declares the model
+    """Say that a store that was emptied or replaced is new: that ends the warning of it on all servers."""
+    api.scope.check(None)
+    await api.queue.store.watch.accept()
 
 
 @endpoint("/metrics", VIEWERS, methods=("GET",))

@@ -41,6 +41,12 @@ trait ServerVerbs
         return $this->send(new Call('/stats', self::object($request), $read, repeatable: true));
     }
 
+    /** Say that a store that was emptied or replaced is new. */
+    public function acceptStore(): void
+    {
+        $this->send(new Call('/accept-store', new \stdClass(), self::nothing(...), repeatable: true));
+    }
+
     /**
      * The workers that told their names, first those that are gone with jobs in hand.
      *

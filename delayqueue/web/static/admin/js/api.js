@@ -30,12 +30,17 @@ export async function learnAccess() {
 export const may = (verb) => allowed === null || allowed.includes(`/${verb}`);
 
 /** Call an endpoint; returns the answer's data. Throws ApiError. */
-export async function call(verb, request = {}) {
+export const call = (verb, request = {}) => answered(verb, { method: "POST", body: JSON.stringify(request) });
+
+/** Ask an endpoint that only answers GET, as call() does. */
+export const look = (verb) => answered(verb, { method: "GET" });
+
+async function answered(verb, sent) {
   const headers = { "Content-Type": "application/json", "Accept-Language": current(), "X-Admin-Page": "yes" };
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(KEY)}`;
   let answer;
   try {
-    const response = await fetch(verb, { method: "POST", headers, body: JSON.stringify(request), credentials: "omit" });
+    const response = await fetch(verb, { ...sent, headers, credentials: "omit" });
     answer = await response.json();
   } catch (error) {
     throw new ApiError(null, String(error.message || error));

@@ -351,8 +351,9 @@ const TEXTS = {
   changed: ["changed", "已更改"],
   noneChanged: ["All settings have their defaults.", "所有设置均为默认值。"],
   notFound: ["This page does not exist.", "没有这个页面。"],
+  acceptStore: ["Yes, it is new", "是的，它是新的"],
+  acceptStoreAsk: ["The jobs that the store had do not come back by this: it only ends the warning, for everybody. If they should be there, restore a backup first.", "这不会找回存储原有的任务，只会对所有人结束这条警告。如果任务本应存在，请先恢复备份。"],
   noRole: ["This token has no access to this page.", "此 token 无权查看。"],
-  storeAway: ["The server has no answer from its store, Redis or Valkey; its log says why. Trying again…", "服务得不到存储（Redis 或 Valkey）的响应，原因见服务的日志。正在重试…"],
 };
 
 const LANGUAGES = ["en", "zh"];

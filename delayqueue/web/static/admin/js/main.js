@@ -2,6 +2,7 @@
 
 import { call, dropToken, hasToken, may } from "./api.js";
 import { say } from "./ask.js";
+import { Banner } from "./banner.js";
 import { h, render } from "./dom.js";
 import { zone } from "./format.js";
 import { current, switchLanguage, t } from "./i18n.js";
@@ -111,5 +112,6 @@ addEventListener("hashchange", () => { show(); element("content").focus(); });
 addEventListener(CHANGED, show);
 const theme = localStorage.getItem("theme");
 if (theme) document.documentElement.dataset.theme = theme;
+render(h(Banner), element("banner"));
 await learn();
 show();

@@ -1,0 +1,44 @@
+// What is wrong with the store, above each page: the words of /readyz.
+
+import { call, look, may } from "./api.js";
+import { ask, say } from "./ask.js";
+import { Component, h } from "./dom.js";
+import { t } from "./i18n.js";
+
+const EVERY_MS = 2000;
+
+/** Red lines while the server is not ready, or its store takes no jobs, loses some or was emptied. */
+export class Banner extends Component {
+  state = { alarms: [] };
+
+  async componentDidMount() {
+    for (;;) {
+      if (!document.hidden) this.setState(await troubles());
+      await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
+    }
+  }
+
+  accept = async () => {
+    if (await ask(t("acceptStore"), { text: t("acceptStoreAsk"), ok: t("acceptStore"), danger: true }) === null) return;
+    try {
+      await call("accept-store");
+      this.setState(await troubles());
+    } catch (error) {
+      say(error.message, true);
+    }
+  };
+
+  render(_, { alarms, emptied }) {
+    return alarms.map((line, index) => h("div", { key: line, class: "banner" }, line,
+      emptied && index === alarms.length - 1 && may("accept-store") && [" ", h("button", { type: "button", onclick: this.accept }, t("acceptStore"))]));
+  }
+}
+
+async function troubles() {
+  try {
+    const { alarms = [], emptied = false } = await look("readyz") ?? {};
+    return { alarms, emptied };
+  } catch (error) {
+    return { alarms: error.code === null ? [] : [error.message], emptied: false }; // without an answer, each page says so
+  }
+}

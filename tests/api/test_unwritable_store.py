@@ -1,0 +1,103 @@
+"""A store that answers and takes no new jobs: whoever looks is told why, in one sentence."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from redis import Redis
+
+from delayqueue.cli.top import Top
+from tests.api.test_unwell_stores import readiness
+from tests.api_client import OK, UNAVAILABLE, Api, open_api
+from tests.figures import scrape
+from tests.processes import LOOPBACK, Processes, run_program
+from tests.waiting import until_async
+
+SERVICE_UNAVAILABLE: Final = 503
+
+Trouble = Callable[[Any, Path], object]
+
+
+def full_memory(redis: Any, _: Path) -> object:
+    redis.config_set("maxmemory-policy", "noeviction")
+    return redis.config_set("maxmemory", 1)
+
+
+def full_disk(redis: Any, folder: Path) -> object:
+    gone = folder / "gone"
+    gone.mkdir()
+    redis.config_set("dir", str(gone))
+    redis.config_set("save", "3600 1")
+    gone.rmdir()
+    redis.bgsave()
+    while redis.info("persistence")["rdb_last_bgsave_status"] == "ok":
+        time.sleep(0.01)
+    return None
+
+
+def a_replica(redis: Any, _: Path) -> object:
+    return redis.replicaof(LOOPBACK, 1)
+
+
+def too_few_replicas(redis: Any, _: Path) -> object:
+    return redis.config_set("min-replicas-to-write", 1)
+
+
+SAID: Final[dict[Trouble, str]] = {
+    full_memory: "its memory is full, so it takes no new jobs: raise `maxmemory` in its config, or end jobs",
+    full_disk: "it cannot write to its disk: make room there",
+    a_replica: "it is a read-only replica: name the master, or the Sentinels",
+    too_few_replicas: "too few replicas follow",
+}
+
+
+@pytest.mark.parametrize("trouble", SAID, ids=lambda trouble: trouble.__name__)
+async def test_a_store_that_takes_no_new_jobs_is_named_in_one_sentence_wherever_somebody_looks(
+    processes: Processes, tmp_path: Path, trouble: Trouble
+) -> None:
+    store = processes.redis("--enable-protected-configs", "yes")
+    server = processes.server(store, redis__db=0, language="en")
+    sentence = f"the store is unavailable: {SAID[trouble]}"
+    async with open_api(server.url) as api:
+        (await api.push(topic="t", id="before")).ok()
+        assert await is_writable(api, 1)
+        with Redis(host=LOOPBACK, port=store.port) as redis:
+            trouble(redis, tmp_path)
+        said = (await api.push(topic="t", id="during")).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
+        assert said == sentence
+        await until_async(lambda: is_told(api, sentence))
+        assert await is_writable(api, 0)
+        assert (await scrape(api)).sum("delayqueue_store_up") == 1
+        if trouble is full_memory:
+            ready = await api.request("GET", "/readyz")
+            assert (ready.code, ready.data["alarms"]) == (OK, [sentence])
+        else:
+            await until_async(lambda: is_unready(api))
+            assert readiness(server) == sentence
+        assert sentence in Top()((await api.call("/stats", {})).ok())
+    settings = store.settings(0)
+    checked = run_program("check", settings=settings)
+    assert SAID[trouble] in checked.stdout + checked.stderr
+    assert "ok: store" not in checked.stdout
+    looked = run_program("fsck", settings=settings | {"log_level": "error"})
+    assert (looked.returncode, looked.stderr) == (0, "")
+    assert looked.stdout.endswith("all is whole\n")
+    assert f"ERROR delayqueue.store.watch: {sentence}" in server.logged()
+    server.close()
+    store.close()
+
+
+async def is_told(api: Api, sentence: str) -> bool:
+    """Long after the entries of the servers that write none have expired, this one is still listed."""
+    stats: Any = (await api.call("/stats", {})).ok()
+    return bool(stats["store"]["alarms"] == [sentence] and len(stats["servers"]) == 1)
+
+
+async def is_unready(api: Api) -> bool:
+    return (await api.request("GET", "/readyz")).code == UNAVAILABLE
+
+
+async def is_writable(api: Api, expected: int) -> bool:
+    return (await scrape(api)).sum("delayqueue_store_writable") == expected

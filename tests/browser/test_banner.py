@@ -1,0 +1,82 @@
+"""What is wrong with the store is said above every page, in the words of /readyz."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import expect
+from redis import Redis
+
+from tests.browser.conftest import IN_BOTH, Admin
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
+
+PAGES = ("", "servers", "topics", "push")
+
+
+@pytest.fixture(scope="module")
+def own_store(lasting_processes: Processes) -> Iterator[StoreServer]:
+    store = lasting_processes.redis("--appendonly", "yes")
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def own_server(lasting_processes: Processes, own_store: StoreServer) -> Iterator[QueueServer]:
+    server = lasting_processes.server(own_store, redis__db=0)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def on_store(own_store: StoreServer) -> Iterator[Redis]:
+    with Redis(host=LOOPBACK, port=own_store.port) as redis:
+        yield redis
+        redis.config_set("min-replicas-to-write", 0)
+        redis.config_set("maxmemory", 0)
+
+
+def shot(admin: Admin, name: str) -> None:
+    if folder := os.environ.get("SHOTS"):
+        admin.page.screenshot(path=f"{folder}/{name}-{admin.look}.png")
+
+
+@IN_BOTH
+def test_a_store_that_takes_no_writes_is_named_on_each_page_until_it_is_well(
+    visit: Callable[[QueueServer], Admin], own_server: QueueServer, on_store: Redis
+) -> None:
+    admin = visit(own_server)
+    banner = admin.page.locator(".banner")
+    words = {
+        "en": "the store is unavailable: too few replicas follow",
+        "zh": "存储不可用：跟随的副本太少",
+    }
+    admin.open("")
+    expect(banner).to_have_count(0)
+    on_store.config_set("min-replicas-to-write", 1)
+    for page in PAGES:
+        admin.open(page)
+        expect(banner).to_have_text(words[admin.look.language])
+        shot(admin, f"unwritable-{page}")
+        admin.complaints.clear()  # a status of 503 is a line on the console
+    admin.open("servers")
+    expect(admin.page.get_by_role("row").filter(has_text=f":{own_server.port} #1")).to_be_visible()
+    on_store.config_set("min-replicas-to-write", 0)
+    expect(banner).to_have_count(0)
+    admin.complaints.clear()
+
+
+@IN_BOTH
+def test_a_store_that_was_emptied_is_said_to_be_new_with_a_button(
+    visit: Callable[[QueueServer], Admin], own_server: QueueServer, on_store: Redis
+) -> None:
+    admin = visit(own_server)
+    admin.open("")
+    on_store.flushall()
+    banner = admin.page.locator(".banner")
+    expect(banner).to_have_count(1)
+    shot(admin, "emptied")
+    admin.press("Yes, it is new", banner)
+    shot(admin, "emptied-ask")
+    admin.agree("Yes, it is new")
+    expect(banner).to_have_count(0)
+    assert "page: accept-store {}" in own_server.logged()
