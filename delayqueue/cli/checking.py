@@ -109,15 +109,15 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
     async with connect(config, socket_path) as shards:
         await check_durability(shards, config)
         await check_writable(shards, config)
-        layout = await check_layout(shards, config)
-        await _check_sections(shards, config, layout)
-        buckets = Buckets(config.bucket_name, config.queue_name, layout)
+        stored = await check_layout(shards, config)
+        await _check_sections(shards, config, stored.layout)
+        buckets = Buckets(config.bucket_name, config.queue_name, stored.layout)
         found = [alarm.en for alarm in await alarms(shards, buckets.tags)]
         if emptied := await Marks(shards, buckets).read():
             found.append(emptied.en)
         warnings = [
             *found,
-            *layout_warnings(layout, config),
+            *layout_warnings(stored, config),
             *await durability_warnings(shards),
             *await replica_warnings(shards, config),
         ]
@@ -127,7 +127,7 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
 async def _check_sections(shards: Shards, config: Config, layout: Layout) -> None:
     """Raises StartupError if the store cannot accept the sections' declarations."""
     declared = config.declared
-    check_limits(declared.limits, layout.count)
+    check_limits(declared.limits, layout.size)
     keys = BucketKeys.of(1, config.bucket_name, config.queue_name)
     subscribers = [entry_of(one.entry) for one in declared.subscribers]
     refuse_taken("subscribers", subscribers, await registered_in(shards, keys, "subscribers"))

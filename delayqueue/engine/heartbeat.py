@@ -51,6 +51,7 @@ class ServerView:
     calls: tuple[HostCalls, ...] = ()  # to the hosts with the most trouble
     outboxes: tuple[Outbox, ...] = ()
     troubles: tuple[Trouble, ...] = ()
+    halts: bool = False  # while the number of buckets is changed; an older version goes on
 
     @classmethod
     def read(cls, name: str, seen_ms: int, figures: str) -> Self:
@@ -141,6 +142,7 @@ class Heartbeat:
             calls=tuple(calls.report()) if calls else (),
             outboxes=tuple(self.outboxes.report()),
             troubles=tuple(self._troubles.report()),
+            halts=True,
         )
         return {
             field: value

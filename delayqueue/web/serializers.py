@@ -197,7 +197,8 @@ def schedule(planned: Planned) -> ScheduleState:
 def server(view: ServerView) -> ServerState:
     """A server process in /stats' answer."""
     told = asdict(view)
-    del told["calls"], told["outboxes"], told["troubles"]
+    for apart in ("calls", "outboxes", "troubles", "halts"):
+        del told[apart]
     return ServerState(**told)
 
 

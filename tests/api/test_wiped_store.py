@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from redis.asyncio import Redis
 
-from tests.api_client import Api, open_api
+from tests.api_client import OK, Api, open_api
 from tests.figures import scrape
 from tests.processes import (
     LOOPBACK,
@@ -82,6 +82,10 @@ async def test_the_server_ends_where_somebody_was_faster(redis: Any, server: Que
     assert f"bucket_size = {BUCKETS}, but the data in this store was made" in server.logged()
 
 
+async def is_pushed(api: Api) -> bool:
+    return (await api.push(topic="t", id="a")).code == OK
+
+
 async def test_a_server_whose_buckets_were_changed_claims_what_was_in_force(
     redis: Any, server: QueueServer
 ) -> None:
@@ -90,7 +94,7 @@ async def test_a_server_whose_buckets_were_changed_claims_what_was_in_force(
     for bucket in range(1, BUCKETS + 1):
         await redis.zadd(f"{{dq_bucket_{bucket}}}:fence", {"generation": 1})
     async with open_api(server.url) as api:
-        (await api.push(topic="t", id="a")).ok()  # it is told of the change
+        await until_async(lambda: is_pushed(api))  # it is told of the change
     before = await layout_of(redis)
     await redis.flushdb()
     await until_async(partial(is_claimed, redis))
