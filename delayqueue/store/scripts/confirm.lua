@@ -4,7 +4,7 @@
 -- waits  never
 -- ARGV  key without the tag, its type, its topic ("" = none), then as for import; of a list place, id, ... in order
 -- returns {}
--- keeps: what is dropped is what was named, even if an answer was lost and the call comes again.
+-- keeps: what is dropped is what was named, even if an answer was lost and the call is made again.
 local COMMAND = { hash = 'HDEL', zset = 'ZREM', set = 'SREM' }
 
 local function drop_delayed(topic, due_of, entries)

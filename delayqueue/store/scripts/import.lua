@@ -5,7 +5,7 @@
 -- ARGV  key without the tag, its type, its topic ("" = none), "1" if its score is a time that the timer looks at, then member or
 --       field, score or value, ...; only the first of each two if it is a set or a list
 -- returns {}
--- keeps: an entry may come again. Only the last ones of a list can be those that came before, because nothing else comes to it between.
+-- keeps: an entry may arrive twice. Only the last ones of a list can be those that came before, because nothing else comes to it between.
 
 -- Those that are not among the last ones of the list.
 local function new_in_list(key, ids)
