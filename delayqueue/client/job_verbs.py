@@ -324,7 +324,8 @@ def _end_many(
 
 def _ends(requests: list[dict[str, Any]]) -> dict[str, Any]:
     """The request that ends the jobs of all these; they have one message."""
-    request = {"ids": [each["id"] for each in requests]} | given(message=requests[0].get("message"))
+    message = requests[0].get("message") if requests else None
+    request: dict[str, Any] = {"ids": [each["id"] for each in requests]} | given(message=message)
     if any("receipt" in each for each in requests):
         request["receipts"] = [each.get("receipt", "") for each in requests]
     return request

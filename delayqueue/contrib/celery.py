@@ -6,6 +6,7 @@ it to others meanwhile, again and again, once the visibility timeout is over.
 
 from __future__ import annotations
 
+import time
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 from functools import partial
@@ -21,7 +22,7 @@ from kombu.utils.encoding import bytes_to_str
 
 from delayqueue.client import TooMany, TransportError, Unavailable
 from delayqueue.client.times import seconds
-from delayqueue.domain.job import MAX_BATCH
+from delayqueue.domain.job import LONG_DELAY_S, MAX_BATCH
 from delayqueue.worker import Worker
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ class _Sender(AMQP):  # type: ignore[misc]  # Celery has no types
                 message.sent_event or {},
                 {name: _named(value) for name, value in options.items() if value is not None},
                 id=headers["id"],
-                delay=delay_s,
+                # a delay of more than a year is taken for a mistake
+                **{"delay": delay_s} if delay_s <= LONG_DELAY_S else {"due": time.time() + delay_s},
             )
         except (TransportError, Unavailable, TooMany) as error:
             raise OperationalError(str(error)) from error

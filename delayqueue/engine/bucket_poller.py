@@ -76,13 +76,17 @@ class BucketPoller:
                 self._requeue(left)
             if popped.change.is_news:
                 self._notify(self._bucket, popped.change)
-        except Exception as error:
-            if not isinstance(error, Unavailable):
-                log.exception("cannot pop jobs from bucket %d", self._bucket + 1)
-            self._matcher.failed(self._bucket)
-            self._loop.call_later(RETRY_S, self._ask)
+        except Unavailable as error:
+            self._fail(error)
+        except Exception:
+            log.exception("cannot pop jobs from bucket %d", self._bucket + 1)
+            self._fail(Unavailable())
         else:
             self._ask()
+
+    def _fail(self, error: Unavailable) -> None:
+        self._matcher.failed(self._bucket, error.text)
+        self._loop.call_later(RETRY_S, self._ask)
 
     def _look(self) -> None:
         """Tell the matcher if the call in flight takes long. One timer looks after all calls of a SLOW_S."""

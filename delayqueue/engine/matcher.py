@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from delayqueue.domain.job import CALLS, Reserved
 from delayqueue.engine.wait_queue import Poll, StandingPoll, TopicWaiters, WaitQueue
+from delayqueue.errors import Text, Unavailable
 from delayqueue.store.types import Demand
 
 JOBS_PER_DEMAND = 1000
@@ -265,8 +266,8 @@ class Matcher:
                 self._offer(queue)
         return left
 
-    def failed(self, bucket: int) -> None:
-        """The call has failed.
+    def failed(self, bucket: int, why: Text = Unavailable.default) -> None:
+        """The call has failed; polls are told why.
 
         Polls that have arrived since then fail, too: behind another call they would wait twice as long.
         """
@@ -277,7 +278,7 @@ class Matcher:
         for queue in [*(request.queue for request in requests), *state.pending]:
             for poll in queue.note_failure(bucket, self._last_number):
                 self.remove(poll)
-                poll.fail()
+                poll.fail(why)
         for request in requests:
             state.settle(request, (), is_dry=False)
             request.queue.unasked[bucket] += request.unasked

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator
 from operator import attrgetter, itemgetter
 
 from delayqueue.domain.job import Reserved
-from delayqueue.errors import Unavailable
+from delayqueue.errors import Text, Unavailable
 
 _number = attrgetter("number")
 _entry_number = itemgetter(0)
@@ -36,10 +36,10 @@ class Poll:
             self._jobs = jobs
             self.future.set_result(None)
 
-    def fail(self) -> None:
-        """Tell the poll that the store is unavailable, unless it is answered or gone."""
+    def fail(self, why: Text) -> None:
+        """Tell the poll why the store is unavailable, unless it is answered or gone."""
         if not self.future.done():
-            self.future.set_exception(Unavailable())
+            self.future.set_exception(Unavailable(why))
             self.future.exception()  # nobody may be left to hear it
 
     def take(self) -> list[Reserved]:

@@ -101,6 +101,12 @@ async def test_an_empty_id_is_no_id(client: Caller, topic: str) -> None:
     assert await client.pop(topic, wait=0) is None
 
 
+async def test_an_end_of_no_jobs_is_refused(client: Caller) -> None:
+    for end in (client.finish_many, client.delete_many):
+        with pytest.raises(Invalid, match="ids"):
+            await end([])
+
+
 async def test_an_id_can_be_refused_when_it_exists(client: Caller, topic: str) -> None:
     job_id = await client.push(topic, delay=60)
     with pytest.raises(JobExists):

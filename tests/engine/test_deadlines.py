@@ -5,6 +5,7 @@ from random import Random
 
 from delayqueue.engine.deadlines import SPARE, Deadlines
 from delayqueue.engine.wait_queue import Poll
+from delayqueue.errors import Unavailable
 from tests.waiting import until
 
 
@@ -44,7 +45,7 @@ async def test_a_poll_that_was_answered_stays_answered() -> None:
     answered, other = Poll(1, 1, 0.01), Poll(2, 1, 0.02)
     deadlines.add(answered, 1)
     deadlines.add(other, 2)
-    answered.fail()
+    answered.fail(Unavailable.default)
     await until(other.future.done)
     assert answered.future.exception() is not None
 
