@@ -30,6 +30,10 @@ class Store:
         self.addresses: Collection[str] = ("a",)
         self.added: list[tuple[list[Row], list[Mark]]] = []
         self.calls = 0
+        self.jumps = 0
+
+    def clock_jumps(self) -> int:
+        return self.jumps
 
     async def add(self, rows: Sequence[Row], marks: Sequence[Mark] = ()) -> bool:
         self.calls += 1
@@ -145,6 +149,15 @@ async def test_a_server_that_takes_the_place_of_another_is_marked(store: Store) 
             store.addresses = addresses
             await running.has_flushed()
         assert store.marks == [("started", "this"), ("failover", "")]
+
+
+async def test_a_clock_of_the_store_that_stepped_is_marked_once(store: Store) -> None:
+    async with Running(store) as running:
+        await running.has_flushed()
+        store.jumps = 2
+        for _ in range(3):
+            await running.has_flushed()
+        assert store.marks == [("started", "this"), ("clock", "")]
 
 
 async def test_how_many_jobs_there_are_is_told_of_the_topics_with_the_most(store: Store) -> None:

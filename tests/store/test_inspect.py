@@ -369,7 +369,7 @@ async def test_what_was_mended_is_counted_by_its_kind_and_logged_in_a_line(
 def test_the_metric_knows_every_kind_of_damage_that_can_be_mended() -> None:
     planted = {kind for _, kinds, _ in DAMAGE for kind in kinds} | {"wheel"}
     assert planted == {*damage.MENDABLE, damage.LOST}
-    assert planted <= set(REPAIRED)
+    assert planted - {damage.LOST} <= set(REPAIRED)  # a lost job is an event of its topic
 
 
 @on_zset

@@ -207,7 +207,10 @@ async def test_what_has_surely_not_been_done_is_done_again(
         (b"-LOADING it\r\n", "it is loading its data"),
         (b"-READONLY it\r\n", "it is a read-only replica: name the master, or the Sentinels"),
         (b"-MASTERDOWN it\r\n", "it has lost its master"),
-        (b"-OOM it\r\n", "its memory is full"),
+        (
+            b"-OOM it\r\n",
+            "its memory is full, so it takes no new jobs: raise `maxmemory` in its config, or end jobs",
+        ),
         (b"-MISCONF it\r\n", "it cannot write to its disk: make room there"),
         (b"-NOREPLICAS it\r\n", "too few replicas follow"),
         (b"-BUSY it\r\n", "it is busy with a script"),
