@@ -246,10 +246,10 @@ MUTANTS: Final = [
         MOVING,
     ),
     Mutant(
-        "store/scripts/import.lua",
-        "if not here[id] then new",
-        "new",
-        "an import that comes again doubles ready jobs",
+        "engine/rebalance.py",
+        "if job_id in seen:",
+        "if False:",
+        "ready jobs stay doubled if an import was made again",
         MOVING,
     ),
     Mutant(

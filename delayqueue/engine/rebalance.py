@@ -8,14 +8,11 @@ because only a job's record tells whether it is ready.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 from zlib import crc32
-
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
@@ -23,7 +20,7 @@ from delayqueue.engine.heartbeat import SILENCE_MS, ServerView
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.change import AnotherChange, LayoutChange
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.bucket.entries import LIST, Entries, Entry, Key, Page
 from delayqueue.store.bucket.limits import FIRST, Limits
 from delayqueue.store.bucket.record import text
 from delayqueue.store.topics import check_concurrency
@@ -31,40 +28,11 @@ from delayqueue.tasks import TaskGroup
 
 OWN: Final = ""  # instead of settings: those that the bucket has
 AT_ONCE: Final = 8  # keys that are looked through at the same time
-KEYS_PER_SCAN: Final = 1000
 PATIENCE_S: Final = 60.0  # for a store that is unavailable; a failover takes seconds
 RETRY_S: Final = 0.5
 TELL_S: Final = 1.0  # between two notes of how far it is
-LIST: Final = "list"
-# Keys by the start of their name, up to the colon: their type, and whether the timer looks at their scores.
-SINGLE: Final = {
-    **dict.fromkeys((b"job", b"run", b"ended", b"priorities"), "hash"),
-    **dict.fromkeys((b"broken", b"awaited"), "zset"),
-}
-SORTED_SETS: Final = {
-    **dict.fromkeys((b"delay", b"slot", b"reserved", b"expire", b"done"), True),
-    **dict.fromkeys((b"buried", b"ranked", b"called"), False),
-}
-# The start of the members of sorted sets by rank, before the id: `rank_of` in _ready.lua.
-RANK_CHARS: Final = {b"ranked": 18, b"called": 18}
 
 T = TypeVar("T")
-
-
-class Key(NamedTuple):
-    """A key whose entries belong to jobs."""
-
-    bucket: int
-    name: bytes  # without the tag
-    kind: str  # its type
-    topic: bytes = b""
-    is_timed: bool = False
-    id_at: int = 0  # where the job's id begins in a member
-
-    @property
-    def width(self) -> int:
-        """How many parts of a page are one entry."""
-        return 1 if self.kind in {"set", LIST} else 2
 
 
 class Rebalance:
@@ -79,6 +47,7 @@ class Rebalance:
         self._store = store
         self._size = size
         self._limits = Limits(store)
+        self._entries = Entries(store)
         self._change = LayoutChange(store.shards, store.buckets, size)
         self._is_sure = True  # that nothing of this pass was missed
         self.moved = 0  # jobs and kept results
@@ -137,28 +106,14 @@ class Rebalance:
         """Look through all keys, again if the store was unavailable or another process of it has taken over."""
         while True:
             self._is_sure = True
-            processes = await self._patiently(self._processes)
-            self._looked, self._total = 0, 2 * await self._patiently(self._count)
+            processes = await self._patiently(self._entries.processes)
+            self._looked, self._total = 0, 2 * await self._patiently(self._entries.count)
             await self._of_all_keys(self._move)
             for bucket in range(len(self._store.buckets.keys)):
-                await self._patiently(partial(self._store.run, "drop_ghosts", bucket, []))
-            await self._of_all_keys(self._drop_ghosts, LIST)
-            if self._is_sure and processes == await self._patiently(self._processes):
+                await self._patiently(partial(self._entries.forget_ghosts, bucket))
+            await self._of_all_keys(self._tidy, LIST)
+            if self._is_sure and processes == await self._patiently(self._entries.processes):
                 return
-
-    async def _processes(self) -> set[object]:
-        """Which processes of the store answer: another one knows no cursors of the one before it."""
-        servers = self._store.shards.servers().values()
-        infos = await asyncio.gather(*(redis.info("server") for redis in servers))
-        return {info.get("run_id") for info in infos}
-
-    async def _count(self) -> int:
-        """How many jobs and kept results there are."""
-        count = 0
-        for keys in self._store.buckets.keys:
-            for key in (f"{keys.tag}:job", f"{keys.tag}:ended"):
-                count += await self._store.shards.call(key, lambda redis, key=key: redis.hlen(key))  # type: ignore[misc]
-        return count
 
     async def _of_all_keys(
         self, work: Callable[[Key], Awaitable[None]], kind: str | None = None
@@ -170,54 +125,30 @@ class Rebalance:
             async with free:
                 await work(key)
 
-        for redis in self._store.shards.servers().values():
-            async for keys in self._keys_of(redis, kind):
+        for server in self._entries.servers:
+            cursor = 0
+            while True:
+                some = partial(self._entries.keys, server, cursor, kind)
+                cursor, keys = await self._patiently(some)
                 await asyncio.gather(*map(do, keys))
-
-    async def _keys_of(self, redis: Redis, kind: str | None) -> AsyncIterator[list[Key]]:
-        """The keys of a server, or those of this type, some at a time; one can come twice."""
-        buckets = self._store.buckets
-        numbers = {keys.tag.encode(): number for number, keys in enumerate(buckets.keys)}
-        own = BucketKeys.of(1, "%d", buckets.queue_name).queue_name.encode()
-        before, after = own.removeprefix(b"{1}:").split(b"%s")
-        cursor = 0
-        while True:
-            scan = partial(redis.scan, cursor, buckets.pattern, KEYS_PER_SCAN, kind)
-            page: Any = await self._patiently(scan)
-            cursor, found = page
-            keys = list[Key]()
-            for full_name in found:
-                tag, _, name = full_name.partition(b"}:")
-                bucket = numbers.get(tag + b"}")
-                if bucket is None:
-                    continue
-                if name.startswith(before) and name.endswith(after):
-                    topic = name[len(before) : len(name) - len(after)]
-                    keys.append(Key(bucket, name, LIST, topic))
-                elif key := _key_of(bucket, name):
-                    keys.append(key)
-            yield keys
-            if not cursor:
-                return
+                if not cursor:
+                    break
 
     async def _move(self, key: Key) -> None:
         """Bring what is in this key to its bucket."""
-        if key.kind == LIST:
+        if key.is_list:
             await self._move_list(key)
             return
         cursor, process = b"0", b""
         while True:
-            cursor, entries, author = await self._export(key, cursor)
+            cursor, entries, author = await self._page(key, cursor)
             if process not in {b"", author}:  # another store: the cursor was meaningless to it
                 self._is_sure = False
                 return
             process = author
-            parts = [entries[at : at + key.width] for at in range(0, len(entries), key.width)]
-            away = self._away(key, [part[0][key.id_at :] for part in parts])
-            await self._import(key, {to: [parts[at] for at in mine] for to, mine in away.items()})
-            leaving = [parts[at] for mine in away.values() for at in mine]
-            await self._call("confirm", key, key.bucket, [], leaving)
-            if key.name in {b"job", b"ended"}:
+            leaving = await self._put(key, entries)
+            await self._drop(key, [entries[at] for at in leaving])
+            if key.has_records:
                 self.moved += len(leaving)
             if cursor == b"0":
                 return
@@ -225,57 +156,46 @@ class Rebalance:
     async def _move_list(self, key: Key) -> None:
         """In order. What stays is passed over."""
         place = 0
-        while True:
-            _, ids, _ = await self._export(key, b"%d" % place)
-            if not ids:
-                return
-            away = self._away(key, ids)
-            await self._import(key, {to: [[ids[at]] for at in mine] for to, mine in away.items()})
-            leaving = sorted(at for mine in away.values() for at in mine)
-            await self._call(
-                "confirm", key, key.bucket, [], [[place + at, ids[at]] for at in leaving]
-            )
-            place += len(ids) - len(leaving)
+        while entries := (await self._page(key, b"%d" % place)).entries:
+            leaving = await self._put(key, entries)
+            await self._drop(key, [(place + at, *entries[at]) for at in leaving])
+            place += len(entries) - len(leaving)
 
-    async def _drop_ghosts(self, key: Key) -> None:
-        """Drop what is not ready from a ready list, now that all records are in their bucket."""
+    async def _tidy(self, key: Key) -> None:
+        """Drop from a ready list what came twice, and what is not ready, now that all records are in their bucket."""
+        place, seen = 0, set[bytes]()
+        while entries := (await self._page(key, b"%d" % place)).entries:
+            doubled = []
+            for at, (job_id,) in enumerate(entries):
+                if job_id in seen:
+                    doubled.append((place + at, job_id))
+                seen.add(job_id)
+            await self._drop(key, doubled)
+            place += len(entries) - len(doubled)
         place = 0
         while place >= 0:
-            args = [key.topic, place]
-            [place] = (
-                await self._patiently(partial(self._store.run, "drop_ghosts", key.bucket, args))
-            ).results
+            place = await self._patiently(partial(self._entries.drop_ghosts, key, place))
 
-    def _away(self, key: Key, ids: Sequence[bytes]) -> dict[int, list[int]]:
-        """The places of ids that belong to other buckets, by bucket."""
+    async def _page(self, key: Key, cursor: bytes) -> Page:
+        page = await self._patiently(partial(self._entries.page, key, cursor))
+        self._looked += len(page.entries)
+        return page
+
+    async def _put(self, key: Key, entries: Sequence[Entry]) -> list[int]:
+        """Add those that belong to other buckets there. Returns their places."""
         away: dict[int, list[int]] = {}
-        for at, job_id in enumerate(ids):
-            if (bucket := crc32(job_id) % self._size) != key.bucket:
+        for at, entry in enumerate(entries):
+            if (bucket := crc32(key.id_of(entry)) % self._size) != key.bucket:
                 away.setdefault(bucket, []).append(at)
-        return away
-
-    async def _export(self, key: Key, cursor: bytes) -> tuple[bytes, list[bytes], bytes]:
-        """The next cursor, a page, and which process of the store has answered."""
-        args = [key.name, key.kind, cursor]
-        reply = await self._patiently(partial(self._store.run, "export", key.bucket, args))
-        after, entries, process = reply.results
-        self._looked += len(entries) // key.width
-        return after, entries, process
-
-    async def _import(self, key: Key, parts: Mapping[int, list[Any]]) -> None:
-        calls = [
-            self._call("import", key, bucket, [int(key.is_timed)], mine)
-            for bucket, mine in parts.items()
+        puts = [
+            self._patiently(partial(self._entries.put, key, bucket, [entries[at] for at in mine]))
+            for bucket, mine in away.items()
         ]
-        await asyncio.gather(*calls)
+        await asyncio.gather(*puts)
+        return sorted(chain.from_iterable(away.values()))
 
-    async def _call(
-        self, verb: str, key: Key, bucket: int, more: list[Any], parts: Iterable[Sequence[Any]]
-    ) -> None:
-        """Call a script of a bucket with entries of the key, if there are any."""
-        if entries := list(chain.from_iterable(parts)):
-            args = [key.name, key.kind, key.topic, *more, *entries]
-            await self._patiently(partial(self._store.run, verb, bucket, args))
+    async def _drop(self, key: Key, entries: Sequence[Entry]) -> None:
+        await self._patiently(partial(self._entries.drop, key, entries))
 
     async def _split_limits(self) -> None:
         """Give topics the first bucket's settings in every bucket, each with its share of the limits."""
@@ -301,25 +221,10 @@ class Rebalance:
         while True:
             try:
                 return await work()
-            except (Unavailable, RedisError) as error:
+            except Unavailable as error:
                 self._is_sure = False
                 if self._store.caller.is_closed:  # a fence is beyond this change
                     raise AnotherChange from error
                 if loop.time() > until:
-                    raise Unavailable from error
+                    raise
                 await asyncio.sleep(RETRY_S)
-
-
-def _key_of(bucket: int, name: bytes) -> Key | None:
-    """What a key is, by its name without the tag; None if its entries do not belong to jobs."""
-    if kind := SINGLE.get(name):
-        return Key(bucket, name, kind)
-    family, _, member = name.partition(b":")
-    if family == b"tag":
-        return Key(bucket, name, "set")
-    if family == b"holders":
-        return Key(bucket, name, "hash")
-    if (is_timed := SORTED_SETS.get(family)) is None:
-        return None
-    topic = member.partition(b":")[2] if family == b"slot" else member
-    return Key(bucket, name, "zset", topic, is_timed, RANK_CHARS.get(family, 0))

@@ -10,15 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
-from redis.exceptions import RedisError
-
 from delayqueue.config.config import Config
 from delayqueue.config.failpoint import VARIABLE, Failpoint
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.change import highest_fence
 from delayqueue.store.bucket.layout import (
     Stored,
     check_layout,
@@ -28,7 +25,6 @@ from delayqueue.store.bucket.layout import (
 )
 from delayqueue.store.bucket.recovery import OUTDATED
 from delayqueue.store.scripts import Scripts
-from delayqueue.store.servers.ailments import UNKNOWN, ailment
 from delayqueue.store.servers.connect import check_reachable, connect
 from delayqueue.store.servers.data_dir import place_of
 from delayqueue.store.servers.durability import Durability, check_durability
@@ -158,13 +154,10 @@ class StoreOpening:
                 return self._wait(
                     change.text, f"the number of buckets is being changed to {change.size}"
                 )
-            store.buckets.know(layout.size)
-            if await highest_fence(store.shards, store.buckets.keys) > layout.generation:
+            if layout.generation <= store.caller.refused_generation:
                 return self._wait(OUTDATED, LOST_LAYOUT.format(layout.size))
         except StoreUnwell as error:
             return self._wait(error.text, "; ".join(error.lines(self._config)))
-        except RedisError as error:
-            return self._wait(ailment(error) or UNKNOWN, str(error))
         except Unavailable:  # and the log says why
             return False
         store.buckets.adopt(layout)

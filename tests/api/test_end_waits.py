@@ -42,7 +42,7 @@ async def waiting(api: Api, number: int) -> None:
 
 
 async def reserved(api: Api, topic: str, **job: Any) -> None:
-    (await api.push(topic=topic, id=topic, **job)).ok()
+    (await api.push(topic=topic, id=topic, delay=0, **job)).ok()
     (await api.pop(topic)).ok()
 
 

@@ -26,7 +26,7 @@ NO_LIMITS: Final = {
 
 async def fill(api: Api, topic: str, count: int) -> None:
     """Push ready jobs."""
-    jobs = [{"topic": topic, "id": f"{topic}/{n}", "ttr": 600} for n in range(count)]
+    jobs = [{"topic": topic, "id": f"{topic}/{n}", "delay": 0, "ttr": 600} for n in range(count)]
     assert all(outcome["code"] == 0 for outcome in (await api.push_all(jobs)).ok())
 
 
@@ -175,7 +175,7 @@ async def test_dead_letters_end_by_themselves_after_the_topics_time_or_the_serve
     with closing(server):
         async with open_api(server.url) as api:
             for topic in ("kept", "ends"):
-                (await api.push(topic=topic, id=topic, ttr=60)).ok()
+                (await api.push(topic=topic, id=topic, delay=0, ttr=60)).ok()
                 (await api.call("/bury", {"id": topic})).ok()
             await until_async(lambda: is_gone(api, "ends"))
             assert (await api.get("kept")).ok()["state"] == "buried"
@@ -235,7 +235,7 @@ async def test_a_config_file_says_where_dead_letters_are_reported(
             assert (await api.call("/limit", {"topic": "a"})).ok()["buried_to"] == "b"
             refused = await api.call("/limit", {"topic": "a", "buried_to": "c"})
             assert refused.refused(WRONG_STATE)
-            (await api.push(topic="a", id="1", retry={"delays": []}, ttr=1)).ok()
+            (await api.push(topic="a", id="1", delay=0, retry={"delays": []}, ttr=1)).ok()
             (await api.pop("a")).ok()
             report = (await api.pop("b")).ok()
             assert json.loads(report["body"])["reason"] == "ttr expired"

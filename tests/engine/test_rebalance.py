@@ -356,7 +356,7 @@ async def test_of_two_at_once_the_one_that_began_last_goes_on(ours: Installation
         await ours.rebalance(AFTER)
         second.set()
 
-    before_call(first, "_export", 3, overtake)
+    before_call(first, "_page", 3, overtake)
     with pytest.raises(AnotherChange):
         await first.run()
     await second.wait()
@@ -447,7 +447,7 @@ async def test_a_store_that_starts_again_meanwhile_keeps_no_job_back(
             await asyncio.to_thread(store.stop)
             await asyncio.to_thread(store.start)
 
-        before_call(work, "_export", 3, restart)
+        before_call(work, "_page", 3, restart)
         await work.run()
         assert all(await all_jobs(Store(work._store)).get(names))
 

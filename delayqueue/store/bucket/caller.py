@@ -46,9 +46,7 @@ class Caller:
         self.sender: Final = secrets.token_hex(6)
         functions = Functions(scripts)
         self._outages = Outages(metrics)
-        self._recovery = Recovery(
-            shards, functions, durability, self._outages, lambda: self.close(OUTDATED)
-        )
+        self._recovery = Recovery(shards, functions, durability, self._outages, self._be_outdated)
         self._terms = {
             name: Terms(
                 verb=verb,
@@ -67,6 +65,7 @@ class Caller:
             for name, verb in scripts.verbs.items()
         }
         self._closed: Text | None = None  # why nothing can be called yet
+        self.refused_generation = -1  # the last one of a layout that a bucket has refused
 
     def call(
         self,
@@ -128,6 +127,12 @@ class Caller:
     def close(self, why: Text) -> None:
         """Refuse all calls, until open()."""
         self._closed = why
+
+    def _be_outdated(self, generation: int) -> None:
+        """Refuse all calls if this is still the layout that they are made by."""
+        self.refused_generation = max(self.refused_generation, generation)
+        if self._buckets.layout.generation <= generation:
+            self.close(OUTDATED)
 
     def open(self) -> None:
         """Make calls: the layout is the one in force."""

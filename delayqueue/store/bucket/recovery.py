@@ -49,9 +49,9 @@ class Recovery:
         functions: Functions,
         durability: Durability,
         outages: Outages,
-        be_outdated: Callable[[], None],
+        be_outdated: Callable[[int], None],
     ) -> None:
-        """`be_outdated` is called when the store refuses the layout that this process knows."""
+        """`be_outdated` is called with the generation of a layout that a bucket refuses."""
         self._shards = shards
         self._functions = functions
         self._durability = durability
@@ -76,7 +76,7 @@ class Recovery:
     async def _ready(self, call: VerbCall, error: Exception | None) -> Server:
         """The server for the next attempt, ready for it. Raises Unavailable if no attempt is left."""
         if error is not None and str(error).startswith(STALE):
-            self._be_outdated()
+            self._be_outdated(call.generation)
             raise Unavailable.because(OUTDATED) from error
         try:
             return await self._next_server(call, error)

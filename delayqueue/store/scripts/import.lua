@@ -5,17 +5,7 @@
 -- ARGV  key without the tag, its type, its topic ("" = none), "1" if its score is a time that the timer looks at, then member or
 --       field, score or value, ...; only the first of each two if it is a set or a list
 -- returns {}
--- keeps: an entry may arrive twice. Only the last ones of a list can be those that came before, because nothing else comes to it between.
-
--- Those that are not among the last ones of the list.
-local function new_in_list(key, ids)
-  local here, new = {}, {}
-  for _, id in ipairs(call('LRANGE', key, -#ids, -1)) do here[id] = true end
-  for _, id in ipairs(ids) do
-    if not here[id] then new[#new + 1] = id end
-  end
-  return new
-end
+-- keeps: an entry may arrive twice; only in a list it is then there twice (rebalance.py: _tidy).
 
 -- By the functions of the index, which keep what belongs to it beside the key.
 local function add_delayed(topic, due_of, entries)
@@ -27,13 +17,16 @@ local function add_delayed(topic, due_of, entries)
   if #new > 0 then delay_add(topic, new) end
 end
 
+local function first_time(entries, time_of)
+  local first = math.huge
+  for i = 2, #entries, 2 do first = math.min(first, time_of(tonumber(entries[i]))) end
+  return first
+end
+
 local ADD = {
   hash = function(key, entries) call('HSET', key, unpack(entries)) end,
   set = function(key, entries) call('SADD', key, unpack(entries)) end,
-  list = function(key, entries)
-    local new = new_in_list(key, entries)
-    if #new > 0 then call('RPUSH', key, unpack(new)) end
-  end,
+  list = function(key, entries) call('RPUSH', key, unpack(entries)) end,
   zset = function(key, entries)
     local turned = {}
     for i = 1, #entries, 2 do turned[i], turned[i + 1] = entries[i + 1], entries[i] end
@@ -48,7 +41,7 @@ return function(ARGV)
   if due_of then add_delayed(topic, due_of, entries) else ADD[kind](key, entries) end
   if string.sub(name, 1, 8) == 'holders:' then call('PEXPIRE', key, HOLDERS_KEPT_MS) end
   if topic ~= '' then call('HSETNX', TOPICS, topic, '') end
-  if is_timed then wake_at(topic, now) end  -- the timer finds out when
+  if is_timed then wake_at(topic, first_time(entries, due_of or tonumber)) end
   if key == called_key(topic) then enter_called(topic) end
   return {}
 end

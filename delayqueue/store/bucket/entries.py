@@ -1,0 +1,161 @@
+"""The entries of keys that belong to jobs: a change of the number of buckets moves them (engine/rebalance.py)."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from redis.exceptions import RedisError
+
+from delayqueue.config.values import Address
+from delayqueue.errors import Unavailable
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.servers.ailments import ailment
+
+KEYS_PER_SCAN: Final = 1000
+LIST: Final = "list"
+# Keys by the start of their name, up to the colon: their type, and whether the timer looks at their scores.
+SINGLE: Final = {
+    **dict.fromkeys((b"job", b"run", b"ended", b"priorities"), "hash"),
+    **dict.fromkeys((b"broken", b"awaited"), "zset"),
+}
+OF_MEMBERS: Final = {b"tag": "set", b"holders": "hash"}
+SORTED_SETS: Final = {
+    **dict.fromkeys((b"delay", b"slot", b"reserved", b"expire", b"done"), True),
+    **dict.fromkeys((b"buried", b"ranked", b"called"), False),
+}
+# The start of the members of sorted sets by rank, before the id: `rank_of` in _ready.lua.
+RANK_CHARS: Final = {b"ranked": 18, b"called": 18}
+
+# A member or a field, with its score or value if it has one; to drop one of a list: its place and the id.
+Entry = Sequence[Any]
+
+
+class Key(NamedTuple):
+    """A key whose entries belong to jobs."""
+
+    bucket: int
+    name: bytes  # without the tag
+    kind: str  # its type
+    topic: bytes = b""
+    is_timed: bool = False
+    id_at: int = 0  # where the job's id begins in a member
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a ready list."""
+        return self.kind == LIST
+
+    @property
+    def has_records(self) -> bool:
+        """Whether each of its entries is a job, or a kept result."""
+        return self.name in {b"job", b"ended"}
+
+    def id_of(self, entry: Entry) -> bytes:
+        """The id of the entry's job."""
+        job_id: bytes = entry[0][self.id_at :]
+        return job_id
+
+
+class Page(NamedTuple):
+    """Some entries; the cursor of the next page, b"0" = there is none, not for lists; the store's process."""
+
+    cursor: bytes
+    entries: list[list[bytes]]
+    process: bytes
+
+
+class Entries:
+    """All methods raise Unavailable if the store fails, and can be repeated then."""
+
+    def __init__(self, store: BucketStore) -> None:
+        self._store = store
+        self._shards = store.shards
+        self._buckets = store.buckets
+        before, _, after = store.buckets.queue_name.partition("%s")
+        self._ready_list = before.encode(), after.encode()  # around the topic
+
+    @property
+    def servers(self) -> Collection[Address]:
+        """The servers that hold keys."""
+        return self._shards.servers().keys()
+
+    async def processes(self) -> set[object]:
+        """Which processes of the store answer: another one knows no cursors of the one before it."""
+        with _translated():
+            infos = [await redis.info("server") for redis in self._shards.servers().values()]
+        return {info.get("run_id") for info in infos}
+
+    async def count(self) -> int:
+        """How many jobs and kept results there are."""
+        count = 0
+        with _translated():
+            for keys in self._buckets.keys:
+                redis = self._shards.of(keys.tag)
+                count += await redis.hlen(f"{keys.tag}:job") + await redis.hlen(f"{keys.tag}:ended")
+        return count
+
+    async def keys(
+        self, server: Address, cursor: int, kind: str | None = None
+    ) -> tuple[int, list[Key]]:
+        """Some keys of a server, or of its keys of this type; and the next cursor, 0 at the start and at the end."""
+        redis = self._shards.servers()[server]
+        with _translated():
+            page: Any = await redis.scan(cursor, self._buckets.pattern, KEYS_PER_SCAN, kind)
+        cursor, found = page
+        numbers = {keys.tag.encode(): number for number, keys in enumerate(self._buckets.keys)}
+        keys = list[Key]()
+        for full_name in found:
+            tag, _, name = full_name.partition(b"}:")
+            if (bucket := numbers.get(tag + b"}")) is not None and (key := self._key(bucket, name)):
+                keys.append(key)
+        return cursor, keys
+
+    async def page(self, key: Key, cursor: bytes) -> Page:
+        """A page of a key; the cursor is b"0" at first, of a list the place of the first entry."""
+        reply = await self._store.run("export", key.bucket, [key.name, key.kind, cursor])
+        after, found, process = reply.results
+        width = 1 if key.kind in {"set", LIST} else 2
+        return Page(after, [found[at : at + width] for at in range(0, len(found), width)], process)
+
+    async def put(self, key: Key, bucket: int, entries: Iterable[Entry]) -> None:
+        """Add entries of the key to the same key of another bucket."""
+        args = [key.name, key.kind, key.topic, int(key.is_timed), *chain.from_iterable(entries)]
+        await self._store.run("import", bucket, args)
+
+    async def drop(self, key: Key, entries: Sequence[Entry]) -> None:
+        """Drop entries of the key."""
+        if entries:
+            args = [key.name, key.kind, key.topic, *chain.from_iterable(entries)]
+            await self._store.run("confirm", key.bucket, args)
+
+    async def forget_ghosts(self, bucket: int) -> None:
+        """Forget how many ghosts the ready lists of a bucket have."""
+        await self._store.run("drop_ghosts", bucket, [])
+
+    async def drop_ghosts(self, key: Key, place: int) -> int:
+        """Drop the ghosts of a part of a ready list; returns the place where to go on, -1 = that was all."""
+        reply = await self._store.run("drop_ghosts", key.bucket, [key.topic, place])
+        return int(reply.results[0])
+
+    def _key(self, bucket: int, name: bytes) -> Key | None:
+        """What a key is, by its name without the tag; None if its entries do not belong to jobs."""
+        before, after = self._ready_list
+        if name.startswith(before) and name.endswith(after):
+            return Key(bucket, name, LIST, name[len(before) : len(name) - len(after)])
+        family, _, member = name.partition(b":")
+        kind = SINGLE.get(name) or OF_MEMBERS.get(family)
+        if kind:
+            return Key(bucket, name, kind)
+        if (is_timed := SORTED_SETS.get(family)) is None:
+            return None
+        topic = member.partition(b":")[2] if family == b"slot" else member
+        return Key(bucket, name, "zset", topic, is_timed, RANK_CHARS.get(family, 0))
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except RedisError as error:
+        raise Unavailable.because(ailment(error)) from error
