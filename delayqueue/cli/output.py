@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from errno import EBADF
 from io import TextIOWrapper
 from typing import Any
 
@@ -41,6 +42,14 @@ def write(text: str) -> None:
         # Python writes what is left once more at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OutputError(error) from None
+
+
+def write_error(text: str) -> None:
+    """Write the text on standard error. Raises OSError if that takes nothing, or is closed."""
+    if sys.stderr is None:
+        raise OSError(EBADF, os.strerror(EBADF))
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def as_json(data: Any) -> str:

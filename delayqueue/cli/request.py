@@ -1,14 +1,13 @@
 """Shared by all verbs that ask a running server over HTTP."""
 
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from delayqueue.cli import asking, tables
 from delayqueue.cli.call import CallError, RemoteServer
-from delayqueue.cli.output import OutputError, as_json, check_output
+from delayqueue.cli.output import OutputError, as_json, check_output, write_error
 from delayqueue.cli.subcommand import (
     CONFIG_FILE,
     DONE,
@@ -126,8 +125,7 @@ def _print(
 def _rescue(server: RemoteServer, data: Any, reason: str, give_back: asking.GiveBack) -> int:
     """Print on standard error what was taken; if that takes nothing either, give it back. Returns the exit status."""
     try:
-        sys.stderr.write(f"delay-queue: {reason}; what was taken is here:\n{json.dumps(data)}\n")
-        sys.stderr.flush()
+        write_error(f"delay-queue: {reason}; what was taken is here:\n{json.dumps(data)}\n")
     except OSError:
         give_back(server, data)
     return REFUSED

@@ -1,6 +1,5 @@
 """What a subcommand of the command line is, and its exit statuses."""
 
-import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -8,7 +7,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final, NamedTuple
 
-from delayqueue.cli.output import write
+from delayqueue.cli.output import write, write_error
 from delayqueue.cli.words import length, moment, whole
 from delayqueue.log import one_line
 
@@ -70,7 +69,7 @@ def complain(lines: Iterable[str], status: int) -> int:
     """Print on standard error what is wrong, one thing per line. Returns the status."""
     with suppress(OSError):  # the status says that something is wrong
         for line in lines:
-            sys.stderr.write(f"delay-queue: {one_line(line)}\n")
+            write_error(f"delay-queue: {one_line(line)}\n")
     return status
 
 

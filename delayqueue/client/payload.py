@@ -53,7 +53,10 @@ def _written(payload: Any, default: Callable[[Any], Any]) -> str:
 def _keyed(value: Any) -> Any:
     """The value with keys that JSON has."""
     if isinstance(value, dict):
-        return {_key(key): _keyed(one) for key, one in value.items()}
+        keyed = {_key(key): _keyed(one) for key, one in value.items()}
+        if len(keyed) < len(value):
+            raise TypeError("two keys of a dict are the same in a body, which is JSON")
+        return keyed
     if isinstance(value, (list, tuple)):
         return [_keyed(one) for one in value]
     return value

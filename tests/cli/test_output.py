@@ -83,9 +83,12 @@ def test_on_a_full_disk_what_was_taken_is_printed_on_standard_error(
 
 
 @pytest.mark.parametrize("verb", ["pop both", f"take both --end {FAR}"])
-def test_if_nothing_can_be_printed_it_is_given_back(server: QueueServer, verb: str) -> None:
+@pytest.mark.parametrize("errors", ["2>&1", "2>&-"])
+def test_if_nothing_can_be_printed_it_is_given_back(
+    server: QueueServer, verb: str, errors: str
+) -> None:
     with job_in(server, "both") as queue:
-        ended = run(server, f"dq {verb} >/dev/full 2>&1")
+        ended = run(server, f"dq {verb} >/dev/full {errors}")
         job = queue.get("both")
     assert ended.returncode == 1
     assert job is not None

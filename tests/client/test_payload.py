@@ -183,6 +183,11 @@ async def test_bodies_are_plain_json_for_other_languages(client: Caller, topic: 
     assert payment == '{"order":"ü","cents":1}'
 
 
+def test_keys_that_would_be_one_in_json_are_refused() -> None:
+    with pytest.raises(TypeError, match="two keys of a dict are the same in a body"):
+        body_of({"days": {date(2026, 1, 31): "a", "2026-01-31": "b"}})
+
+
 def test_only_who_needs_pydantic_must_have_it() -> None:
     program = """
 import sys

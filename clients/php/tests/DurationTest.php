@@ -30,6 +30,24 @@ final class DurationTest extends TestCase
         }
     }
 
+    public function testAMonthIsThatWhichBeginsNow(): void
+    {
+        foreach (['P1M', 'P2M', 'P13M'] as $months) {
+            $interval = new \DateInterval($months);
+            $due = new \DateTimeImmutable('now', new \DateTimeZone('UTC'));
+            $due = $due->add($interval)->getTimestamp();
+            self::assertEqualsWithDelta($due, time() + Duration::delay($interval), 2.0, $months);
+        }
+    }
+
+    public function testTheDaysBetweenTwoTimesAreCounted(): void
+    {
+        $from = new \DateTimeImmutable('2027-02-10 12:00 UTC'); // one month, of 28 days
+        $to = new \DateTimeImmutable('2027-03-10 13:30:15.5 UTC');
+        self::assertSame(28 * 86400 + 5415.5, Duration::seconds($from->diff($to)));
+        self::assertSame(-3600, Duration::seconds($to->diff($to->modify('-1 hour'))));
+    }
+
     public function testADelayThatIsOverIsNow(): void
     {
         $over = (new \DateTimeImmutable('@60'))->diff(new \DateTimeImmutable('@0'));

@@ -68,11 +68,17 @@ final class Duration
         return round((float) $parts[1] * self::UNITS[$parts[2]], 3);
     }
 
+    /** The days between two times are known; a month without them is the one that begins now. */
     private static function ofInterval(\DateInterval $interval): float
     {
-        $start = new \DateTimeImmutable('@0');
-        $end = $start->add($interval);
+        if ($interval->days !== false) {
+            $seconds = (($interval->days * 24 + $interval->h) * 60 + $interval->i) * 60 + $interval->s + $interval->f;
 
-        return (float) $end->format('U.u');
+            return $interval->invert === 1 ? -$seconds : $seconds;
+        }
+        $now = time();
+        $end = (new \DateTimeImmutable("@$now"))->add($interval);
+
+        return $end->getTimestamp() - $now + (int) $end->format('u') / 1e6;
     }
 }
