@@ -34,14 +34,15 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
 | T:aside:MS:KEY       | any  | the former value of T:KEY, which had the wrong type (inspect.lua)                     |
 | T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |
-|                      |      | unique name of this data; emptied, accepted, marked (marks.py); generation,           |
+|                      |      | unique name of this data; emptied, former, accepted, marked (marks.py); generation,   |
 |                      |      | former_bucket_sizes, changing, changer, percent: for changes of the number of buckets |
 |                      |      | (change.py); moving: if an older version changes it                                   |
 | T:fence              | zset | "generation" -> that of the layout, or of a change under way; scripts from servers    |
 |                      |      | with an older one are refused (change.py); "waited" comes and goes with calls that    |
 |                      |      | wait for replicas (_call.lua); "mark ID" -> 0: the data's id (marks.py)               |
 | T:parcel:BUCKET      | list | of an older version, as the two below: jobs on their way to that bucket               |
-| T:sent, T:taken      | hash | bucket -> number of the last parcel that was made for it, that came from it           |
+| T:sent               | hash | bucket -> number of the last parcel that was made for it                              |
+| T:taken              | hash | bucket -> number of the last parcel that came from it                                 |
 | T:numbers            | str  | of bucket 1 only: the last number that was given out (numbers.lua)                    |
 | T:servers            | hash | of bucket 1 only: server process -> ms when it was last heard, figures (JSON)         |
 | T:workers            | hash | of bucket 1 only: server process -> ms when it was last heard, the workers that it    |
