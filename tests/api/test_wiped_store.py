@@ -29,7 +29,7 @@ def database_of(redis: Any) -> object:
 
 async def layout_of(redis: Any) -> dict[bytes, bytes]:
     """Without the marks of this data."""
-    marks = {b"id", b"marked", b"emptied"}
+    marks = {b"id", b"marked", b"emptied", b"former"}
     found = await redis.hgetall(LAYOUT)
     return {name: value for name, value in found.items() if name not in marks}
 
@@ -140,6 +140,41 @@ async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_
             assert await emptied(other) == []
         assert f"ERROR delayqueue.store.watch: {said}" in server.logged()
         assert f"no longer: {said}" in server.logged()
+        later.close()
+    server.close()
+    store.close()
+
+
+async def test_the_warning_ends_by_itself_when_a_backup_of_the_data_is_restored(
+    processes: Processes,
+) -> None:
+    """Also for a server that started in between, and not when the store is merely emptied once more."""
+    store = processes.redis()
+    server = processes.server(store, redis__db=0, language="en", bucket_size=BUCKETS)
+    async with Redis(host=LOOPBACK, port=store.port) as redis, open_api(server.url) as api:
+        await until_async(lambda: is_marked(redis))
+        await until_async(lambda: is_not_named(api))
+        (await api.push(topic="t", id="a", delay=60)).ok()
+        backup: dict[bytes, Any] = {key: await redis.dump(key) async for key in redis.scan_iter()}
+        await redis.flushall()
+        await until_async(lambda: is_named(api))
+        later = processes.server(store, redis__db=0, language="en", bucket_size=BUCKETS)
+        async with open_api(later.url) as other:
+            await until_async(lambda: is_named(other))
+            server.stop()
+            await redis.flushall()
+            await until_async(lambda: is_marked(redis))
+            assert await is_named(other)
+            server.start()
+            async with redis.pipeline() as transaction:
+                transaction.flushall()
+                for key, value in backup.items():
+                    transaction.restore(key, 0, value)
+                await transaction.execute()
+            for each in (api, other):
+                await until_async(partial(is_not_named, each))
+        assert not await redis.hexists(LAYOUT, "emptied")
+        (await api.call("/get", {"id": "a"})).ok()
         later.close()
     server.close()
     store.close()

@@ -3,7 +3,8 @@
 The layout has the data's `id`, which its first server makes. Each bucket has a member "mark ID" in its fence, so that a
 master of a Cluster that was emptied alone is noticed, too: the layout's `marked` says how many buckets have one. A
 server that finds another id than the one it knows, or another id in a bucket than in the layout, writes `emptied`, the
-time, into the layout, where servers that start later find it. An operator who has seen it writes `accepted`, the id.
+time, and `former`, the id that it knows, into the layout, where servers that start later find them. An operator who has
+seen it writes `accepted`, the id. Until then all servers know the former data: a backup of it is what they wait for.
 """
 
 import secrets
@@ -17,7 +18,7 @@ from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.servers.shards import Shards
 
 # ARGV: an id for data without one, the id that this server knows ("" = none). Writes nothing but what is missing.
-# Returns the id, `emptied` and `accepted` ("" = not there), how many buckets are marked.
+# Returns the id, `emptied`, `former` and `accepted` ("" = not there), how many buckets are marked.
 LAYOUT: Final = """
 local layout = KEYS[1]
 local id = redis.call('HGET', layout, 'id')
@@ -27,10 +28,10 @@ if not id then
   redis.call('HSET', layout, 'id', id)
 end
 if ARGV[2] ~= '' and ARGV[2] ~= id and redis.call('HEXISTS', layout, 'emptied') == 0 then
-  redis.call('HSET', layout, 'emptied', redis.call('TIME')[1])
+  redis.call('HSET', layout, 'emptied', redis.call('TIME')[1], 'former', ARGV[2])
 end
-local found = redis.call('HMGET', layout, 'emptied', 'accepted', 'marked')
-return { id, found[1] or '', found[2] or '', tonumber(found[3] or 0) }
+local found = redis.call('HMGET', layout, 'emptied', 'former', 'accepted', 'marked')
+return { id, found[1] or '', found[2] or '', found[3] or '', tonumber(found[4] or 0) }
 """
 # ARGV: an id, and what may be written: "" nothing, "0" its mark if there is none, "1" its mark instead of another.
 # Returns the id of the bucket's mark, "" = it has none.
@@ -52,8 +53,14 @@ return found or ''
 class _Found(NamedTuple):
     id: str
     emptied_s: int | None
+    former: str
     accepted: str
     marked: int
+
+    @property
+    def is_unaccepted(self) -> bool:
+        """Whether it was emptied or replaced, and nobody has said that it is new."""
+        return self.emptied_s is not None and self.accepted != self.id
 
 
 class Marks:
@@ -75,8 +82,8 @@ class Marks:
                 gone.append(bucket + 1)
             elif mark != found.id and found.emptied_s is None and found.accepted != found.id:
                 found = await self._layout(mark)
-        self._known = found.id
-        if found.marked < count:
+        self._known = (self._known or found.former) if found.is_unaccepted else found.id
+        if found.marked != count:
             await self._write("marked", str(count))
         return _said(found, gone)
 
@@ -90,7 +97,7 @@ class Marks:
         data_id, emptied, accepted, marked = await self._shards.call(key, ask)
         if data_id is None:
             return None
-        found = _found(data_id, emptied, accepted or b"", int(marked or 0))
+        found = _found(data_id, emptied, b"", accepted or b"", int(marked or 0))
         marks = range(min(found.marked, self._buckets.count))
         return _said(found, [n + 1 for n in marks if not await self._bucket(n, found.id, "")])
 
@@ -128,12 +135,20 @@ class Marks:
         await self._shards.call(key, ask)
 
 
-def _found(data_id: bytes, emptied: bytes | None, accepted: bytes, marked: int) -> _Found:
-    return _Found(data_id.decode(), int(emptied) if emptied else None, accepted.decode(), marked)
+def _found(
+    data_id: bytes, emptied: bytes | None, former: bytes, accepted: bytes, marked: int
+) -> _Found:
+    return _Found(
+        data_id.decode(),
+        int(emptied) if emptied else None,
+        former.decode(),
+        accepted.decode(),
+        marked,
+    )
 
 
 def _said(found: _Found, gone: list[int]) -> Text | None:
-    if found.emptied_s is not None and found.accepted != found.id:
+    if found.emptied_s is not None and found.is_unaccepted:
         return _emptied(datetime.fromtimestamp(found.emptied_s, UTC))
     return _partly_emptied(gone) if gone else None
 
