@@ -62,6 +62,7 @@ WITHOUT_WAIT: Final = {
     "add_history": "figures only",
     "await_end": "the server that waits asks again, now and then",
     "confirm": "what is imported already is dropped, and dropped again after a failover",
+    "drop_ghosts": "it only removes ghosts",
     "enqueue_due": "the schedule's time is lost with the jobs: they come again, with the same ids",
     "heartbeat": "repeated all the time",
     "hold": "repeated all the time",
@@ -290,7 +291,7 @@ def scripts(declared: Declared) -> Iterator[Lack]:
 
 
 def heads(declared: Declared) -> Iterator[Lack]:
-    """A script that writes waits for replicas, and one that gets ids learns that they moved to another bucket."""
+    """A script that writes waits for replicas."""
     for name, head in declared.heads.items():
         file = f"delayqueue/store/scripts/{name}.lua"
         if head.waits == NEVER and NO_WRITES not in head.flags and name not in WITHOUT_WAIT:
@@ -298,12 +299,6 @@ def heads(declared: Declared) -> Iterator[Lack]:
                 file,
                 "write `-- waits  changes`, or give the reason in WITHOUT_WAIT of tests/contract.py",
                 "a client was told that it is done: a failover must not undo it",
-            )
-        if name in declared.rows and head.follows_layout:
-            yield Lack(
-                file,
-                "write `-- layout  raises`",
-                "its row has ids: with another number of buckets they are in others",
             )
 
 

@@ -21,8 +21,7 @@ MATCHING: Final = (
     "tests/engine/test_matcher.py tests/engine/test_matcher_model.py tests/engine/test_waiters.py"
 )
 MOVING: Final = (
-    "tests/engine/test_router.py tests/engine/test_migration.py tests/engine/test_rebalance.py "
-    "tests/engine/test_moves.py"
+    "tests/engine/test_router.py tests/engine/test_rebalance.py tests/engine/test_moves.py"
 )
 
 
@@ -233,23 +232,37 @@ MUTANTS: Final = [
         "tests/engine/test_batcher.py",
     ),
     Mutant(
-        "store/bucket/following.py",
-        "keys = self.buckets.keys[: max(size, layout.count)]",
-        "keys = self.buckets.keys[:size]",
-        "the fence of a bucket that goes is not asked",
+        "store/bucket/change.py",
+        "self._buckets.know(max(self._size, self._former.size, *self._former.former_sizes))",
+        "self._buckets.know(self._size)",
+        "the fence of a bucket that goes is not raised",
         MOVING,
     ),
     Mutant(
-        "store/bucket/following.py",
-        "if not await self._change(layout, fields):\n                raise AnotherChange",
-        "await self._change(layout, fields)",
-        "two changes of the number of buckets begin",
+        "store/bucket/change.py",
+        "if await _raise_fence(self._shards, keys, generation) != generation:\n                    raise AnotherChange",
+        "await _raise_fence(self._shards, keys, generation)",
+        "a change that was overtaken at its beginning goes on",
         MOVING,
     ),
     Mutant(
-        "store/bucket/layout.py",
-        "known = buckets.layout\n        if known.moving:",
-        "known = buckets.layout\n        if True:",
+        "store/scripts/import.lua",
+        "if not here[id] then new",
+        "new",
+        "an import that comes again doubles ready jobs",
+        MOVING,
+    ),
+    Mutant(
+        "store/router.py",
+        "self._buckets.on_change(self._forget_batchers)",
+        "",
+        "what waited by the former layout is done by the new one",
+        MOVING,
+    ),
+    Mutant(
+        "server/store.py",
+        "if not caller.is_closed:\n                await self._look()",
+        "",
         "a server that stays up after a wipe does not claim its layout",
         "tests/api/test_wiped_store.py",
     ),

@@ -104,16 +104,16 @@ async def _warnings(config: Config) -> list[str]:
     async with connect(config, socket_path) as shards:
         await check_durability(shards, config)
         await check_writable(shards, config)
-        layout = await check_layout(shards, config)
-        await _check_sections(shards, config, layout)
+        stored = await check_layout(shards, config)
+        await _check_sections(shards, config, stored.layout)
         of_replicas = await replica_warnings(shards, config)
-        return layout_warnings(layout, config) + await durability_warnings(shards) + of_replicas
+        return layout_warnings(stored, config) + await durability_warnings(shards) + of_replicas
 
 
 async def _check_sections(shards: Shards, config: Config, layout: Layout) -> None:
     """Raises StartupError if the store cannot accept the sections' declarations."""
     declared = config.declared
-    check_limits(declared.limits, layout.count)
+    check_limits(declared.limits, layout.size)
     keys = BucketKeys.of(1, config.bucket_name, config.queue_name)
     subscribers = [entry_of(one.entry) for one in declared.subscribers]
     refuse_taken("subscribers", subscribers, await registered_in(shards, keys, "subscribers"))

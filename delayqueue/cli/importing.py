@@ -22,8 +22,6 @@ from delayqueue.store.original.opening import StoreAway, open_old
 from delayqueue.store.original.place import Place
 from delayqueue.store.original.source import AnotherImport, Original
 from delayqueue.store.servers.health import durability_warnings
-from delayqueue.store.servers.shards import Shards
-from delayqueue.store.store import Store
 from delayqueue.tasks import TaskGroup
 
 REPORT_S: Final = 2.0
@@ -46,21 +44,12 @@ async def _import_all(config: Config, asked: Namespace) -> int:
             say(f"warning: {warning}")
         prefix = await key_prefix(old, names, asked.key_prefix)
         original = Original(old, names._replace(key_prefix=prefix))
-        importer = Importer(original, await _store(new, config), await data_id(new, config))
+        importer = Importer(original, await open_store(new, config), await data_id(new, config))
         started_at = time.monotonic()
         async with TaskGroup() as group:
             group.create_task(_report(importer), "report")
             await importer.run()
     return _end(importer, time.monotonic() - started_at)
-
-
-async def _store(shards: Shards, config: Config) -> Store:
-    """The destination. Raises StartupError if its own jobs are moving between buckets."""
-    store = await open_store(shards, config)
-    if store.buckets.layout.moving:
-        size = store.buckets.layout.size
-        raise StartupError(f"run `delay-queue rebalance --buckets {size}` to the end first")
-    return store
 
 
 def _patterns(config: Config, asked: Namespace) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The verb `rebalance`: changes the number of buckets while servers work."""
+"""The verb `rebalance`: changes the number of buckets, while the servers wait."""
 
 import asyncio
 import time
@@ -12,12 +12,13 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Unavailable
-from delayqueue.server.store import join_shards, open_store
-from delayqueue.store.bucket.following import AnotherChange
+from delayqueue.server.store import build_store, join_shards
+from delayqueue.store.bucket.change import AnotherChange
+from delayqueue.store.bucket.layout import check_layout
 from delayqueue.tasks import TaskGroup
 
 REPORT_S: Final = 2.0
-SAFE: Final = "nothing is lost: run it again to continue"
+SAFE: Final = "nothing is lost, but the servers wait: run it again to continue"
 
 
 def rebalance(config: Config, asked: Namespace) -> int:
@@ -34,7 +35,8 @@ def rebalance(config: Config, asked: Namespace) -> int:
 
 async def _rebalance(config: Config, size: int) -> int:
     async with join_shards(config) as shards:
-        work = Rebalance((await open_store(shards, config)).by_bucket, size)
+        layout = (await check_layout(shards, config)).layout
+        work = Rebalance(build_store(shards, config, layout).by_bucket, size)
         began = time.monotonic()
         async with TaskGroup() as group:
             group.create_task(_report(work), "report")
@@ -49,9 +51,4 @@ async def _report(work: Rebalance) -> None:
     """Report progress now and then."""
     while True:
         await asyncio.sleep(REPORT_S)
-        at = work.progress
-        if at.bucket:
-            say(
-                f"bucket {at.bucket} of {at.buckets}: looked at {at.looked} of {at.total} jobs; "
-                f"moved {work.moved} in all"
-            )
+        say(f"{work.percent} % done: moved {work.moved} jobs; the servers wait")

@@ -42,6 +42,7 @@ class ServerView:
     call_limit: int = 0  # calls of jobs at once to one host; 0 = it makes none
     calls: tuple[HostCalls, ...] = ()  # to the hosts with the most trouble
     outboxes: tuple[Outbox, ...] = ()
+    halts: bool = False  # while the number of buckets is changed; an older version goes on
 
     @classmethod
     def read(cls, name: str, seen_ms: int, figures: str) -> Self:
@@ -110,6 +111,7 @@ class Heartbeat:
             call_limit=calls.per_host if calls else 0,
             calls=tuple(calls.report()) if calls else (),
             outboxes=tuple(self.outboxes.report()),
+            halts=True,
         )
         return {
             field: value

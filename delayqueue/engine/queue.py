@@ -88,7 +88,6 @@ class DelayQueue:
             "heartbeat": self.heartbeat.run,
             "workers": self.workers.run,
             "schedules": self.schedules.run,
-            "migration": self.store.migration.run,
             "timers": self.timers.run,
         }
 

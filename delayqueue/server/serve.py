@@ -47,6 +47,7 @@ from delayqueue.server.store import FIRST_S, StoreOpening, build_store, open_sha
 from delayqueue.server.systemd import START_S, Service
 from delayqueue.server.tracing import Traced, tracing
 from delayqueue.store.bucket.buckets import Layout
+from delayqueue.store.bucket.layout import Stored
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import left_when
@@ -111,7 +112,7 @@ def _meeting_place() -> TemporaryDirectory[str]:
 class _Place(NamedTuple):
     """Which of several processes this one is: its number, where they exchange figures, its line to the supervisor."""
 
-    prepare: Callable[[], Awaitable[Layout]]  # for StoreOpening
+    prepare: Callable[[], Awaitable[Stored]]  # for StoreOpening
     number: int = 1
     folder: Path | None = None
     participant: Participant | None = None

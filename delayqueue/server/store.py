@@ -10,13 +10,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
+from redis.exceptions import RedisError
+
 from delayqueue.config.config import Config
 from delayqueue.config.failpoint import VARIABLE, Failpoint
-from delayqueue.config.startup import StoreUnwell
+from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.layout import check_layout, claim_layout, keep_layout, layout_warnings
+from delayqueue.store.bucket.change import highest_fence
+from delayqueue.store.bucket.layout import (
+    Stored,
+    check_layout,
+    claim_layout,
+    layout_warnings,
+    look_at_layout,
+)
+from delayqueue.store.bucket.recovery import OUTDATED
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.connect import check_reachable, connect
 from delayqueue.store.servers.data_dir import place_of
@@ -30,8 +40,15 @@ from delayqueue.store.store import Store
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0  # between two attempts to open the store
+LOOK_S: Final = (
+    1.0  # between two looks whether the layout of its data is still the one that this process knows
+)
 FIRST_S: Final = 3.0  # that a start waits for the store, before clients are answered
 NOT_OPEN: Final = Text("服务尚未打开存储", "the server has not opened it yet")
+LOST_LAYOUT: Final = (
+    "a bucket knows a later layout than bucket 1, which has lost it: "
+    "run `delay-queue rebalance --buckets {}`"
+)
 UNTIL_THEN: Final = (
     "clients get code 6 (HTTP 503), /readyz says so, and all goes on by itself when it is well"
 )
@@ -69,13 +86,13 @@ async def join_shards(config: Config) -> AsyncIterator[Shards]:
 async def open_store(shards: Shards, config: Config) -> Store:
     """The store with these settings.
 
-    Raises StartupError if its data has another layout, StoreUnwell or Unavailable if it fails.
+    Raises StartupError if its data has another layout, or its number of buckets is being changed; StoreUnwell if it
+    fails.
     """
-    layout = await check_layout(shards, config)
-    store = build_store(shards, config, layout)
-    if not layout.fenced:
-        await store.by_bucket.follow_layout()
-    return store
+    stored = await check_layout(shards, config)
+    if stored.change:
+        raise StartupError(layout_warnings(stored, config)[0])
+    return build_store(shards, config, stored.layout)
 
 
 def build_store(shards: Shards, config: Config, layout: Layout) -> Store:
@@ -99,7 +116,7 @@ def scripts_of(config: Config) -> Scripts:
 
 async def prepare_store(
     shards: Shards, config: Config, socket_path: str | None, *, is_first: bool = True
-) -> Layout:
+) -> Stored:
     """Check that the store keeps what the settings promise, and claim the layout of its data, which is returned.
 
     The first process of a server also removes old functions and logs warnings. Raises StartupError if a setting is
@@ -107,19 +124,22 @@ async def prepare_store(
     """
     await check_reachable(shards, config, socket_path)
     await check_durability(shards, config)
-    layout = await claim_layout(shards, config)
+    stored = await claim_layout(shards, config)
     if is_first:
         await remove_old_functions(shards, scripts_of(config))
-        for warning in layout_warnings(layout, config) + await durability_warnings(shards):
+        for warning in layout_warnings(stored, config) + await durability_warnings(shards):
             log.warning("%s", warning)
-    return layout
+    return stored
 
 
 class StoreOpening:
-    """Opens the store for this process, as soon as it is well: until then all calls raise Unavailable."""
+    """Opens the store for this process, as soon as it is well: until then all calls raise Unavailable.
+
+    It is closed again while the number of buckets is changed, and opened with the new one.
+    """
 
     def __init__(
-        self, store: BucketStore, config: Config, prepare: Callable[[], Awaitable[Layout]]
+        self, store: BucketStore, config: Config, prepare: Callable[[], Awaitable[Stored]]
     ) -> None:
         """`prepare` returns the layout in force, as prepare_store() does."""
         self._store = store
@@ -130,24 +150,34 @@ class StoreOpening:
 
     async def attempt(self) -> bool:
         """Open the store if it is well. Raises StartupError if a setting is wrong."""
+        store = self._store
         try:
-            layout = await self._prepare()
-            self._store.buckets.adopt(layout)
-            if not layout.fenced:
-                await self._store.follow_layout()
+            layout, change = await self._prepare()
+            if change:
+                return self._wait(
+                    change.text, f"the number of buckets is being changed to {change.size}"
+                )
+            store.buckets.know(layout.size)
+            if await highest_fence(store.shards, store.buckets.keys) > layout.generation:
+                return self._wait(OUTDATED, LOST_LAYOUT.format(layout.size))
         except StoreUnwell as error:
-            self._store.caller.close(error.text)
-            if str(error) != self._logged:
-                why = "; ".join(error.lines(self._config))
-                log.warning("%s; until then, %s", why, UNTIL_THEN)
-            self._logged = str(error)
+            return self._wait(error.text, "; ".join(error.lines(self._config)))
+        except (Unavailable, RedisError):  # and the log says why
             return False
-        except Unavailable:  # and the log says why
-            return False
-        self._store.caller.open()
+        store.buckets.adopt(layout)
+        store.caller.open()
         if self._logged:
-            log.info("the store is well, and open")
+            log.info("the store is well, and open; its data has %d buckets", layout.size)
+        self._logged = ""
         return True
+
+    def _wait(self, why: Text, logged: str) -> bool:
+        """Try again later; false, for attempt()."""
+        self._store.caller.close(why)
+        if logged != self._logged:
+            log.warning("%s; until then, %s", logged, UNTIL_THEN)
+        self._logged = logged
+        return False
 
     async def begin(self) -> None:
         """Try it once, but not for long. Raises StartupError if a setting is wrong."""
@@ -156,10 +186,19 @@ class StoreOpening:
                 await self.attempt()
 
     async def run(self) -> None:
-        """Open the store unless it is open, then keep the layout, until cancelled."""
-        store = self._store
+        """Open the store whenever it is closed, and close it when its layout changes, until cancelled."""
+        caller = self._store.caller
         while True:
-            if not store.caller.is_closed or await self.attempt():
-                break
-            await asyncio.sleep(RETRY_S)
-        await keep_layout(store.shards, self._config, store.buckets, store.follow_layout)
+            if caller.is_closed and not await self.attempt():
+                await asyncio.sleep(RETRY_S)
+                continue
+            await asyncio.sleep(LOOK_S)
+            if not caller.is_closed:
+                await self._look()
+
+    async def _look(self) -> None:
+        """Close the store if its layout is another one by now."""
+        store = self._store
+        stored = await look_at_layout(store.shards, self._config, store.buckets.layout)
+        if stored and (stored.change or stored.layout != store.buckets.layout):
+            store.caller.close(stored.change.text if stored.change else OUTDATED)

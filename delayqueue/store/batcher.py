@@ -8,7 +8,6 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.servers.pipeline import AT_A_TIME
 from delayqueue.store.types import Change
@@ -32,21 +31,18 @@ class VerbRequest(asyncio.Future[Any], Generic[Item, Result]):
     `lost` is the result of items for which the store fails after others were done, None = the request fails.
     """
 
-    __slots__ = ("is_part", "left", "lost", "read", "results", "since")
+    __slots__ = ("left", "lost", "read", "results", "since")
 
     def __init__(
         self,
         items: Sequence[Item],
         lost: Result | None,
         read: Callable[[Sequence[Result]], Any],
-        *,
-        is_part: bool = False,
     ) -> None:
         super().__init__()
         self.left = items  # those without a result so far
         self.lost = lost
         self.read = read
-        self.is_part = is_part  # of one for several buckets
         self.results: Sequence[Result] = ()
         self.since = monotonic()
 
@@ -78,7 +74,7 @@ class Batcher(Generic[Item, Result]):
 
     If a call fails, every request in it gets the error. If an item cannot be encoded as UTF-8, so that nothing was
     sent, only its own request fails. Cancelling a request does not stop its call. `notify` is called with each
-    call's change, `reroute` with requests whose items may belong to other buckets by now.
+    call's change.
     """
 
     def __init__(
@@ -87,18 +83,15 @@ class Batcher(Generic[Item, Result]):
         bucket: int,
         call: Callable[[Sequence[Any]], asyncio.Future[Reply]],
         notify: Callable[[int, Change], None],
-        reroute: Callable[[Sequence[VerbRequest[Item, Result]]], None],
     ) -> None:
         self._verb = verb
         self._bucket = bucket
         self._call = call
         self._notify = notify
-        self._reroute = reroute
         self._loop = asyncio.get_running_loop()
         self._waiting: list[VerbRequest[Item, Result]] = []
         self._piece = sys.maxsize  # items per call: about as many as one can do
         self._free = AT_A_TIME  # further calls that may begin
-        self._is_closed = False
 
     def submit(self, request: VerbRequest[Item, Result]) -> None:
         """Send its items with the next call: after this turn of the loop if one may begin, else after one in flight.
@@ -109,11 +102,11 @@ class Batcher(Generic[Item, Result]):
             self._loop.call_soon(self._begin)
         self._waiting.append(request)
 
-    def close(self) -> None:
-        """Begin no more calls: what waits is routed again."""
-        self._is_closed = True
+    def fail_waiting(self, error: Exception) -> None:
+        """Let requests that wait for a call fail."""
         waiting, self._waiting = self._waiting, []
-        self._reroute(waiting)
+        for request in waiting:
+            request.fail(error)
 
     def _begin(self) -> None:
         """Begin as many calls as are needed, and may be in flight."""
@@ -186,24 +179,14 @@ class Batcher(Generic[Item, Result]):
                 if not request.add(outcome[at:upto]):
                     unfinished.append(request)
                 at = upto
-            if unfinished:
-                self._wait_again(unfinished)
+            self._waiting[:0] = unfinished
         if self._waiting:
             self._loop.call_soon(self._begin)
 
-    def _wait_again(self, requests: list[VerbRequest[Item, Result]]) -> None:
-        """The requests go on before those that wait."""
-        self._waiting[:0] = requests
-        if self._is_closed:
-            self.close()
-
     def _fail(self, requests: list[VerbRequest[Item, Result]], error: BaseException) -> None:
-        if isinstance(error, LayoutChanged):
-            self._reroute(requests)
-            return
         if isinstance(error, UnicodeEncodeError):
             bad = [request for request in requests if not self._can_be_sent(request)] or requests
-            self._wait_again([request for request in requests if request not in bad])
+            self._waiting[:0] = [request for request in requests if request not in bad]
             requests = bad
         if isinstance(error, Unavailable):
             requests += self._take_impatient()

@@ -1,4 +1,4 @@
-"""Routes the items of a verb to the buckets of their jobs, and follows the layout."""
+"""Routes the items of a verb to the buckets of their jobs."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -9,10 +9,6 @@ from delayqueue.domain.access import Scope
 from delayqueue.errors import Invalid, Text, Unavailable
 from delayqueue.store.batcher import Batcher, VerbRequest
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Layout
-from delayqueue.store.bucket.migration import Migration
-from delayqueue.store.bucket.recovery import LayoutChanged
-from delayqueue.store.moving import MovingBatcher
 from delayqueue.store.types import Change
 from delayqueue.store.verbs import Verb
 from delayqueue.tasks import Tasks
@@ -30,17 +26,14 @@ APART: Final = Text(
 class Router:
     """Runs verbs for jobs of any bucket. Items of one bucket go straight into its next call."""
 
-    def __init__(
-        self, store: BucketStore, migration: Migration, notify: Callable[[int, Change], None]
-    ) -> None:
+    def __init__(self, store: BucketStore, notify: Callable[[int, Change], None]) -> None:
         """`notify(bucket, change)` is called with what became ready or due."""
         self._store = store
-        self._migration = migration
         self._buckets = store.buckets
         self._notify = notify
         self._batchers: dict[tuple[Verb[Any, Any], int, Scope], Batcher[Any, Any]] = {}
         self._tasks = Tasks("routing")
-        self._buckets.on_change(self._use_layout)
+        self._buckets.on_change(self._forget_batchers)
 
     def run(
         self, verb: Verb[Item, Result], items: Sequence[Item], scope: Scope
@@ -82,43 +75,28 @@ class Router:
         batcher.submit(request)
 
     def _add(self, verb: Verb[Item, Result], bucket: int, scope: Scope) -> Batcher[Item, Result]:
-        layout = self._buckets.layout
         call = partial(self._store.caller.call, verb.script, bucket, scope=scope)
-        reroute = partial(self._reroute, layout, verb, scope)
-        terms = verb, bucket, call, self._notify, reroute
-        batcher = MovingBatcher(*terms, self._migration.fetch) if layout.moving else Batcher(*terms)
-        self._batchers[verb, bucket, scope] = batcher
+        batcher = self._batchers[verb, bucket, scope] = Batcher(verb, bucket, call, self._notify)
         return batcher
-
-    # a request for several buckets
 
     async def _split(
         self, verb: Verb[Item, Result], scope: Scope, request: VerbRequest[Item, Result]
     ) -> None:
-        items, results = request.left, dict[int, Result]()
+        """Ask each bucket for its items."""
         try:
-            while len(results) < len(items):
-                layout = self._buckets.layout
-                left = [place for place in range(len(items)) if place not in results]
-                results |= await self._ask(verb, scope, items, left)
-                if len(results) < len(items):
-                    await self._follow(layout)
+            request.add(await self._ask(verb, scope, request.left))
         except Exception as error:
             request.fail(error)
-        else:
-            request.add([results[place] for place in range(len(items))])
 
     async def _ask(
-        self, verb: Verb[Item, Result], scope: Scope, items: Sequence[Item], left: Sequence[int]
-    ) -> dict[int, Result]:
-        """The results of the items at these places, except those whose bucket is another one by now."""
+        self, verb: Verb[Item, Result], scope: Scope, items: Sequence[Item]
+    ) -> list[Result]:
+        """The results of items of several buckets, in order."""
         places: dict[int, list[int]] = {}
-        for place in left:
-            places.setdefault(self._bucket_of(verb, items[place]), []).append(place)
+        for place, item in enumerate(items):
+            places.setdefault(self._bucket_of(verb, item), []).append(place)
         parts = [
-            VerbRequest[Item, Result](
-                [items[place] for place in mine], verb.lost, list, is_part=True
-            )
+            VerbRequest[Item, Result]([items[place] for place in mine], verb.lost, list)
             for mine in places.values()
         ]
         for part in parts:
@@ -127,15 +105,13 @@ class Router:
         all_failed = all(isinstance(answer, BaseException) for answer in answers)
         results: dict[int, Result] = {}
         for mine, answer in zip(places.values(), answers, strict=True):
-            if isinstance(answer, LayoutChanged):
-                continue
             if isinstance(answer, Unavailable) and verb.lost is not None and not all_failed:
                 results |= dict.fromkeys(mine, verb.lost)
             elif isinstance(answer, BaseException):
                 raise answer
             else:
                 results |= zip(mine, answer, strict=True)
-        return results
+        return [results[place] for place in range(len(items))]
 
     def _bucket_of(self, verb: Verb[Item, Result], item: Item) -> int:
         first, *others = {self._buckets.of(one) for one in verb.ids(item)}
@@ -143,46 +119,8 @@ class Router:
             raise Invalid(APART)
         return first
 
-    # a change of the layout
-
-    def _use_layout(self) -> None:
-        """The layout is another one: what waits is routed by it."""
+    def _forget_batchers(self) -> None:
+        """The layout is another one: what waits was routed by the former one, and may belong to other buckets now."""
         batchers, self._batchers = self._batchers, {}
         for batcher in batchers.values():
-            batcher.close()
-
-    def _reroute(
-        self,
-        layout: Layout,
-        verb: Verb[Item, Result],
-        scope: Scope,
-        requests: Sequence[VerbRequest[Item, Result]],
-    ) -> None:
-        """Route again what was routed by this layout."""
-        whole = [request for request in requests if not request.is_part]
-        for request in requests:
-            if request.is_part:
-                request.fail(Unavailable() if request.results else LayoutChanged())
-        if whole:
-            self._tasks.start(self._route_again(layout, verb, scope, whole))
-
-    async def _route_again(
-        self,
-        layout: Layout,
-        verb: Verb[Item, Result],
-        scope: Scope,
-        requests: Sequence[VerbRequest[Item, Result]],
-    ) -> None:
-        try:
-            await self._follow(layout)
-        except Exception as error:
-            for request in requests:
-                request.fail(error)
-            return
-        for request in requests:
-            self._route(verb, scope, request)
-
-    async def _follow(self, layout: Layout) -> None:
-        """Use another layout than this one. Raises Unavailable if there is none."""
-        if self._buckets.layout is layout:
-            await self._migration.follow(layout.generation)
+            batcher.fail_waiting(Unavailable())

@@ -16,7 +16,6 @@ from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket.announcements import Announcements
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.bucket.slot_store import SlotStore
 from delayqueue.store.census import Census
@@ -41,13 +40,12 @@ class Store:
         self._shards, self._durability = by_bucket.shards, by_bucket.durability
         self._on_ready: list[Callable[[int, str, int], None]] = []
         self._on_due: list[Callable[[int, int], None]] = []
-        self.migration = Migration(by_bucket, self.notify)
-        router = Router(by_bucket, self.migration, self.notify)
+        router = Router(by_bucket, self.notify)
         self.run, self.run_then = router.run, router.run_then
         self.nonces: Final = nonces()  # for RESERVE
         self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
         self._pings = SingleFlight[object](PING_S)
-        self.registry = Registry(by_bucket, self.migration, self.notify)
+        self.registry = Registry(by_bucket, self.notify)
         self.slots = SlotStore(by_bucket)
         self.census = Census(by_bucket)
 

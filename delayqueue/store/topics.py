@@ -1,8 +1,7 @@
 """The verbs on topics and tags. They go through all buckets, a bounded piece at a time."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
@@ -12,7 +11,6 @@ from delayqueue.domain.job import State
 from delayqueue.domain.limit import Changes, Limit, loop_in
 from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
 from delayqueue.store.bucket.limits import FIRST, Limits
-from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.census import pieces
 from delayqueue.store.store import Store
@@ -52,7 +50,6 @@ class Topics:
 
     def __init__(self, store: Store, scope: Scope) -> None:
         self._store = store.by_bucket
-        self._migration = store.migration
         self._limits = Limits(self._store)
         self._tags = Tags(self._store)
         self._moving = store.moving_by
@@ -75,8 +72,6 @@ class Topics:
                     count, has_more, change = await self._store.kick_topic(
                         bucket, topic, state, min(most - kicked, PIECE)
                     )
-                except LayoutChanged:
-                    raise
                 except Unavailable as error:
                     failure = error
                     break
@@ -165,7 +160,7 @@ class Topics:
     async def purge(self, topic: str, state: str) -> int:
         """Drop the topic's jobs in one state, or all (""), without a trace. Returns how many.
 
-        With "" each bucket had none at one moment, although jobs move meanwhile.
+        With "" each bucket had none at one moment.
         """
 
         async def of(bucket: int) -> AsyncIterator[int]:
@@ -187,7 +182,7 @@ class Topics:
         """
         done, failed = 0, False
         try:
-            async for bucket in self._everywhere():
+            for bucket in self._everywhere():
                 try:
                     async for count in work(bucket):
                         done += count
@@ -201,11 +196,11 @@ class Topics:
 
     async def pause(self, topic: str, hold_ms: int) -> None:
         """Pause the topic's deliveries for `hold_ms`; 0 = until it is resumed."""
-        await self._anew(partial(self._pause, topic, hold_ms))
+        await self._pause(topic, hold_ms)
 
     async def resume(self, topic: str) -> None:
         """Resume the topic's deliveries."""
-        await self._anew(partial(self._pause, topic, None))
+        await self._pause(topic, None)
 
     async def _pause(self, topic: str, hold_ms: int | None) -> None:
         change = await self._store.pause(FIRST, topic, hold_ms)
@@ -236,7 +231,7 @@ class Topics:
         Returns the limits in force. Raises Invalid if there is too little for each bucket, a burst without a rate, or
         if `buried_to` leads back to the topic; raises WrongState if a config file says otherwise.
         """
-        return await self._anew(partial(self._limit, topic, changes))
+        return await self._limit(topic, changes)
 
     async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
         """Replace all limits that the config file declared before; limits set at run time for other topics stay.
@@ -259,7 +254,7 @@ class Topics:
         check_limits(limits, len(self._buckets))
 
     async def _declare(self, topic: str, limit: Limit) -> None:
-        await self._anew(partial(self._limit, topic, limit.changes(), declared=True))
+        await self._limit(topic, limit.changes(), declared=True)
 
     async def _limit(self, topic: str, changes: Changes, *, declared: bool = False) -> Limit:
         check_concurrency(changes.get("concurrency"), len(self._buckets))
@@ -291,23 +286,13 @@ class Topics:
     def _buckets(self) -> range:
         return range(self._store.buckets.count)
 
-    async def _everywhere(self) -> AsyncIterator[int]:
-        """Every bucket, and again while jobs move between buckets, because one can have been missed on its way."""
-        before = self._store.buckets.layout
+    def _everywhere(self) -> Iterator[int]:
+        """Every bucket. Raises Unavailable if their number has changed meanwhile: jobs may be in earlier ones."""
+        layout = self._store.buckets.layout
         for bucket in self._buckets:
             yield bucket
-        if before.moving or self._store.buckets.layout != before:
-            await self._anew(self._migration.forward)
-            for bucket in self._buckets:
-                yield bucket
-
-    async def _anew(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Do something in all buckets; start over if their number has changed."""
-        while True:
-            generation = self._store.buckets.layout.generation
-            with suppress(LayoutChanged):
-                return await work()
-            await self._store.follow_layout(generation)
+            if self._store.buckets.layout is not layout:
+                raise Unavailable
 
 
 def check_limits(limits: Mapping[str, Limit], buckets: int) -> None:

@@ -6,11 +6,13 @@ from typing import Any, Final
 import pytest
 
 from delayqueue.config.failpoint import EXIT_STATUS
-from tests.api_client import OK, open_api
+from tests.api_client import HTTP_OK, OK, UNAVAILABLE, Api, open_api
 from tests.processes import Processes, QueueServer, StoreServer, free_port, run_program
+from tests.waiting import until, until_async
 
 JOBS: Final = 1000
 DONE, USAGE, UNREACHABLE = 0, 2, 3
+SERVICE_UNAVAILABLE: Final = 503
 
 Settings = dict[str, object]
 
@@ -18,17 +20,25 @@ Settings = dict[str, object]
 class Installation:
     """A server with sleeping jobs in one bucket, and the program."""
 
-    def __init__(self, processes: Processes, store: StoreServer) -> None:
+    def __init__(self, processes: Processes, store: StoreServer, **more: object) -> None:
         self._processes = processes
         self.settings: Settings = {
             "redis.host": store.address,
             "redis.db": store.new_database(),
         }
-        self.server = self.start()
+        self.server = self.start(**more)
 
-    def start(self) -> QueueServer:
-        named: dict[str, Any] = {key.replace(".", "__"): v for key, v in self.settings.items()}
+    def start(self, **more: object) -> QueueServer:
+        settings = self.settings | more
+        named: dict[str, Any] = {key.replace(".", "__"): v for key, v in settings.items()}
         return self._processes.server(None, **named)
+
+    def launch(self) -> QueueServer:
+        """A server that need not be ready yet."""
+        named: dict[str, Any] = {key.replace(".", "__"): v for key, v in self.settings.items()}
+        server = self._processes.configured("", None, **named)
+        server.launch()
+        return server
 
     def rebalance(self, buckets: object, **settings: object) -> tuple[int, str]:
         """Exit status and what was printed."""
@@ -58,6 +68,7 @@ async def test_the_server_goes_on_with_another_number_of_buckets(ours: Installat
             DONE,
             "set bucket_size = 4 in the servers' settings",
         )
+        await until_async(lambda: answers(api))
         assert (await api.call("/kick", {"id": "job-7"})).code == OK
         assert (await poll).ok()["id"] == "job-7"
         [topic] = (await api.call("/topics", {})).ok()
@@ -67,6 +78,7 @@ async def test_the_server_goes_on_with_another_number_of_buckets(ours: Installat
 async def test_a_server_may_start_with_a_number_that_was(ours: Installation) -> None:
     for buckets in (4, 2):
         assert (await asyncio.to_thread(ours.rebalance, buckets))[0] == DONE
+        await until(ours.server.is_ready)
     server = await asyncio.to_thread(ours.start)
     assert "bucket_size = 1, but there are 2 buckets now" in server.logged()
     status, printed = await asyncio.to_thread(ours.rebalance, 2, bucket_size=3)
@@ -76,17 +88,58 @@ async def test_a_server_may_start_with_a_number_that_was(ours: Installation) -> 
         assert {job["state"] for job in found} == {"delayed"}
 
 
-async def test_one_that_was_killed_is_resumed(ours: Installation) -> None:
-    status, _ = await asyncio.to_thread(ours.rebalance, 4, failpoint="import.after:2")
-    assert status == EXIT_STATUS
-    status, printed = await asyncio.to_thread(ours.rebalance, 3)
-    assert status == USAGE
-    assert "run `delay-queue rebalance --buckets 4` to the end first" in printed
+async def test_one_that_was_killed_is_resumed_and_meanwhile_nobody_is_served(
+    ours: Installation,
+) -> None:
     async with open_api(ours.server.url) as api:
-        found = (await api.call("/get", {"ids": [f"job-{n}" for n in range(JOBS)]})).ok()
-        assert {job["state"] for job in found} == {"delayed"}
-    status, printed = await asyncio.to_thread(ours.rebalance, 4)
-    assert (status, printed.startswith("moved 0 jobs")) == (DONE, True)  # the server had to, above
+        poll = asyncio.create_task(api.pop("t", timeout=60))
+        status, _ = await asyncio.to_thread(ours.rebalance, 4, failpoint="import.after:2")
+        assert status == EXIT_STATUS
+        ids = {"ids": [f"job-{n}" for n in range(JOBS)]}
+        asked = (await api.call("/get", ids), await api.push(topic="t", id="new"))
+        for refused in asked:
+            assert "桶数" in refused.refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
+        await until_async(lambda: told(api, "正在改变桶数（"))
+        status, printed = await asyncio.to_thread(ours.rebalance, 3)
+        assert status == USAGE
+        assert "run `delay-queue rebalance --buckets 4` to the end first" in printed
+        late = ours.launch()
+        await until(lambda: late.probe("/healthz") == HTTP_OK)
+        assert late.probe("/readyz") == SERVICE_UNAVAILABLE
+        assert not poll.done()
+
+        status, printed = await asyncio.to_thread(ours.rebalance, 4)
+        assert (status, "moved" in printed) == (DONE, True)
+        await until_async(lambda: answers(api))
+        assert {job["state"] for job in (await api.call("/get", ids)).ok()} == {"delayed"}
+        assert (await api.call("/kick", {"id": "job-7"})).code == OK
+        assert (await poll).ok()["id"] == "job-7"
+        await until(late.is_ready)
+
+
+async def told(api: Api, text: str) -> bool:
+    """Whether /readyz says this."""
+    return text in (await api.request("GET", "/readyz")).message
+
+
+async def answers(api: Api) -> bool:
+    return (await api.call("/get", {"id": "job-1"})).code == OK
+
+
+async def test_beanstalkd_s_clients_are_told_as_when_the_store_is_away(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    ours = Installation(processes, redis_server, beanstalk_address=f"127.0.0.1:{free_port()}")
+    status, _ = await asyncio.to_thread(ours.rebalance, 4, failpoint="drop_ghosts.before")
+    assert status == EXIT_STATUS
+    reader, writer = await asyncio.open_connection("127.0.0.1", ours.server.beanstalk_port)
+    writer.write(b"put 0 0 60 1\r\nx\r\n")
+    assert await reader.readline() == b"OUT_OF_MEMORY\r\n"
+    assert (await asyncio.to_thread(ours.rebalance, 4))[0] == DONE
+    await until(ours.server.is_ready)
+    writer.write(b"put 0 0 60 1\r\nx\r\n")
+    assert (await reader.readline()).startswith(b"INSERTED ")
+    writer.close()
 
 
 def test_a_number_that_is_none_is_refused(ours: Installation) -> None:
@@ -107,4 +160,4 @@ async def test_an_import_waits_for_its_end(ours: Installation) -> None:
     source = f"redis://{ours.settings['redis.host']}/{ours.settings['redis.db']}"
     status, printed = await asyncio.to_thread(ours.run, "import", source)
     assert status == USAGE
-    assert "run `delay-queue rebalance --buckets 4` to the end first" in printed
+    assert "run `delay-queue rebalance --buckets 4`" in printed

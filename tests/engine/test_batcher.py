@@ -26,9 +26,8 @@ class Answers:
 
     def __init__(self, verb: Verb[Any, Any]) -> None:
         self.calls: list[tuple[list[Any], asyncio.Future[Reply]]] = []
-        self.rerouted: list[VerbRequest[Any, Any]] = []
         self._verb = verb
-        self.batcher = Batcher(verb, 0, self._call, lambda *_: None, self.rerouted.extend)
+        self.batcher = Batcher(verb, 0, self._call, lambda *_: None)
 
     def _call(self, items: Sequence[Any]) -> asyncio.Future[Reply]:
         self.calls.append((list(items), asyncio.get_running_loop().create_future()))
@@ -225,20 +224,17 @@ async def test_an_answer_that_cannot_be_read_fails_its_requests_and_no_later_one
     assert await later == [2]
 
 
-async def test_a_closed_batcher_hands_over_what_waits_and_what_is_left() -> None:
+async def test_what_waits_can_be_told_to_fail() -> None:
+    """What is under way gets its answer."""
     answers = Answers(ECHO)
-    begun = answers.ask(1, 2)
+    in_flight = answers.ask(1)
     await turn()
-    in_flight = answers.ask(3)
-    await turn()
-    waiting = answers.ask(4)
-    answers.batcher.close()
-    assert answers.rerouted == [waiting]
-    answers.answer(0, 1)
-    await turn()
-    assert [(request, request.left) for request in answers.rerouted[1:]] == [(begun, (2,))]
-    answers.answer(1)
-    assert await in_flight == [3]
+    waiting = answers.ask(2)
+    answers.batcher.fail_waiting(Unavailable())
+    with pytest.raises(Unavailable):
+        await waiting
+    answers.answer(0)
+    assert await in_flight == [1]
 
 
 async def test_ten_thousand_items_of_one_request_are_all_answered(valkey_server: Any) -> None:

@@ -1,41 +1,57 @@
-"""Changing the number of buckets: interference, failures on the way, settings of topics."""
+"""Changing the number of buckets: what moves, who is refused meanwhile, and each point at which it can be killed."""
 
 import asyncio
+import json
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.config.startup import StartupError
+from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.call import Call
 from delayqueue.domain.limit import Limit
+from delayqueue.domain.receipt import receipt_for
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
-from delayqueue.errors import Code, Invalid, Unavailable
-from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.following import AnotherChange
+from delayqueue.errors import Code, Unavailable
+from delayqueue.store.bucket.buckets import Layout
+from delayqueue.store.bucket.change import AnotherChange
+from delayqueue.store.bucket.layout import decoded, parse
 from delayqueue.store.bucket.limits import Limits
-from delayqueue.store.bucket.migration import Migration
-from delayqueue.store.types import Listing
+from delayqueue.store.store import Store
+from delayqueue.store.types import Demand, Listing
+from delayqueue.store.verbs import BURY, FINISH, PUSH, Burial, Ending
 from tests.engine.moving import (
     AFTER,
     BEFORE,
     EVER,
+    LAYOUT,
     A,
     B,
     Installation,
     all_jobs,
     before_call,
-    nobody,
     pop_all,
     source,
+    target,
 )
 from tests.processes import Processes
-from tests.store.bucket import HOUR_MS, job
+from tests.store.bucket import HOUR_MS, STATES, job
 from tests.store.conftest import connect
+from tests.waiting import until
 
-NAMES = [f"job-{n}" for n in range(300)]
+NAMES: Final = [f"job-{n}" for n in range(300)]
+OLDER: Final = {"version": "0.1.0", "started": 0, "pushed": 0, "delivered": 0, "finished": 0}
+
+
+class Killed(Exception):
+    """The process that changes the number of buckets is no more."""
+
+
+async def dying() -> None:
+    raise Killed
 
 
 async def with_jobs(ours: Installation, names: Sequence[str] = NAMES) -> Jobs:
@@ -46,52 +62,367 @@ async def with_jobs(ours: Installation, names: Sequence[str] = NAMES) -> Jobs:
     return queue
 
 
+async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:
+    """Push a job and bring it into that state, or `ended`."""
+    delay_ms = HOUR_MS if state == "delayed" else 0
+    retain_ms = HOUR_MS if state == "ended" else 0
+    await store.run(
+        PUSH, [job(job_id, delay_ms=delay_ms, retain_ms=retain_ms, **options)], EVERYWHERE
+    )
+    if state == "reserved":
+        await store.by_bucket.pop(store.buckets.of(job_id), [Demand(("t",), 1)])
+    if state == "buried":
+        await store.run(BURY, [Burial(job_id, "", "why")], EVERYWHERE)
+    if state == "ended":
+        await store.run(FINISH, [Ending(job_id, "", "done")], EVERYWHERE)
+
+
+async def look(queue: Jobs, job_id: str) -> Any:
+    [view] = await queue.get([job_id])
+    return view
+
+
+# what moves
+
+
+@pytest.mark.parametrize("state", [*STATES, "ended"])
+async def test_a_job_moves_with_all_that_is_known_of_it(ours: Installation, state: str) -> None:
+    server = ours.server()
+    options = {"tags": ("order",), "retry_ms": (5, 6), "priority": 7}
+    await put_in(server, state, A, expire_ms=2 * HOUR_MS, **options)
+    before = await look(all_jobs(server), A)
+    assert (await ours.rebalance()).moved == 1
+    queue = all_jobs(ours.server())
+    assert await look(queue, A) == before
+    tagged = await queue.listings.list_jobs(Listing("", "order", "", EVER), 9, "")
+    assert [view.id for view in tagged[0]] == [A]
+
+
+async def test_jobs_with_a_call_move_and_are_found(ours: Installation) -> None:
+    queue = all_jobs(ours.server())
+    await queue.push_many([job(name, call=Call(url="http://1.1.1.1/")) for name in NAMES])
+    await ours.rebalance(7)
+    assert sorted(await pop_all(all_jobs(ours.server()), "")) == sorted(NAMES)
+
+
+async def test_a_receipt_is_good_before_and_after(ours: Installation) -> None:
+    server = ours.server()
+    await all_jobs(server).push_many([job(job_id) for job_id in (A, B)])
+    [first, second] = (await server.by_bucket.pop(0, [Demand(("t",), 2)])).jobs[0]
+    await ours.rebalance()
+    queue = all_jobs(ours.server())
+    stale = receipt_for("0123456789ab-1", second.id)
+    assert await queue.finish([first.id], [first.receipt]) == [Code.OK]
+    assert await queue.finish([second.id], [stale]) == [Code.STALE_RECEIPT]
+    assert await queue.finish([second.id], [second.receipt]) == [Code.OK]
+
+
+async def test_who_holds_a_job_is_known_afterwards(ours: Installation) -> None:
+    await put_in(ours.server(), "reserved", A)
+    await ours.redis.hset("{dq_bucket_1}:holders:0123", A, "0123-1 ann")
+    await ours.rebalance()
+    key = "{dq_bucket_3}:holders:0123"
+    assert await ours.redis.hget(key, A) == b"0123-1 ann"
+    assert await ours.redis.pttl(key) > HOUR_MS
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 64])
+async def test_ready_jobs_keep_their_order_within_a_bucket(ours: Installation, size: int) -> None:
+    names = [f"job-{n}" for n in range(2000)]
+    queue = all_jobs(ours.server())
+    for at in range(0, len(names), 500):
+        await queue.push_many([job(name) for name in names[at : at + 500]])
+    gone = names[3::7]
+    assert set(await queue.delete(gone, [""] * len(gone))) == {
+        Code.OK
+    }  # their ids remain in the lists, as ghosts
+    left = sorted(set(names) - set(gone), key=names.index)
+    await ours.rebalance(size)
+    store = ours.server()
+    for bucket in range(size):
+        popped = list[str]()
+        while jobs := (await store.by_bucket.pop(bucket, [Demand(("t",), 2000)])).jobs[0]:
+            popped += [each.id for each in jobs]
+        mine = [name for name in left if store.buckets.of(name) == bucket]
+        former = [[name for name in mine if source(name) == at] for at in range(BEFORE)]
+        assert sorted(popped) == sorted(mine)
+        for ordered in former:
+            assert [name for name in popped if name in ordered] == ordered
+
+
 async def test_fewer_buckets_hold_all_jobs_as_well(ours: Installation) -> None:
+    await with_jobs(ours)
+    assert (await ours.rebalance(1)).moved == sum(source(name) == 1 for name in NAMES)
+    assert all(await all_jobs(ours.server()).get(NAMES))
+
+
+async def test_there_and_back_changes_nothing(ours: Installation) -> None:
     queue = await with_jobs(ours)
-    await ours.begin(1)
-    assert (await ours.finish()).moved == sum(source(name) == 1 for name in NAMES)
-    assert ours.mover.buckets.count == 1
-    assert all(await queue.get(NAMES))
+    await queue.push_many([job(f"{name}!", tags=("x",), priority=2) for name in NAMES])
+    before = await queue.get([*NAMES, *(f"{name}!" for name in NAMES)])
+    for size in (16, 1, BEFORE):
+        await ours.rebalance(size)
+    views = await all_jobs(ours.server()).get([*NAMES, *(f"{name}!" for name in NAMES)])
+    assert views == before
 
 
-async def test_one_change_at_a_time(ours: Installation) -> None:
-    await ours.begin()
-    late = ours.server().by_bucket
-    with pytest.raises(AnotherChange):
-        await Rebalance(late, 5).run()
-    await late.follow_layout()
-    with pytest.raises(StartupError, match="--buckets 3` to the end first"):
-        await Rebalance(late, 5).run()
+async def test_given_the_number_that_there_is_it_looks_everywhere_for_strays(
+    ours: Installation,
+) -> None:
+    """Also in a bucket that holds no more jobs."""
+    stray = next(name for name in NAMES if source(name) == 1)
+    await with_jobs(ours, [stray])
+    fields: Any = {"bucket_size": 1, "former_bucket_sizes": "2", "generation": 1}
+    await ours.redis.hset(LAYOUT, mapping=fields)
+    work = Rebalance(ours.server().by_bucket, 1)
+    await work.run()
+    assert work.moved == 1
+    assert await ours.redis.hkeys("{dq_bucket_1}:job") == [stray.encode()]
 
 
-async def test_two_who_move_jobs_at_once_do_not_disturb_each_other(ours: Installation) -> None:
+async def test_what_a_person_has_to_look_at_moves_as_it_is(ours: Installation) -> None:
+    await ours.redis.hset("{dq_bucket_1}:job", A, "no record")
+    await ours.redis.zadd("{dq_bucket_1}:broken", {A: 5})
+    await ours.rebalance()
+    assert await ours.redis.hget("{dq_bucket_3}:job", A) == b"no record"
+    assert await ours.redis.zscore("{dq_bucket_3}:broken", A) == 5
+
+
+async def test_a_key_of_another_type_stays_and_hinders_nobody(ours: Installation) -> None:
+    await with_jobs(ours)
+    await ours.redis.set("{dq_bucket_1}:tag:x", "not a set")
+    work = ours.change()
+    await work.run()
+    assert work.moved == sum(source(name) != target(name) for name in NAMES)
+    assert await ours.redis.get("{dq_bucket_1}:tag:x") == b"not a set"
+
+
+# limits and pauses
+
+
+async def test_pauses_and_limits_hold_in_the_new_buckets(ours: Installation) -> None:
+    queue = all_jobs(ours.server())
+    await queue.topics.pause("t", 0)
+    await queue.topics.limit("u", {"concurrency": 9})
+    await queue.push_many([job(f"{topic}{n}", topic=topic) for n in range(90) for topic in "tu"])
+    await ours.rebalance()
+    store = ours.server()
+    assert await pop_all(all_jobs(store), "t") == []
+    assert len(await pop_all(all_jobs(store), "u")) == 9
+    for bucket in range(AFTER):
+        assert (await Limits(store.by_bucket).all(bucket))["u"] == Limit(concurrency=9)
+
+
+async def test_a_pause_that_was_lifted_does_not_come_back(ours: Installation) -> None:
+    await all_jobs(ours.server()).topics.pause("t", 0)
+    await ours.rebalance(1)
+    await all_jobs(ours.server()).topics.resume("t")
+    await ours.rebalance(BEFORE)
     queue = all_jobs(ours.server())
     await queue.push_many([job(name) for name in NAMES])
-    await ours.begin()
-    other = ours.server().by_bucket
-    await other.follow_layout()
-    await asyncio.gather(Rebalance(other, AFTER).run(), ours.finish())
-    assert sorted(await pop_all(queue, "t")) == sorted(NAMES)
+    assert len(await pop_all(queue, "t")) == len(NAMES)
 
 
-async def test_who_was_held_up_ends_no_later_change(ours: Installation) -> None:
-    """It is at its second bucket when another one ends the change, and a third one begins the next."""
-    queue = await with_jobs(ours)
-    await ours.begin()
-    slow = ours.server().by_bucket
-    await slow.follow_layout()
-    work = Rebalance(slow, AFTER)
+async def test_the_whole_of_a_limit_is_there_when_fewer_buckets_are(ours: Installation) -> None:
+    queue = all_jobs(ours.server())
+    await queue.topics.limit("t", {"concurrency": 16})
+    await queue.push_many([job(name) for name in NAMES])
+    await ours.rebalance(1)
+    assert len(await pop_all(all_jobs(ours.server()), "t")) == 16
+
+
+async def test_a_limit_that_is_too_small_for_so_many_buckets_is_named(ours: Installation) -> None:
+    await all_jobs(ours.server()).topics.limit("u", {"concurrency": 2})
+    with pytest.raises(StartupError, match="'u': concurrency: must be at least "):
+        await ours.change().run()
+    await all_jobs(ours.server()).push(job(A))  # nothing has begun
+
+
+async def test_settings_that_cannot_be_read_count_as_none(ours: Installation) -> None:
+    await ours.redis.hset("{dq_bucket_1}:topics", "t", "no JSON")
+    await ours.change().run()
+
+
+# who is refused meanwhile
+
+
+async def test_no_server_does_anything_between_its_first_step_and_its_last(
+    ours: Installation,
+) -> None:
+    queue = await with_jobs(ours, [A])
+    work = ours.change()
+
+    async def try_all() -> None:
+        for attempt in (
+            queue.push(job(B)),
+            queue.get([A]),
+            queue.delete([A], [""]),
+            queue.kick([A]),
+        ):
+            with pytest.raises(Unavailable, match="the buckets are being changed"):
+                await attempt
+
+    before_call(work, "_move_all", 1, try_all)
+    await work.run()
+    found = await all_jobs(Store(work._store)).get([A, B])
+    assert [view and view.state for view in found] == ["delayed", None]
+
+
+async def test_a_server_that_slept_through_it_is_refused(ours: Installation) -> None:
+    asleep = ours.server()
+    await with_jobs(ours, [A])
+    await ours.rebalance()
+    with pytest.raises(Unavailable):
+        await all_jobs(asleep).push(job(A))
+    assert asleep.by_bucket.caller.is_closed
+    await ours.check()
+
+
+async def test_what_waited_by_the_former_layout_fails(ours: Installation) -> None:
+    """Its calls were all under way when the process learnt of another layout."""
+    store = ours.server()
+    requests = [store.run(PUSH, [job(A)], EVERYWHERE)]
+    store.buckets.adopt(store.buckets.layout)
+    with pytest.raises(Unavailable):
+        await requests[0]
+    assert await look(all_jobs(store), A) is None
+
+
+async def test_a_verb_that_meets_another_layout_on_its_way_says_how_far_it_came(
+    ours: Installation,
+) -> None:
+    store = ours.server()
+    queue = all_jobs(store)
+    await queue.push_many([job(name, tags=("x",)) for name in NAMES])
+    before_call(store.by_bucket, "cancel", 2, lambda: _adopt(store))
+    with pytest.raises(Unavailable, match="jobs were processed, try again"):
+        await queue.topics.cancel("x", "")
+
+
+async def _adopt(store: Store) -> None:
+    store.buckets.adopt(Layout(BEFORE))
+
+
+@pytest.mark.parametrize("heard_s_ago", [1, 20])
+async def test_servers_of_an_older_version_are_named_while_they_are_heard(
+    ours: Installation, heard_s_ago: int
+) -> None:
+    seconds, _ = await ours.redis.time()
+    told = f"{(seconds - heard_s_ago) * 1000} {json.dumps(OLDER)}"
+    await ours.redis.hset("{dq_bucket_1}:servers", "shop-1:9277", told)
+    await with_jobs(ours)
+    if heard_s_ago > 15:
+        await ours.rebalance()
+        return
+    with pytest.raises(StartupError, match=r"servers of an older version .*: shop-1:9277"):
+        await ours.change().run()
+    await all_jobs(ours.server()).push(job(A))  # nothing has begun
+
+
+async def test_servers_of_this_version_need_not_stop(ours: Installation) -> None:
+    heartbeat = DelayQueue(ours.server(), name="shop-1").heartbeat
+    beat = asyncio.create_task(heartbeat.run())
+    await until(lambda: heartbeat.noted_at is not None)
+    await ours.rebalance()
+    beat.cancel()
+
+
+async def test_a_move_that_an_older_version_began_is_ended_by_it(ours: Installation) -> None:
+    fields: Any = {"bucket_size": 3, "former_bucket_sizes": "2", "generation": 1, "moving": "on"}
+    await ours.redis.hset(LAYOUT, mapping=fields)
+    with pytest.raises(StartupError, match="--buckets 3` to the end first with the version that"):
+        await ours.change().run()
+    assert parse(decoded(await ours.redis.hgetall(LAYOUT)), 0).layout.generation == 1
+
+
+# several who change it, and death
+
+
+async def test_a_change_to_another_number_has_to_end_first(ours: Installation) -> None:
+    work = ours.change()
+    before_call(work, "_move_all", 1, dying)
+    with pytest.raises(Killed):
+        await work.run()
+    with pytest.raises(StartupError, match="--buckets 3` to the end first"):
+        await ours.change(5).run()
+    await ours.rebalance(AFTER)
+
+
+async def test_of_two_at_once_the_one_that_began_last_goes_on(ours: Installation) -> None:
+    await with_jobs(ours)
+    first = ours.change()
+    before_call(first, "_export", 3, lambda: ours.rebalance(AFTER))
+    with pytest.raises(AnotherChange):
+        await first.run()
+    await ours.check()
+    assert all(await all_jobs(ours.server()).get(NAMES))
+
+
+async def test_one_that_was_held_up_ends_no_later_change(ours: Installation) -> None:
+    """It is about to end when another one does, and a third one begins."""
+    await with_jobs(ours)
+    slow = ours.change()
 
     async def overtake() -> None:
-        await ours.finish()
-        await Rebalance(ours.mover, 5).begin()
+        await ours.rebalance(AFTER)
+        later = ours.change(5)
+        before_call(later, "_move_all", 1, dying)
+        with pytest.raises(Killed):
+            await later.run()
 
-    before_call(work._transfers, "ids", 3, overtake)
+    before_call(slow._change, "end", 1, overtake)
     with pytest.raises(AnotherChange):
-        await work.run()
-    await slow.follow_layout()
-    assert slow.buckets.layout.moving
+        await slow.run()
+    stored = parse(decoded(await ours.redis.hgetall(LAYOUT)), 0)
+    assert stored.change is not None
+    assert stored.change.size == 5
+
+
+STEPS: Final = ("begin", "export", "import", "confirm", "split_limits", "end")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+async def test_killed_at_any_step_it_goes_on_when_it_is_run_again(
+    ours: Installation, step: str, when: str
+) -> None:
+    queue = await with_jobs(ours)
+    ready = [f"ready-{n}" for n in range(500)]
+    await queue.push_many([job(name, tags=("x",), topic="r") for name in ready])
+    await queue.topics.limit("r", {"rate": 10_000})
+    for number in (1, 2, 5):
+        work = ours.change()
+        place: Any = work._store if step not in {"begin", "end"} else work._change
+        name = "run" if place is work._store else step
+        _die(place, name, step, when, number)
+        try:
+            await work.run()
+        except Killed:
+            continue
+        break  # it has no step of that number
+    await ours.rebalance(AFTER)
+    queue = all_jobs(ours.server())
     assert all(await queue.get(NAMES))
+    popped = await pop_all(queue, "r")
+    assert sorted(popped) == sorted(ready)
+
+
+def _die(place: Any, name: str, step: str, when: str, number: int) -> None:
+    """Be killed before or after the call of that number."""
+    method, calls = getattr(place, name), 0
+
+    async def call(*args: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += name == step or args[0] == step
+        is_it = calls == number and (name == step or args[0] == step)
+        if is_it and when == "before":
+            raise Killed
+        answer = await method(*args, **named)
+        if is_it:
+            raise Killed
+        return answer
+
+    setattr(place, name, call)
 
 
 @pytest.mark.parametrize("which", ["redis", "valkey"])
@@ -103,215 +434,52 @@ async def test_a_store_that_starts_again_meanwhile_keeps_no_job_back(
     names = [f"job-{n}" for n in range(4000)]
     async with connect(store, 0) as redis:
         ours = Installation(redis, "zset")
-        queue = await with_jobs(ours, names)
-        await ours.begin(8)
-        work = Rebalance(ours.mover, 8)
+        await with_jobs(ours, names)
+        work = ours.change(8)
 
         async def restart() -> None:
             await asyncio.to_thread(store.stop)
             await asyncio.to_thread(store.start)
 
-        before_call(work._transfers, "ids", 3, restart)
+        before_call(work, "_export", 3, restart)
         await work.run()
-        assert all(await queue.get(names))
+        assert all(await all_jobs(Store(work._store)).get(names))
 
 
-async def test_numbers_that_the_store_has_forgotten_are_not_used_again(ours: Installation) -> None:
-    """A failover takes the old bucket back to before a job was sent off; the new one has had transfers since."""
-    queue = await with_jobs(ours, [A, B])
-    await ours.begin()
-    keys: Any = [key async for key in ours.redis.scan_iter("{dq_bucket_1}:*")]
-    dumps = {key: await ours.redis.dump(key) for key in keys}
-    assert await queue.finish([A], [""]) == [Code.OK]
-    later: Any = [key async for key in ours.redis.scan_iter("{dq_bucket_1}:*")]
-    await ours.redis.delete(*later)
-    for key, dump in dumps.items():
-        await ours.redis.restore(key, 0, dump or b"")
-    assert (await queue.get([B]))[0] is not None
-
-
-async def test_given_the_number_that_there_is_it_looks_everywhere_for_strays(
-    ours: Installation,
-) -> None:
-    """Also in a bucket that holds no more jobs."""
-    stray = next(name for name in NAMES if source(name) == 1)
-    queue = await with_jobs(ours, [stray])
-    await ours.redis.hset("{dq_bucket_1}:layout", "bucket_size", str(BEFORE))
-    await ours.mover.begin_move(1)
-    await ours.mover.end_move(ours.mover.buckets.layout)
-    assert (await ours.finish()).moved == 1
-    assert (await queue.get([stray]))[0] is not None
-
-
-async def test_a_parcel_goes_on_while_another_bucket_is_away(ours: Installation) -> None:
-    queue = await with_jobs(ours, [A])
-    await ours.begin()
-    await ours.export(A)
-    await ours.redis.set("{dq_bucket_2}:sent", "of another type")
-    with pytest.raises(Unavailable):
-        await Migration(ours.mover, nobody).forward()
-    await ours.redis.delete("{dq_bucket_2}:sent")
-    assert await ours.redis.hexists("{dq_bucket_3}:job", A)
-    assert (await queue.get([A]))[0] is not None
-
-
-async def test_what_cannot_be_reached_does_not_keep_the_rest_of_an_array(
-    ours: Installation,
-) -> None:
-    """The former bucket of some jobs is away."""
-    queue = all_jobs(ours.server())
-    await ours.begin()
-    await ours.redis.set("{dq_bucket_1}:sent", "of another type")
-    await ours.redis.set("{dq_bucket_1}:parcel:2", "of another type")
-    codes = [pushed.code for pushed in await queue.push_many([job(name) for name in NAMES])]
-    buckets = {source(name) for name, code in zip(NAMES, codes, strict=True) if code == Code.OK}
-    assert 1 in buckets
-    assert Code.UNAVAILABLE in codes
-    await ours.redis.delete("{dq_bucket_1}:sent", "{dq_bucket_1}:parcel:2")
-
-
-async def test_a_fence_beyond_the_layout_is_told(
-    ours: Installation, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The master of bucket 1 has lost its last writes. The next change goes beyond the fence."""
-    queue = await with_jobs(ours, [A])
+async def test_a_fence_beyond_the_layout_is_passed(ours: Installation) -> None:
+    """The master of bucket 1 has lost its last writes."""
+    await with_jobs(ours, [A])
     await ours.redis.zadd("{dq_bucket_1}:fence", {"generation": 7})
     with pytest.raises(Unavailable):
-        await queue.push(job(A))
-    assert "a bucket knows a later layout than bucket 1" in caplog.text
-    await ours.begin()
-    assert ours.mover.buckets.layout.generation == 8
-    assert (await queue.get([A]))[0] is not None
+        await all_jobs(ours.server()).push(job(A))
+    await ours.rebalance()
+    assert ours.layout.generation == 8
+    assert await look(all_jobs(ours.server()), A) is not None
 
 
-async def test_a_change_goes_beyond_the_fence_of_a_bucket_that_goes(ours: Installation) -> None:
+async def test_it_goes_beyond_the_fence_of_a_bucket_that_goes(ours: Installation) -> None:
     await ours.redis.zadd("{dq_bucket_2}:fence", {"generation": 7})
-    await ours.begin(1)
-    assert ours.mover.buckets.layout.generation == 8
-    await ours.finish()
+    await ours.rebalance(1)
+    assert ours.layout.generation == 8
 
 
-async def test_pauses_and_limits_hold_in_the_new_buckets(ours: Installation) -> None:
-    queue = all_jobs(ours.server())
-    await queue.topics.pause("t", 0)
-    await queue.topics.limit("u", {"concurrency": 9})
-    await ours.begin()
-    await queue.push_many([job(f"{topic}{n}", topic=topic) for n in range(90) for topic in "tu"])
-    assert await queue.pop(("t",), 90, 0) == []
-    assert len(await pop_all(queue, "u")) == 9
-    await ours.finish()
-    for bucket in range(AFTER):
-        assert (await Limits(ours.mover).all(bucket))["u"] == Limit(concurrency=9)
-
-
-async def test_pauses_hold_from_the_first_moment_on(ours: Installation) -> None:
-    queue = all_jobs(ours.server())
-    await queue.topics.pause("t", 0)
-    work = Rebalance(ours.mover, AFTER)
-    # after the change has begun, before anything else is done
-    before_call(work._limits, "split_limits", 2, dying)
-    with pytest.raises(KeyboardInterrupt):
-        await work.begin()
-    assert ours.mover.buckets.layout.moving
-    await queue.push_many([job(name) for name in NAMES])
-    assert await pop_all(queue, "t") == []
-
-
-async def test_a_pause_that_was_lifted_does_not_come_back(ours: Installation) -> None:
-    queue = all_jobs(ours.server())
-    await queue.topics.pause("t", 0)
-    await ours.begin(1)
-    await ours.finish()
-    await queue.topics.resume("t")
-    await Rebalance(ours.mover, BEFORE).run()
-    await queue.push_many([job(name) for name in NAMES])
-    assert len(await pop_all(queue, "t")) == len(NAMES)
-
-
-@pytest.mark.parametrize(("verb", "args"), [("pause", ("t", 0)), ("resume", ("t",))])
-async def test_what_is_set_meanwhile_stays_set(
-    ours: Installation, verb: str, args: tuple[Any, ...]
+async def test_a_store_that_fails_for_good_ends_it(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue = all_jobs(ours.server())
-    await queue.topics.limit("t", {"rate": 1000})
-    if verb == "resume":
-        await queue.topics.pause("t", 0)
-    await ours.begin()
-    work = Rebalance(ours.mover, AFTER)
-    before_call(work._limits, "split_limits", 2, partial(getattr(queue.topics, verb), *args))
-    await work.run()
-    await queue.push_many([job(name) for name in NAMES[:20]])
-    assert len(await pop_all(queue, "t")) == (0 if verb == "pause" else 20)
-
-
-async def test_a_limit_is_checked_by_the_number_that_there_is(ours: Installation) -> None:
-    unaware = all_jobs(ours.server())
-    await ours.begin(5)
-    with pytest.raises(Invalid, match="at least 5"):
-        await unaware.topics.limit("t", {"concurrency": 2})
-    await ours.finish()
-    await unaware.push_many([job(name) for name in NAMES[:20]])
-    served = 0
-    while jobs := await unaware.pop(("t",), 1, 0):
-        await unaware.finish([each.id for each in jobs], [each.receipt for each in jobs])
-        served += len(jobs)
-    assert served == 20
-
-
-async def test_a_limit_that_is_too_small_for_so_many_buckets_is_named(ours: Installation) -> None:
-    await all_jobs(ours.server()).topics.limit("u", {"concurrency": 2})
-    with pytest.raises(StartupError, match="'u': concurrency: must be at least "):
-        await ours.begin()
-    assert not ours.mover.buckets.layout.moving
-
-
-async def test_the_whole_of_a_limit_is_there_when_fewer_buckets_are(ours: Installation) -> None:
-    queue = all_jobs(ours.server())
-    await queue.topics.limit("t", {"concurrency": 16})
-    await ours.begin(1)
-    before_call(ours.mover, "end_move", 1, dying)
-    with pytest.raises(KeyboardInterrupt):
-        await ours.finish()
-    await queue.push_many([job(name) for name in NAMES])
-    assert len(await pop_all(queue, "t")) == 16
-
-
-async def dying() -> None:
-    raise KeyboardInterrupt
-
-
-async def test_settings_that_cannot_be_read_count_as_none(ours: Installation) -> None:
-    await ours.redis.hset("{dq_bucket_1}:topics", "t", "no JSON")
-    await ours.begin()
-    await Rebalance(ours.mover, AFTER).run()
-    assert not ours.mover.buckets.layout.moving
-
-
-async def test_a_listing_goes_on_after_buckets_are_gone(ours: Installation) -> None:
-    queue = await with_jobs(ours)
-    what, cursor = Listing("t", "", "delayed", EVER), ""
-    listed: list[str] = []
-    while cursor or not listed:
-        jobs, cursor = await queue.listings.list_jobs(what, 10, cursor)
-        listed += [view.id for view in jobs]
-        if len(listed) == 100:
-            await ours.begin(1)
-            await ours.finish()
-            await queue.get(["to hear of it"])
-    assert sorted(listed) == sorted(NAMES)
+    monkeypatch.setattr("delayqueue.engine.rebalance.PATIENCE_S", 0.3)
+    monkeypatch.setattr("delayqueue.engine.rebalance.RETRY_S", 0.1)
+    await with_jobs(ours, [A])
+    await ours.redis.set("{dq_bucket_3}:job", "of another type")
+    with pytest.raises(Unavailable):
+        await ours.change().run()
+    assert await ours.redis.hexists("{dq_bucket_1}:job", A)
+    await ours.redis.delete("{dq_bucket_3}:job")
+    await ours.rebalance()
 
 
 async def test_there_is_a_timer_for_each_bucket_that_ever_was(ours: Installation) -> None:
-    """The layout was read before the fences were up, and followed after everything was over."""
     store = ours.server()
-    store.buckets.adopt(Layout(2, 1, (4,), moving=True, fenced=False))
-    store.buckets.adopt(Layout(2, 1, (4,)))
     queue = DelayQueue(store)
-    store.buckets.adopt(Layout(4, 2, (4, 2), moving=True))
+    store.buckets.adopt(Layout(4, 2, (4, 2)))
     assert queue.store.buckets.count == 4
     store.notify(3, (await store.by_bucket.pause(3, "t", 5))._replace(next_due_ms=5))
-
-
-def test_buckets_know_what_was_before() -> None:
-    buckets = Buckets("b_%d", "q_%s", Layout(2, 3, (1, 4), moving=True))
-    assert (buckets.count, buckets.layout.former_size, len(buckets.keys)) == (4, 4, 4)

@@ -28,7 +28,7 @@ async def settings(ours: Installation) -> list[Any]:
             "concurrency": each.get("limit", {}).get("concurrency"),
         }
         for bucket in range(BEFORE)
-        for each in [(await ours.mover.topic_settings(bucket)).get("t", {})]
+        for each in [(await ours.server().by_bucket.topic_settings(bucket)).get("t", {})]
     ]
 
 

@@ -105,7 +105,6 @@ def read_leaking(name: str) -> str:
     if name != "touch":
         return read(name)
     return """-- requires  _job
--- layout  raises
 -- waits  never
 return function()
   arrive('t', 7)

@@ -15,7 +15,6 @@ from delayqueue.store.bucket.bucket_store import in_pieces
 from delayqueue.store.bucket.inspection import Inspection
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.bucket.tags import Tags
-from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPage, TagPlace
 from delayqueue.store.verbs import Burial, Ending, Kick
@@ -280,12 +279,6 @@ async def test_an_inspection_looks_at_so_many_bytes_of_jobs_at_a_time(
     assert steps >= JOBS / LOOKED_AT
 
 
-async def export(bucket: Bucket, ids: list[str]) -> None:
-    transfers = Transfers(bucket.store)
-    transfer = await transfers.export(0, 1, ids)
-    await transfers.confirm(0, 1, transfer)
-
-
 Act = Callable[["Bucket", list[str]], Awaitable[object]]
 MANY: Final = TagPage("many", "", 1000, START, EVERYWHERE)
 ACTS: Final[dict[str, Act]] = {
@@ -295,7 +288,6 @@ ACTS: Final[dict[str, Act]] = {
     "another due time": lambda bucket, _: Tags(bucket.store).reschedule(0, MANY, Plan(by_ms=1)),
     "another priority": lambda bucket, _: Tags(bucket.store).reschedule(0, MANY, Plan(priority=3)),
     "purge": lambda bucket, _: bucket.store.purge(0, "t", "", 1000),
-    "export": export,
     "inspect": lambda bucket, _: Inspection(bucket.store).inspect(
         0, [Piece(b"tag:many", b"0")], 1000, repair=False
     ),

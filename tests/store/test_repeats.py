@@ -13,8 +13,8 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from delayqueue.config.values import Address
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.recovery import LayoutChanged
+from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.bucket.recovery import OUTDATED
 from delayqueue.store.servers.disk import Fsync
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import SLOTS, Shards, Span
@@ -24,7 +24,7 @@ from tests.waiting import until
 LONG_S: Final = 5.0
 ANSWER_S: Final = 0.3  # where a server is silent
 UNKNOWN_YET: Final = Text("布局未知", "its layout is unknown")
-RAISES, FOLLOWS = "touch", "exports"  # verbs whose heads say so of a changed layout
+VERB: Final = "touch"
 NO_FUNCTIONS: Final = b"-ERR unknown command 'FCALL', with args beginning with: 'x'\r\n"
 NOT_FOUND: Final = b"-ERR Function not found\r\n"
 SILENCE, END = b"", b"end"  # no answer; the end of the connection
@@ -150,7 +150,7 @@ async def bed(
         await shards.aclose()
 
 
-async def outcome(store: BucketStore, verb: str = RAISES) -> type[BaseException] | None:
+async def outcome(store: BucketStore, verb: str = VERB) -> type[BaseException] | None:
     """What the caller sees of a call: None = success."""
     try:
         await store.run(verb, 0, [])
@@ -283,7 +283,7 @@ async def test_a_silence_on_what_a_call_needs_is_one_of_the_server(
     fsync = Durability(Fsync())
     async with bed(*answers, answer_s=ANSWER_S, durability=fsync) as (server, _, store, reads):
         server.silent_on = silent_on
-        verb = "push" if silent_on == b"CONFIG" else RAISES
+        verb = "push" if silent_on == b"CONFIG" else VERB
         assert await outcome(store, verb) is Unavailable
         assert store.caller.away() == {0}
         assert reads == []
@@ -292,20 +292,12 @@ async def test_a_silence_on_what_a_call_needs_is_one_of_the_server(
         assert reads == [server.port], "the next call asks first where the bucket is"
 
 
-async def test_a_stale_layout_is_for_the_caller_of_a_verb_that_names_ids() -> None:
+async def test_a_stale_layout_closes_the_store_for_this_process() -> None:
     async with bed(b"-STALELAYOUT it\r\n") as (server, _, store, _reads):
-        assert await outcome(store) is LayoutChanged
+        assert await outcome(store) is Unavailable
+        assert ailment(store) is OUTDATED
+        assert await outcome(store) is Unavailable
         assert len(server.calls) == 1
-        assert ailment(store) is None
-
-
-@pytest.mark.parametrize("has_lost_it", [False, True])
-async def test_a_verb_that_means_the_same_under_any_layout_follows_it(has_lost_it: bool) -> None:
-    async with bed(b"-STALELAYOUT it\r\n") as (server, _, store, _reads):
-        if not has_lost_it:
-            store.buckets.adopt(Layout(size=1, generation=-1))
-        assert await outcome(store, FOLLOWS) is (Unavailable if has_lost_it else None)
-        assert len(server.calls) == (1 if has_lost_it else 2)
 
 
 async def test_no_call_is_made_before_the_layout_is_known() -> None:
@@ -339,7 +331,7 @@ async def test_of_many_calls_those_that_were_not_sent_outlive_a_broken_connectio
 
 async def test_a_call_that_is_cancelled_while_it_is_done_again_goes_no_further() -> None:
     async with bed(NOT_FOUND, SILENCE, answer_s=ANSWER_S) as (server, _, store, reads):
-        call = asyncio.ensure_future(store.run(RAISES, 0, []))
+        call = asyncio.ensure_future(store.run(VERB, 0, []))
         await until(lambda: len(server.calls) == 2)
         call.cancel()
         await asyncio.sleep(2 * ANSWER_S)
@@ -352,6 +344,6 @@ async def test_a_call_that_is_cancelled_while_it_is_done_again_goes_no_further()
 async def test_arguments_that_no_bytes_stand_for_are_an_error_of_their_call() -> None:
     async with bed() as (server, _, store, _reads):
         with pytest.raises(UnicodeEncodeError):
-            await store.run(RAISES, 0, ["\ud800"])
+            await store.run(VERB, 0, ["\ud800"])
         assert server.calls == []
         assert await outcome(store) is None

@@ -41,14 +41,13 @@ def test_each_word_of_redis_replicate_includes_those_before(
 @pytest.mark.parametrize(
     ("verb", "old", "new", "says"),
     [
-        ("push", "-- layout  raises\n", "", "push.lua: .* `-- layout  follows` or `raises`"),
         ("push", "-- waits  pushes\n", "", "push.lua: a verb that writes names what it waits for"),
-        ("list", "-- layout", "-- waits  all\n-- layout", "list.lua: .* no-writes does not"),
+        ("list", "-- flags", "-- waits  all\n-- flags", "list.lua: .* no-writes does not"),
         ("push", "  pushes", "  often", "push.lua: unknown line `-- waits  often`"),
         ("push", "-- needs", "-- need", "push.lua: unknown line `-- need  sync, replicas`"),
         ("touch", "allow-oom", "allow_oom", "touch.lua: unknown line `-- flags  allow_oom`"),
     ],
-    ids=["no layout", "no waits", "waits and only reads", "a word", "a line", "a flag"],
+    ids=["no waits", "waits and only reads", "a word", "a line", "a flag"],
 )
 def test_a_head_that_lacks_something_or_cannot_be_understood_is_refused(
     verb: str, old: str, new: str, says: str

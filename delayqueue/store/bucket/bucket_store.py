@@ -72,10 +72,6 @@ class BucketStore:
         self.metrics = Metrics()
         self.durability = durability or Durability()
         self.caller = Caller(shards, buckets, scripts, failpoint, self.metrics, self.durability)
-        # for modules that follow or change the layout (migration.py, rebalance.py)
-        layout = self.caller.layout
-        self.follow_layout = layout.follow
-        self.begin_move, self.end_move = layout.begin_move, layout.end_move
         self._nonces = nonces()
 
     def pop(self, bucket: int, demands: Sequence[Demand]) -> Awaitable[Popped]:
@@ -97,7 +93,7 @@ class BucketStore:
         self, bucket: int, topic: str, state: State, most: int
     ) -> tuple[int, bool, Change]:
         """Make the topic's first buried or delayed jobs ready. Returns how many, and whether more may be left."""
-        reply = await self.run("kick", bucket, [topic, state.value, most], follows=True)
+        reply = await self.run("kick", bucket, [topic, state.value, most])
         has_more = len(reply.results) < reply.looked or reply.looked == most
         return reply.results.count(Code.OK), has_more, reply.change
 
@@ -227,11 +223,9 @@ class BucketStore:
         bucket: int,
         args: Sequence[Any],
         scope: Scope = EVERYWHERE,
-        *,
-        follows: bool | None = None,
     ) -> asyncio.Future[Reply]:
         """Call a script in a bucket; see Caller.call."""
-        return self.caller.call(script, bucket, args, scope, follows=follows)
+        return self.caller.call(script, bucket, args, scope)
 
     async def run_verb(
         self, verb: Verb[Item, Result], bucket: int, items: Sequence[Item], scope: Scope

@@ -1,6 +1,7 @@
-"""Which bucket an id belongs to, and how many buckets there are, by the data's layout, which can change."""
+"""Which bucket an id belongs to, and how many buckets there are, by the layout of the data."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
@@ -10,31 +11,18 @@ from delayqueue.store.bucket.keys import BucketKeys
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How jobs are distributed over buckets.
+    """How jobs are distributed over `size` buckets.
 
-    `former_sizes` are the earlier numbers of buckets, in order. While `moving`, jobs are on their way here from the
-    last of them. Each change has a higher `generation`, the first one 1. `fenced` is true once no server can work by an
-    older layout.
+    Each change of their number has a higher `generation`; `former_sizes` are the earlier numbers, in order.
     """
 
     size: int = 1
     generation: int = 0
     former_sizes: tuple[int, ...] = ()
-    moving: bool = False
-    fenced: bool = True
-
-    @property
-    def former_size(self) -> int:
-        """The previous number of buckets; the present one if it was never changed."""
-        return self.former_sizes[-1] if self.former_sizes else self.size
-
-    @property
-    def count(self) -> int:
-        """How many buckets hold jobs."""
-        return max(self.size, self.former_size) if self.moving else self.size
 
 
 ONE_BUCKET: Final = Layout()
+GLOB: Final = re.compile(r"[*?\[\]\\]")  # what means something else in a pattern
 
 
 class Buckets:
@@ -42,23 +30,26 @@ class Buckets:
 
     def __init__(self, bucket_name: str, queue_name: str, layout: Layout = ONE_BUCKET) -> None:
         self._names = bucket_name, queue_name
+        self.queue_name: Final = queue_name
+        # of the names of all keys, for SCAN
+        self.pattern: Final = "{" + GLOB.sub(r"\\\g<0>", bucket_name).replace("%d", "*") + "}:*"
         # of all buckets that this process knows: those that hold jobs, or did since it started
         self.keys: Final[list[BucketKeys]] = []
-        self._listeners: list[Callable[[], None]] = []  # of new buckets
-        self._followers: list[Callable[[], None]] = []  # of the layout
+        self._growth: list[Callable[[], None]] = []  # called when there are new buckets
+        self._changes: list[Callable[[], None]] = []  # called when another layout is used
         self.adopt(layout)
 
     @property
     def count(self) -> int:
         """How many hold jobs."""
-        return self.layout.count
+        return self.layout.size
 
     def know(self, count: int) -> None:
         """There are `count` buckets, whether they hold jobs or not."""
         missing = range(len(self.keys), count)
         self.keys.extend(BucketKeys.of(number + 1, *self._names) for number in missing)
         if missing:
-            for listener in self._listeners:
+            for listener in self._growth:
                 listener()
 
     def of(self, job_id: str) -> int:
@@ -67,27 +58,17 @@ class Buckets:
             return 0
         return crc32(job_id.encode()) % self.layout.size
 
-    def astray(self, bucket: int, ids: Iterable[str]) -> dict[int, list[str]]:
-        """Those of `bucket`'s ids whose job may still be in another bucket, grouped by that one."""
-        found: dict[int, list[str]] = {}
-        if self.layout.moving:
-            for job_id in ids:
-                former = crc32(job_id.encode()) % self.layout.former_size
-                if former != bucket:
-                    found.setdefault(former, []).append(job_id)
-        return found
-
     def on_growth(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever there are new buckets."""
-        self._listeners.append(listener)
+        self._growth.append(listener)
 
-    def on_change(self, follower: Callable[[], None]) -> None:
-        """Call `follower` whenever another layout is used."""
-        self._followers.append(follower)
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever another layout is used."""
+        self._changes.append(listener)
 
     def adopt(self, layout: Layout) -> None:
         """Use this layout from now on."""
         self.layout = layout
-        self.know(layout.count)
-        for follower in self._followers:
-            follower()
+        self.know(layout.size)
+        for listener in self._changes:
+            listener()

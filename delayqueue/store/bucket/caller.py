@@ -15,9 +15,8 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import SCRIPT_SECONDS, Metrics
 from delayqueue.store.bucket.buckets import Buckets
-from delayqueue.store.bucket.following import LayoutFollower
 from delayqueue.store.bucket.outages import Outages
-from delayqueue.store.bucket.recovery import Recovery
+from delayqueue.store.bucket.recovery import OUTDATED, Recovery
 from delayqueue.store.bucket.repairs import REPAIRS_OF
 from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.bucket.verb_call import Terms, VerbCall
@@ -45,9 +44,10 @@ class Caller:
         self._buckets = buckets
         self.sender: Final = secrets.token_hex(6)
         functions = Functions(scripts)
-        self.layout: Final = LayoutFollower(shards, buckets)
         self._outages = Outages(metrics)
-        self._recovery = Recovery(shards, functions, durability, self._outages, self.layout)
+        self._recovery = Recovery(
+            shards, functions, durability, self._outages, lambda: self.close(OUTDATED)
+        )
         self._terms = {
             name: Terms(
                 verb=verb,
@@ -74,14 +74,12 @@ class Caller:
         args: Sequence[Any],
         scope: Scope = EVERYWHERE,
         *,
-        follows: bool | None = None,
         read: Callable[[Reply], Any] | None = None,
     ) -> asyncio.Future[Any]:
         """Call a verb. The future has the script's Reply, or what `read` makes of it.
 
-        Nothing is awaited while all is well (recovery.py). The future's exception is Unavailable; LayoutChanged if the
-        bucket was chosen by an outdated layout; UnicodeEncodeError if no bytes stand for an argument. `follows`:
-        whether the call means the same under a newer layout; None = as the verb's head says.
+        Nothing is awaited while all is well (recovery.py). The future's exception is Unavailable, or UnicodeEncodeError
+        if no bytes stand for an argument.
         """
         terms, keys = self._terms[verb], self._buckets.keys[bucket]
         names = [keys.tag, keys.queue_name]
@@ -93,12 +91,11 @@ class Caller:
             names,
             args,
             read,
-            follows=terms.verb.follows_layout if follows is None else follows,
             generation=self._buckets.layout.generation,
             answer_s=self._shards.answer_s,
         )
         if self._closed:
-            call.set_exception(Unavailable())
+            call.set_exception(Unavailable(self._closed))
             return call
         if terms.failpoint:
             terms.failpoint.reach(f"{verb}.before")
@@ -117,7 +114,7 @@ class Caller:
         Raises Unavailable if it does not answer or refuses.
         """
         if self._closed:
-            raise Unavailable
+            raise Unavailable(self._closed)
         began_s = monotonic()
         try:
             answer = await self._shards.call(self._buckets.keys[bucket].tag, send)

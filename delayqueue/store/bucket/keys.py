@@ -35,13 +35,13 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:aside:MS:KEY       | any  | the former value of T:KEY, which had the wrong type (inspect.lua)                     |
 | T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |
 |                      |      | unique name of this data, once an import asked for it; generation,                    |
-|                      |      | former_bucket_sizes, moving: for changes of the number of buckets (following.py)      |
-| T:fence              | zset | "generation" -> that of the layout; scripts from servers with an older one are        |
-|                      |      | refused; "waited" comes and goes with calls that wait for replicas (_call.lua)     |
-| T:parcel:BUCKET      | list | number of the parcel, then id, place, ms, record, run of each job that is on its way  |
-|                      |      | to that bucket                                                                        |
-| T:sent               | hash | bucket -> number of the last parcel that was made for it                              |
-| T:taken              | hash | bucket -> number of the last parcel that came from it                                 |
+|                      |      | former_bucket_sizes, changing, changer, percent: for changes of the number of buckets |
+|                      |      | (change.py); moving: if an older version changes it                                   |
+| T:fence              | zset | "generation" -> that of the layout, or of a change under way; scripts from servers    |
+|                      |      | with an older one are refused (change.py); "waited" comes and goes with calls that    |
+|                      |      | wait for replicas (_call.lua)                                                         |
+| T:parcel:BUCKET      | list | of an older version, as the two below: jobs on their way to that bucket               |
+| T:sent, T:taken      | hash | bucket -> number of the last parcel that was made for it, that came from it           |
 | T:numbers            | str  | of bucket 1 only: the last number that was given out (numbers.lua)                    |
 | T:servers            | hash | of bucket 1 only: server process -> ms when it was last heard, figures (JSON)         |
 | T:workers            | hash | of bucket 1 only: server process -> ms when it was last heard, the workers that it    |

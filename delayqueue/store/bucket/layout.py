@@ -1,23 +1,23 @@
 """The layout of the data, stored beside it: a server that would not find the jobs refuses to start.
 
-It changes with the number of buckets (following.py).
+The number of buckets changes while nobody works (change.py). Meanwhile the layout is the former one, and says what it
+is being changed to.
 """
 
-import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
-from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.errors import Text, Unavailable
+from delayqueue.store.bucket.buckets import Layout
 from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.servers.ailments import ailment
 from delayqueue.store.servers.shards import Shards
@@ -25,8 +25,9 @@ from delayqueue.store.servers.shards import Shards
 log = logging.getLogger(__name__)
 
 VERSION: Final = 1
-STARTING, ON = "starting", "on"  # the values of `moving` before and after the fences are up
-LOOK_S: Final = 1.0  # between two checks whether the layout is still there
+CHANGING: Final = (
+    2  # the version of a layout that is being changed: an older server refuses to start with it
+)
 # Writes the fields that are missing (ARGV: field, value, ...). A store whose memory is full must not prevent a start,
 # as consumers make room: after a first write that takes no memory, it allows the others.
 ADD: Final = """
@@ -40,7 +41,29 @@ return redis.call('HGETALL', KEYS[1])
 """
 
 
-async def claim_layout(shards: Shards, config: Config) -> Layout:
+class Change(NamedTuple):
+    """A change of the number of buckets that has not ended: to `size` buckets. `percent` of the data is looked at."""
+
+    size: int
+    percent: int = 0
+
+    @property
+    def text(self) -> Text:
+        """Why calls are refused meanwhile."""
+        return Text(
+            f"正在改变桶数（{self.percent}%）",
+            f"the buckets are being changed, {self.percent} % done",
+        )
+
+
+class Stored(NamedTuple):
+    """The layout in force, and the change under way."""
+
+    layout: Layout
+    change: Change | None
+
+
+async def claim_layout(shards: Shards, config: Config) -> Stored:
     """Write the layout if there is none, and check it. Raises StartupError and StoreUnwell as check_layout() does."""
     key = _key(config)
     with _one_line():
@@ -54,7 +77,7 @@ async def check_writable(shards: Shards, config: Config) -> None:
         await shards.call(_key(config), partial(_add, _key(config), {}))
 
 
-async def check_layout(shards: Shards, config: Config) -> Layout:
+async def check_layout(shards: Shards, config: Config) -> Stored:
     """Compare the layout of existing data with the settings, without writing. Returns the one in force.
 
     Raises StartupError if the data was made with another layout; the message names the option and the way out.
@@ -67,26 +90,18 @@ async def check_layout(shards: Shards, config: Config) -> Layout:
     return _checked(stored, config)
 
 
-async def keep_layout(
-    shards: Shards, config: Config, buckets: Buckets, follow: Callable[[], Awaitable[None]]
-) -> None:
-    """Check that the layout is the one that this process uses, until cancelled.
+async def look_at_layout(shards: Shards, config: Config, known: Layout) -> Stored | None:
+    """The layout in force; None if it cannot be read now.
 
-    If the data was wiped under it (FLUSHALL), it claims the layout again, before a server with other settings can. A
-    newer layout is followed. Raises StartupError if it does not agree with the settings, as at the start.
+    If the data was wiped (FLUSHALL), the known layout is claimed again, before a server with other settings can.
+    Raises StartupError if the layout does not agree with the settings, as at the start.
     """
-    while True:
-        await asyncio.sleep(LOOK_S)
-        known = buckets.layout
-        if known.moving:
-            continue
-        try:
-            stored = await shards.call(_key(config), partial(_claim_again, config, known))
-            layout = _checked(stored, config)
-            if layout.generation <= known.generation and layout != known:
-                await follow()
-        except (RedisError, Unavailable):
-            log.debug("cannot check the layout of the data")
+    try:
+        stored = await shards.call(_key(config), partial(_claim_again, config, known))
+    except (RedisError, Unavailable):
+        log.debug("cannot check the layout of the data")
+        return None
+    return _checked(stored, config)
 
 
 async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str, str]:
@@ -98,11 +113,13 @@ async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str
     return decoded(dict(zip(flat[::2], flat[1::2], strict=True)))
 
 
-def _checked(stored: dict[str, str], config: Config) -> Layout:
+def _checked(stored: dict[str, str], config: Config) -> Stored:
     """The stored layout; raises StartupError if it does not match the settings."""
-    layout = parse(stored, config.bucket_size)
-    if config.bucket_size in layout.former_sizes:
+    layout, change = found = parse(stored, config.bucket_size)
+    if config.bucket_size in layout.former_sizes or (change and config.bucket_size == change.size):
         stored.pop("bucket_size", None)
+    if change:
+        stored.pop("version", None)
     for field, value in _wanted(config).items():
         if stored.get(field, value) != value:
             more = ", or change it with `delay-queue rebalance`" if field == "bucket_size" else ""
@@ -111,23 +128,27 @@ def _checked(stored: dict[str, str], config: Config) -> Layout:
                 f"set {field} = {stored[field]}{more}, or choose another store, redis.db or bucket_name",
                 key=field,
             )
-    return layout
+    return found
 
 
-def layout_warnings(layout: Layout, config: Config) -> list[str]:
+def layout_warnings(stored: Stored, config: Config) -> list[str]:
     """What somebody should change or complete."""
-    warnings = []
+    layout, change = stored
+    if change:
+        return [
+            (
+                f"{change.text.en}: the servers wait until there are {change.size}; "
+                f"if nothing changes them, run `delay-queue rebalance --buckets {change.size}`"
+            )
+        ]
     if config.bucket_size != layout.size:
-        warnings.append(
-            f"bucket_size = {config.bucket_size}, but there are {layout.size} buckets now: "
-            f"set bucket_size = {layout.size}"
-        )
-    if layout.moving:
-        warnings.append(
-            f"jobs are being moved to {layout.size} buckets: if nothing is moving them, "
-            f"run `delay-queue rebalance --buckets {layout.size}`"
-        )
-    return warnings
+        return [
+            (
+                f"bucket_size = {config.bucket_size}, but there are {layout.size} buckets now: "
+                f"set bucket_size = {layout.size}"
+            )
+        ]
+    return []
 
 
 async def data_id(shards: Shards, config: Config) -> str:
@@ -156,16 +177,17 @@ def decoded(raw: dict[Any, Any]) -> dict[str, str]:
     return {name.decode(): value.decode() for name, value in raw.items()}
 
 
-def parse(stored: Mapping[str, str], default_size: int) -> Layout:
+def parse(stored: Mapping[str, str], default_size: int) -> Stored:
     """The layout with these fields; `default_size`: the number of buckets if nothing is stored."""
-    moving = stored.get("moving", "")
-    return Layout(
+    layout = Layout(
         int(stored.get("bucket_size", default_size)),
         int(stored.get("generation", 0)),
         tuple(map(int, filter(None, stored.get("former_bucket_sizes", "").split(",")))),
-        moving=bool(moving),
-        fenced=moving != STARTING,
     )
+    if size := stored.get("changing"):
+        return Stored(layout, Change(int(size), int(stored.get("percent", 0))))
+    # an older version changes the number of buckets while its servers work, and says so in `moving`
+    return Stored(layout, Change(layout.size) if stored.get("moving") else None)
 
 
 def _key(config: Config) -> str:

@@ -5,26 +5,25 @@ An attempt that was surely not done is repeated, within the time that the call h
 - the bucket is on another server by now (MOVED): there;
 - the server does not have the library or the script: once that is loaded;
 - the server refuses functions: as a script;
-- the call came too LATE by the server's clock, which was unknown or has jumped: with the time that the server told;
-- the layout has changed (STALELAYOUT): by the new one, with a new time limit, if the call means the same there.
-  Otherwise its caller gets LayoutChanged, and chooses the buckets again.
+- the call came too LATE by the server's clock, which was unknown or has jumped: with the time that the server told.
 
-After everything else the caller gets Unavailable. A silence, a broken connection, a refused WAIT or too few replicas
-leave open whether it was done. The rest are refusals that a repetition would meet, too.
+After everything else the caller gets Unavailable. STALELAYOUT says that the number of buckets is being changed, or was:
+this process makes no more calls until it knows the layout in force. A silence, a broken connection, a refused WAIT or
+too few replicas leave open whether it was done. The rest are refusals that a repetition would meet, too.
 
 A call whose server is not known, or has been silent, or may not be as durable as configured, begins here as well: what
 is missing is found out before its first attempt.
 """
 
 import asyncio
+from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
 from redis.exceptions import ClusterDownError, MovedError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.following import LayoutFollower
+from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket.outages import Outages
 from delayqueue.store.bucket.verb_call import VerbCall
 from delayqueue.store.servers.clock import told_by
@@ -37,10 +36,7 @@ from delayqueue.tasks import Tasks
 
 MOST_REPEATS: Final = 8  # servers can send a call in a circle, and functions be flushed under load
 STALE: Final = "STALELAYOUT"  # the start of the scripts' error (_call.lua)
-
-
-class LayoutChanged(Unavailable):
-    """The number of buckets has changed, and nothing was done: the ids may belong to other buckets now."""
+OUTDATED: Final = Text("桶数正在改变，或已改变", "the buckets are being changed, or were")
 
 
 class Recovery:
@@ -52,13 +48,14 @@ class Recovery:
         functions: Functions,
         durability: Durability,
         outages: Outages,
-        layout: LayoutFollower,
+        be_outdated: Callable[[], None],
     ) -> None:
+        """`be_outdated` is called when the store refuses the layout that this process knows."""
         self._shards = shards
         self._functions = functions
         self._durability = durability
         self._outages = outages
-        self._layout = layout
+        self._be_outdated = be_outdated
         self._tasks = Tasks("call of the store")
 
     def start(self, call: VerbCall, error: Exception | None = None) -> None:
@@ -67,9 +64,6 @@ class Recovery:
 
     async def _recover(self, call: VerbCall, error: Exception | None) -> None:
         try:
-            if error is not None and str(error).startswith(STALE):
-                await self._follow(call, error)
-                error = None
             server = await self._ready(call, error)
         except Exception as failure:
             if not call.done():
@@ -78,15 +72,11 @@ class Recovery:
         if not call.done():  # else it was cancelled meanwhile
             call.attempt(server)
 
-    async def _follow(self, call: VerbCall, error: Exception) -> None:
-        """Use the layout that is in force. Raises LayoutChanged if that is for the caller to do, Unavailable."""
-        if not call.follows:
-            raise LayoutChanged from error
-        await self._layout.follow(call.generation)
-        call.renew(self._layout.buckets.layout.generation, self._shards.answer_s)
-
     async def _ready(self, call: VerbCall, error: Exception | None) -> Server:
         """The server for the next attempt, ready for it. Raises Unavailable if no attempt is left."""
+        if error is not None and str(error).startswith(STALE):
+            self._be_outdated()
+            raise Unavailable(OUTDATED) from error
         try:
             return await self._next_server(call, error)
         except RedisError as failure:

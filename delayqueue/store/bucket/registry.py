@@ -6,7 +6,6 @@ from typing import Any, Literal, NamedTuple
 from delayqueue.domain.job import Job
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.keys import BucketKeys
-from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.record import dump_options, text
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Change
@@ -76,11 +75,8 @@ class RegistryState(NamedTuple):
 class Registry:
     """One method per script, as in BucketStore. All raise Unavailable if Redis does not answer or refuses."""
 
-    def __init__(
-        self, store: BucketStore, migration: Migration, notify: Callable[[int, Change], None]
-    ) -> None:
+    def __init__(self, store: BucketStore, notify: Callable[[int, Change], None]) -> None:
         self._store = store
-        self._migration = migration
         self._notify = notify
 
     async def register(self, kind: Kind, entry: Entry, if_exists: str) -> int:
@@ -138,8 +134,6 @@ class Registry:
         Does nothing if another process has done so, the schedule was changed, or its jobs belong to another bucket by
         now.
         """
-        if await self._migration.fetch(BUCKET, [one.id for one in due_jobs.jobs]):
-            return Enqueued(False, [])
         if not all(self.owns(one.id) and self.owns(one.spare_id) for one in due_jobs.jobs):
             return Enqueued(False, [])
         name, definition, time_ms = due_jobs.entry

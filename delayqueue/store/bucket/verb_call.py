@@ -39,7 +39,7 @@ class Terms:
 class VerbCall(StoreCommand):
     """The future has the script's Reply, or what `read` makes of it.
 
-    Its exception is Unavailable, LayoutChanged or UnicodeEncodeError.
+    Its exception is Unavailable or UnicodeEncodeError.
     """
 
     __slots__ = (
@@ -48,7 +48,6 @@ class VerbCall(StoreCommand):
         "_read",
         "asked_s",
         "bucket",
-        "follows",
         "generation",
         "repeats",
         "server",
@@ -65,7 +64,6 @@ class VerbCall(StoreCommand):
         args: Sequence[Any],
         read: Callable[[Any], Any] | None,
         *,
-        follows: bool,
         generation: int,
         answer_s: float,
     ) -> None:
@@ -73,8 +71,7 @@ class VerbCall(StoreCommand):
         super().__init__()
         self.terms: Final = terms
         self.bucket: Final = bucket
-        self.follows: Final = follows  # it means the same under another layout
-        self.generation = generation
+        self.generation: Final = generation
         self.made_s = monotonic()
         self.until_s = self.made_s + answer_s
         self.repeats = 0
@@ -87,11 +84,6 @@ class VerbCall(StoreCommand):
     def tag(self) -> str:
         """The bucket's."""
         return self._keys[0]
-
-    def renew(self, generation: int, answer_s: float) -> None:
-        """It may be done for so long from now on, under another layout."""
-        self.generation, self.made_s = generation, monotonic()
-        self.until_s = self.made_s + answer_s
 
     def attempt(self, server: Server) -> None:
         """Send it to this server."""

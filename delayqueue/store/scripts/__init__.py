@@ -4,8 +4,6 @@ Each verb is a file, and its head declares:
 
 -- requires  _job, _tag     the parts that it is built with; `_index` stands for `_zset` or `_wheel`
 -- flags  allow-oom          of its function: it works while the store's memory is full; `no-writes`: it only reads
--- layout  follows           called with an outdated number of buckets, it is called again: it means the same for any
-                             number; `raises`: the caller chooses the buckets again (LayoutChanged)
 -- waits  changes            for replicas, with this `redis.replicate` or one that includes it; or `never`
 -- needs  sync, replicas     do not begin it if `durability` asks for these and they are known to be missing: the
                              server's sync, the replicas that follow it
@@ -55,7 +53,6 @@ HEAD: Final = re.compile(r"^-- ([a-z]+)  (.+)$", re.MULTILINE)
 WORDS: Final[Mapping[str, Collection[str] | None]] = {
     "requires": None,
     "flags": (ALLOW_OOM, NO_WRITES),
-    "layout": ("follows", "raises"),
     "waits": (*REPLICATE, NEVER),
     "needs": ("sync", "replicas"),
 }
@@ -115,7 +112,6 @@ class ScriptHead(NamedTuple):
 
     name: str
     flags: Sequence[str]
-    follows_layout: bool
     waits: str
     needs: Collection[str]
 
@@ -240,19 +236,13 @@ class Scripts:
     def _verb(self, name: str) -> ScriptHead:
         head = _head(name, self.read(name))
         flags = head.get("flags", [])
-        layout, waits = head.get("layout", []), head.get("waits", [])
-        if len(layout) != 1:
-            raise ValueError(
-                f"{name}.lua: its head needs one line `-- layout  follows` or `raises`"
-            )
+        waits = head.get("waits", [])
         if len(waits) != (NO_WRITES not in flags):
             raise ValueError(
                 f"{name}.lua: a verb that writes names what it waits for, like `-- waits  pushes`, "
                 f"and one with the flag {NO_WRITES} does not"
             )
-        return ScriptHead(
-            name, flags, layout == ["follows"], "".join(waits) or NEVER, head.get("needs", [])
-        )
+        return ScriptHead(name, flags, "".join(waits) or NEVER, head.get("needs", []))
 
     def _texts(self, names: Iterable[str]) -> str:
         return "\n".join(map(self.read, names))

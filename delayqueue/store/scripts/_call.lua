@@ -97,7 +97,7 @@ end
 -- The first step of every call. Returns the error with which it ends, having changed nothing, or nil.
 -- The last two arguments are for it: a time of the store's clock in ms, and "GENERATION SENDER". After that time the server no longer
 -- waits for the call: done all the same, it could undo what was acknowledged since (clock.py). GENERATION is that of the layout that
--- the server knows: with an older one it would look for jobs in the wrong bucket. SENDER names the server process.
+-- the server knows: with an older one it would look for jobs in the wrong bucket (change.py). SENDER names the server process.
 -- A " w" behind them says that it waits for replicas: with WAIT, which from Redis 7.2 on waits for what
 -- the connection wrote and not for what it read. So even a call that finds everything done already writes something.
 local begin
@@ -129,7 +129,7 @@ do
     freed, arrivals, sound, events, earliest, has_awaited, read_bytes, done_us = {}, {}, {}, {}, nil, nil, 0, 0
     local fence = tag .. ':fence'
     if tonumber(call('ZSCORE', fence, 'generation') or 0) > generation then
-      return redis.error_reply('STALELAYOUT the jobs are distributed over another number of buckets by now')
+      return redis.error_reply('STALELAYOUT the number of buckets is being changed, or was')
     end
     if waits == 'w' and call('ZREM', fence, 'waited') == 0 then call('ZADD', fence, 0, 'waited') end
     count_commands(true)

@@ -57,10 +57,10 @@ end
 -- What a key is (name: without the tag): its type, its topic, how to read a score in it as a due time, nil if it does
 -- not hold jobs, and a function that returns how to repair what disagrees with it, or nil.
 local function delay_purpose(name)
-  local slot, topic = string.match(name, '^slot:(%d+):(.*)$')
-  slot = tonumber(slot)
-  if slot and slot < WHEEL_SLOTS then
-    return 'zset', topic, function(score) return due_of_score(slot, score) end, function() return slots_mismatch(topic, { slot }) end
+  local topic, due_of = delay_part(name)
+  if topic then
+    local slot = tonumber(string.match(name, '^slot:(%d+)'))
+    return 'zset', topic, due_of, function() return slots_mismatch(topic, { slot }) end
   end
   topic = string.match(name, '^wheel:(.*)$')
   if topic then return 'zset', topic end

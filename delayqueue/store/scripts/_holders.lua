@@ -2,6 +2,8 @@
 -- "receipt name" of the jobs that it has handed out. An entry counts only while the job's run has that receipt.
 -- requires  _run
 
+local HOLDERS_KEPT_MS = 90000000  -- an hour more than the longest TTR
+
 local function holders_key(receipt) return tag .. ':holders:' .. string.match(receipt, '^[^-]*') end
 
 -- The name of the worker that holds a reserved job with this run; '' = unknown.

@@ -86,10 +86,10 @@ local function count_ghosts(topic, change)
 end
 
 -- Takes ghosts out of the window of `count` ids at `place` in a ready list: ids whose job is no longer ready, and
--- a second entry of one that is. Returns how many.
+-- a second entry of one that is. Returns how many, and how many entries it has looked at.
 local function drop_ghosts(topic, place, count)
-  if count == 0 then return 0 end
-  local queue, seen, dropped = queue_key(topic), {}, 0
+  if count == 0 then return 0, 0 end
+  local queue, seen, dropped, looked = queue_key(topic), {}, 0, 0
   local middle = call('LLEN', queue) / 2
   for i, id in ipairs(call('LRANGE', queue, place, place + count - 1)) do
     if has_done_enough(2) then break end  -- what the verb did to the same jobs before must not prevent this
@@ -98,14 +98,14 @@ local function drop_ghosts(topic, place, count)
       call('LSET', queue, place + i - 1, '')  -- no id is empty
       dropped = dropped + 1
     end
-    seen[id] = true
+    seen[id], looked = true, i
   end
   if dropped > 0 then
     call('LREM', queue, place < middle and dropped or -dropped, '')  -- it walks from one end to the place
     count_removed(topic, dropped)
     count_ghosts(topic, -dropped)
   end
-  return dropped
+  return dropped, looked
 end
 
 local function arrive(topic, count) arrivals[topic] = (arrivals[topic] or 0) + (count or 1) end

@@ -4,14 +4,13 @@
 
 -- The bucket of the call, and the names of its keys. A library of functions serves calls for several buckets.
 local tag, queue_name, queue_prefix, queue_suffix
-local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, PRIORITIES, PAUSED, REMOVED
+local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SCHEDULE_TIMES, REVISIONS, PRIORITIES, PAUSED, REMOVED
 local AWAITED, CALLED_TOPICS
 
 local function name_keys()
   JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
   TIMERS, TOPICS, RATES = tag .. ':timers', tag .. ':topics', tag .. ':rates'
   GHOSTS, BROKEN, PRIORITIES = tag .. ':ghosts', tag .. ':broken', tag .. ':priorities'
-  SENT, TAKEN = tag .. ':sent', tag .. ':taken'
   SCHEDULE_TIMES, REVISIONS = tag .. ':schedule_times', tag .. ':revisions'
   PAUSED, REMOVED = tag .. ':subscribers_paused', tag .. ':removed'
   AWAITED, CALLED_TOPICS = tag .. ':awaited', tag .. ':called_topics'
@@ -25,7 +24,6 @@ local function buried_key(topic) return tag .. ':buried:' .. topic end
 local function expire_key(topic) return tag .. ':expire:' .. topic end
 local function done_key(topic) return tag .. ':done:' .. topic end
 local function tag_key(name) return tag .. ':tag:' .. name end
-local function parcel_key(bucket) return tag .. ':parcel:' .. bucket end
 local function registered_key(kind) return tag .. ':' .. kind end
 local function told_key(kind) return tag .. ':' .. kind end
 local function calls_key(subscriber) return tag .. ':subscriber_calls:' .. subscriber end

@@ -37,6 +37,13 @@ local function score_from(slot, time)
   return (since - into_turn) / TURN_MS * SLOT_MS + math.min(into_turn, SLOT_MS)
 end
 
+-- The topic of a key with delayed jobs (name: without the tag), and how to read a score in it as a due time; nil for others.
+local function delay_part(name)
+  local slot, topic = string.match(name, '^slot:(%d+):(.*)$')
+  slot = tonumber(slot)
+  if slot and slot < WHEEL_SLOTS then return topic, function(score) return due_of_score(slot, score) end end
+end
+
 -- The sorted set for a job with this due time.
 local function delay_key(topic, due) return slot_key(topic, (place_of(due))) end
 

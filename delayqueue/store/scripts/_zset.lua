@@ -2,6 +2,12 @@
 -- _zset_ranges.lua and _fsck_zset.lua are for the verbs that need them.
 -- requires  _call
 
+-- The topic of a key with delayed jobs (name: without the tag), and how to read a score in it as a due time; nil for others.
+local function delay_part(name)
+  local topic = string.match(name, '^delay:(.*)$')
+  if topic then return topic, tonumber end
+end
+
 -- The sorted set for a job.
 local function delay_key(topic, _due) return tag .. ':delay:' .. topic end
 

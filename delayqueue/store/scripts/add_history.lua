@@ -1,6 +1,5 @@
 -- Adds what a server has counted since its last call to the current slots, and what it noticed to the marks.
 -- requires  _history
--- layout  follows
 -- waits  never
 -- ARGV  topics that a slot names at most, number of rings, for each its length in ms and its places; number of marks, for each
 --       its kind, ms since it began, ms that it lasted, server ("" = all); then rows: field (a, o or tTOPIC) and

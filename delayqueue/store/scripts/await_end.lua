@@ -1,7 +1,6 @@
 -- Notes that somebody waits for the end of jobs, so that the scripts which end or bury them announce it (tell_end in _job.lua).
 -- requires  _job
 -- flags  allow-oom
--- layout  raises
 -- waits  never
 -- ARGV  ids
 -- returns for each id 1 if its job has not ended, else 0: it has ended, is buried, or does not exist

@@ -1,7 +1,6 @@
 -- Reads why jobs of topics were buried, the latest of each topic first. Changes nothing.
 -- requires  _job, _marks
 -- flags  no-writes
--- layout  follows
 -- ARGV  mark of the last entry of the first topic that was read ("" at first), entries looked at, at most, topics
 -- returns { mark of the last entry that was read of the topic behind those that are done ("" = none), { number of the topic
 --           (from 1), id, ms when it was buried, run, ... } }

@@ -1,7 +1,6 @@
 -- Buries jobs: they are kept until somebody looks at them, and kicks or deletes them.
 -- requires  _job
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  for each job: id, receipt ("" = in any state), message, priority ("" = keep its own)
 -- returns a code for each

@@ -1,7 +1,6 @@
 -- Reads the calls of subscribers that were recorded in this bucket. Changes nothing.
 -- requires  _call
 -- flags  no-writes
--- layout  follows
 -- ARGV  names of subscribers
 -- returns for each name { "succeeded HOUR" or "failed HOUR" or "ms HOUR", number, ... },
 --         and { the last failure (JSON: at ms, id, message), ... }

@@ -1,7 +1,6 @@
 -- Ends the jobs of a tag, in any topic and state; those that have already ended stay as they are.
 -- requires  _tag
 -- flags  allow-oom
--- layout  follows
 -- waits  changes
 -- ARGV  tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
 -- returns where to go on; the answer says how many were cancelled

@@ -1,7 +1,6 @@
 -- Reads the schedules that are due. Changes nothing.
 -- requires  _reads
 -- flags  no-writes
--- layout  follows
 -- ARGV  schedules at most
 -- returns { name, definition, time, ... }
 

@@ -1,7 +1,6 @@
 -- Counts how many delayed jobs of topics fall due within some times from now. Changes nothing.
 -- requires  _index_ranges
 -- flags  no-writes
--- layout  follows
 -- ARGV  number of times, each in ms from the shortest to the longest, topics
 -- returns for each topic { jobs due within each time }; only for the first ones if all would be too much work
 -- keeps: only ranges are counted, so the work does not grow with the number of jobs.

@@ -1,6 +1,5 @@
 -- Pushes the jobs of a schedule's occurrences and sets its next time.
 -- requires  _job
--- layout  raises
 -- waits  never
 -- ARGV  name, definition (JSON), time ms that it was read with, next time ms ("" = never again),
 --       topic, ttr ms, body, options (JSON or ""), then for each occurrence: id, another id for it if somebody else's job has the first, due ms

@@ -1,7 +1,6 @@
 -- Searches jobs for a text in their id, their body or the messages of their failures. Changes nothing.
 -- requires  _job, _process
 -- flags  no-writes
--- layout  follows
 -- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic, part of a message, tag, state
 --       ("" = any of these six), the first and the last due time in ms
 -- returns { next cursor ("0" = that was all), { id, topic, state, due ms, ... } }

@@ -1,7 +1,6 @@
 -- Ends jobs: their work is done.
 -- requires  _end
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  for each job: id, receipt ("" = in any state), message
 -- returns a code for each

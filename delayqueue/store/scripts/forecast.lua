@@ -1,7 +1,6 @@
 -- Counts how many delayed jobs fall due in each step of a time range. Changes nothing.
 -- requires  _index_ranges
 -- flags  no-writes
--- layout  follows
 -- ARGV  start ms, step ms, number of steps, place to go on from ("0" at first), how many steps to count together (all of them
 --       at first), topics
 -- returns { next place, or -1 if all is counted, steps to count together, count per step }; a step's start belongs to it,

@@ -1,7 +1,6 @@
 -- Reads jobs, including those that have ended and are still kept. Changes nothing.
 -- requires  _job, _reads, _holders
 -- flags  no-writes
--- layout  raises
 -- ARGV  ids
 -- returns for each id { state, record, run or "", name of the worker that holds it or "" } or { "ended", kept record } (see finish_job), or {} for an unknown id;
 --         it ends before the id for which there is no room, or when it has done enough

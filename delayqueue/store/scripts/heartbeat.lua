@@ -1,7 +1,6 @@
 -- Notes what a server process tells the others, and drops what those told that have fallen silent. Bucket 1 keeps it.
 -- requires  _call
 -- flags  allow-oom
--- layout  follows
 -- waits  never
 -- ARGV  what it is about: servers or workers (keys.py), name, figures (JSON), ms of silence after which one is dropped
 -- returns {}

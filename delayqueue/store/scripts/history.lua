@@ -1,7 +1,6 @@
 -- Reads slots of a ring of the history. Changes nothing.
 -- requires  _history
 -- flags  no-writes
--- layout  follows
 -- ARGV  length of the ring's slots in ms, its places, topics that a slot names at most, how many slots back
 --       from the last one (0) to begin, how many slots, number of the last slot ("" = the current one), 1 = with the marks,
 --       topics (none = all together)

@@ -1,12 +1,10 @@
 -- Notes which workers hold jobs, and tells what happened to the jobs: the server that has handed them out asks every few seconds.
 -- requires  _job, _holders
 -- flags  allow-oom
--- layout  raises
 -- waits  never
 -- ARGV  for each job: id, topic, receipt, the worker's name, the deadline that this returned last (0 = none): with the same, nothing else is read
 -- returns for each the deadline of that reservation in ms; -1 = the job has ended, -2 = it has not, but the reservation has
 -- keeps: an entry stands only for the reservation of its receipt. What a server that died leaves behind expires.
-local KEPT_MS = 90000000  -- an hour more than the longest TTR
 local STRIDE = 5
 
 local function hold(id, topic, receipt, name, known)
@@ -15,7 +13,7 @@ local function hold(id, topic, receipt, name, known)
   local key, run = holders_key(receipt), call('HGET', RUNS, id)
   if due and run and unpack_run(run).receipt == receipt then
     call('HSET', key, id, receipt .. ' ' .. name)
-    call('PEXPIRE', key, KEPT_MS)
+    call('PEXPIRE', key, HOLDERS_KEPT_MS)
     return tonumber(due)
   end
   local entry = call('HGET', key, id)

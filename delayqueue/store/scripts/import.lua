@@ -1,57 +1,54 @@
--- Puts the jobs of a parcel (export.lua) into this bucket, each in its place.
--- requires  _job
--- layout  follows
+-- Puts entries of another bucket's key (export.lua) into the same key of this one.
+-- requires  _job, _holders
 -- waits  pushes
 -- needs  sync, replicas
--- ARGV  number of the bucket that sent the parcel, number of the parcel, then id, place, ms, record, run, ...
+-- ARGV  key without the tag, its type, its topic ("" = none), "1" if its score is a time that the timer looks at, then member or
+--       field, score or value, ...; only the first of each two if it is a set or a list
 -- returns {}
--- keeps: a parcel is imported once, however often it comes, even if its jobs have moved on since. A job that is here already
---        stays: a server that lost its last writes may have sent it again.
-local STRIDE = 5
+-- keeps: an entry may come again. Only the last ones of a list can be those that came before, because nothing else comes to it between.
 
-local function put_ended(id, time, ended)
-  call('HSET', ENDED, id, ended)
-  local job = job_of_ended(ended)
-  if not job then return end
-  for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
-  call('ZADD', done_key(job.topic), time, id)
-  wake_at(job.topic, time)
-  call('HSETNX', TOPICS, job.topic, '')
+-- Those that are not among the last ones of the list.
+local function new_in_list(key, ids)
+  local here, new = {}, {}
+  for _, id in ipairs(call('LRANGE', key, -#ids, -1)) do here[id] = true end
+  for _, id in ipairs(ids) do
+    if not here[id] then new[#new + 1] = id end
+  end
+  return new
 end
 
+-- By the functions of the index, which keep what belongs to it beside the key.
+local function add_delayed(topic, due_of, entries)
+  local ids, dues, new = {}, {}, {}
+  for i = 1, #entries, 2 do ids[#ids + 1], dues[#dues + 1] = entries[i], due_of(tonumber(entries[i + 1])) end
+  for i, is_here in ipairs(delay_has(topic, ids, dues)) do
+    if not is_here then new[#new + 1], new[#new + 2] = dues[i], ids[i] end
+  end
+  if #new > 0 then delay_add(topic, new) end
+end
+
+local ADD = {
+  hash = function(key, entries) call('HSET', key, unpack(entries)) end,
+  set = function(key, entries) call('SADD', key, unpack(entries)) end,
+  list = function(key, entries)
+    local new = new_in_list(key, entries)
+    if #new > 0 then call('RPUSH', key, unpack(new)) end
+  end,
+  zset = function(key, entries)
+    local turned = {}
+    for i = 1, #entries, 2 do turned[i], turned[i + 1] = entries[i + 1], entries[i] end
+    call('ZADD', key, unpack(turned))
+  end,
+}
+
 return function(ARGV)
-  local source, number = ARGV[1], tonumber(ARGV[2])
-
-  local put_in = {
-    delayed = function(id, job)
-      delay_add(job.topic, { job.due, id })
-      wake_at(job.topic, job.due)
-    end,
-    ready = make_ready,
-    reserved = function(id, job, time)
-      call('ZADD', reserved_key(job.topic), time, id)
-      wake_at(job.topic, time)
-    end,
-    buried = function(id, job, time) call('ZADD', buried_key(job.topic), time, id) end,
-  }
-
-  local function put(id, place, time, record, run)
-    if call('HEXISTS', JOBS, id) == 1 or call('HEXISTS', ENDED, id) == 1 then return end
-    if place == 'ended' then return put_ended(id, time, record) end
-    call('HSET', JOBS, id, record)
-    if run ~= '' then call('HSET', RUNS, id, run) end
-    if place == 'broken' then return call('ZADD', BROKEN, time, id) end
-    local job = unpack_record(record)
-    enter(id, job)
-    put_in[place](id, job, time)
-  end
-
-  if number <= tonumber(call('HGET', TAKEN, source) or 0) then return {} end
-  for at = 3, #ARGV, STRIDE do
-    local job = ARGV[at + 1] == 'ended' and job_of_ended(ARGV[at + 3]) or unpack_record(ARGV[at + 3])
-    if job then check_keys(job) end
-  end
-  for at = 3, #ARGV, STRIDE do put(unpack(ARGV, at, at + STRIDE - 1)) end
-  call('HSET', TAKEN, source, number)
+  local name, kind, topic, is_timed = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
+  local entries, key = { unpack(ARGV, 5) }, tag .. ':' .. name
+  local _, due_of = delay_part(name)
+  if due_of then add_delayed(topic, due_of, entries) else ADD[kind](key, entries) end
+  if string.sub(name, 1, 8) == 'holders:' then call('PEXPIRE', key, HOLDERS_KEPT_MS) end
+  if topic ~= '' then call('HSETNX', TOPICS, topic, '') end
+  if is_timed then wake_at(topic, now) end  -- the timer finds out when
+  if key == called_key(topic) then enter_called(topic) end
   return {}
 end

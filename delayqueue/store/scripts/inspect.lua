@@ -2,7 +2,6 @@
 -- timer in its spare time.
 -- requires  _fsck_index, _fsck_ready
 -- flags  allow-oom
--- layout  follows
 -- waits  never
 -- ARGV  "1" to repair or "0", how much to check (entries, about), then pieces, the last one first: name, cursor, ...
 --       name = a key without the tag, "" = the keyspace; cursor = "0" at first. For sets also "=ID": that entry alone; for
@@ -20,7 +19,7 @@ local function page_of(command, key, id)
 end
 
 local function look_at_nothing() return '0' end
-local PARCEL = { 'list', look_at_nothing }
+local PARCEL = { 'list', look_at_nothing }  -- of an older version that changed the number of buckets, as `sent` and `taken`
 local BESIDE_JOBS = {
   subscriber_calls = { 'hash', look_at_nothing }, subscriber_failures = { 'list', look_at_nothing },
   history = { 'hash', look_at_nothing }, holders = { 'hash', look_at_nothing },

@@ -1,7 +1,6 @@
 -- Makes buried or delayed jobs due and ready now.
 -- requires  _index_ranges, _kick
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  topic, state (buried | delayed), count, then for each job: id, its body ("=" and the new one, or "" to keep it).
 --       With a topic: its first `count` jobs in that state. With topic "": the given jobs.

@@ -1,7 +1,6 @@
 -- Makes a tag's jobs in one state due and ready now.
 -- requires  _tag, _kick
 -- flags  allow-oom
--- layout  follows
 -- waits  changes
 -- ARGV  state (buried | delayed), tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
 -- returns where to go on; the answer says how many were kicked

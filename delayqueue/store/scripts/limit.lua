@@ -2,7 +2,6 @@
 -- they are reported.
 -- requires  _shares
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  topic, this bucket's number (from 0), number of buckets, "1" if a config file says it, else "0",
 --       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms, buried_to (a topic); value "" = remove it.

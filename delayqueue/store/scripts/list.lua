@@ -1,7 +1,6 @@
 -- Reads a page of the jobs of a tag, in no particular order. Changes nothing.
 -- requires  _job, _reads, _holders, _scan_tag
 -- flags  no-writes
--- layout  follows
 -- ARGV  topic ("" = every), tag name, state ("" = every), first and last due ms (inclusive), ids looked at, at most,
 --       bytes that the answer of which this is a part already holds, where to go on: a place of scan_tag() ("0" at first), and ids
 --       that it returned last and that were on no page

@@ -1,6 +1,5 @@
 -- Gives out numbers that nobody else gets. A store that has lost its last writes may give some out again.
 -- requires  _call
--- layout  follows
 -- waits  never
 -- ARGV  how many
 -- returns { the first of them }; the others follow it

@@ -1,7 +1,6 @@
 -- Pauses or resumes the deliveries of a topic. Pushes and timers go on meanwhile.
 -- requires  _job
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  topic, ms to pause it ("0" = until it is resumed, "" = resume it)
 -- returns {}

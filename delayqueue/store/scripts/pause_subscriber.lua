@@ -1,7 +1,6 @@
 -- Pauses or resumes a subscriber.
 -- requires  _registry
 -- flags  allow-oom
--- layout  follows
 -- waits  changes
 -- ARGV  name, "1" to pause it, "0" to resume it
 -- returns { code }

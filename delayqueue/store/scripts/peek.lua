@@ -2,7 +2,6 @@
 -- no job; as pop does, it removes the ghosts before the first ready one.
 -- requires  _job, _index_ranges
 -- flags  allow-oom
--- layout  follows
 -- waits  never
 -- ARGV  topic, state
 -- returns { its id }, or {} if there is none; the answer says 1 if it has to be asked again, since it had done enough, else 0

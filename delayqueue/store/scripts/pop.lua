@@ -1,7 +1,6 @@
 -- Reserves ready jobs: takes ids off the ready lists, checks them, counts the attempt, sets the deadline.
 -- requires  _limits, _reads
 -- flags  allow-oom
--- layout  follows
 -- waits  all
 -- needs  replicas
 -- ARGV  receipt (unique to this call), then for each request: count, 1 = the most urgent jobs of all topics or 0 = the

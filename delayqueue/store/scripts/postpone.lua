@@ -2,7 +2,6 @@
 -- again; if none may, they are buried.
 -- requires  _fail
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  for each job: id, receipt, message, names of its subscribers (JSON array)
 -- returns a code for each, and when it is due: ms, -1 = buried, -2 = expired

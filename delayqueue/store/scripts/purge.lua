@@ -1,7 +1,6 @@
 -- Drops jobs of a topic in one state, or of all at once, without a trace.
 -- requires  _job, _index_ranges
 -- flags  allow-oom
--- layout  follows
 -- waits  changes
 -- ARGV  topic, state (delayed | ready | reserved | buried | ended; "" = all), jobs dropped at most
 -- returns { 1 if there are more, else 0 }; the answer says how many were dropped

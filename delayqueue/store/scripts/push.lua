@@ -1,6 +1,5 @@
 -- Adds jobs, or replaces those whose id already exists.
 -- requires  _job
--- layout  raises
 -- waits  pushes
 -- needs  sync, replicas
 -- ARGV  for each job:

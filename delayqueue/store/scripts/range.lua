@@ -1,7 +1,6 @@
 -- Finds jobs of a topic by their due times, in one state. Changes nothing.
 -- requires  _job, _index_ranges, _marks, _reads
 -- flags  no-writes
--- layout  follows
 -- ARGV  topic, state ("ended" = finished, cancelled or expired; "ready", "ranked" and "called" = ready, with the usual priority,
 --       with another one, and with a call), first and last due ms (inclusive), due ms and id of the last job that is known already ("" = none),
 --       entries read, at most, mark to start from ("" at first), mark to stop at ("" = at the end)

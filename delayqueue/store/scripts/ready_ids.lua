@@ -1,7 +1,6 @@
 -- Reads part of a ready list. Changes nothing.
 -- requires  _call
 -- flags  no-writes
--- layout  follows
 -- ARGV  topic, first place, last place (inclusive; -1 = the end)
 -- returns { id, ... }, ghosts too
 

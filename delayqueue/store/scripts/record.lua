@@ -1,7 +1,6 @@
 -- Records a subscriber's result for a job that is reserved for it, and ends the job with the last one.
 -- requires  _job
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  for each record: id, receipt, subscriber, "1" if it succeeded, else "0", message, attempts, ms that it took,
 --       ms until it may be called again ("" = never), "=" and a message if the job is finished with it, else ""

@@ -1,7 +1,6 @@
 -- Registers subscribers, schedules or notes on dead letters.
 -- requires  _registry
 -- flags  allow-oom
--- layout  follows
 -- waits  pushes
 -- needs  sync, replicas
 -- ARGV  kind (subscribers | schedules | notes), what to do with a name that exists (replace | keep | fail | declare; or "=" and a

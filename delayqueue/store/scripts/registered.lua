@@ -1,7 +1,6 @@
 -- Reads subscribers, schedules or notes, all or one. Changes nothing.
 -- requires  _call
 -- flags  no-writes
--- layout  follows
 -- ARGV  kind (subscribers | schedules | notes), revision that is known already ("" = none), name ("" = all)
 -- returns { revision }, if that is not the known one, followed by { name, definition, time ms or -1, ... }
 --         time = the next occurrence of a schedule; since when a subscriber is paused

@@ -1,7 +1,6 @@
 -- Reads how many subscribers and schedules there are. Changes nothing.
 -- requires  _call
 -- flags  no-writes
--- layout  follows
 -- returns { subscribers, schedules }
 
 return function(ARGV)

@@ -2,7 +2,6 @@
 -- `schedule` says, else for `fallback`. The end of `schedule` buries a job without its own, even with a `delay`.
 -- requires  _fail
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  for each job: id, receipt ("" = none), delay ms ("" = by the schedule), message,
 --       fallback ms ("" = none: at once without a schedule), priority ("" = keep its own),

@@ -4,7 +4,6 @@
 -- record gets the time until which it waits, and its options keep when it was due.
 -- requires  _limits
 -- flags  allow-oom
--- layout  raises
 -- waits  never
 -- ARGV  for each job its receipt, its id, a message ("" = none), "1" if it was buried, else "0", and ms that it is delayed for
 --       ("" = it is not); the last one that was reserved comes first

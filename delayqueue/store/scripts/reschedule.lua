@@ -1,7 +1,6 @@
 -- Gives delayed, ready or buried jobs a new due time, a new priority, or both.
 -- requires  _reschedule
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  for each job: id, when (_reschedule.lua), priority ("" = its own)
 -- returns a code for each of the first ones, and when it is due: ms, -1 = its code is not OK

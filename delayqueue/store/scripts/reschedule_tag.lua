@@ -1,7 +1,6 @@
 -- Gives the delayed, ready and buried jobs of a tag a new due time, a new priority, or both.
 -- requires  _tag, _reschedule
 -- flags  allow-oom
--- layout  follows
 -- waits  changes
 -- ARGV  when (_reschedule.lua), priority ("" = their own), tag name, topic ("" = every), jobs looked at, about, where to go on
 --       (_tag.lua)

@@ -2,7 +2,6 @@
 -- limits. Jobs with a call are not for workers.
 -- requires  _limits
 -- flags  allow-oom
--- layout  raises
 -- waits  all
 -- needs  replicas
 -- ARGV  for each job its id and the receipt that it gets

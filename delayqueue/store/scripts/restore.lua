@@ -2,7 +2,6 @@
 -- tick.
 -- requires  _job
 -- flags  allow-oom
--- layout  raises
 -- waits  never
 -- ARGV  id, record, run ("" = none), for each job
 -- returns {}

@@ -1,7 +1,6 @@
 -- Reads what the server processes that are alive have told. Changes nothing.
 -- requires  _call
 -- flags  no-writes
--- layout  follows
 -- ARGV  servers or workers (heartbeat.lua), ms of silence after which one does not count
 -- returns { name, ms when it was last heard, figures (JSON), ... }
 

@@ -1,7 +1,6 @@
 -- Ends the staging of jobs that an import put here (engine/importer.py): each gets its due time, or is dropped.
 -- requires  _job
 -- flags  allow-oom
--- layout  raises
 -- waits  pushes
 -- ARGV  the due time that marks a staged job (ms), then for each job: id, due ms ("" = drop it)
 -- returns a code for each: NOT_FOUND if it is no longer staged

@@ -1,7 +1,6 @@
 -- Copies a topic's settings from the first bucket to this one, each bucket with its share of the limits.
 -- requires  _shares
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  topic, settings in the first bucket (JSON; "" = this is the first one), this bucket's number (from 0),
 --       number of buckets

@@ -2,7 +2,6 @@
 -- jobs that were kept long enough.
 -- requires  _job
 -- flags  allow-oom
--- layout  follows
 -- waits  never
 -- ARGV  cursor of the topics ("0" at first), topics looked at, about, ms that a buried job is kept if its topic's
 --       settings do not say ("" = until somebody ends it)

@@ -1,7 +1,6 @@
 -- Reads a page of the ids of a tag's jobs, in any topic. Changes nothing.
 -- requires  _scan_tag
 -- flags  no-writes
--- layout  follows
 -- ARGV  tag name, ids read, about, where to go on (_scan_tag.lua)
 -- returns { where to go on, { id, ... } }
 

@@ -1,7 +1,6 @@
 -- Hands out delayed and ready jobs and removes them: each to one caller only.
 -- requires  _job, _reads
 -- flags  allow-oom
--- layout  follows
 -- waits  changes
 -- ARGV  topic, first and last due ms (inclusive), ids
 -- returns for each of the ids, from the first on, until the answer is full or the call has done enough: { record, run or "" },

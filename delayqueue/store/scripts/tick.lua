@@ -2,7 +2,6 @@
 -- drops kept results when their time is over.
 -- requires  _limits
 -- flags  allow-oom
--- layout  follows
 -- waits  never
 -- ARGV  limit (jobs moved at most in this call, shared among the due topics)
 -- returns { redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }; the answer says until when

@@ -1,7 +1,6 @@
 -- Counts the jobs of topics. Changes nothing.
 -- requires  _job
 -- flags  no-writes
--- layout  follows
 -- ARGV  topics
 -- returns for each topic { delayed, ready, reserved, buried, ms since the oldest ready job was due, or -1,
 --                          paused until ms (0 = until resumed, -1 = not paused), limit (JSON, "" = none),

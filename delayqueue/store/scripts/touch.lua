@@ -1,7 +1,6 @@
 -- Extends reservations: the deadline is `ttr` from now.
 -- requires  _job
 -- flags  allow-oom
--- layout  raises
 -- waits  changes
 -- ARGV  for each job: id, receipt ("" = none), ttr ms ("" = the job's own)
 -- returns a code for each, and its deadline in ms, -1 = none

@@ -1,7 +1,6 @@
 -- Removes a subscriber, a schedule or a note.
 -- requires  _registry
 -- flags  allow-oom
--- layout  follows
 -- waits  changes
 -- ARGV  kind (subscribers | schedules | notes), name, definition ("" = any that was registered at run time)
 -- returns { code }: WRONG_STATE if a config file declares it

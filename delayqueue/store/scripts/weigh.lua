@@ -1,7 +1,6 @@
 -- Reads how large jobs are, including those that have ended and are still kept. Changes nothing.
 -- requires  _job, _reads
 -- flags  no-writes
--- layout  raises
 -- ARGV  ids
 -- returns bytes for each id, 0 for an unknown one; only for the first ones if all would be too much work
 local function is_known(id)

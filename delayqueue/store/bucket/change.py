@@ -1,0 +1,150 @@
+"""Changes the number of buckets while nobody works.
+
+A fence in each bucket refuses the scripts of servers that know an older generation of the layout. The change raises all
+fences beyond the generation in force, so that no server can do anything; it moves what is in the wrong bucket
+(engine/rebalance.py), and then gives the layout that generation. So a server that slept through all of it, or is of an
+older version, is refused by the fence alone, whenever it wakes up.
+
+Whoever begins takes a higher generation than everybody before. So only one works at a time, the last one to begin, and
+one that was held up meanwhile is refused, too. If it is killed, the next one goes on.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from redis.exceptions import RedisError
+
+from delayqueue.config.startup import StartupError
+from delayqueue.errors import Unavailable
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.bucket.layout import CHANGING, VERSION, decoded, parse
+from delayqueue.store.servers.shards import Shards
+
+log = logging.getLogger(__name__)
+
+# Raises a fence; a late call cannot lower it. Returns its value. After a first write that takes no memory, a server
+# allows the second one even if its memory is full. 0 only reads.
+RAISE: Final = """
+redis.call('ZREM', KEYS[1], '')
+if tonumber(ARGV[1]) > 0 then redis.call('ZADD', KEYS[1], 'GT', ARGV[1], 'generation') end
+return tonumber(redis.call('ZSCORE', KEYS[1], 'generation') or 0)
+"""
+# Begins, or goes on: ARGV = number of buckets, the highest fence, the version to write. Returns the generation of this
+# change; -1 = a change to another number is under way, -2 = one of an older version.
+BEGIN: Final = """
+local function stored(field) return redis.call('HGET', KEYS[1], field) or '' end
+if stored('moving') ~= '' then return -2 end
+if stored('changing') ~= '' and stored('changing') ~= ARGV[1] then return -1 end
+local last = math.max(tonumber(stored('changer')) or 0, tonumber(stored('generation')) or 0, tonumber(ARGV[2]))
+local mine = string.format('%d', last + 1)
+redis.call('HDEL', KEYS[1], 'percent')
+redis.call('HSET', KEYS[1], 'changing', ARGV[1], 'version', ARGV[3], 'changer', mine)
+return tonumber(mine)
+"""
+# Writes fields if the change is still this one (ARGV[1]); returns whether it is. Like RAISE, it works if the memory is
+# full.
+WRITE: Final = """
+redis.call('HDEL', KEYS[1], '')
+local changer, changing = unpack(redis.call('HMGET', KEYS[1], 'changer', 'changing'))
+if changer ~= ARGV[1] or not changing then return 0 end
+redis.call('HSET', KEYS[1], unpack(ARGV, 3))
+if ARGV[2] == 'end' then redis.call('HDEL', KEYS[1], 'changing', 'percent') end
+return 1
+"""
+
+
+class AnotherChange(Exception):
+    """Somebody else has changed the number of buckets, or does."""
+
+
+class LayoutChange:
+    """A change to `size` buckets. Its methods raise Unavailable if the store fails, AnotherChange."""
+
+    def __init__(self, shards: Shards, buckets: Buckets, size: int) -> None:
+        self._shards = shards
+        self._buckets = buckets
+        self._size = size
+        self._former = buckets.layout
+
+    async def begin(self) -> None:
+        """Stop all servers. From then on `buckets` have the new layout, and its generation passes the fences.
+
+        Raises StartupError if jobs are being moved to another number of buckets.
+        """
+        with _settled():
+            self._former = parse(await self._read(), self._former.size).layout
+            self._buckets.know(max(self._size, self._former.size, *self._former.former_sizes))
+            highest = await highest_fence(self._shards, self._buckets.keys)
+            generation = await self._eval(BEGIN, self._size, highest, CHANGING)
+            if generation < 0:
+                stored = parse(await self._read(), self._former.size)
+                size = stored.change.size if stored.change else self._size
+                by = " with the version that began it" if generation == -2 else ""
+                raise StartupError(
+                    f"the number of buckets is being changed to {size}: "
+                    f"run `delay-queue rebalance --buckets {size}` to the end first{by}"
+                )
+            for keys in self._buckets.keys:
+                if await _raise_fence(self._shards, keys, generation) != generation:
+                    raise AnotherChange
+        former_sizes = self._former.former_sizes
+        if self._size != self._former.size:
+            former_sizes += (self._former.size,)
+        self._buckets.adopt(Layout(self._size, generation, former_sizes))
+
+    @property
+    def former_size(self) -> int:
+        """The number of buckets in force until the end."""
+        return self._former.size
+
+    async def tell(self, percent: int) -> None:
+        """Say how far it is."""
+        await self._write("", "percent", percent)
+
+    async def end(self) -> None:
+        """Everything is in its bucket: let servers work with the new layout."""
+        layout = self._buckets.layout
+        fields = {
+            "bucket_size": layout.size,
+            "generation": layout.generation,
+            "former_bucket_sizes": ",".join(map(str, layout.former_sizes)),
+            "version": VERSION,
+        }
+        await self._write("end", *(part for field in fields.items() for part in field))
+
+    async def _write(self, ends: str, *fields: object) -> None:
+        with _settled():
+            if not await self._eval(WRITE, self._buckets.layout.generation, ends, *fields):
+                raise AnotherChange
+
+    async def _eval(self, script: str, *args: Any) -> int:
+        key = self._buckets.keys[0].layout
+        return int(await self._shards.call(key, lambda redis: redis.eval(script, 1, key, *args)))
+
+    async def _read(self) -> dict[str, str]:
+        key = self._buckets.keys[0].layout
+        return decoded(await self._shards.call(key, lambda redis: redis.hgetall(key)))
+
+
+async def highest_fence(shards: Shards, keys: Sequence[BucketKeys]) -> int:
+    """The highest generation that the fences of these buckets ask for. Raises RedisError."""
+    return max([await _raise_fence(shards, each, 0) for each in keys])
+
+
+async def _raise_fence(shards: Shards, keys: BucketKeys, generation: int) -> int:
+    """Raise a fence; returns its new value."""
+    fence = keys.fence
+    return int(await shards.call(fence, lambda redis: redis.eval(RAISE, 1, fence, generation)))
+
+
+@contextmanager
+def _settled() -> Iterator[None]:
+    """A change of the layout."""
+    try:
+        yield
+    except RedisError as error:
+        log.warning("the layout of the data cannot be read or changed: %s", error)
+        raise Unavailable from error
