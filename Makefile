@@ -44,10 +44,11 @@ test: $(VENV)/.installed-test ## run all tests (starts real Redis and Valkey ser
 test-every-store: $(VENV)/.installed-test ## run all tests over Sentinel and Cluster and in every look of the page, too
 	$(PYTEST) --every-store
 
-lint: $(VENV)/.installed-lint ## ruff, mypy, spelling and style; needs Python only
+lint: $(VENV)/.installed-lint ## ruff, mypy, private attributes of libraries, spelling and style; needs Python only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m scripts.private
 	$(BIN)/codespell --dictionary=- --dictionary=scripts/words.txt
 	scripts/style $(BIN)/codespell $(PROSE)
 	$(BIN)/python -m scripts.generate --check

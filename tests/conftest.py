@@ -13,6 +13,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.clusters import UNHURRIED, StoreCluster, WatchedStore
 from tests.processes import WITHOUT_FUNCTIONS, Processes, StoreServer
+from tests.store.clients import remembered_links
 
 PROCESSES: Final = pytest.StashKey[list[Processes]]()
 STARTED: Final = pytest.StashKey[float]()
@@ -40,6 +41,12 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
     return Scheduling(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _links_end_with_clients() -> Iterator[None]:
+    with remembered_links():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,13 @@ from redis.exceptions import RedisError
 
 from delayqueue.store.servers import server
 from delayqueue.store.servers.connect import our_driver
+from delayqueue.store.servers.connection import Links
 from delayqueue.store.servers.pipeline import Pipeline, StoreCommand, Wait
 from delayqueue.tasks import Tasks
 from tests.clusters import UNHURRIED, StoreCluster
 from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS, Processes, StoreServer
 from tests.store.bucket import BUCKET, SCHEDULERS, STORES, USUAL, WHEEL_SLOTS, Bucket
+from tests.store.clients import Client
 from tests.store.turning import SLOTS, Clock
 
 ANSWER_S: Final = 60.0  # a busy machine takes its time for 70 MiB
@@ -29,7 +31,7 @@ ANSWER_S: Final = 60.0  # a busy machine takes its time for 70 MiB
 
 def connect(store: StoreServer, database: int | None = None) -> Redis:
     """A connection to a database, a new one if none is named; like the server's, it sends no command twice."""
-    return Redis(
+    return Client(
         host=LOOPBACK,
         port=store.port,
         db=store.new_database() if database is None else database,
@@ -66,7 +68,7 @@ def cluster(lasting_processes: Processes) -> StoreCluster:
 async def emptied(cluster: StoreCluster) -> Redis:
     """The server of the Cluster that holds the bucket, without data: it belongs to this test run."""
     port = cluster.holder(BUCKET).port
-    redis = Redis(host=LOOPBACK, port=port, protocol=2, socket_timeout=ANSWER_S)
+    redis = Client(host=LOOPBACK, port=port, protocol=2, socket_timeout=ANSWER_S)
     await redis.flushdb()
     return redis
 
@@ -100,9 +102,9 @@ class Unpiped:
             call.settle(answer)
 
 
-def pipeline(pool: ConnectionPool, wait: Wait | None, answer_s: float) -> Pipeline | Unpiped:
-    is_fake = issubclass(pool.connection_class, FakeAsyncRedisConnection)
-    return Unpiped(pool) if is_fake else Pipeline(pool, wait, answer_s)
+def pipeline(links: Links, wait: Wait | None, answer_s: float) -> Pipeline | Unpiped:
+    is_fake = issubclass(links.pool.connection_class, FakeAsyncRedisConnection)
+    return Unpiped(links.pool) if is_fake else Pipeline(links, wait, answer_s)
 
 
 @pytest.fixture(autouse=True)

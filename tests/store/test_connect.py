@@ -1,9 +1,10 @@
 """Connecting to a real store: messages about one that is unreachable or may lose jobs, and what a freeze costs."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
+from delayqueue.net.hangup import hang_up
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
-from delayqueue.store.servers.connect import HELD, connect
+from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.health import alarms, durability_warnings, health
-from delayqueue.store.servers.shards import Shards, drop_idle
+from delayqueue.store.servers.shards import Shards
+from tests.certificates import make
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 from tests.waiting import until_async
 
@@ -68,23 +71,46 @@ async def refusal(config: Config) -> str:
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
 @pytest.mark.parametrize("is_replica", [False, True])
 def test_a_connection_that_the_store_closes_while_it_logs_in_is_an_error_of_the_store(
-    run: Callable[[Coroutine[Any, Any, None]], None], is_replica: bool, redis_server: StoreServer
+    run: Callable[[Coroutine[Any, Any, None]], None], is_replica: bool
 ) -> None:
     """uvloop raises RuntimeError, which would end the server."""
 
     async def lose_it() -> None:
-        async with connect(at(redis_server), None) as shards:
-            address = Address(LOOPBACK, redis_server.port)
-            redis = shards.ask(address) if is_replica else shards.of("any key")
-            connection: Connection = redis.connection_pool.make_connection()  # type: ignore[no-untyped-call]
-            await connection.connect()  # type: ignore[no-untyped-call]
-            assert connection._writer is not None
-            connection._writer.transport.abort()  # as the loop does when the store resets it
-            await asyncio.sleep(0.01)
-            with pytest.raises(RedisConnectionError):
-                await connection.send_command("PING")
+        async with greeter() as (port, writers):
+            address = Address(LOOPBACK, port)
+            async with connect(Config(redis_host=address), None, waits=True) as shards:
+                redis = shards.ask(address) if is_replica else shards.of("any key")
+                connection: Connection = redis.connection_pool.make_connection()  # type: ignore[no-untyped-call]
+                await connection.connect()  # type: ignore[no-untyped-call]
+                hang_up(writers[0].transport)
+                await asyncio.sleep(0.05)
+                with pytest.raises(RedisConnectionError):
+                    await connection.send_command("PING")
 
     run(lose_it())
+
+
+@asynccontextmanager
+async def greeter(
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[tuple[int, list[asyncio.StreamWriter]]]:
+    """The port of a server that lets everybody in and answers a PING, and its connections."""
+    writers = list[asyncio.StreamWriter]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        with suppress(ConnectionError):
+            while line := await reader.readline():
+                word = line.strip()
+                if word in {b"CLIENT", b"SELECT", b"PING", b"ECHO"}:
+                    writer.write(b"+PONG\r\n" if word == b"PING" else b"+OK\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, LOOPBACK, 0, ssl=tls) as listener:
+        yield listener.sockets[0].getsockname()[1], writers
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.sleep(0.01)
 
 
 async def test_the_right_password_opens_the_right_database(guarded: StoreServer) -> None:
@@ -285,12 +311,13 @@ class TestFrozen:
         )
 
 
-async def test_calls_beyond_the_pool_wait_instead_of_failing(redis_server: StoreServer) -> None:
-    config = at(redis_server, redis_db=redis_server.new_database(), redis_max_active=2)
+async def test_questions_beyond_the_pool_wait_instead_of_failing(redis_server: StoreServer) -> None:
+    """Half of the connections are for them."""
+    config = at(redis_server, redis_db=redis_server.new_database(), redis_max_active=4)
     async with opened(config) as redis:
         await asyncio.gather(*(redis.echo("x") for _ in range(100)))
         mine = await connections_of(redis)
-    assert mine == 2 + HELD
+    assert mine == 2
 
 
 async def test_without_max_active_there_are_as_many_connections_as_may_idle(
@@ -299,18 +326,25 @@ async def test_without_max_active_there_are_as_many_connections_as_may_idle(
     config = at(redis_server, redis_db=redis_server.new_database(), redis_max_idle=6)
     async with opened(config) as redis:
         await asyncio.gather(*(redis.echo("x") for _ in range(100)))
-        assert await connections_of(redis) == 6 + HELD
+        assert await connections_of(redis) == 3
 
 
-async def test_idle_connections_are_closed_at_once(redis_server: StoreServer) -> None:
-    """Connections to a silent store take long to end TLS; redis-py then closes those opened meanwhile."""
-    async with connect(at(redis_server), None) as shards:
-        redis = shards.of("any key")
-        await redis.ping()
-        with pytest.raises(StopIteration):
-            drop_idle(redis).send(None)
-        [idle] = redis.connection_pool._available_connections
-        assert not idle.is_connected
+async def test_idle_connections_are_closed_at_once(tmp_path: Path) -> None:
+    """A silent store does not end TLS; redis-py waits for that, and then closes those opened meanwhile."""
+    own = make(tmp_path, "store")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(own.cert, own.key)
+    async with greeter(tls) as (port, writers):
+        config = Config(redis_host=Address(LOOPBACK, port), redis_tls=True, redis_tls_ca=own.cert)
+        async with connect(config, None) as shards:
+            server = await shards.reach("any key")
+            for writer in writers:
+                writer.transport.pause_reading()  # type: ignore[attr-defined]
+            began_s = time.monotonic()
+            await server.drop_idle()
+            assert time.monotonic() - began_s < 1
+            await server.redis.ping()
+            assert len(writers) == 2, "it was asked on another connection"
 
 
 async def connections_of(redis: Redis) -> int:

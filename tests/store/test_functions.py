@@ -18,6 +18,7 @@ from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import NO_CHANGE, Demand
 from tests.processes import LOOPBACK
 from tests.store.bucket import WHEEL_SLOTS, Bucket, VerbStore, job, with_functions
+from tests.store.clients import Client
 
 SPARE_LOCALS: Final = 16
 KINDS: Final = [ZSET, Scripts("wheel", WHEEL_SLOTS)]
@@ -188,7 +189,9 @@ async def test_a_user_that_may_not_load_functions_gets_scripts(
         commands=["-function", "-fcall"],
     )
     port = redis.connection_pool.connection_kwargs["port"]
-    async with Redis(host=LOOPBACK, port=port, username="plain", password="p", protocol=2) as plain:
+    async with Client(
+        host=LOOPBACK, port=port, username="plain", password="p", protocol=2
+    ) as plain:
         store = VerbStore(Shards.one(plain), Buckets("dq_bucket_%d", "dq_queue_%s"))
         assert (await store.push(0, [job("a")])).codes == [Code.OK]
         assert (await store.get(0, ["a"]))[0] is not None

@@ -4,15 +4,14 @@ import asyncio
 import random
 import time
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import hiredis
 import pytest
 import uvloop
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.connection import AbstractConnection
+from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -21,6 +20,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.values import Address
 from delayqueue.store.servers import pipeline as module
 from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.connection import NO_PLACE, Links
 from delayqueue.store.servers.pipeline import (
     MOST_CALLS,
     NotReplicatedError,
@@ -36,6 +36,7 @@ SECONDS: Final = 10.0
 CALLS: Final = 600
 LATER_MS: Final = 50  # how long a missing replica is waited for
 NOBODY: Final = Wait(1, LATER_MS)
+OPENED: Final[list[Links]] = []  # to be closed after a test
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,18 @@ async def redis(store: StoreServer) -> AsyncIterator[Redis]:
         [client] = shards.servers().values()
         await client.flushall()
         yield client
+    while OPENED:
+        await OPENED.pop().aclose()
+
+
+def to(redis: Redis) -> Links:
+    """Links to where this client goes."""
+    OPENED.append(Links(redis.connection_pool, most=20, wait_s=SECONDS))
+    return OPENED[-1]
+
+
+def to_port(port: int, most: int = 20, **options: Any) -> Links:
+    return Links(ConnectionPool(port=port, **options), most, SECONDS)
 
 
 def made(way: Pipeline, words: Sequence[Any]) -> StoreCommand:
@@ -63,12 +76,21 @@ async def answers(calls: Sequence[asyncio.Future[Any]]) -> list[Any]:
         return await asyncio.gather(*calls, return_exceptions=True)
 
 
+async def reason(links: Links) -> str:
+    """Why no connection could be taken; "" if one was."""
+    try:
+        await links.take()
+    except RedisConnectionError as error:
+        return str(error)
+    return ""
+
+
 async def reads(redis: Redis) -> int:
     return int((await redis.info("stats"))["total_reads_processed"])
 
 
 async def test_calls_of_one_moment_are_read_at_once(redis: Redis) -> None:
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     await made(way, ("PING",))
     before = await reads(redis)
     assert await answers([made(way, ("ECHO", n)) for n in range(MOST_CALLS)]) == [
@@ -78,20 +100,20 @@ async def test_calls_of_one_moment_are_read_at_once(redis: Redis) -> None:
 
 
 async def test_a_call_behind_the_most_that_go_together_goes_with_the_next(redis: Redis) -> None:
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     many = 3 * MOST_CALLS + 1
     assert await answers([made(way, ("INCR", "n")) for _ in range(many)]) == [*range(1, many + 1)]
 
 
 async def test_an_error_is_that_of_its_call(redis: Redis) -> None:
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     one, wrong, other = await answers([made(way, each) for each in (["PING"], ["GET"], ["PING"])])
     assert (one, other) == (b"PONG", b"PONG")
     assert isinstance(wrong, ResponseError)
 
 
 async def test_a_call_that_is_cancelled_before_it_is_sent_is_not_sent(redis: Redis) -> None:
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     calls = [made(way, ("INCR", "n")) for _ in range(3)]
     calls[1].cancel()
     await answers(calls)
@@ -102,34 +124,33 @@ async def test_a_call_that_is_cancelled_before_it_is_sent_is_not_sent(redis: Red
 async def test_a_call_that_is_cancelled_while_no_connection_is_free_is_not_sent(
     store: StoreServer,
 ) -> None:
-    pool = BlockingConnectionPool(port=store.port, max_connections=1)
-    held: Any = await pool.get_connection()  # type: ignore[no-untyped-call]
-    way = Pipeline(pool)
+    links = to_port(store.port, most=1)
+    held = await links.take()
+    way = Pipeline(links)
     gone, stays = made(way, ("INCR", "n")), made(way, ("INCR", "n"))
     for _ in range(3):
         await asyncio.sleep(0)
     gone.cancel()
-    await pool.release(held)
+    links.give_back(held)
     assert await answers([stays]) == [1]
-    await pool.disconnect()
+    await links.aclose()
 
 
-async def test_a_connection_that_comes_too_late_goes_back_to_the_pool(
+async def test_a_connection_that_comes_too_late_is_free_again(
     store: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ANSWER_S", 0.2)
-    pool = BlockingConnectionPool(port=store.port, max_connections=1, timeout=SECONDS)
-    held: Any = await pool.get_connection()  # type: ignore[no-untyped-call]
-    [late] = await answers([made(Pipeline(pool), ("PING",))])
+    links = to_port(store.port, most=1)
+    held = await links.take()
+    [late] = await answers([made(Pipeline(links), ("PING",))])
     assert isinstance(late, RedisTimeoutError)
-    await pool.release(held)
-    async with Redis(connection_pool=pool) as redis:
-        assert await redis.echo("x") == b"x"
-    await pool.disconnect()
+    links.give_back(held)
+    assert await links.take() is held
+    await links.aclose()
 
 
 async def test_a_silent_connection_keeps_nobody_else_waiting(redis: Redis) -> None:
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     silent = made(way, ("BLPOP", "nothing", SECONDS))
     await until_blocked(redis)
     assert await answers([made(way, ("ECHO", n)) for n in range(3)]) == [b"0", b"1", b"2"]
@@ -139,7 +160,7 @@ async def test_a_silent_connection_keeps_nobody_else_waiting(redis: Redis) -> No
 
 
 async def test_a_call_that_is_cancelled_under_way_takes_nobody_s_answer(redis: Redis) -> None:
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     gone = made(way, ("BLPOP", "nothing", 0.05))
     other = made(way, ("ECHO", "other"))
     await until_blocked(redis)
@@ -148,7 +169,7 @@ async def test_a_call_that_is_cancelled_under_way_takes_nobody_s_answer(redis: R
 
 
 async def test_a_connection_that_breaks_fails_what_is_under_way_and_no_more(redis: Redis) -> None:
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     await made(way, ("SELECT", "0"))
     stuck = [made(way, ("BLPOP", "nothing", SECONDS)), made(way, ("PING",))]
     await until_blocked(redis)
@@ -160,7 +181,7 @@ async def test_a_connection_that_breaks_fails_what_is_under_way_and_no_more(redi
 
 
 async def test_a_connection_that_was_closed_while_idle_is_replaced(redis: Redis) -> None:
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     first = await made(way, ("CLIENT", "ID"))
     await redis.client_kill_filter(_id=first)
     await until(lambda: way._link is not None and not way._link.is_sound)
@@ -170,9 +191,10 @@ async def test_a_connection_that_was_closed_while_idle_is_replaced(redis: Redis)
 async def test_calls_at_the_moment_in_which_the_connection_closes_fail_as_connections_do(
     redis: Redis,
 ) -> None:
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     await made(way, ("PING",))
     assert way._link is not None
+    assert way._link._transport is not None
     call = made(way, ("PING",))
     way._link._transport.abort()
     [gone] = await answers([call])
@@ -180,18 +202,16 @@ async def test_calls_at_the_moment_in_which_the_connection_closes_fail_as_connec
     assert await answers([made(way, ("PING",))]) == [b"PONG"]
 
 
-async def test_a_connection_that_was_overtaken_serves_redis_py_again(store: StoreServer) -> None:
-    pool = BlockingConnectionPool(port=store.port, max_connections=2, timeout=1)
-    redis, way = Redis(connection_pool=pool), Pipeline(pool)
-    silent = made(way, ("BLPOP", "nothing", 0.3))
-    await until_blocked(redis)
-    assert await answers([made(way, ("PING",)), silent]) == [b"PONG", None]
-    assert await asyncio.gather(*(redis.echo(str(n)) for n in range(9))) == [
-        str(n).encode() for n in range(9)
-    ]
-    await asyncio.wait_for(redis.aclose(), SECONDS)
-    assert isinstance((await answers([made(way, ("PING",))]))[0], bytes), "it connects anew"
-    await pool.disconnect()
+async def test_a_connection_that_was_overtaken_serves_again(
+    redis: Redis, store: StoreServer
+) -> None:
+    links = to_port(store.port, most=2)
+    way = Pipeline(links)
+    for _ in range(3):
+        silent = made(way, ("BLPOP", "nothing", 0.3))
+        await until_blocked(redis)
+        assert await answers([made(way, ("PING",)), silent]) == [b"PONG", None]
+    await links.aclose()
 
 
 @pytest.mark.parametrize(
@@ -217,8 +237,8 @@ async def test_a_connection_is_left_if_its_server_refuses_or_talks_nonsense(
     first: bytes, told: type[Exception] | None
 ) -> None:
     said = [first]
-    async with server(lambda _: said.pop() if said else b"+PONG\r\n") as (pool, connections):
-        way = Pipeline(pool)
+    async with server(lambda _: said.pop() if said else b"+PONG\r\n") as (links, connections):
+        way = Pipeline(links)
         [one] = await answers([made(way, ("PING",))])
         assert one == b"PONG" if told is None else isinstance(one, told), one
         assert await answers([made(way, ("PING",))]) == [b"PONG"]
@@ -242,19 +262,21 @@ async def test_each_call_has_its_own_answer_and_is_done_once_whatever_breaks(
 
     async with fragile(store.port, chance) as port:
         db = redis.connection_pool.connection_kwargs["db"]
-        pool = BlockingConnectionPool(port=port, db=db, protocol=2, max_connections=4)
-        way = Pipeline(pool)
+        links = to_port(port, db=db, most=4)
+        way = Pipeline(links)
         told: list[int | None] = []
         for first in range(0, CALLS, 20):
             told += await asyncio.gather(*(count(way, first + n) for n in range(20)))
-        await until(lambda: len(pool._in_use_connections) <= 1)
-        await pool.disconnect()
+        # no place is lost, but for the connection that it keeps
+        reasons = [await reason(links) for _ in range(3)]
+        assert NO_PLACE not in reasons
+        await links.aclose()
     done = await redis.mget([f"n{n}" for n in range(CALLS)])
     assert {*zip(told, done, strict=True)} == {(1, b"1"), (None, b"1"), (None, None)}
 
 
 async def test_an_idle_connection_holds_no_calls(redis: Redis) -> None:
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     call = made(way, ("PING",))
     held = weakref.ref(call)
     await call
@@ -263,36 +285,25 @@ async def test_an_idle_connection_holds_no_calls(redis: Redis) -> None:
     assert held() is None
 
 
-async def lost(connection: AbstractConnection) -> None:
-    assert connection._writer is not None
-    connection._writer.transport.abort()
-    await connection._writer.wait_closed()
+async def test_a_connection_that_closes_as_soon_as_it_is_made_leaves_its_place() -> None:
+    async def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
 
-
-@pytest.mark.parametrize("close", [lost, AbstractConnection.disconnect])
-async def test_a_connection_that_closes_before_it_is_taken_over_goes_back_to_the_pool(
-    store: StoreServer, close: Callable[[AbstractConnection], Awaitable[None]]
-) -> None:
-    class Closing(BlockingConnectionPool):
-        async def get_connection(self, *_: object) -> AbstractConnection:
-            connection: AbstractConnection = await super().get_connection()  # type: ignore[no-untyped-call]
-            await close(connection)
-            return connection
-
-    pool = Closing(port=store.port, max_connections=1)
-    for _ in range(2):
-        [gone] = await answers([made(Pipeline(pool), ("PING",))])
-        assert isinstance(gone, RedisConnectionError)
-    assert pool.can_get_connection()
-    await pool.disconnect()
+    async with await asyncio.start_server(close, LOOPBACK) as listener:
+        links = to_port(listener.sockets[0].getsockname()[1], most=1)
+        for _ in range(3):
+            [gone] = await answers([made(Pipeline(links), ("PING",))])
+            assert isinstance(gone, RedisConnectionError)
+            assert gone.args != (NO_PLACE,)
+        await links.aclose()
 
 
 def test_a_broken_connection_goes_back_though_the_loop_is_late(store: StoreServer) -> None:
     """uvloop runs timers before new tasks, so the next exchange used to overtake one that had not begun."""
 
     async def lose_often() -> None:
-        pool = BlockingConnectionPool(port=store.port, max_connections=3, timeout=1)
-        way = Pipeline(pool)
+        links = to_port(store.port, most=3)
+        way = Pipeline(links)
         for _ in range(4):
             await answers([made(way, ("PING",))])
             assert way._link is not None
@@ -300,7 +311,7 @@ def test_a_broken_connection_goes_back_though_the_loop_is_late(store: StoreServe
             call = made(way, ("PING",))
             asyncio.get_running_loop().call_soon(time.sleep, 1.5 * module.OVERTAKEN_S)
             assert await answers([call]) == [b"PONG"]
-        await pool.disconnect()
+        await links.aclose()
 
     uvloop.run(lose_often())
 
@@ -309,7 +320,7 @@ async def test_a_store_that_says_nothing_is_left_after_a_while(
     redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ANSWER_S", 0.2)
-    way = Pipeline(redis.connection_pool)
+    way = Pipeline(to(redis))
     [silent] = await answers([made(way, ("BLPOP", "nothing", SECONDS))])
     assert isinstance(silent, RedisTimeoutError)
     assert await answers([made(way, ("ECHO", "x"))]) == [b"x"], "not the answer to the other call"
@@ -325,7 +336,7 @@ def test_the_connection_to_a_store_that_says_nothing_is_reset_so_that_nothing_is
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while line := (await reader.readline()).strip():
-                if line == b"CLIENT":  # SETINFO of redis-py
+                if line == b"CLIENT":  # SETINFO
                     writer.write(b"+OK\r\n")
         except ConnectionError as error:
             ends.append(type(error))
@@ -334,25 +345,25 @@ def test_the_connection_to_a_store_that_says_nothing_is_reset_so_that_nothing_is
     async def ask() -> None:
         async with await asyncio.start_server(serve, LOOPBACK) as listener:
             port = listener.sockets[0].getsockname()[1]
-            pool = BlockingConnectionPool(port=port, protocol=2)
-            [silent] = await answers([made(Pipeline(pool), ("PING",))])
+            links = to_port(port)
+            [silent] = await answers([made(Pipeline(links), ("PING",))])
             assert isinstance(silent, RedisTimeoutError)
             await until(lambda: ends == [ConnectionResetError])
-            await pool.disconnect()
+            await links.aclose()
 
     run(ask())
 
 
 async def test_an_answer_may_come_after_what_redis_py_waits_for_its_own(store: StoreServer) -> None:
-    pool = BlockingConnectionPool(port=store.port, socket_timeout=0.05)
-    assert await answers([made(Pipeline(pool), ("BLPOP", "nothing", 0.2))]) == [None]
-    await pool.disconnect()
+    links = to_port(store.port, socket_timeout=0.5)
+    assert await answers([made(Pipeline(links), ("BLPOP", "nothing", 0.8))]) == [None]
+    await links.aclose()
 
 
 async def test_what_no_replica_has_is_said_of_each_call_and_an_error_stays_its_own(
     redis: Redis,
 ) -> None:
-    way = Pipeline(redis.connection_pool, NOBODY)
+    way = Pipeline(to(redis), NOBODY)
     one, wrong, other = await answers(
         [made(way, each) for each in (("SET", "a", 1), ["GET"], ("SET", "b", 1))]
     )
@@ -367,7 +378,7 @@ async def test_calls_of_one_moment_wait_for_the_replicas_together(
 ) -> None:
     replica = processes.redis("--replicaof", LOOPBACK, str(store.port))
     await until(lambda: ask(store, "WAIT", 1, LATER_MS) == 1, within_s=2 * SECONDS)
-    way = Pipeline(redis.connection_pool, Wait(1, 4000))
+    way = Pipeline(to(redis), Wait(1, 4000))
     before = (await redis.info("commandstats")).get("cmdstat_wait", {"calls": 0})["calls"]
     assert await answers([made(way, ("SET", str(n), n)) for n in range(10)]) == [b"OK"] * 10
     assert (await redis.info("commandstats"))["cmdstat_wait"]["calls"] == before + 1
@@ -378,8 +389,8 @@ async def test_calls_of_one_moment_wait_for_the_replicas_together(
 async def test_a_wait_that_is_refused_is_no_refusal_of_its_call(said: bytes) -> None:
     """If the server refuses a call of a function, the caller runs the script instead."""
     says = {b"PING": b"+PONG\r\n", b"WAIT": said}
-    async with server(says.__getitem__) as (pool, connections):
-        way = Pipeline(pool, NOBODY)
+    async with server(says.__getitem__) as (links, connections):
+        way = Pipeline(links, NOBODY)
         for _ in range(2):
             [unsure] = await answers([made(way, ("PING",))])
             assert isinstance(unsure, NotReplicatedError)
@@ -390,27 +401,30 @@ async def test_a_wait_that_is_refused_is_no_refusal_of_its_call(said: bytes) -> 
 @asynccontextmanager
 async def server(
     says: Callable[[bytes], bytes],
-) -> AsyncIterator[tuple[BlockingConnectionPool, list[asyncio.StreamWriter]]]:
-    """A pool of connections to a server that answers this to PING and WAIT, or closes; and the connections."""
-    connections = []
+) -> AsyncIterator[tuple[Links, list[asyncio.StreamWriter]]]:
+    """Links to a server that answers this to PING and WAIT, or closes; and the connections."""
+    connections = list[asyncio.StreamWriter]()
+    ended = list[asyncio.StreamWriter]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.append(writer)
-        while line := (await reader.readline()).strip():
-            if line in (b"PING", b"WAIT"):
-                answer = says(line)
-                if not answer:
-                    break
-                writer.write(answer)
-            elif line == b"CLIENT":  # SETINFO of redis-py
-                writer.write(b"+OK\r\n")
+        with suppress(ConnectionError):
+            while line := (await reader.readline()).strip():
+                if line in (b"PING", b"WAIT"):
+                    answer = says(line)
+                    if not answer:
+                        break
+                    writer.write(answer)
+                elif line == b"CLIENT":  # SETINFO
+                    writer.write(b"+OK\r\n")
         writer.close()
+        ended.append(writer)
 
     async with await asyncio.start_server(serve, LOOPBACK) as listener:
-        port = listener.sockets[0].getsockname()[1]
-        pool = BlockingConnectionPool(port=port, protocol=2)
-        yield pool, connections
-        await pool.disconnect()
+        links = to_port(listener.sockets[0].getsockname()[1])
+        yield links, connections
+        await links.aclose()
+        await until(lambda: len(ended) == len(connections))
 
 
 @asynccontextmanager

@@ -37,13 +37,11 @@ async def redis(store: StoreServer) -> AsyncIterator[Redis]:
 
 @asynccontextmanager
 async def subscribed(redis: Redis, heard: Callable[[Message], None]) -> AsyncIterator[Subscription]:
-    pool = redis.connection_pool
-    connection = await pool.get_connection()  # type: ignore[no-untyped-call]
-    subscription = Subscription(connection, heard)
+    subscription = Subscription(heard)
+    await subscription.connect(redis.connection_pool)
     subscription.ask("SUBSCRIBE", CHANNEL)
     yield subscription
-    await connection.disconnect(nowait=True)
-    await pool.release(connection)
+    subscription.close()
 
 
 async def test_what_is_published_is_heard_in_order(redis: Redis) -> None:

@@ -109,10 +109,9 @@ async def subscribe(
     redis: Redis, verb: str, channels: Sequence[str], heard: Callable[[list[Any]], None]
 ) -> None:
     """Call `heard` with what comes on these channels. Raises RedisError when the connection is lost or dead."""
-    pool = redis.connection_pool
-    connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+    subscription = Subscription(heard)
     try:
-        subscription = Subscription(connection, heard)
+        await subscription.connect(redis.connection_pool)
         for channel in channels:  # one by one, because the channels of one call must be in one slot
             subscription.ask(verb, channel)
         is_tested = False
@@ -128,5 +127,4 @@ async def subscribe(
                 is_tested = True
         subscription.lost.result()
     finally:
-        await connection.disconnect(nowait=True)
-        await pool.release(connection)
+        subscription.close()

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
@@ -16,19 +16,20 @@ from redis.asyncio import (
     SSLConnection,
     UnixDomainSocketConnection,
 )
-from redis.asyncio.connection import ConnectionPool, parse_url
+from redis.asyncio.connection import AbstractConnection, ConnectionPool, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.driver_info import DriverInfo
 from redis.exceptions import AuthenticationError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from delayqueue.config.config import Config
 from delayqueue.config.files import check_readable
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.store.servers.ailments import ailment
-from delayqueue.store.servers.connection import checked
-from delayqueue.store.servers.pipeline import ANSWER_S, AT_A_TIME
+from delayqueue.store.servers.connection import CLOSED
+from delayqueue.store.servers.pipeline import ANSWER_S
 from delayqueue.store.servers.replication import asks_for_replicas
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.servers.topology import Cluster, Sentinels
@@ -38,8 +39,6 @@ log = logging.getLogger(__name__)
 # A store that is silent for longer counts as unavailable. The original waited 180 s, because its /pop blocked in Redis;
 # here no call blocks, and clients want to hear about it.
 SILENCE_MS: Final = round(ANSWER_S * 1000)
-# Connections that are held permanently: for other processes' messages, and for calls with and without WAIT.
-HELD: Final = 1 + 2 * AT_A_TIME
 ASK_S: Final = 1.0  # a server that does not answer within this time is skipped
 TLS_FILES: Final = "redis.tls_ca, redis.tls_cert and redis.tls_key"
 
@@ -126,7 +125,7 @@ def _single(options: dict[str, Any], address: Address) -> Redis:
         "driver_info": our_driver(),
     }
     limits = {"socket_timeout": ASK_S, "socket_connect_timeout": ASK_S}
-    kind = {"connection_class": checked(options["connection_class"])}
+    kind = {"connection_class": _asking(options["connection_class"])}
     retry = Retry(NoBackoff(), 0)
     return Redis.from_pool(
         ConnectionPool(protocol=2, retry=retry, **options | place | limits | kind)
@@ -136,7 +135,7 @@ def _single(options: dict[str, Any], address: Address) -> Redis:
 def _redis(config: Config, target: dict[str, Any]) -> Redis:
     silence_s = _silence_s(config)
     options: dict[str, Any] = target | {
-        "connection_class": checked(target["connection_class"]),
+        "connection_class": _asking(target["connection_class"]),
         "decode_responses": False,
         "protocol": 2,  # as fast as 3 (measured), and every server and proxy understands it
         "retry": Retry(NoBackoff(), 0),
@@ -146,12 +145,40 @@ def _redis(config: Config, target: dict[str, Any]) -> Redis:
         "driver_info": our_driver(),
     }
     pool = BlockingConnectionPool(
-        max_connections=(config.redis_max_active or max(1, config.redis_max_idle)) + HELD,
-        # shorter than a call may take: the error then says that there was no connection, and does not blame the server
+        # the other half is for calls (server.py)
+        max_connections=((config.redis_max_active or max(1, config.redis_max_idle)) + 1) // 2,
+        # shorter than a question may take, so that its error blames the pool, and not the server
         timeout=silence_s / 2,
         **options,
     )
     return Redis.from_pool(pool)
+
+
+class _Asking(AbstractConnection):
+    """redis-py's connection, for questions: it can be lost with uvloop, too, and left while its server is silent."""
+
+    __slots__ = ()
+
+    async def send_packed_command(
+        self, command: bytes | str | Iterable[bytes], check_health: bool = True
+    ) -> None:
+        """Raises ConnectionError if the store closed it since the last command, also while it logs in."""
+        try:
+            await super().send_packed_command(command, check_health)
+        except RuntimeError as error:  # uvloop's
+            raise RedisConnectionError(CLOSED) from error
+
+    async def disconnect(self, *_: Any, **why: Any) -> None:
+        """Close it without waiting for its end.
+
+        With TLS that takes seconds if the server is silent, and redis-py would then close its successor.
+        """
+        await super().disconnect(**why | {"nowait": True})
+
+
+@cache
+def _asking(kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    return type(kind.__name__, (_Asking, kind), {})
 
 
 def _target(config: Config, socket_path: str | None) -> dict[str, Any]:

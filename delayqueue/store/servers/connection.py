@@ -1,68 +1,123 @@
-"""A connection to the store for exchanges: calls go out in one write, and their answers come back in order.
+"""Our connections to a server of the store: calls go out in one write, and their answers come back in order.
 
-redis-py connects and logs in; after that the socket's own callbacks do the work. To send and to read, redis-py itself
-takes a task, timeouts and a dozen coroutines for each exchange: three times the processor time.
+redis-py sends and reads with a task, timeouts and a dozen coroutines for each exchange: three times the processor time.
+It says where and how to connect all the same: a link goes to where the connections of a redis-py pool go, and logs in
+as they do.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
 
 import hiredis
-from redis.asyncio.connection import AbstractConnection
+from redis.asyncio import Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio.connection import ConnectionPool, DefaultParser
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.net.hangup import hang_up
 
 CLOSED: Final = "Connection closed by server."
+NO_PLACE: Final = "No connection available."
 INCOMPLETE: Final = object()
 
-
-class _Checked(AbstractConnection):
-    __slots__ = ()
-
-    async def _send_packed_command(self, command: Iterable[bytes]) -> None:
-        if self._writer is None or self._writer.transport.is_closing():
-            raise ConnectionResetError(CLOSED)
-        await super()._send_packed_command(command)
+Like = Connection | UnixDomainSocketConnection
 
 
-@cache
-def checked(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """This connection of redis-py, for uvloop: one that the store closes fails with redis-py's ConnectionError.
+class Command(NamedTuple):
+    """A command of a login, and whether it may be refused: the server is older, or its user may not name itself."""
 
-    Without this, uvloop raises RuntimeError if it is closed between two commands, as it can be at each login.
-    """
-    return type(kind.__name__, (_Checked, kind), {})
+    packed: bytes
+    is_optional: bool = False
 
 
 class Link(asyncio.Protocol):
-    """A connection of redis-py, which must not use it until `release`."""
+    """A connection to a server. It speaks RESP2: as fast as RESP3 (measured), and every server and proxy has it."""
 
-    def __init__(self, connection: AbstractConnection) -> None:
-        """Take over a connection without an outstanding answer. Raises ConnectionError if it is closed."""
-        if connection._writer is None or connection._writer.transport.is_closing():
-            raise RedisConnectionError(CLOSED)
-        self.connection: Final = connection
+    def __init__(self) -> None:
         self.is_sound = True  # whether another exchange may begin
-        self._transport: Final = connection._writer.transport
-        self._former: Final = self._transport.get_protocol()
+        self._transport: asyncio.Transport | None = None
         self._reader: Final = hiredis.Reader(
             protocolError=RedisConnectionError,
-            replyError=connection._parser.parse_error,
+            replyError=DefaultParser.parse_error,
             notEnoughData=INCOMPLETE,
         )
         self._missing = 0  # answers
         self._answered: Callable[[Sequence[Any]], None]
-        self._transport.set_protocol(self)
+        self._login: Sequence[Command] = ()
+        self._logged_in: asyncio.Future[None]
+
+    async def connect(self, pool: ConnectionPool) -> None:
+        """Connect to where the pool's connections go, and log in.
+
+        Raises RedisError: ConnectionError if that fails, TimeoutError if it takes too long, what the server refuses.
+        """
+        like: Like = pool.make_connection()  # type: ignore[no-untyped-call]
+        self._login = _login_of(like)
+        self._logged_in = asyncio.get_running_loop().create_future()
+        place = _place(like)
+        try:
+            try:
+                async with asyncio.timeout(like.socket_connect_timeout):
+                    await self._reach(like)
+            except TimeoutError:
+                raise RedisTimeoutError("Timeout connecting to server") from None
+            except Exception as error:  # also a host that is no name, TLS files that cannot be read
+                raise RedisConnectionError(_refused(place, error)) from error
+            try:
+                async with asyncio.timeout(like.socket_timeout):
+                    await self._logged_in
+            except TimeoutError:
+                raise RedisTimeoutError(f"Timeout reading from {place}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    async def _reach(self, like: Like) -> None:
+        """Open the socket. Raises OSError, or ValueError for a host that is none."""
+        loop = asyncio.get_running_loop()
+        if isinstance(like, UnixDomainSocketConnection):
+            await loop.create_unix_connection(lambda: self, like.path)
+        else:
+            tls = like.ssl_context.get() if isinstance(like, SSLConnection) else None
+            transport, _ = await loop.create_connection(lambda: self, like.host, like.port, ssl=tls)
+            if like.socket_keepalive and not transport.is_closing():
+                _keep_alive(transport, like)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Log in at once: a server that has no room for us says so without being asked."""
+        self._transport = cast("asyncio.Transport", transport)
+        if not self.is_sound:  # nobody waits for it any more
+            self._transport.abort()
+        elif self._login:
+            found: list[Any] = []
+
+            def hear(answers: Sequence[Any]) -> None:
+                found.extend(answers)
+                if len(found) == len(self._login) and not self._logged_in.done():
+                    self._end_login(found)
+
+            self.send([command.packed for command in self._login], hear)
+        else:
+            self._logged_in.set_result(None)
+
+    def _end_login(self, answers: Sequence[Any]) -> None:
+        for command, answer in zip(self._login, answers, strict=True):
+            is_fine = command.is_optional and isinstance(answer, ResponseError)
+            if isinstance(answer, Exception) and not is_fine:
+                self._logged_in.set_exception(answer)
+                self._logged_in.exception()  # nobody may be left to hear it
+                return
+        self._logged_in.set_result(None)
 
     def send(self, packed: Sequence[bytes], answered: Callable[[Sequence[Any]], None]) -> None:
         """Begin an exchange. `answered` is called with answers as they come, in order; each may be a RedisError."""
         self._missing, self._answered = len(packed), answered
-        if self._transport.is_closing():  # then writing is ignored, or raises RuntimeError (uvloop)
+        # if it is closing, writing is ignored, or raises RuntimeError (uvloop)
+        if self._transport is None or self._transport.is_closing():
             self.break_off(RedisConnectionError(CLOSED))
         else:
             self._transport.writelines(packed)
@@ -70,14 +125,19 @@ class Link(asyncio.Protocol):
     def break_off(self, error: Exception) -> None:
         """Close the connection; the error replaces each missing answer."""
         self.is_sound = False
-        hang_up(self._transport)
+        if self._transport is not None:
+            hang_up(self._transport)
         if missing := self._missing:
             self._missing = 0
             self._answered([error] * missing)
 
-    def release(self) -> None:
-        """Give the connection back to redis-py: no answer is outstanding."""
-        self._transport.set_protocol(self._former)
+    def close(self) -> None:
+        """Close it, without waiting for the end of TLS: a silent server never says it. A call under way fails."""
+        if self._missing:
+            self.break_off(RedisConnectionError(CLOSED))
+        self.is_sound = False
+        if self._transport is not None:
+            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Pass on the answers that are complete."""
@@ -100,31 +160,33 @@ class Link(asyncio.Protocol):
         if broken is not None:
             self.break_off(broken)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Tell redis-py, too, which may be closing the connection."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # whatever ended it
+        """Missing answers will not come."""
         self.break_off(RedisConnectionError(CLOSED))
-        self._former.connection_lost(exc)
 
 
 class Subscription(Link):
-    """A connection of redis-py that hears channels. `heard` is called with each message: its kind, its channel, ...
+    """A connection that hears channels. `heard` is called with each message: its kind, its channel, ...
 
     `lost` fails with the reason when the connection ends: an error of redis-py, or what `heard` raised.
     """
 
-    def __init__(self, connection: AbstractConnection, heard: Callable[[list[Any]], None]) -> None:
-        super().__init__(connection)
+    def __init__(self, heard: Callable[[list[Any]], None]) -> None:
+        super().__init__()
         self.lost: Final = asyncio.get_running_loop().create_future()
         self.heard_s = monotonic()  # when the last message came
         self._heard = heard
 
     def ask(self, *words: str) -> None:
         """Send a command; its answer is a message, too."""
-        if not self._transport.is_closing():
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(hiredis.pack_command(words))  # type: ignore[arg-type]
 
     def data_received(self, data: bytes) -> None:
         """Pass on the messages that are complete."""
+        if not self._logged_in.done():
+            super().data_received(data)
+            return
         self.heard_s = monotonic()
         try:
             self._reader.feed(data)
@@ -142,3 +204,103 @@ class Subscription(Link):
         if not self.lost.done():
             self.lost.set_exception(error)
             self.lost.exception()  # nobody may be left to hear it
+
+
+class Links:
+    """The links to a server: one that is free is used again, up to a limit."""
+
+    def __init__(self, pool: ConnectionPool, most: int, wait_s: float) -> None:
+        """They go to where the pool's connections go. `take` waits at most `wait_s` for one of them."""
+        self.pool: Final = pool
+        self._places: Final = asyncio.Semaphore(most)
+        self._wait_s = wait_s
+        self._is_closed = False
+        self._free: list[Link] = []
+        self._used: set[Link] = set()
+
+    async def take(self) -> Link:
+        """One that is connected, until `give_back`. Raises RedisError."""
+        if self._is_closed:
+            raise RedisConnectionError(CLOSED)
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._places.acquire()
+        except TimeoutError:
+            raise RedisConnectionError(NO_PLACE) from None
+        while self._free:
+            if (link := self._free.pop()).is_sound:
+                self._used.add(link)
+                return link
+        link = Link()
+        self._used.add(link)
+        try:
+            await link.connect(self.pool)
+        except BaseException:
+            self.give_back(link)
+            raise
+        return link
+
+    def give_back(self, link: Link) -> None:
+        """No answer is outstanding on it."""
+        self._used.remove(link)
+        if link.is_sound:
+            self._free.append(link)
+        else:
+            link.close()
+        self._places.release()
+
+    def drop_free(self) -> None:
+        """Close those that nobody uses."""
+        while self._free:
+            self._free.pop().close()
+
+    async def aclose(self) -> None:
+        """Close them all, for good: calls under way fail."""
+        self._is_closed = True
+        self.drop_free()
+        for link in list(self._used):
+            link.close()
+        await asyncio.sleep(0)  # for their sockets to be closed
+
+
+def _login_of(like: Like) -> list[Command]:
+    """What a connection like this one says first, in one write. Raises UnicodeEncodeError if no bytes stand for it."""
+    commands: list[Command] = []
+    if like.username or like.password:
+        user = (like.username,) if like.username else ()
+        commands.append(_command("AUTH", *user, like.password or ""))
+    if like.client_name:
+        commands.append(_command("CLIENT", "SETNAME", like.client_name))
+    if like.driver_info:
+        name, version = like.driver_info.formatted_name, like.driver_info.lib_version
+        for field, value in ("LIB-NAME", name), ("LIB-VER", version):
+            if value:
+                named = _command("CLIENT", "SETINFO", field, str(value))
+                commands.append(named._replace(is_optional=True))
+    if like.db:
+        commands.append(_command("SELECT", str(like.db)))
+    return commands
+
+
+def _command(*words: str) -> Command:
+    packed: Any = hiredis.pack_command(words)  # type: ignore[arg-type]
+    return Command(packed)
+
+
+def _place(like: Like) -> str:
+    return f"{like.host}:{like.port}" if isinstance(like, Connection) else like.path
+
+
+def _refused(place: str, error: Exception) -> str:
+    """As redis-py says it."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"Error {error.errno} connecting to {place}. {error.strerror}."
+    return f"Error {error} connecting to {place}."
+
+
+def _keep_alive(transport: asyncio.Transport, like: Connection) -> None:
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    options = cast("Mapping[int, int]", like.socket_keepalive_options)
+    for option, value in options.items():
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -11,15 +11,13 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 import hiredis
-from redis.asyncio.connection import ConnectionPool
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.store.servers.connection import Link
+from delayqueue.store.servers.connection import Link, Links
 from delayqueue.tasks import Tasks
 
-# A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
+# A call that takes longer has failed, whatever it waited for: a free connection, a connect, an answer.
 ANSWER_S: Final = 5.0
 # Further calls go with later exchanges. The longest calls take about 30 ms of the store, so one exchange takes a
 # second.
@@ -64,20 +62,18 @@ class StoreCommand(asyncio.Future[Any]):
 
 
 class Pipeline:
-    """A path to one server. It keeps a connection of the pool from its first call on, and another one if that fails.
+    """A path to one server. It keeps a connection from its first call on, and another one if that fails.
 
     If an exchange takes long, because the replicas or one connection are silent, the next one overtakes it. One timer,
     which runs while anything is under way, sees to that and to the time that calls have.
     """
 
-    def __init__(
-        self, pool: ConnectionPool, wait: Wait | None = None, answer_s: float = ANSWER_S
-    ) -> None:
+    def __init__(self, links: Links, wait: Wait | None = None, answer_s: float = ANSWER_S) -> None:
         """With `wait`, a call is answered once that many replicas have what the connection wrote.
 
         A call without an answer `answer_s` after it was made, or up to OVERTAKEN_S later, has failed.
         """
-        self._pool = pool
+        self._links = links
         self._wait = wait
         self._answer_s = answer_s
         self._loop = asyncio.get_running_loop()
@@ -95,7 +91,7 @@ class Pipeline:
         self._unsent.append(call)
 
     async def aclose(self) -> None:
-        """Give up the connections that are being made; the pool closes the others."""
+        """Give up the connections that are being made; `links` closes the others."""
         await asyncio.sleep(0)  # a call of this turn begins
         await self._connecting.cancel()
 
@@ -110,29 +106,21 @@ class Pipeline:
         if self._link is not None and self._link.is_sound:
             exchange.run(self._link)
         else:
-            used, self._link = self._link, None
-            self._connecting.start(self._run_on_another(exchange, used))
+            if self._link is not None:
+                self._links.give_back(self._link)
+                self._link = None
+            self._connecting.start(self._run_on_another(exchange))
 
-    async def _run_on_another(self, exchange: "Exchange", used: Link | None) -> None:
+    async def _run_on_another(self, exchange: "Exchange") -> None:
         """Run it on another connection than the one in use."""
         try:
-            if used is not None:
-                await self._give_back(used)
-            link = await self._connect()
+            link = await self._links.take()
         except Exception as error:
             exchange.fail(error)
             return
         if exchange is self.current:
             self._link = link
         exchange.run(link)
-
-    async def _connect(self) -> Link:
-        connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
-        try:
-            return Link(connection)
-        except RedisConnectionError:
-            await self._pool.release(connection)
-            raise
 
     def _look(self) -> None:
         """End what has taken too long, and let the next exchange overtake one that takes long."""
@@ -161,13 +149,7 @@ class Pipeline:
             return
         self._overtaken.discard(exchange)
         if exchange.link is not None:  # the others use another one
-            self._connecting.start(self._give_back(exchange.link))
-
-    async def _give_back(self, link: Link) -> None:
-        link.release()
-        if not link.is_sound:
-            await link.connection.disconnect(nowait=True)
-        await self._pool.release(link.connection)
+            self._links.give_back(exchange.link)
 
 
 class Exchange:

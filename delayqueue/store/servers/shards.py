@@ -178,7 +178,7 @@ class Shards:
             ) from error
         if isinstance(error, RedisTimeoutError):
             self._suspect(server.address)
-            await drop_idle(server.redis)
+            await server.drop_idle()
         else:
             self._doubt.set()
         raise error
@@ -276,16 +276,5 @@ class Shards:
         """Close the connections to servers retired this long ago; if cancelled here, the next call does the rest."""
         until_s = asyncio.get_running_loop().time() - after_s
         while self._retired and self._retired[0][0] <= until_s:
-            # with TLS, a silent server lets closing time out; the connections are closed all the same
-            with suppress(RedisTimeoutError):
-                await self._retired[0][1].aclose()
+            await self._retired[0][1].aclose()
             del self._retired[0]
-
-
-async def drop_idle(redis: Redis) -> None:
-    """Close the idle connections to a silent server: the next call to use one might wait as long.
-
-    Does not wait for their end. With TLS that can take seconds, and redis-py would then close their successors.
-    """
-    for connection in redis.connection_pool._available_connections:
-        await connection.disconnect(nowait=True)
