@@ -3,6 +3,7 @@
 - The tables of verbs, between marks, from the declarations in the package.
 - The tables of fields on the pages of the API. scripts/chinese.json has the Chinese of what the package says of fields
   and settings; what it lacks stays in English.
+- The mark at the head of a page that says whether what it describes is stable.
 - The files of examples/ that a page quotes: a block whose title is the name of one in the page's folder.
 - The code of a Chinese page: the blocks of the English one, in its order, with the server's messages in Chinese.
 - The table that compares the servers, on the first pages, and its pictures: from docs/performance.md.
@@ -21,6 +22,7 @@ from delayqueue import errors
 from scripts.charts import pictures
 from scripts.fields import with_fields
 from scripts.links import CHINESE
+from scripts.stability import with_mark
 from scripts.tables import REPOSITORY, table
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ def generated(page: Path) -> str:
     """The page as it should be. Raises ValueError if a person has to change it first; the message says how."""
     text = MARKED.sub(
         lambda found: f"{found[1]}{found[2]}{table(found[1], page, found[3])}",
-        with_fields(page),
+        with_mark(with_fields(page), page),
     )
     if page.name.endswith(CHINESE):
         return translated(text, page)

@@ -13,6 +13,7 @@ from delayqueue.client.calls import verb
 from delayqueue.client.verbs import Verbs
 from delayqueue.config.config import OPTIONS
 from delayqueue.domain.access import Role
+from delayqueue.web.endpoint import Stability
 from delayqueue.web.endpoints import ENDPOINTS
 from scripts.fields import chinese
 from scripts.links import CHINESE
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 REPOSITORY: Final = Path(__file__).parents[1]
 UNITS: Final = {"s": "秒", "ms": "毫秒", "bytes": "字节", "": ""}
+STABILITIES: Final = {Stability.STABLE: "稳定", Stability.SETTLING: "调整中"}
+SCALED: Final = re.compile(r"\| [^|]*[(（]\\\*[)）] \|")
 HEADING: Final = re.compile(r"^### (.*)$", re.MULTILINE)
 
 
@@ -48,20 +51,21 @@ def settings(page: Path, before: str) -> Iterator[str]:
 
 
 def endpoints(page: Path, _before: str) -> Iterator[str]:
-    """Each endpoint, with the roles that may call it; on the English page also what it does.
+    """Each endpoint, the roles that may call it and its stability; on the English page also what it does.
 
     Raises ValueError if the page has no section on one.
     """
     is_chinese = page.name.endswith(CHINESE)
-    yield "| 接口 | 角色 |" if is_chinese else "| Endpoint | | Role |"
-    yield "| --- | --- |" if is_chinese else "| --- | --- | --- |"
+    yield "| 接口 | 角色 | |" if is_chinese else "| Endpoint | | Role | |"
+    yield "| --- | --- | --- |" if is_chinese else "| --- | --- | --- | --- |"
     known = anchors(page)
     for one in ENDPOINTS:
         if one.path not in known:
             raise ValueError(f"add a section `### {one.methods[0]} {one.path}`")
         summary = "" if is_chinese else f"{one.summary} | "
+        stability = STABILITIES[one.stability] if is_chinese else one.stability
         allowed = roles(one, "人人可用" if is_chinese else "open to all")
-        yield f"| [{one.path}](#{known[one.path]}) | {summary}{allowed} |"
+        yield f"| [{one.path}](#{known[one.path]}) | {summary}{allowed} | {stability} |"
 
 
 def anchors(api_page: Path) -> dict[str, str]:
@@ -127,12 +131,16 @@ def arguments(method: Callable[..., object]) -> Iterator[str]:
 
 
 def comparison(page: Path, _before: str) -> Iterator[str]:
-    """The first table of docs/performance.md, which compares the servers, with its links from where this page is."""
+    """The first table of docs/performance.md, which compares the servers, with its links from where this page is.
+
+    A figure that was scaled from another run stays there: a dash is in its cell.
+    """
     measured = f"performance{CHINESE if page.name.endswith(CHINESE) else '.md'}"
     text = (REPOSITORY / "docs" / measured).read_text("utf-8")
     first, *_ = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
     folder = "docs/" if page.parent == REPOSITORY else ""
-    yield from re.sub(r"(?<=\]\()(?!http)", folder, first).splitlines()
+    for row in re.sub(r"(?<=\]\()(?!http)", folder, first).splitlines():
+        yield SCALED.sub("| – |", SCALED.sub("| – |", row))
 
 
 TABLES: Final[dict[str, Callable[[Path, str], Iterator[str]]]] = {

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from inspect import iscoroutinefunction, signature
 from types import ModuleType, UnionType
 from typing import (
@@ -58,6 +59,13 @@ Run = Callable[[Any, Any, HttpRequest], Awaitable[object]]  # an Api, what was a
 Data = TypeVar("Data")
 
 
+class Stability(StrEnum):
+    """What a version number promises of an endpoint: docs/stability.md."""
+
+    STABLE = "stable"
+    SETTLING = "settling"
+
+
 class Tag(NamedTuple):
     """A group of endpoints in /openapi.json: those of one file."""
 
@@ -111,6 +119,7 @@ class Endpoint:
     asks: dict[str, Any] | None = None
     answers: Any = None
     done: Text = DONE  # the message of success
+    stability: Stability = Stability.SETTLING
     tag: Tag | None = None
 
     @property
@@ -139,6 +148,7 @@ def endpoint(  # noqa: PLR0913  # a declaration, in which all but path and roles
     asks: dict[str, Any] | None = None,
     answers: Any = None,
     done: Text = DONE,
+    stability: Stability = Stability.SETTLING,
 ) -> Callable[[Handler], Endpoint]:
     """Make a handler an endpoint.
 
@@ -167,6 +177,7 @@ def endpoint(  # noqa: PLR0913  # a declaration, in which all but path and roles
             asks=asks,
             answers=to_jsonable_python(answers),
             done=done,
+            stability=stability,
             tag=_tag(sys.modules[handler.__module__]),
         )
 

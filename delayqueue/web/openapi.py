@@ -71,6 +71,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> Json:
                 "operationId": name,
                 "tags": [endpoint.tag.name] if endpoint.tag else [],
                 "summary": endpoint.summary,
+                "x-stability": endpoint.stability.value,
                 **_operation(endpoint, method),
             }
     return {

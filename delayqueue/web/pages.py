@@ -67,6 +67,7 @@ def _section(document: Json, path: str) -> str:
     parts = [
         f'<section id="{_anchor(path)}"><h2><b>{", ".join(methods).upper()}</b> {escape(path)}</h2>',
         f"<p>{_prose(_sentence(operation['summary']))} {_prose(operation.get('description', ''))}</p>",
+        f"<p>Stability: {escape(operation['x-stability'])}.</p>",
     ]
     if body := operation.get("requestBody"):
         content = body["content"]["application/json"]

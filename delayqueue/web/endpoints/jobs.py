@@ -32,6 +32,7 @@ from delayqueue.web.endpoint import (
     PRODUCERS,
     Large,
     Returnable,
+    Stability,
     endpoint,
 )
 from delayqueue.web.fields import (
@@ -212,7 +213,7 @@ class CancelRequest(AnyTopicRequest):
 Found = FullJob | Large[list[FullJob | Result | None]] | None
 
 
-@endpoint("/get", HOLDERS, asks={"id": "1001"}, answers=FULL)
+@endpoint("/get", HOLDERS, asks={"id": "1001"}, answers=FULL, stability=Stability.STABLE)
 def get(api: Api, asked: GetRequest) -> Later[Found | Returnable[FullJob | None]]:
     """Return all about jobs, or about one job once it has ended."""
     ids, jobs = asked.each(), api.jobs
@@ -245,7 +246,12 @@ def _found(asked: GetRequest, ids: Sequence[str], jobs: Sequence[JobView | None]
 
 
 @endpoint(
-    "/kick", ADMINS, errors=OF_JOB, asks={"topic": "order", "count": 100}, answers={"count": 2}
+    "/kick",
+    ADMINS,
+    errors=OF_JOB,
+    asks={"topic": "order", "count": 100},
+    answers={"count": 2},
+    stability=Stability.STABLE,
 )
 async def kick(api: Api, asked: KickRequest) -> Kicked:
     """Make buried or delayed jobs ready now."""
@@ -290,7 +296,9 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
     return Rescheduled(sum(row.code == Code.OK for row in rows), rows)
 
 
-@endpoint("/cancel", PRODUCERS, asks={"tag": "user:7"}, answers={"count": 2})
+@endpoint(
+    "/cancel", PRODUCERS, asks={"tag": "user:7"}, answers={"count": 2}, stability=Stability.STABLE
+)
 async def cancel(api: Api, asked: CancelRequest) -> Count:
     """End all jobs of a tag."""
     return Count(await api.jobs.topics.cancel(asked.tag, asked.topic or ""))

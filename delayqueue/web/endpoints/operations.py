@@ -23,7 +23,7 @@ from delayqueue.store.census import TopicView, pieces
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, ALL, OPEN, VIEWERS, Large, endpoint
+from delayqueue.web.endpoint import ADMINS, ALL, OPEN, VIEWERS, Large, Stability, endpoint
 from delayqueue.web.endpoints.topics import TOPIC, troubles
 from delayqueue.web.fields import optional
 from delayqueue.web.http import HttpRequest, HttpResponse
@@ -238,12 +238,19 @@ async def whoami(api: Api, asked: WhoamiRequest, request: HttpRequest) -> Access
     return Access(sorted(roles), list(api.scope.entries), allowed)
 
 
-@endpoint("/healthz", OPEN, methods=("GET",), errors=())
+@endpoint("/healthz", OPEN, methods=("GET",), errors=(), stability=Stability.STABLE)
 async def healthz(api: Api) -> None:  # it asks no other system
     """The process is alive."""
 
 
-@endpoint("/readyz", OPEN, methods=("GET",), errors=(Unavailable,), answers={"away": [2, 5]})
+@endpoint(
+    "/readyz",
+    OPEN,
+    methods=("GET",),
+    errors=(Unavailable,),
+    answers={"away": [2, 5]},
+    stability=Stability.STABLE,
+)
 async def readyz(api: Api, request: HttpRequest) -> Readiness | None:
     """The store answers and the timers tick.
 

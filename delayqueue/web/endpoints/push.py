@@ -26,7 +26,7 @@ from delayqueue.metrics import REQUEST_WARNINGS
 from delayqueue.net.later import Later
 from delayqueue.store.types import Pushed
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import BAD, PRODUCERS, InvalidItem, endpoint
+from delayqueue.web.endpoint import BAD, PRODUCERS, InvalidItem, Stability, endpoint
 from delayqueue.web.fields import (
     Body,
     Delay,
@@ -153,6 +153,7 @@ class PushRequest(Request):
         "tags": ["user:7"],
     },
     done=ADDED,
+    stability=Stability.STABLE,
 )
 def push(
     api: Api, asked: PushRequest | list[PushRequest | InvalidItem], request: HttpRequest

@@ -21,6 +21,7 @@ from delayqueue.web.endpoint import (
     OF_RESERVED,
     Large,
     Returnable,
+    Stability,
     endpoint,
 )
 from delayqueue.web.endpoints.jobs import results
@@ -159,7 +160,13 @@ class ReleaseRequest(BuryRequest):
 PopAnswer = Returnable[ReservedJob | list[ReservedJob] | Large[list[ReservedJob]] | None]
 
 
-@endpoint("/pop", CONSUMERS, asks={"topic": "urgent,order", "timeout": 10}, answers=RESERVED)
+@endpoint(
+    "/pop",
+    CONSUMERS,
+    asks={"topic": "urgent,order", "timeout": 10},
+    answers=RESERVED,
+    stability=Stability.STABLE,
+)
 def pop(api: Api, asked: PopRequest, request: HttpRequest) -> Later[PopAnswer]:
     """Reserve ready jobs, waiting for the first.
 
@@ -213,7 +220,13 @@ def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> PopAnswer:
     return Returnable(Large(data) if is_large else data, requeue)
 
 
-@endpoint("/finish", CONSUMERS, errors=BY_RECEIPT, asks={"id": "1001", "receipt": RECEIPT})
+@endpoint(
+    "/finish",
+    CONSUMERS,
+    errors=BY_RECEIPT,
+    asks={"id": "1001", "receipt": RECEIPT},
+    stability=Stability.STABLE,
+)
 def finish(api: Api, asked: EndRequest) -> Later[list[Result] | None]:
     """End jobs whose work is done."""
     ids = asked.each()
@@ -227,6 +240,7 @@ def finish(api: Api, asked: EndRequest) -> Later[list[Result] | None]:
     errors=BY_RECEIPT,
     asks={"ids": ["1001", "1002"]},
     answers=[{"id": "1001", "code": 0}, {"id": "1002", "code": 0}],
+    stability=Stability.STABLE,
 )
 def delete(api: Api, asked: EndRequest) -> Later[list[Result] | None]:
     """End jobs that are no longer wanted."""
@@ -241,6 +255,7 @@ def delete(api: Api, asked: EndRequest) -> Later[list[Result] | None]:
     errors=OF_RESERVED,
     asks={"id": "1001", "receipt": RECEIPT, "delay": 60, "message": "no answer"},
     answers={"due": 1795217097.354},
+    stability=Stability.STABLE,
 )
 def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
     """Give a reserved job back after a failed attempt."""
@@ -261,6 +276,7 @@ def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
     errors=OF_RESERVED,
     asks={"id": "1001", "receipt": RECEIPT, "ttr": 300},
     answers={"deadline": 1795217337.354},
+    stability=Stability.STABLE,
 )
 def touch(api: Api, asked: TouchRequest) -> Later[Deadline]:
     """Extend a reservation."""
@@ -273,6 +289,7 @@ def touch(api: Api, asked: TouchRequest) -> Later[Deadline]:
     CONSUMERS,
     errors=OF_RESERVED,
     asks={"id": "1001", "receipt": RECEIPT, "message": "no such account"},
+    stability=Stability.STABLE,
 )
 def bury(api: Api, asked: BuryRequest) -> Later[None]:
     """Bury a job: set it aside until somebody looks at it."""
