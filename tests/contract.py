@@ -348,7 +348,7 @@ def changelog(declared: Declared) -> Iterator[Lack]:
     for name in names:
         if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told):
             yield Lack(
-                CHANGELOG, f"add a line on {name} under Unreleased, Added", "users can see it"
+                CHANGELOG, f"add a line on {name} under Unreleased", "users can see it"
             )
 
 
