@@ -48,10 +48,10 @@ LEFT_OUT: Final = {
         f"{folder}/test_{name}.py": "time"
         for folder, names in {
             "api": "answer_bounds crashes eviction lost_shard notify outage reloading replicas "
-            "seen_workers two_servers unwell_stores walk",
-            "client": "worker worker_processes light",
-            "engine": "history moves rebalance",
-            "store": "replication shards",
+            "connections end_waits metrics openapi seen_workers stats two_servers unwell_stores walk",
+            "client": "due_times light repeats transport worker worker_processes",
+            "engine": "history moves paging rebalance",
+            "store": "embedded inspect pieces replication shards wheel",
         }.items()
         for name in names.split()
     },
