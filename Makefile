@@ -22,15 +22,16 @@ KEDA := v2.17.2
 BUILD := setuptools>=77.0.3
 # what is read as prose: pages, docstrings and comments
 PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples clients bench/README.md bench/MEASURED.md faults/README.md faults/MEASURED.md delayqueue
-# every version with its hashes: what the image holds, what the tests run with, and two parts of that
+# every version with its hashes: what the image holds, what all tests run with, and three parts of that
 IMAGE_LOCK := deploy/requirements.txt
 TEST_LOCK := deploy/requirements-test.txt
+QUICK_LOCK := deploy/requirements-quick.txt
 LINT_LOCK := deploy/requirements-lint.txt
 DOCS_LOCK := deploy/requirements-docs.txt
 COMPILE := echo '$(BUILD)' | $(BIN)/uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --no-emit-find-links --upgrade --quiet --custom-compile-command 'make lock'
 
-.PHONY: help serve test test-every-store lint contract format fuzz faults bench walk generate docs clean package image release chart-tools lock audit sbom
+.PHONY: help serve test test-all test-every-store lint contract format fuzz faults bench walk generate docs clean package image release chart-tools lock audit sbom
 
 help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "%-20s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +39,10 @@ help: ## this list
 serve: $(VENV)/.installed ## run the server on port 9277 with an embedded store
 	DELAYQUEUE_DATA_DIR="$${DELAYQUEUE_DATA_DIR:-data}" exec $(BIN)/delay-queue
 
-test: $(VENV)/.installed-test ## run all tests (starts real Redis and Valkey servers)
+test: $(VENV)/.installed-quick ## run the tests that need Python only: two minutes
+	$(PYTEST) --quick
+
+test-all: $(VENV)/.installed-test ## install PHP, Go, Chromium, databases, …, and run all tests
 	$(PYTEST)
 
 test-every-store: $(VENV)/.installed-test ## run all tests over Sentinel and Cluster and in every look of the page, too
@@ -96,6 +100,7 @@ chart-tools: $(VENV)/.installed-test ## build helm and kubeconform, for the test
 lock: $(VENV)/.installed-release ## choose all versions anew, those of the image and those of the tests
 	$(COMPILE) --extra embedded --extra otel --extra relay --output-file $(IMAGE_LOCK)
 	$(COMPILE) --extra test --constraint $(IMAGE_LOCK) --output-file $(TEST_LOCK)
+	$(COMPILE) --extra quick --constraint $(TEST_LOCK) --output-file $(QUICK_LOCK)
 	$(COMPILE) --extra lint --constraint $(TEST_LOCK) --output-file $(LINT_LOCK)
 	$(COMPILE) --extra docs --constraint $(TEST_LOCK) --output-file $(DOCS_LOCK)
 
@@ -113,6 +118,10 @@ $(VENV)/.installed: $(IMAGE_LOCK) pyproject.toml scripts/setup
 	@scripts/setup $(PYTHON) $(VENV) $(IMAGE_LOCK) '25 MB'
 	@touch $@
 
+$(VENV)/.installed-quick: $(QUICK_LOCK) pyproject.toml scripts/setup
+	@scripts/setup $(PYTHON) $(VENV) $(QUICK_LOCK) '50 MB'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-lint: $(LINT_LOCK) pyproject.toml scripts/setup
 	@scripts/setup $(PYTHON) $(VENV) $(LINT_LOCK) '60 MB'
 	@touch $@
@@ -124,7 +133,7 @@ $(VENV)/.installed-docs: $(DOCS_LOCK) pyproject.toml scripts/setup
 $(VENV)/.installed-test: $(TEST_LOCK) pyproject.toml scripts/setup
 	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '220 MB' redis-server wrk curl chromium $(LANGUAGES) $(PACKAGES) $(BEANSTALK) $(DATABASES)
 	cd $(GO_CLIENT) && go mod download
-	@touch $@ $(VENV)/.installed $(VENV)/.installed-lint $(VENV)/.installed-docs
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-quick $(VENV)/.installed-lint $(VENV)/.installed-docs
 
 $(VENV)/.installed-release: $(VENV)/.installed-test
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[release]'

@@ -2,9 +2,12 @@
 
 import gc
 import secrets
+import shutil
 import signal
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -15,6 +18,7 @@ from tests.clusters import UNHURRIED, StoreCluster, WatchedStore
 from tests.processes import WITHOUT_FUNCTIONS, Processes, StoreServer
 from tests.store.clients import remembered_links
 
+TESTS: Final = Path(__file__).parent
 PROCESSES: Final = pytest.StashKey[list[Processes]]()
 STARTED: Final = pytest.StashKey[float]()
 
@@ -30,6 +34,29 @@ LONG: Final = {
 
 # folders whose files one processor runs: to start Chromium, or MariaDB and PostgreSQL, takes seconds
 TOGETHER: Final = ("tests/browser/", "tests/relay/")
+
+# what --quick leaves out, folders and files of tests/, and why
+LEFT_OUT: Final = {
+    "browser": "Chromium",
+    "php": "PHP, Composer",
+    "docs": "PHP, Node.js, Go, curl, MkDocs",
+    "relay": "MariaDB, PostgreSQL",
+    "beanstalk": "beanstalkd, PHP, Ruby, Go",
+    "client/test_celery.py": "Celery",
+    "client/test_types.py": "Pyright",
+    **dict.fromkeys(("delivery", "faults", "importer", "upgrade"), "time"),
+    **{
+        f"{folder}/test_{name}.py": "time"
+        for folder, names in {
+            "api": "answer_bounds crashes eviction lost_shard notify outage reloading replicas "
+            "connections end_waits metrics openapi seen_workers stats two_servers unwell_stores walk",
+            "client": "due_times light repeats transport worker worker_processes",
+            "engine": "history moves paging rebalance",
+            "store": "embedded inspect pieces replication shards wheel",
+        }.items()
+        for name in names.split()
+    },
+}
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
@@ -116,6 +143,43 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run all tests over Sentinel and Cluster, and with the page in every look, too",
     )
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="leave out the tests that need more than Python, or long; say at the end which",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With --quick, what is left out is not even imported."""
+    name = collection_path.relative_to(TESTS).as_posix() if TESTS in collection_path.parents else ""
+    return True if config.getoption("quick") and name in LEFT_OUT else None
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say, after --quick, what did not run, and what would run it."""
+    if not config.getoption("quick"):
+        return
+    line = terminalreporter.write_line
+    terminalreporter.section("not run by make test")
+    if shutil.which("redis-server") is None:
+        line("redis-server is not installed: its tests ran on the embedded store's Valkey")
+    skipped = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.getreports("skipped")
+    )
+    for reason, count in sorted(skipped.items()):
+        line(f"{count} skipped: {reason}")
+    for reason in dict.fromkeys(LEFT_OUT.values()):
+        names = " ".join(f"tests/{name}" for name, why in LEFT_OUT.items() if why == reason)
+        line(
+            f"left out, as they take long: {names}"
+            if reason == "time"
+            else f"need {reason}: {names}"
+        )
+    line("make test-all installs what is missing, and runs all of them")
 
 
 def pytest_configure() -> None:
@@ -135,7 +199,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
-    """Make no tests of parameters marked `seldom` only to deselect them: there are more of them than of the others."""
+    """Make no tests of parameters that are not due only to deselect them: there are more of them than of the others."""
     yield
     if not metafunc.config.getoption("every_store"):
         calls = metafunc._calls
@@ -145,7 +209,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
 
 @pytest.hookimpl(trylast=True)  # pytest itself sorts them by their fixtures
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked `seldom` run in the modules that the mark names, or with --every-store; long files come first."""
+    """Tests that are not due run with --every-store only; long files come first."""
     if not config.getoption("every_store"):
         seldom = [item for item in items if not _is_due(item)]
         config.hook.pytest_deselected(items=seldom)
@@ -154,12 +218,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_due(item: pytest.Item) -> bool:
-    return all(item.path.name in mark.args for mark in item.iter_markers("seldom"))
+    return _runs(item.config, item.path.name, item.iter_markers())
 
 
 def _are_due(metafunc: pytest.Metafunc, marks: Sequence[pytest.Mark]) -> bool:
-    name = metafunc.definition.path.name
-    return all(name in mark.args for mark in marks if mark.name == "seldom")
+    return _runs(metafunc.config, metafunc.definition.path.name, marks)
+
+
+def _runs(config: pytest.Config, module: str, marks: Iterable[pytest.Mark]) -> bool:
+    """Whether these marks let a test of the module run without --every-store."""
+    if config.getoption("quick"):
+        return not any(mark.name in {"seldom", "slow"} for mark in marks)
+    return all(module in mark.args for mark in marks if mark.name == "seldom")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -347,9 +347,7 @@ def changelog(declared: Declared) -> Iterator[Lack]:
     names += [one.name for one in declared.commands if f"/{one.name}" not in names]
     for name in names:
         if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told):
-            yield Lack(
-                CHANGELOG, f"add a line on {name} under Unreleased, Added", "users can see it"
-            )
+            yield Lack(CHANGELOG, f"add a line on {name} under Unreleased", "users can see it")
 
 
 DUTIES: Final[tuple[Callable[[Declared], Iterable[Lack]], ...]] = (

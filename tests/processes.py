@@ -364,11 +364,8 @@ WITHOUT_FUNCTIONS: Final = ("--rename-command", "FUNCTION", "", "--rename-comman
 
 
 def redis_binary() -> str:
-    """Where redis-server is. Raises ProcessError."""
-    found = shutil.which("redis-server")
-    if found is None:
-        raise ProcessError("redis-server is not on PATH: apt-get install redis-server")
-    return found
+    """Where redis-server is, or in its place the valkey-server, which knows the same commands. Raises ProcessError."""
+    return shutil.which("redis-server") or valkey_binary()
 
 
 def beanstalkd_binary() -> str:

@@ -37,6 +37,7 @@ SETUPS: Final = [
     pytest.param(
         Setup("valkey_server", bucket_size=4, scheduler="wheel", headers=AIOHTTP),
         id="valkey-4-buckets-wheel",
+        marks=pytest.mark.slow,
     ),
     pytest.param(Setup("watched_store", bucket_size=1), id="sentinel", marks=ESSENTIAL),
     pytest.param(Setup("cluster", bucket_size=8), id="cluster-8-buckets", marks=ESSENTIAL),

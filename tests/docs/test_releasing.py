@@ -19,7 +19,7 @@ SCRIPT: Final = REPOSITORY / "scripts" / "release.py"
 WORKFLOWS: Final = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
 READERS: Final = (("actionlint",), ("zizmor", "--offline", "--no-progress", "."))
 PLACES: Final = ("delayqueue/__init__.py", "Dockerfile", "deploy/helm/delay-queue/Chart.yaml")
-STEPS: Final = "all lint test package audit:\n\t@echo $@ >> steps.log\n\t@test $@ != $(FAILS)\n"
+STEPS: Final = "all lint test-all package audit:\n\t@echo $@ >> steps.log\n\t@test $@ != $(FAILS)\n"
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_it_sets_the_version_runs_every_step_commits_and_tags(checkout: Path) ->
     done = release(checkout, "7.8.8")
     assert done.returncode == 0, done.stderr
     assert "git push" in done.stdout
-    assert (checkout / "steps.log").read_text().split() == ["lint", "test", "package", "audit"]
+    assert (checkout / "steps.log").read_text().split() == ["lint", "test-all", "package", "audit"]
     assert git(checkout, "status", "--porcelain") == ""
     assert git(checkout, "describe", "--tags").strip() == "v7.8.8"
     found = [(checkout / name).read_text().count("7.8.8") for name in PLACES]
@@ -64,10 +64,19 @@ def test_it_sets_the_version_runs_every_step_commits_and_tags(checkout: Path) ->
     assert "nothing to release" in again.stderr
 
 
+def test_a_version_whose_text_is_written_gets_its_day(checkout: Path) -> None:
+    changes = "## Unreleased\n\n## 7.8.8 - {}\n\n- All of it.\n"
+    (checkout / "CHANGELOG.md").write_text(changes.format("not yet released"))
+    git(checkout, "commit", "--quiet", "--all", "--message=Write it")
+    assert release(checkout, "7.8.8").returncode == 0
+    (day,) = re.findall(r"7\.8\.8 - (\d{4}-\d\d-\d\d)\n", (checkout / "CHANGELOG.md").read_text())
+    assert (checkout / "CHANGELOG.md").read_text() == changes.format(day)
+
+
 def test_a_step_that_fails_ends_it_before_anything_is_committed(checkout: Path) -> None:
-    done = release(checkout, "7.8.9", fails="test")
+    done = release(checkout, "7.8.9", fails="test-all")
     assert done.returncode == 1
-    assert "make test failed" in done.stderr
+    assert "make test-all failed" in done.stderr
     assert git(checkout, "tag") == ""
     assert git(checkout, "log", "--oneline").count("\n") == 1
     assert "not committed" in release(checkout, "7.8.9").stderr

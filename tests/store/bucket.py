@@ -74,7 +74,7 @@ CLUSTER: Final = pytest.param(
     "cluster", marks=pytest.mark.seldom("test_tick.py", "test_pop.py", "test_push.py")
 )
 WITH_FUNCTIONS: Final = (REDIS, CLUSTER, "valkey")
-STORES: Final = ("redis_without_functions", *WITH_FUNCTIONS)
+STORES: Final = (pytest.param("redis_without_functions", marks=pytest.mark.slow), *WITH_FUNCTIONS)
 BUCKET: Final = "{dq_bucket_1}"
 WHEEL_SLOTS: Final = 3600
 SCHEDULERS: Final = ("zset", "wheel")

@@ -196,4 +196,4 @@ async def test_a_user_that_may_not_load_functions_gets_scripts(
         assert (await store.push(0, [job("a")])).codes == [Code.OK]
         assert (await store.get(0, ["a"]))[0] is not None
     assert len(caplog.messages) == 1
-    assert "this user has no permissions to run the 'fcall' command" in caplog.text
+    assert "has no permissions to run the 'fcall' command" in caplog.text

@@ -17,6 +17,7 @@ EXTRAS: Final = PROJECT["project"]["optional-dependencies"]
 # what `make` installs, and of which extras it is
 LOCKS: Final = {
     "requirements": ("embedded", "otel"),
+    "requirements-quick": ("quick",),
     "requirements-test": ("test",),
     "requirements-lint": ("lint",),
     "requirements-docs": ("docs",),
