@@ -1,18 +1,15 @@
 """Logging to standard error: one line per event, as text or JSON, that no job can forge."""
 
-import asyncio
 import json
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 TRACEBACK_CHARS: Final = 8192  # a longer one is cut in the middle
-MINUTE_S: Final = 60.0
 REPEAT_S: Final = 10.0  # before the same warning is written again
 MOST_REMEMBERED: Final = 1000  # warnings
 
@@ -95,31 +92,6 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # to standard e
                 return
             del self._written[oldest]
         self._written[name, text] = _Written(now_s)
-
-
-class EachMinute:
-    """Tells of what can happen thousands of times a second: of the first one at once, then once a minute.
-
-    `tell` gets how many there were.
-    """
-
-    def __init__(self, tell: Callable[[int], None]) -> None:
-        self._tell = tell
-        self._count = 0
-        self._next: asyncio.TimerHandle | None = None
-
-    def happened(self) -> None:
-        """It happened once more; needs a running loop."""
-        self._count += 1
-        if self._next is None:
-            self._look()
-
-    def _look(self) -> None:
-        self._next = None
-        if self._count:
-            self._next = asyncio.get_running_loop().call_later(MINUTE_S, self._look)
-            count, self._count = self._count, 0
-            self._tell(count)
 
 
 def set_up(level: str, style: str) -> None:

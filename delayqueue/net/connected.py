@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from delayqueue.errors import Text
-from delayqueue.log import EachMinute
 from delayqueue.metrics import REFUSED, Metrics
+from delayqueue.net.each_minute import EachMinute
 from delayqueue.net.loopback import is_loopback
 
 log = logging.getLogger(__name__)

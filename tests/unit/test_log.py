@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from delayqueue import log
+from delayqueue.net import each_minute
 from tests.waiting import until
 
 
@@ -176,9 +177,9 @@ def test_warnings_that_differ_are_all_written_and_take_no_memory(
 async def test_what_happens_often_is_told_at_once_and_then_once_a_minute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(log, "MINUTE_S", 0.05)
+    monkeypatch.setattr(each_minute, "MINUTE_S", 0.05)
     told: list[int] = []
-    often = log.EachMinute(told.append)
+    often = each_minute.EachMinute(told.append)
     for _ in range(1000):
         often.happened()
     assert told == [1]
