@@ -253,7 +253,7 @@ async def test_a_server_that_may_open_few_files_says_so_and_refuses_what_it_cann
     assert "max_connections = 25000 needs 25160 open files, and the limit is 256" in server.logged()
     async with full(server, own_address, 96):
         for _ in range(10):  # more at once would be cut off, and those that read late see no answer
-            async with clients(server.port, LEAVING, own_address) as more:
+            async with clients(server.port, LEAVING // 4, own_address) as more:
                 for each in more:
                     await each.send(post("/pop", b'{"topic":"nothing","timeout":60}'))
                 await until(lambda: all(b"HTTP/1.1 429" in each.got for each in more))

@@ -140,7 +140,7 @@ $calls = [
     fn () => $queue->runSchedule('s'),
     fn () => $queue->unschedule('s'),
     fn () => $queue->purge('a', state: 'ended'),
-    fn () => $queue->stats(),
+    fn () => $queue->stats(counts: true),
     fn () => $queue->whoami(['name' => 'a']),
     fn () => $queue->workers(),
 ];

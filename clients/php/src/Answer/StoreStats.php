@@ -12,6 +12,7 @@ final class StoreStats
     /**
      * @param int $memoryLimit 0 = none
      * @param list<string> $warnings
+     * @param list<string> $alarms why it takes no jobs, or loses some; [] from an older server
      */
     public function __construct(
         public readonly string $version,
@@ -19,6 +20,7 @@ final class StoreStats
         public readonly int $memoryLimit,
         public readonly bool $durable,
         public readonly array $warnings,
+        public readonly array $alarms = [],
     ) {
     }
 
@@ -31,6 +33,7 @@ final class StoreStats
             memoryLimit: $data->int('memory_limit'),
             durable: $data->bool('durable'),
             warnings: $data->strings('warnings'),
+            alarms: $data->has('alarms') ? $data->strings('alarms') : [],
         );
     }
 }
