@@ -9,6 +9,8 @@ from playwright.sync_api import Page, expect
 from delayqueue.client import Client
 from tests.browser.conftest import ONE_LOOK, Admin, bury
 
+PHONE = 720  # px; narrower ones have the phone's layout
+
 HEIGHT: Final = 900
 GATE: Final = "the gate is shut"
 TOPICS: Final = 5  # of a reason
@@ -40,7 +42,8 @@ def test_the_header_has_full_rows_and_its_navigation_one_line(
 ) -> None:
     admin.page.set_viewport_size({"width": width, "height": HEIGHT})
     page = admin.open("servers")
-    assert len(set(tops(page, "nav a"))) == 1
+    if width > PHONE:  # on which all entries are within reach without a push
+        assert len(set(tops(page, "nav a"))) == 1
     middles: list[float] = page.locator("header > *").evaluate_all(
         "all => all.map(one => one.getBoundingClientRect()).map(box => (box.top + box.bottom) / 2)"
     )

@@ -29,7 +29,7 @@ export class Banner extends Component {
   };
 
   render(_, { alarms, emptied }) {
-    return alarms.map((line, index) => h("div", { key: line, class: "banner" }, line,
+    return alarms.map((line, index) => h("div", { key: line, class: "banner", role: "alert" }, line,
       emptied && index === alarms.length - 1 && may("accept-store") && [" ", h("button", { type: "button", onclick: this.accept }, t("acceptStore"))]));
   }
 }
