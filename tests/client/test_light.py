@@ -29,8 +29,8 @@ import asyncio
 from delayqueue import AsyncClient, Client, Worker
 url, topic = sys.argv[1:]
 with Client(url) as queue:
-    for body in ("one", "two"):  # over a connection that was idle
-        queue.push(topic, {"said": body})
+    queue.push(topic, {"said": "one"})
+    queue.push(topic, {"said": "two"}, delay=60)  # over a connection that was idle
     queue.pause(topic, length="1ms")
     queue.resume(topic)
 worker = Worker(url)
@@ -44,7 +44,7 @@ worker.run()
 async def look():
     async with AsyncClient(url) as queue:
         [counts] = await queue.topics(topic)
-        print(counts.ready + counts.reserved)
+        print(counts.delayed)
 asyncio.run(look())
 """
 

@@ -58,7 +58,7 @@ DEEDS: Final[dict[str, Callable[[Client], object]]] = {
     "a time in milliseconds": lambda queue: queue.push("t", due=1_700_000_000_000),
     "one bad job of two": lambda queue: [
         (one.code, one.message)
-        for one in queue.push_many([Job(topic="t", id="one"), Job(topic="a,b", id="two")])
+        for one in queue.push_many([Job(topic="t", id="of-two"), Job(topic="a,b", id="two")])
     ],
     "an id of another topic": lambda queue: (
         queue.push("one", id="shared", delay=60),
