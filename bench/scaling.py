@@ -18,9 +18,9 @@ from delayqueue.config.config import Config
 from delayqueue.config.values import Address
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Job
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.servers.connect import connect
+from delayqueue.store.store import Store
 from delayqueue.store.types import Demand
 from delayqueue.store.verbs import FINISH, PUSH, Ending
 from tests.api_client import open_api
@@ -69,7 +69,7 @@ async def _shard_costs(cluster: StoreCluster) -> str:
         redis_max_active=BUCKETS,
     )
     async with connect(config, None) as shards:
-        store = BucketStore(shards, Buckets(config.bucket_name, config.queue_name, Layout(BUCKETS)))
+        store = Store(shards, Buckets(config.bucket_name, config.queue_name, Layout(BUCKETS)))
         ids: list[list[str]] = [[] for _ in range(BUCKETS)]
         for number in range(JOBS):
             ids[store.buckets.of(f"job-{number}")].append(f"job-{number}")
@@ -102,23 +102,23 @@ async def _each(
     await asyncio.gather(*(of_bucket(bucket, mine) for bucket, mine in enumerate(ids)))
 
 
-async def _push(store: BucketStore, bucket: int, part: list[str]) -> None:
+async def _push(store: Store, bucket: int, part: list[str]) -> None:
     jobs = [Job(TOPIC, job_id, "x" * 40, 60_000, delay_ms=SOON_MS) for job_id in part]
-    await store.run_verb(PUSH, bucket, jobs, EVERYWHERE)
+    await store.bucket(bucket).run_verb(PUSH, jobs, EVERYWHERE)
 
 
-async def _tick(store: BucketStore, bucket: int) -> None:
-    while (await store.tick(bucket)).change.next_due_ms == 0:
+async def _tick(store: Store, bucket: int) -> None:
+    while (await store.bucket(bucket).tick()).change.next_due_ms == 0:
         pass
 
 
-async def _pop(store: BucketStore, bucket: int, part: list[str]) -> None:
-    await store.pop(bucket, [Demand((TOPIC,), len(part))])
+async def _pop(store: Store, bucket: int, part: list[str]) -> None:
+    await store.bucket(bucket).pop([Demand((TOPIC,), len(part))])
 
 
-async def _finish(store: BucketStore, bucket: int, part: list[str]) -> None:
+async def _finish(store: Store, bucket: int, part: list[str]) -> None:
     endings = [Ending(job_id, "", "") for job_id in part]
-    await store.run_verb(FINISH, bucket, endings, EVERYWHERE)
+    await store.bucket(bucket).run_verb(FINISH, endings, EVERYWHERE)
 
 
 async def _cost(cluster: StoreCluster, work: Awaitable[None]) -> float:

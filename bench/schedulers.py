@@ -16,10 +16,10 @@ from bench.processes import free_port, program
 from bench.target import redis_command
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Job
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
+from delayqueue.store.store import Store
 from delayqueue.store.verbs import PUSH
 
 HOUR_MS: Final = 3_600_000
@@ -64,7 +64,7 @@ async def bytes_per_job(spread: Spread, scripts: Scripts) -> float:
 
 
 async def _fill(redis: Redis, spread: Spread, scripts: Scripts) -> None:
-    store = BucketStore(Shards.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"), scripts)
+    store = Store(Shards.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"), scripts)
     dice = random.Random(1)
     # nothing falls due while the jobs are pushed
     far_ms = 24 * HOUR_MS
@@ -79,7 +79,7 @@ async def _fill(redis: Redis, spread: Spread, scripts: Scripts) -> None:
             )
             for number in range(first, first + BATCH)
         ]
-        await store.run_verb(PUSH, 0, jobs, EVERYWHERE)
+        await store.bucket(0).run_verb(PUSH, jobs, EVERYWHERE)
 
 
 async def _used_memory(redis: Redis) -> int:

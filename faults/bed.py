@@ -17,7 +17,7 @@ from typing import Final
 import aiohttp
 from redis.asyncio import Redis
 
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.keys import BucketKeys
 from faults import beanstalk
 from faults.load import USUAL, Load, Shape, running
 from tests.api_client import OK, Api, open_api

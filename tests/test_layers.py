@@ -18,11 +18,7 @@ ROOMS: Final = {
     "servers": ("store.servers",),  # Redis servers: their topology, and calls to them
     "scripts": ("store.scripts",),
     "types": ("store.types",),  # what the store takes and returns
-    "bucket": (
-        "store.bucket",
-        "store.verbs",
-    ),  # the store, one bucket at a time, a row for each verb
-    "store": ("store",),  # the store, for jobs of any bucket
+    "store": ("store",),  # its buckets, and the verbs on jobs of any of them
     "original": ("store.original",),  # what the original keeps, to import it
     "engine": ("engine",),
     "net": ("net",),  # connections, whatever is spoken on them
@@ -38,7 +34,7 @@ ROOMS: Final = {
     "package": ("",),
 }
 BASE: Final = {"ground", "domain", "metrics", "config", "types"}
-BELOW_STORE: Final = BASE | {"servers", "scripts", "bucket"}
+BELOW_STORE: Final = BASE | {"servers", "scripts"}
 KNOWS: Final[dict[str, set[str]]] = {
     "ground": set(),
     "domain": {"ground"},
@@ -48,7 +44,6 @@ KNOWS: Final[dict[str, set[str]]] = {
     "types": {"ground", "domain"},
     "scripts": {"domain", "ground"},
     "servers": BASE | {"net", "scripts"},
-    "bucket": BASE | {"scripts", "servers"},
     "store": BELOW_STORE,
     "original": BASE | {"servers"},
     "engine": BELOW_STORE | {"store", "original"},
@@ -68,7 +63,7 @@ KNOWS: Final[dict[str, set[str]]] = {
 }
 # a package of others, and who may import it
 OTHERS: Final = {
-    "redis": {"servers", "scripts", "bucket", "store", "original"},
+    "redis": {"servers", "scripts", "store", "original"},
     "aiohttp": {"web", "delivery"},
     "opentelemetry": {"client", "server", "web", "delivery"},
     "celery": {"contrib"},

@@ -21,11 +21,11 @@ from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.registrations import entry_of, refuse_taken
 from delayqueue.server.serve import check_addresses
 from delayqueue.server.tracing import check_tracing
-from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.keys import BucketKeys
-from delayqueue.store.bucket.layout import check_layout, check_writable, layout_warnings
-from delayqueue.store.bucket.marks import Marks
-from delayqueue.store.bucket.registry import registered_in
+from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.keys import BucketKeys
+from delayqueue.store.layout import check_layout, check_writable, layout_warnings
+from delayqueue.store.marks import Marks
+from delayqueue.store.registry import registered_in
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.data_dir import holds_store, place_of
 from delayqueue.store.servers.durability import check_durability, replica_warnings

@@ -36,7 +36,7 @@ def fsck(config: Config, asked: Namespace) -> int:
 async def _examine(config: Config, listing: "_Listing", *, repair: bool) -> Report:
     async with join_shards(config) as shards:
         store = await open_store(shards, config)
-        return await examine(store.by_bucket, listing.add, repair=repair)
+        return await examine(store, listing.add, repair=repair)
 
 
 class _Listing:

@@ -15,8 +15,8 @@ from delayqueue.config.startup import StartupError
 from delayqueue.engine.importer import Importer
 from delayqueue.errors import Unavailable
 from delayqueue.server.store import join_shards, open_store
-from delayqueue.store.bucket.buckets import Buckets
-from delayqueue.store.bucket.layout import claim_layout, data_id
+from delayqueue.store.buckets import Buckets
+from delayqueue.store.layout import claim_layout, data_id
 from delayqueue.store.original.detect import key_prefix
 from delayqueue.store.original.names import ASIDE, Names
 from delayqueue.store.original.opening import StoreAway, open_old

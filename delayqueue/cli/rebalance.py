@@ -13,8 +13,8 @@ from delayqueue.config.startup import StartupError
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Unavailable
 from delayqueue.server.store import build_store, join_shards
-from delayqueue.store.bucket.change import AnotherChange
-from delayqueue.store.bucket.layout import check_layout
+from delayqueue.store.change import AnotherChange
+from delayqueue.store.layout import check_layout
 from delayqueue.tasks import TaskGroup
 
 REPORT_S: Final = 2.0
@@ -36,7 +36,7 @@ def rebalance(config: Config, asked: Namespace) -> int:
 async def _rebalance(config: Config, size: int) -> int:
     async with join_shards(config) as shards:
         layout = (await check_layout(shards, config)).layout
-        work = Rebalance(build_store(shards, config, layout).by_bucket, size)
+        work = Rebalance(build_store(shards, config, layout), size)
         began = time.monotonic()
         async with TaskGroup() as group:
             group.create_task(_report(work), "report")

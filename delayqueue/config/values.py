@@ -77,7 +77,7 @@ def template(placeholder: str) -> Callable[[str], str]:
     return parse
 
 
-# The other keys of a bucket (store/bucket/keys.py); for those that end with a colon there is one per topic or tag.
+# The other keys of a bucket (store/keys.py); for those that end with a colon there is one per topic or tag.
 OWN_KEYS: Final = (
     *("job", "run", "ended", "timers", "topics", "ghosts", "rates", "broken", "layout", "fence"),
     *("sent", "taken", "awaited", "removed", "servers", "workers", "notes", "revisions"),

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from delayqueue.domain.job import Reserved
 from delayqueue.engine.matcher import Matcher
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.types import Change, Popped
+from delayqueue.store.bucket import Bucket
+from delayqueue.store.types import Popped
 
 log = logging.getLogger(__name__)
 
@@ -19,23 +19,20 @@ SLOW_S = 0.1  # a call that takes longer no longer keeps its polls from asking o
 class BucketPoller:
     """Asks its bucket for what the matcher wants, as long as it wants something.
 
-    `requeue` takes the jobs that no poll is left to take. `notify` is called when a topic that waits for its rate may
-    go on. If a call fails, for whatever reason, its polls are told, and the bucket is asked again.
+    `requeue` takes the jobs that no poll is left to take. The store's listeners are told when a topic that waits for
+    its rate may go on. If a call fails, for whatever reason, its polls are told, and the bucket is asked again.
     """
 
     def __init__(
         self,
-        bucket: int,
-        store: BucketStore,
+        bucket: Bucket,
         matcher: Matcher,
         requeue: Callable[[list[Reserved]], None],
-        notify: Callable[[int, Change], None],
     ) -> None:
         self._bucket = bucket
-        self._store = store
+        self._number = bucket.number
         self._matcher = matcher
         self._requeue = requeue
-        self._notify = notify
         self._loop = asyncio.get_running_loop()
         self._is_awake = False  # it asks, or will
         self._call: asyncio.Future[Popped] | None = None  # in flight
@@ -56,14 +53,14 @@ class BucketPoller:
             self._watch.cancel()
 
     def _ask(self) -> None:
-        demands = self._matcher.next(self._bucket)
+        demands = self._matcher.next(self._number)
         if not demands:
             self._is_awake = False
             return
         self._began_s = self._loop.time()
         if self._watch is None:
             self._watch = self._loop.call_later(SLOW_S, self._look)
-        self._call = asyncio.ensure_future(self._store.pop(self._bucket, demands))
+        self._call = self._bucket.pop(demands)
         self._call.add_done_callback(self._answered)
 
     def _answered(self, call: asyncio.Future[Popped]) -> None:
@@ -72,20 +69,20 @@ class BucketPoller:
             return
         try:
             popped = call.result()
-            if left := self._matcher.delivered(self._bucket, popped.jobs, popped.complete):
+            if left := self._matcher.delivered(self._number, popped.jobs, popped.complete):
                 self._requeue(left)
             if popped.change.is_news:
-                self._notify(self._bucket, popped.change)
+                self._bucket.notify(popped.change)
         except Unavailable as error:
             self._fail(error)
         except Exception:
-            log.exception("cannot pop jobs from bucket %d", self._bucket + 1)
+            log.exception("cannot pop jobs from bucket %d", self._number + 1)
             self._fail(Unavailable())
         else:
             self._ask()
 
     def _fail(self, error: Unavailable) -> None:
-        self._matcher.failed(self._bucket, error.text)
+        self._matcher.failed(self._number, error.text)
         self._loop.call_later(RETRY_S, self._ask)
 
     def _look(self) -> None:
@@ -95,6 +92,6 @@ class BucketPoller:
             return
         due_s = self._began_s + SLOW_S
         if due_s <= self._loop.time():
-            self._matcher.slow(self._bucket)
+            self._matcher.slow(self._number)
         else:
             self._watch = self._loop.call_at(due_s, self._look)

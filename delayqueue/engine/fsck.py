@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from delayqueue.domain import damage
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.inspection import Inspection
+from delayqueue.store.bucket import Bucket
+from delayqueue.store.store import Store
 from delayqueue.store.types import Change, Finding, Inspected, Piece
 
 STEP: Final = 300  # entries that a step checks: about 2 ms of the store's time
@@ -36,22 +36,20 @@ class Report:
     lost: int = 0
 
 
-async def examine(
-    store: BucketStore, tell: Callable[[int, Finding], None], *, repair: bool
-) -> Report:
+async def examine(store: Store, tell: Callable[[int, Finding], None], *, repair: bool) -> Report:
     """Check everything in the store; `tell(bucket, finding)` is called once for each finding.
 
     With `repair` the damage is repaired, and checked again until nothing more is found. Raises Unavailable if the store
     fails.
     """
     report = Report()
-    for bucket in range(store.buckets.count):
+    for bucket in store.in_force:
         known: set[Finding] = set()
         findings: set[Finding] = set()
         for _ in range(ROUNDS if repair else 1):
-            findings = await _go_round(Pass(store, bucket, repair=repair), report)
+            findings = await _go_round(Pass(bucket, repair=repair), report)
             for finding in sorted(findings - known):
-                tell(bucket, finding)
+                tell(bucket.number, finding)
             known |= findings
             if not any(finding.repaired for finding in findings):
                 break
@@ -75,9 +73,8 @@ async def _go_round(of_bucket: "Pass", report: Report) -> set[Finding]:
 class Pass:
     """One check of everything in a bucket."""
 
-    def __init__(self, store: BucketStore, bucket: int, limit: int = STEP, *, repair: bool) -> None:
+    def __init__(self, bucket: Bucket, limit: int = STEP, *, repair: bool) -> None:
         """`limit` is how many entries a step checks."""
-        self._inspection = Inspection(store)
         self._bucket = bucket
         self._limit = limit
         self._mend = repair
@@ -102,7 +99,7 @@ class Pass:
         if not self._pieces or self._place < 0 or self._suspected >= MOST_SUSPECTS:
             return await self._look_through_list()
         pieces = self._pieces[-PIECES:]
-        seen = await self._inspection.inspect(self._bucket, pieces, self._limit, repair=self._mend)
+        seen = await self._bucket.inspect(pieces, self._limit, repair=self._mend)
         self._pieces[-PIECES:] = seen.pieces
         self.looked += seen.looked
         self._suspected += len(seen.suspects)
@@ -117,7 +114,7 @@ class Pass:
         """
         topic, suspects = next(iter(self._suspects.items()))
         first, last = self._place - WINDOW, self._place - 1
-        ids = await self._inspection.ready_ids(self._bucket, topic, first, last)
+        ids = await self._bucket.ready_ids(topic, first, last)
         suspects.difference_update(ids)
         self._place -= WINDOW - OVERLAP
         if not suspects or len(ids) < WINDOW:

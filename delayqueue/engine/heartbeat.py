@@ -24,7 +24,7 @@ from delayqueue.metrics import (
     Metrics,
     Snapshot,
 )
-from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -80,9 +80,9 @@ class Heartbeat:
     """This process's entry, written every two seconds, and those of all processes."""
 
     def __init__(
-        self, store: BucketStore, metrics: Metrics, name: str, troubles: Troubles | None = None
+        self, registry: Registry, metrics: Metrics, name: str, troubles: Troubles | None = None
     ) -> None:
-        self._store = store
+        self._registry = registry
         self._metrics = metrics
         self._name = name
         self._troubles = troubles or Troubles()
@@ -99,7 +99,7 @@ class Heartbeat:
             self._window.append(self._late())
             try:
                 figures = json.dumps(self._figures())
-                await self._store.heartbeat("servers", self._name, figures, SILENCE_MS)
+                await self._registry.heartbeat("servers", self._name, figures, SILENCE_MS)
                 self.noted_at = asyncio.get_running_loop().time()
                 self.has_failed = False
             except Unavailable:
@@ -112,7 +112,7 @@ class Heartbeat:
 
         This one is, also if the store has taken no entry for a while.
         """
-        entries = await self._store.servers("servers", SILENCE_MS)
+        entries = await self._registry.servers("servers", SILENCE_MS)
         found = {entry[0]: ServerView.read(*entry) for entry in entries}
         if self._name not in found and self._window:
             found[self._name] = ServerView.read(

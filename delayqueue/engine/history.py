@@ -125,9 +125,8 @@ class HistoryRecorder:
 
     async def _look(self, named: Iterable[str]) -> list[Row]:
         """Count the jobs in the store: rows for all, for the topics with the most, and for the others."""
-        census, store = self._store.census, self._store.by_bucket
-        counts = [await store.topic_count(bucket) for bucket in range(store.buckets.count)]
-        if sum(counts) > ALL_TOPICS:
+        census = self._store.census
+        if await census.most() > ALL_TOPICS:
             return [
                 Row(view.topic, NO_COUNTS, _depth(view)) for view in await census.of(list(named))
             ]

@@ -22,10 +22,10 @@ from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.bucket.record import text
 from delayqueue.store.original.packed import Packed, unpack
 from delayqueue.store.original.place import CLOCKS_S, Place, Standing, standing
 from delayqueue.store.original.source import PAGE, AnotherImport, Look, Original, Take
+from delayqueue.store.record import text
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import PUSH, SETTLE, STAGED_DUE_MS, Settlement
 

@@ -17,8 +17,7 @@ from delayqueue.engine.waiters import Waiters
 from delayqueue.engine.workers import Workers
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.store.dead_letters import DeadLetters
-from delayqueue.store.listings import Listings
-from delayqueue.store.lookup import read_jobs
+from delayqueue.store.listings import Listings, read_jobs
 from delayqueue.store.search import Search
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
@@ -77,9 +76,9 @@ class Jobs:
         self.taking = taking
         self.census = store.census
         self.topics = Topics(store, scope)
-        self.listings = Listings(store.by_bucket, scope)
-        self.dead_letters = DeadLetters(store.by_bucket)
-        self.search = Search(store.by_bucket, scope)
+        self.listings = Listings(store, scope)
+        self.dead_letters = DeadLetters(store)
+        self.search = Search(store, scope)
         # polls name their topics, whatever the scope
         self.pop, self.poll, self.leave = waiters.pop, waiters.poll, waiters.leave
         self.consume, self.widen = waiters.consume, waiters.widen

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from delayqueue.store.bucket.registry import Entry, Registry
+from delayqueue.store.registry import Entry, Registry
 
 MOST: Final = 100  # the oldest gives way to one more
 KEPT_MS: Final = 30 * 86_400_000

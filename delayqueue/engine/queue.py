@@ -42,12 +42,12 @@ class DelayQueue:
         self._waiters = Waiters(store, max_polls)
         self._taking = TakeService(store)
         self.workers = Workers(store, name)
-        self.subscribers = Subscribers(store.registry, store.by_bucket)
+        self.subscribers = Subscribers(store)
         self.schedules = Schedules(store.registry)
         self.notes = Notes(store.registry)
         self.troubles = Troubles()
         self.timers = Timers(store, self._waiters.resync, self.troubles.timed_out, buried_retain_ms)
-        self.heartbeat = Heartbeat(store.by_bucket, self.metrics, name, self.troubles)
+        self.heartbeat = Heartbeat(store.registry, self.metrics, name, self.troubles)
         self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)
         self._keeps_history = keeps_history
         store.buckets.on_growth(self._waiters.grow)
@@ -77,7 +77,7 @@ class DelayQueue:
 
     def ailment(self) -> Text | None:
         """What ails the store; None if it is well."""
-        return self.store.by_bucket.caller.ailment()
+        return self.store.ailment()
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         """The loops that must run, by name; the server owns their tasks."""

@@ -18,12 +18,11 @@ from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
 from delayqueue.engine.heartbeat import SILENCE_MS, ServerView
 from delayqueue.errors import Invalid, Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.change import AnotherChange, LayoutChange
-from delayqueue.store.bucket.entries import LIST, Entries, Entry, Key, Page
-from delayqueue.store.bucket.limits import FIRST, Limits
-from delayqueue.store.bucket.record import text
-from delayqueue.store.topics import check_concurrency
+from delayqueue.store.change import AnotherChange, LayoutChange
+from delayqueue.store.entries import LIST, Entries, Entry, Key, Page
+from delayqueue.store.record import text
+from delayqueue.store.store import Store
+from delayqueue.store.topics import FIRST, check_concurrency, settings_in, split_limits
 from delayqueue.tasks import TaskGroup
 
 OWN: Final = ""  # instead of settings: those that the bucket has
@@ -42,11 +41,10 @@ class Rebalance:
     AnotherChange if another one has begun.
     """
 
-    def __init__(self, store: BucketStore, size: int) -> None:
+    def __init__(self, store: Store, size: int) -> None:
         """`size` is the new number of buckets."""
         self._store = store
         self._size = size
-        self._limits = Limits(store)
         self._entries = Entries(store)
         self._change = LayoutChange(store.shards, store.buckets, size)
         self._is_sure = True  # that nothing of this pass was missed
@@ -85,10 +83,10 @@ class Rebalance:
 
     async def _servers(self) -> list[ServerView]:
         """Server processes that were alive recently. No script is asked: if a change is under way, it would refuse."""
-        key = self._store.buckets.keys[FIRST].registered("servers")
-        ask = self._store.caller.ask
-        told: Any = await ask("servers", FIRST, lambda redis: redis.hgetall(key))
-        seconds, _ = await ask("servers", FIRST, lambda redis: redis.time())
+        first = self._store.bucket(FIRST)
+        key = first.keys.registered("servers")
+        told: Any = await first.ask("servers", lambda redis: redis.hgetall(key))
+        seconds, _ = await first.ask("servers", lambda redis: redis.time())
         found = []
         for name, written in told.items():
             heard_ms, _, figures = text(written).partition(" ")
@@ -204,12 +202,13 @@ class Rebalance:
             theirs = {} if bucket == FIRST else await self._settings(bucket)
             for topic in settings.keys() | theirs.keys():
                 wanted = OWN if bucket == FIRST else json.dumps(settings.get(topic, {}))
-                split = partial(self._limits.split_limits, bucket, topic, wanted, self._size)
+                into = self._store.bucket(bucket)
+                split = partial(split_limits, into, topic, wanted, self._size)
                 await self._patiently(split)
 
     async def _settings(self, bucket: int) -> dict[str, Any]:
         """The settings of topics, without the bucket's share."""
-        settings = await self._patiently(partial(self._store.topic_settings, bucket))
+        settings = await self._patiently(partial(settings_in, self._store.bucket(bucket)))
         for each in settings.values():
             each.get("limit", {}).pop("share", None)
         return settings
@@ -223,7 +222,7 @@ class Rebalance:
                 return await work()
             except Unavailable as error:
                 self._is_sure = False
-                if self._store.caller.is_closed:  # a fence is beyond this change
+                if self._store.closed:  # a fence is beyond this change
                     raise AnotherChange from error
                 if loop.time() > until:
                     raise

@@ -10,7 +10,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.domain.schedule import Schedule
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.errors import Code, JobExists, NoSuchJob, WrongState
-from delayqueue.store.bucket.registry import Entry, Kind, Registry
+from delayqueue.store.registry import Entry, Kind, Registry
 from delayqueue.tasks import by_turns
 
 log = logging.getLogger(__name__)

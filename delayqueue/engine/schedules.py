@@ -11,7 +11,7 @@ from delayqueue.domain.job import Job
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.registrations import Registrations, read_all
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.registry import DueJobs, Entry, OccurrenceJob, Registry
+from delayqueue.store.registry import DueJobs, Entry, OccurrenceJob, Registry
 
 log = logging.getLogger(__name__)
 

@@ -3,14 +3,13 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
 from typing import Final
 
 from delayqueue.domain import damage
 from delayqueue.engine.fsck import Pass
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.types import Change, Inspected
+from delayqueue.store.bucket import Bucket
+from delayqueue.store.types import Inspected
 
 log = logging.getLogger(__name__)
 
@@ -22,13 +21,9 @@ PAUSE_S: Final = 60.0  # after a failed call: repairs are not urgent
 class Scrubber:
     """Checks one bucket. Several scrubbers, in any number of servers, do not disturb each other."""
 
-    def __init__(
-        self, bucket: int, store: BucketStore, notify: Callable[[int, Change], None]
-    ) -> None:
-        """`notify` is called with what was found again."""
+    def __init__(self, bucket: Bucket) -> None:
+        """The store's listeners are told what was found again."""
         self._bucket = bucket
-        self._store = store
-        self._notify = notify
         self._round = self._new_round()
         self._resume_at = 0.0  # loop time
 
@@ -63,7 +58,7 @@ class Scrubber:
         del mended[damage.LOST]
         if not mended:
             return
-        self._notify(self._bucket, seen.change._replace(next_due_ms=0, is_news=True))
+        self._bucket.notify(seen.change._replace(next_due_ms=0, is_news=True))
         for kind, count in mended.items():
             first = next(finding for finding in seen.findings if finding.kind == kind)
             log.warning(
@@ -74,4 +69,4 @@ class Scrubber:
             )
 
     def _new_round(self) -> Pass:
-        return Pass(self._store, self._bucket, STEP, repair=True)
+        return Pass(self._bucket, STEP, repair=True)

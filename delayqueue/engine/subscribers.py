@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.registrations import Registrations, read_all
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.registry import Entry, Registry
+from delayqueue.store.registry import Entry
+from delayqueue.store.store import Store
 from delayqueue.store.subscriber_calls import SubscriberCalls, calls_of
 
 
@@ -20,8 +20,8 @@ class Subscribed(NamedTuple):
 class Subscribers(Registrations[Subscriber]):
     """The verbs on subscribers. All raise Unavailable if the store does not answer."""
 
-    def __init__(self, registry: Registry, store: BucketStore) -> None:
-        super().__init__(registry, "subscribers", Subscriber.read)
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.registry, "subscribers", Subscriber.read)
         self._store = store
 
     async def drop(self, subscriber: Subscriber) -> None:

@@ -29,7 +29,7 @@ class TakeService:
         If the store fails, returns what was taken before; raises Unavailable if that is nothing. A cancelled caller
         takes nothing.
         """
-        work = asyncio.create_task(take(self._store.by_bucket, topic, due, most), name="take")
+        work = asyncio.create_task(take(self._store, topic, due, most), name="take")
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:

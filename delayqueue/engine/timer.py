@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.types import SOON_MS, Change
+from delayqueue.store.bucket import Bucket
+from delayqueue.store.types import SOON_MS
 
 log = logging.getLogger(__name__)
 
@@ -25,17 +25,15 @@ FORGOTTEN_SHARE = 0.1  # of those that were checked: with this many empty ones t
 class Timer:
     """Ticks one bucket endlessly, and sweeps it once a second.
 
-    `notify` is called with what each tick changed. `resync` is called once a second, for what a lost message left
-    behind; so is `care`, unless ticks are behind: it repairs the store, a little at a time. `timed_out` is
+    The store's listeners are told what each tick changed. `resync` is called once a second, for what a lost message
+    left behind; so is `care`, unless ticks are behind: it repairs the store, a little at a time. `timed_out` is
     told topic, id, attempt and worker of jobs whose TTR has expired. Buried jobs are kept for
     `buried_retain_ms` unless their topic says otherwise, None = until somebody ends them.
     """
 
-    def __init__(  # noqa: PLR0913  # what it tells to others
+    def __init__(
         self,
-        bucket: int,
-        store: BucketStore,
-        notify: Callable[[int, Change], None],
+        bucket: Bucket,
         resync: Callable[[int], None],
         care: Callable[[], Awaitable[None]],
         *,
@@ -43,8 +41,6 @@ class Timer:
         buried_retain_ms: int | None = None,
     ) -> None:
         self._bucket = bucket
-        self._store = store
-        self._notify = notify
         self._resync = resync
         self._care = care
         self._timed_out = timed_out
@@ -72,14 +68,14 @@ class Timer:
         loop = asyncio.get_running_loop()
         while True:
             self._next_at = loop.time() + INTERVAL_S
-            if self._bucket >= self._store.buckets.count:  # it no longer holds jobs
+            if self._bucket.number >= self._bucket.buckets.count:  # it no longer holds jobs
                 await asyncio.sleep(INTERVAL_S)
                 continue
             try:
                 is_behind = await self._tick()
                 if loop.time() >= self._care_at:
                     self._care_at = loop.time() + INTERVAL_S
-                    self._resync(self._bucket)
+                    self._resync(self._bucket.number)
                     if not is_behind:
                         await self._care()
                 if loop.time() >= self._sweep_at:
@@ -98,11 +94,11 @@ class Timer:
         """Tick once; returns whether more is already due."""
         loop = asyncio.get_running_loop()
         began_at = loop.time()
-        ticked = await self._store.tick(self._bucket)
+        ticked = await self._bucket.tick()
         self.last_tick_at = loop.time()
         # Under load, due times come closer than calls take: half of the time for ticks is enough.
         self._rested_at = self.last_tick_at + min(self.last_tick_at - began_at, MOST_REST_S)
-        self._notify(self._bucket, ticked.change)
+        self._bucket.notify(ticked.change)
         for late in ticked.timed_out:
             self._timed_out(*late)
         for topic, job_id in ticked.named:
@@ -119,8 +115,8 @@ class Timer:
 
     async def _sweep(self) -> None:
         self._sweep_at = asyncio.get_running_loop().time() + INTERVAL_S
-        swept = await self._store.sweep(
-            self._bucket, self._sweep_cursor, self._sweep_topics, self._buried_retain_ms
+        swept = await self._bucket.sweep(
+            self._sweep_cursor, self._sweep_topics, self._buried_retain_ms
         )
         self._sweep_cursor = swept.cursor
         has_backlog = swept.forgotten >= self._sweep_topics * FORGOTTEN_SHARE

@@ -74,19 +74,15 @@ class Timers:
         return self._timers[: self._store.buckets.count]
 
     def _grow(self) -> None:
-        store, notify = self._store.by_bucket, self._store.notify
-        for bucket in range(len(self._timers), len(self._store.buckets.keys)):
-            care = Scrubber(bucket, store, notify).step
-            retain_ms = self._buried_retain_ms
+        for number in range(len(self._timers), len(self._store.buckets.keys)):
+            bucket = self._store.bucket(number)
             self._timers.append(
                 Timer(
                     bucket,
-                    store,
-                    notify,
                     self._resync,
-                    care,
+                    Scrubber(bucket).step,
                     timed_out=self._timed_out,
-                    buried_retain_ms=retain_ms,
+                    buried_retain_ms=self._buried_retain_ms,
                 )
             )
         self._grown.set()

@@ -57,9 +57,7 @@ class Waiters:
     def grow(self) -> None:
         """There may be more buckets: ask them, too."""
         for bucket in range(len(self._pollers), len(self._store.buckets.keys)):
-            poller = BucketPoller(
-                bucket, self._store.by_bucket, self._matcher, self.requeue, self._store.notify
-            )
+            poller = BucketPoller(self._store.bucket(bucket), self._matcher, self.requeue)
             self._pollers.append(poller)
             self._matcher.grow(poller.wake)
 

@@ -179,7 +179,7 @@ class Workers:
         Raises Unavailable if the store does not answer.
         """
         found: dict[str, WorkerView] = {}
-        for _, heard_ms, written in await self._store.by_bucket.servers("workers", SILENCE_MS):
+        for _, heard_ms, written in await self._store.registry.servers("workers", SILENCE_MS):
             rows: list[Mapping[str, Any]] = json.loads(written)
             async for row in by_turns(rows):
                 view = WorkerView.read(row, heard_ms / 1000)
@@ -254,7 +254,7 @@ class Workers:
                 rows.append(row)
             seen.window.append((seen.finished, seen.failed))
         if rows or self._has_told:
-            await self._store.by_bucket.heartbeat(
+            await self._store.registry.heartbeat(
                 "workers", self._name, f"[{','.join(rows)}]", SILENCE_MS
             )
         self._has_told = bool(rows)

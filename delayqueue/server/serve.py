@@ -53,8 +53,8 @@ from delayqueue.server.settings import Settings
 from delayqueue.server.store import FIRST_S, StoreOpening, build_store, open_shards, prepare_store
 from delayqueue.server.systemd import START_S, Service
 from delayqueue.server.tracing import Traced, tracing
-from delayqueue.store.bucket.buckets import Layout
-from delayqueue.store.bucket.layout import Stored
+from delayqueue.store.buckets import Layout
+from delayqueue.store.layout import Stored
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import left_when
@@ -136,7 +136,7 @@ async def _serve_here(
     """Serve as one of those that share `pulses`."""
     prepare, number, folder, participant = place
     store = build_store(shards, config, Layout(config.bucket_size))
-    opening = StoreOpening(store.by_bucket, config, prepare)
+    opening = StoreOpening(store, config, prepare)
     await opening.begin()
     queue = DelayQueue(
         store,

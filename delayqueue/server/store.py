@@ -14,16 +14,15 @@ from delayqueue.config.config import Config
 from delayqueue.config.failpoint import VARIABLE, Failpoint
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.errors import Text, Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.layout import (
+from delayqueue.store.bucket import OUTDATED
+from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.layout import (
     Stored,
     check_layout,
     claim_layout,
     layout_warnings,
     look_at_layout,
 )
-from delayqueue.store.bucket.recovery import OUTDATED
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.connect import check_reachable, connect
 from delayqueue.store.servers.data_dir import place_of
@@ -96,13 +95,11 @@ def build_store(shards: Shards, config: Config, layout: Layout) -> Store:
     """The store with these settings, and this layout of its data."""
     place = os.environ.get(VARIABLE)
     return Store(
-        BucketStore(
-            shards,
-            Buckets(config.bucket_name, config.queue_name, layout),
-            scripts_of(config),
-            Failpoint(place) if place else None,
-            durability=Durability.of(config),
-        )
+        shards,
+        Buckets(config.bucket_name, config.queue_name, layout),
+        scripts_of(config),
+        Failpoint(place) if place else None,
+        durability=Durability.of(config),
     )
 
 
@@ -136,14 +133,14 @@ class StoreOpening:
     """
 
     def __init__(
-        self, store: BucketStore, config: Config, prepare: Callable[[], Awaitable[Stored]]
+        self, store: Store, config: Config, prepare: Callable[[], Awaitable[Stored]]
     ) -> None:
         """`prepare` returns the layout in force, as prepare_store() does."""
         self._store = store
         self._config = config
         self._prepare = prepare
         self._logged = ""  # what ails the store, as logged
-        store.caller.close(NOT_OPEN)
+        store.close(NOT_OPEN)
 
     async def attempt(self) -> bool:
         """Open the store if it is well. Raises StartupError if a setting is wrong."""
@@ -154,14 +151,14 @@ class StoreOpening:
                 return self._wait(
                     change.text, f"the number of buckets is being changed to {change.size}"
                 )
-            if layout.generation <= store.caller.refused_generation:
+            if layout.generation <= store.refused_generation:
                 return self._wait(OUTDATED, LOST_LAYOUT.format(layout.size))
         except StoreUnwell as error:
             return self._wait(error.text, "; ".join(error.lines(self._config)))
         except Unavailable:  # and the log says why
             return False
         store.buckets.adopt(layout)
-        store.caller.open()
+        store.open()
         if self._logged:
             log.info("the store is well, and open; its data has %d buckets", layout.size)
         self._logged = ""
@@ -169,7 +166,7 @@ class StoreOpening:
 
     def _wait(self, why: Text, logged: str) -> bool:
         """Try again later; false, for attempt()."""
-        self._store.caller.close(why)
+        self._store.close(why)
         if logged != self._logged:
             log.warning("%s; until then, %s", logged, UNTIL_THEN)
         self._logged = logged
@@ -183,13 +180,13 @@ class StoreOpening:
 
     async def run(self) -> None:
         """Open the store whenever it is closed, and close it when its layout changes, until cancelled."""
-        caller = self._store.caller
+        store = self._store
         while True:
-            if caller.is_closed and not await self.attempt():
+            if store.closed and not await self.attempt():
                 await asyncio.sleep(RETRY_S)
                 continue
             await asyncio.sleep(LOOK_S)
-            if not caller.is_closed:
+            if store.closed is None:
                 await self._look()
 
     async def _look(self) -> None:
@@ -197,4 +194,4 @@ class StoreOpening:
         store = self._store
         stored = await look_at_layout(store.shards, self._config, store.buckets.layout)
         if stored and (stored.change or stored.layout != store.buckets.layout):
-            store.caller.close(stored.change.text if stored.change else OUTDATED)
+            store.close(stored.change.text if stored.change else OUTDATED)

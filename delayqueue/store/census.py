@@ -1,18 +1,24 @@
 """All topics and their counts: found once for all who ask, where there are that many that it takes long."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from heapq import merge
 from itertools import starmap
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
+from redis.asyncio import Redis
+
 from delayqueue.domain.limit import Limit
-from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket import Bucket, in_pieces
+from delayqueue.store.record import text
+from delayqueue.store.replies import topic_counts
 from delayqueue.tasks import SingleFlight, by_turns
 
 if TYPE_CHECKING:
+    from delayqueue.store.store import Store
     from delayqueue.store.types import TopicCounts
 
 Item = TypeVar("Item")
@@ -20,6 +26,7 @@ Found = TypeVar("Found", bound=Sequence[object])
 
 MANY: Final = 5_000  # topics: to count them takes the store about 0.1 s
 KEPT_S: Final = 5.0  # the names and counts of that many topics are answered again, as they were
+NAMES_PER_CALL: Final = 1000
 TOPICS_PER_CALL: Final = 100  # about 3 ms of the store's time
 SOON_S: Final = (60, 300, 3600)  # for what becomes due
 
@@ -99,7 +106,7 @@ class Census:
     All methods raise Unavailable if the store does not answer.
     """
 
-    def __init__(self, store: BucketStore) -> None:
+    def __init__(self, store: "Store") -> None:
         self._store = store
         self._flights = SingleFlight[Any]()
         self._kept: dict[Callable[[], object], Any] = {}
@@ -123,10 +130,8 @@ class Census:
         rows: list[tuple[Any, ...]] = []
         for piece in pieces(names, TOPICS_PER_CALL):
             views = list(map(TopicView, piece))
-            for bucket in self._buckets:
-                for view, counts in zip(
-                    views, await self._store.topics(bucket, piece), strict=True
-                ):
+            for bucket in self._store.in_force:
+                for view, counts in zip(views, await counts_in(bucket, piece), strict=True):
                     view.add(counts)
             rows += map(_row, views)
         return TopicViews(rows)
@@ -136,26 +141,26 @@ class Census:
         within_ms = [within_s * 1000 for within_s in SOON_S]
         found = {view.topic: (0,) * len(SOON_S) async for view in by_turns(views)}
         names = [view.topic for view in views if view.delayed]
-        for bucket in self._buckets:
+        for bucket in self._store.in_force:
             for piece in pieces(names, TOPICS_PER_CALL):
-                counted = await self._store.due_soon(bucket, piece, within_ms)
+                counted = await due_soon_in(bucket, piece, within_ms)
                 for name, counts in zip(piece, counted, strict=True):
                     found[name] = tuple(map(add, found[name], counts))
         return found
 
-    @property
-    def _buckets(self) -> range:
-        return range(self._store.buckets.count)
+    async def most(self) -> int:
+        """How many topics there are at most: one that several buckets know counts several times."""
+
+        async def known(bucket: Bucket) -> int:
+            return int(await bucket.ask("topics", lambda redis: redis.hlen(bucket.keys.topics)))
+
+        return sum([await known(bucket) for bucket in self._store.in_force])
 
     async def _all(self) -> TopicViews:
         return await self.of(await self._once(self._names))
 
     async def _names(self) -> Sequence[str]:
-        pages = [
-            sorted(page)
-            for bucket in self._buckets
-            async for page in self._store.topic_names(bucket)
-        ]
+        pages = [sorted(page) for bucket in self._store.in_force async for page in names_in(bucket)]
         names = list[str]()
         async for name in by_turns(merge(*pages)):
             if not names or names[-1] != name:
@@ -173,6 +178,41 @@ class Census:
             self._kept[find] = found
             asyncio.get_running_loop().call_later(KEPT_S, self._kept.pop, find, None)
         return found
+
+
+async def counts_in(bucket: Bucket, topics: Sequence[str]) -> list["TopicCounts"]:
+    """The exact counts of topics in a bucket."""
+
+    async def count(piece: Sequence[str]) -> Sequence[Any]:
+        return (await bucket.run("topics", piece)).results
+
+    return [topic_counts(answer) for answer in await in_pieces(count, topics)]
+
+
+async def due_soon_in(
+    bucket: Bucket, topics: Sequence[str], within_ms: Sequence[int]
+) -> list[Sequence[int]]:
+    """For each topic how many delayed jobs fall due within each of these times, from the shortest on."""
+
+    async def count(piece: Sequence[str]) -> Sequence[Sequence[int]]:
+        return (await bucket.run("due_soon", [len(within_ms), *within_ms, *piece])).results
+
+    return await in_pieces(count, topics)
+
+
+async def names_in(bucket: Bucket) -> AsyncIterator[list[str]]:
+    """All topics that the bucket knows, some at a time; one can come twice."""
+    cursor = 0
+    while True:
+        page: Any = await bucket.ask("topics", partial(_scan, bucket.keys.topics, cursor))
+        cursor, names = page
+        yield [text(name) for name in names]
+        if not cursor:
+            return
+
+
+def _scan(key: str, cursor: int, redis: Redis) -> Awaitable[Any]:
+    return redis.hscan(key, cursor, count=NAMES_PER_CALL)
 
 
 def pieces(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter
 
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.record import parse_run, text
 from delayqueue.store.cursor import Mark, read_cursor, read_place, write_cursor
+from delayqueue.store.record import parse_run, text
+from delayqueue.store.store import Store
 
 MOST: Final = 10_000  # per page
 PIECE: Final = 500  # entries that a call reads: about 2 ms of the store's time
@@ -31,7 +31,7 @@ class DeadLetter(NamedTuple):
 class DeadLetters:
     """Each page comes with the cursor of the next one. Raises Unavailable if the store does not answer."""
 
-    def __init__(self, store: BucketStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     async def page(
@@ -58,7 +58,9 @@ class DeadLetters:
                 continue
             if names[0] != topic:
                 mark = ""
-            reply = await self._store.run("buried", bucket, [mark.encode("latin-1"), PIECE, *names])
+            reply = await self._store.bucket(bucket).run(
+                "buried", [mark.encode("latin-1"), PIECE, *names]
+            )
             done, (after, found) = reply.looked, reply.results
             more = _letters(names, found)
             wanted = [letter for letter in more if is_wanted(letter)]

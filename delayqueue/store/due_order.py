@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.store import Store
 from delayqueue.store.types import Found, Position, Range
 
 # Entries of an index that are sorted together. Only delayed jobs are kept in that order, and sorting all others would
@@ -76,7 +76,7 @@ class DueOrder:
     before delayed ones. A section remains what it is while it is read page by page: a job that stays is in it.
     """
 
-    def __init__(self, store: BucketStore, topic: str, states: Sequence[str], due: Range) -> None:
+    def __init__(self, store: Store, topic: str, states: Sequence[str], due: Range) -> None:
         self._store = store
         self._buckets = range(store.buckets.count)
         self._topic = topic
@@ -175,7 +175,7 @@ class DueOrder:
         known = (behind.due_ms, behind.id) if behind else ("", "")
         marks = (first.encode("latin-1"), last.encode("latin-1"))
         args = [self._topic, state, *self._due, *known, limit, *marks]
-        reply = await self._store.run("range", bucket, args)
+        reply = await self._store.bucket(bucket).run("range", args)
         mark, is_end, found = reply.results
         jobs = [
             Found(Position(int(found[i + 1]), found[i]), bucket, found[i + 2])

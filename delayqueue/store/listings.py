@@ -1,4 +1,4 @@
-"""Lists jobs page by page. Read-only."""
+"""Reads jobs: by their ids, and page by page in listings. Read-only."""
 
 import json
 import re
@@ -8,14 +8,15 @@ from typing import Annotated, Final
 from pydantic import Field, TypeAdapter
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import JobView, State
+from delayqueue.domain.job import MAX_ANSWER_BYTES, JobView, State
 from delayqueue.errors import Invalid
-from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.cursor import BAD, Mark, Raw, read_cursor, read_place, write_cursor
 from delayqueue.store.due_order import DELAYED, READY, DueOrder, Part, Window
-from delayqueue.store.lookup import fitting
+from delayqueue.store.record import text
+from delayqueue.store.replies import view
+from delayqueue.store.store import Store
 from delayqueue.store.types import START, Found, Listing, Position, TagPlace
-from delayqueue.store.verbs import GET
+from delayqueue.store.verbs import GET, WEIGH
 
 PIECES_PER_LIST: Final = 20  # read at most to fill one page
 # the indexes in which the jobs of a state are, where they have other names; "" = any state
@@ -27,10 +28,29 @@ TAG_PLACE: Final = TypeAdapter(Annotated[list[Raw], Field(min_length=1)])
 SCAN: Final = re.compile("[0-9]{1,20}(@[0-9a-f]{1,64})?")  # as scan_tag() writes it
 
 
+async def read_jobs(store: Store, ids: Sequence[str], scope: Scope) -> list[JobView | None]:
+    """All about jobs, None for an unknown id; only the first ones if the answer would get too large."""
+    each = list(dict.fromkeys(ids))
+    weights = dict(zip(each, await store.run(WEIGH, each, scope), strict=True))
+    ids = ids[: fitting([weights[job_id] for job_id in ids])]
+    each = list(dict.fromkeys(ids))
+    found = dict(zip(each, await store.run(GET, each, scope), strict=True))
+    return [found[job_id] for job_id in ids]
+
+
+def fitting(weights: Sequence[int], held_bytes: int = 0) -> int:
+    """How many jobs fit into an answer that already holds `held_bytes`; an empty one takes at least one."""
+    for number, weight_bytes in enumerate(weights):
+        if held_bytes > 0 and held_bytes + weight_bytes > MAX_ANSWER_BYTES:
+            return number
+        held_bytes += weight_bytes
+    return len(weights)
+
+
 class Listings:
     """Each page comes with the cursor of the next one. All raise Unavailable if the store does not answer."""
 
-    def __init__(self, store: BucketStore, scope: Scope) -> None:
+    def __init__(self, store: Store, scope: Scope) -> None:
         self._store = store
         self._scope = scope
 
@@ -65,13 +85,13 @@ class Listings:
     async def first(self, topic: str, state: State) -> JobView | None:
         """The topic's next job in this state: the next to be handed out, to become due, or to be kicked."""
         views = list[JobView | None]()
-        for bucket in range(self._store.buckets.count):
+        for bucket in self._store.in_force:
             while True:
-                reply = await self._store.run("peek", bucket, [topic, state.value])
+                reply = await bucket.run("peek", [topic, state.value])
                 if not reply.looked:
                     break
             if reply.results:
-                views += (await self._store.run_verb(GET, bucket, reply.results, self._scope))[0]
+                views += (await bucket.run_verb(GET, reply.results, self._scope))[0]
         return min(
             (view for view in views if view is not None and view.state is state),
             key=lambda view: (view.priority if state is State.READY else 0, view.ready_ms),
@@ -85,7 +105,7 @@ class Listings:
             mine = [job for job in jobs if job.bucket == bucket]
             while mine:
                 ids = [job.position.id for job in mine]
-                found, _ = await self._store.run_verb(GET, bucket, ids, self._scope)
+                found, _ = await self._store.bucket(bucket).run_verb(GET, ids, self._scope)
                 views.update(zip(mine, found, strict=False))
                 mine = mine[len(found) :]
         return [view for job in jobs if (view := views[job]) is not None and _is_in(view, what)]
@@ -100,12 +120,13 @@ class Listings:
                 return jobs, ""
             if len(jobs) >= limit or is_full:
                 break
-            page = await self._store.list_jobs(
-                bucket, what, limit - len(jobs), inner, held_bytes, self._scope
-            )
-            jobs += page.jobs
-            held_bytes, is_full = page.bytes, page.is_full
-            bucket, inner = (bucket + (page.place == START), page.place)
+            where = [what.topic, what.tag, what.state, *what.due]
+            args = [*where, limit - len(jobs), held_bytes, *inner]
+            reply = await self._store.bucket(bucket).run("list", args, self._scope)
+            inner, found, held_bytes, is_full = reply.results
+            views = (view(text(job_id), *parts) for job_id, *parts in found)
+            jobs += [each for each in views if each is not None]
+            bucket += inner == START
         return jobs, write_cursor(what, bucket, json.dumps([_text(part) for part in inner]))
 
 

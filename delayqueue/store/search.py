@@ -7,9 +7,10 @@ from typing import Final, NamedTuple
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import JobView
 from delayqueue.errors import Invalid
-from delayqueue.store.bucket.bucket_store import BucketStore, in_pieces
-from delayqueue.store.bucket.record import text
+from delayqueue.store.bucket import in_pieces
 from delayqueue.store.cursor import BAD, read_cursor, write_cursor
+from delayqueue.store.record import text
+from delayqueue.store.store import Store
 from delayqueue.store.types import Range
 from delayqueue.store.verbs import GET
 
@@ -60,7 +61,7 @@ class SearchResult(NamedTuple):
 class Search:
     """Searches the jobs of a scope. Raises Unavailable if the store does not answer."""
 
-    def __init__(self, store: BucketStore, scope: Scope) -> None:
+    def __init__(self, store: Store, scope: Scope) -> None:
         self._store = store
         self._scope = scope
 
@@ -83,8 +84,8 @@ class Search:
         jobs: list[Hit] = []
         looked = 0
         for _ in range(PIECES):
-            reply = await self._store.run(
-                "find", bucket, [kind, scan, *wanted, *texts, *due], self._scope
+            reply = await self._store.bucket(bucket).run(
+                "find", [kind, scan, *wanted, *texts, *due], self._scope
             )
             raw_scan, found = reply.results
             if found and len(jobs) >= limit:
@@ -110,7 +111,7 @@ class Search:
             return hits
 
         async def views(ids: Sequence[str]) -> Sequence[JobView | None]:
-            found, _ = await self._store.run_verb(GET, bucket, ids, self._scope)
+            found, _ = await self._store.bucket(bucket).run_verb(GET, ids, self._scope)
             return found
 
         jobs = await in_pieces(views, [hit.id for hit in hits])

@@ -1,55 +1,183 @@
 """The store: runs the verbs (verbs.py) for jobs of any bucket. The rest of the program sees nothing else of Redis.
 
-`by_bucket` is the store one bucket at a time, for the parts that work on buckets: the timers, the polls, the scrubber,
-and what changes the number of buckets.
+`bucket(number)` is one bucket of it, for the parts that work on buckets: the timers, the polls, the scrubber.
 """
 
 import asyncio
-import logging
+import secrets
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from redis.asyncio import Redis
 
+from delayqueue.config.failpoint import Failpoint
 from delayqueue.config.values import Address
+from delayqueue.domain.access import Scope
 from delayqueue.domain.receipt import nonces
-from delayqueue.errors import Text, Unavailable
-from delayqueue.store.bucket.announcements import Announcements
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.registry import Registry
-from delayqueue.store.bucket.slot_store import SlotStore
+from delayqueue.errors import Invalid, Text, Unavailable
+from delayqueue.metrics import Metrics
+from delayqueue.store.announcements import Announcements
+from delayqueue.store.batcher import Request
+from delayqueue.store.bucket import OUTDATED, Bucket
+from delayqueue.store.buckets import Buckets
+from delayqueue.store.call import functions_by_name
 from delayqueue.store.census import Census
-from delayqueue.store.router import Router
+from delayqueue.store.registry import Registry
+from delayqueue.store.scripts import ZSET, Scripts
+from delayqueue.store.servers.durability import Durability
+from delayqueue.store.servers.functions import Functions
 from delayqueue.store.servers.health import health
 from delayqueue.store.servers.replication import Replicas
+from delayqueue.store.servers.shards import Shards
+from delayqueue.store.slot_store import SlotStore
 from delayqueue.store.types import Change, Health
+from delayqueue.store.verbs import Verb
 from delayqueue.store.watch import StoreWatch
-from delayqueue.tasks import SingleFlight
-
-log = logging.getLogger(__name__)
+from delayqueue.tasks import SingleFlight, Tasks
 
 PING_S: Final = 1.0  # a server that takes longer to answer a PING is of little use
+APART: Final = Text(
+    "这些job在不同的bucket中，不能一起操作",
+    "these jobs are in different buckets, so nothing can be done with them at once",
+)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class Store:
-    """Whatever asks the store raises Unavailable if it does not answer or refuses. `run` and `run_then`: see Router."""
+    """Whatever asks the store raises Unavailable if it does not answer or refuses."""
 
-    def __init__(self, by_bucket: BucketStore) -> None:
-        self.by_bucket = by_bucket
-        self.buckets = by_bucket.buckets
-        self.metrics = by_bucket.metrics
-        self._shards, self._durability = by_bucket.shards, by_bucket.durability
+    def __init__(
+        self,
+        shards: Shards,
+        buckets: Buckets,
+        scripts: Scripts = ZSET,
+        failpoint: Failpoint | None = None,
+        *,
+        durability: Durability | None = None,
+    ) -> None:
+        self.shards: Final = shards
+        self.buckets: Final = buckets
+        self.durability: Final = durability or Durability()
+        self.failpoint: Final = failpoint
+        self.metrics: Final = Metrics()
+        self.functions: Final = Functions(scripts)
+        self.scripts: Final = functions_by_name(self.functions, self.durability, self.metrics)
+        self.sender: Final = secrets.token_hex(6)  # this process, which ignores its own messages
+        self.nonces: Final = nonces()  # of reservations
+        self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
+        self.recoveries: Final = Tasks("call of the store")
+        self.closed: Text | None = None  # why no calls are made now
+        self.refused_generation = -1  # the last one of a layout that a bucket has refused
+        self._buckets: list[Bucket] = []  # all that this process knows
         self._on_ready: list[Callable[[int, str, int], None]] = []
         self._on_due: list[Callable[[int, int], None]] = []
-        router = Router(by_bucket, self.notify)
-        self.run, self.run_then = router.run, router.run_then
-        self.nonces: Final = nonces()  # for RESERVE
-        self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
+        self._splits = Tasks("requests for several buckets")
         self._pings = SingleFlight[object](PING_S)
-        self.registry = Registry(by_bucket, self.notify)
-        self.slots = SlotStore(by_bucket)
-        self.census = Census(by_bucket)
-        self.watch: Final = StoreWatch(by_bucket)
+        self._grow()
+        self.registry = Registry(self.bucket(0))
+        self.slots = SlotStore(self.bucket(0))
+        self.census = Census(self)
+        self.watch: Final = StoreWatch(self)
+        buckets.on_growth(self._grow)
+        buckets.on_change(self._fail_waiting)
+
+    def bucket(self, number: int) -> Bucket:
+        """The bucket with this number, from 0."""
+        return self._buckets[number]
+
+    @property
+    def in_force(self) -> Sequence[Bucket]:
+        """The buckets that hold jobs."""
+        return self._buckets[: self.buckets.count]
+
+    def run(
+        self, verb: Verb[Item, Result], items: Sequence[Item], scope: Scope
+    ) -> asyncio.Future[list[Result]]:
+        """The results of the items, in order. Jobs of topics out of the scope do not exist.
+
+        Raises Unavailable if the store does not answer; if only some buckets do not, and the verb has a `lost`, that is
+        the result of their items. Cancelling the future does not stop the call.
+        """
+        return self.run_then(verb, items, scope, list)
+
+    def run_then(
+        self,
+        verb: Verb[Item, Result],
+        items: Sequence[Item],
+        scope: Scope,
+        read: Callable[[Sequence[Result]], T],
+    ) -> asyncio.Future[T]:
+        """What `read` makes of the results that run() gives, or the error that it raises."""
+        request = Request(items, verb.lost, read)
+        bucket = self._buckets[0]
+        if self.buckets.layout.size > 1 or not items:
+            numbers = {self.buckets.of(one) for item in items for one in verb.ids(item)}
+            if len(numbers) != 1:
+                self._splits.start(self._split(verb, scope, request))
+                return request
+            bucket = self._buckets[numbers.pop()]
+        batcher = bucket.batchers.get((verb, scope)) or bucket.batcher(verb, scope)
+        batcher.submit(request)
+        return request
+
+    async def _split(
+        self, verb: Verb[Item, Result], scope: Scope, request: Request[Item, Result]
+    ) -> None:
+        """Ask each bucket for its items."""
+        try:
+            request.add(await self._ask(verb, scope, request.left))
+        except Exception as error:
+            request.fail(error)
+
+    async def _ask(
+        self, verb: Verb[Item, Result], scope: Scope, items: Sequence[Item]
+    ) -> list[Result]:
+        """The results of items of several buckets, in order."""
+        places: dict[int, list[int]] = {}
+        for place, item in enumerate(items):
+            places.setdefault(self._bucket_of(verb, item), []).append(place)
+        parts = [
+            self.run(verb, [items[place] for place in mine], scope) for mine in places.values()
+        ]
+        answers = await asyncio.gather(*parts, return_exceptions=True)
+        all_failed = all(isinstance(answer, BaseException) for answer in answers)
+        results: dict[int, Result] = {}
+        for mine, answer in zip(places.values(), answers, strict=True):
+            if isinstance(answer, Unavailable) and verb.lost is not None and not all_failed:
+                results |= dict.fromkeys(mine, verb.lost)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                results |= zip(mine, answer, strict=True)
+        return [results[place] for place in range(len(items))]
+
+    def _bucket_of(self, verb: Verb[Item, Any], item: Item) -> int:
+        first, *others = {self.buckets.of(one) for one in verb.ids(item)}
+        if others:
+            raise Invalid(APART)
+        return first
+
+    def close(self, why: Text) -> None:
+        """Refuse all calls, until open()."""
+        self.closed = why
+
+    def open(self) -> None:
+        """Make calls: the layout is the one in force."""
+        self.closed = None
+        self.shards.announce_change()
+
+    def be_outdated(self, generation: int) -> None:
+        """A bucket has refused this generation of the layout: refuse all calls if they are still made by it."""
+        self.refused_generation = max(self.refused_generation, generation)
+        if self.buckets.layout.generation <= generation:
+            self.close(OUTDATED)
+
+    def ailment(self) -> Text | None:
+        """Why calls fail now; None if none does."""
+        return self.closed or next(filter(None, (each.ailment for each in self._buckets)), None)
 
     def on_ready(self, listener: Callable[[int, str, int], None]) -> None:
         """Call `listener(bucket, topic, count)` whenever a call has made jobs ready."""
@@ -70,7 +198,7 @@ class Store:
 
     async def health(self) -> Health:
         """The servers' figures; servers that do not answer are left out, unless none does."""
-        found = await health(self._shards)
+        found = await health(self.shards)
         warnings = self.warnings
         return found._replace(
             durable=found.durable and not warnings, warnings=[*found.warnings, *warnings]
@@ -79,7 +207,7 @@ class Store:
     @property
     def replicas(self) -> Replicas | None:
         """What calls wait for, with `durability = replica`."""
-        return self._durability.replicas
+        return self.durability.replicas
 
     @property
     def warnings(self) -> Sequence[Text]:
@@ -88,16 +216,16 @@ class Store:
 
     def servers(self) -> Collection[Address]:
         """The addresses of the servers that hold buckets."""
-        return self._shards.servers().keys()
+        return self.shards.servers().keys()
 
     def clock_jumps(self) -> int:
         """How often this process has seen the clock of one of them jump."""
-        return self._shards.clock_jumps()
+        return self.shards.clock_jumps()
 
     def beside(self, bucket: int) -> list[int]:
         """The buckets on the same server, including this one."""
         keys = self.buckets.keys[: self.buckets.count]
-        groups = self._shards.groups(each.tag for each in keys).values()
+        groups = self.shards.groups(each.tag for each in keys).values()
         tags = next((group for group in groups if keys[bucket].tag in group), [keys[bucket].tag])
         return [number for number, each in enumerate(keys) if each.tag in tags]
 
@@ -107,22 +235,22 @@ class Store:
         Whoever asks meanwhile gets the same answer, so a flood of questions costs the store nothing.
         """
         numbers = {keys.tag: n for n, keys in enumerate(self.buckets.keys[: self.buckets.count])}
-        groups = [{numbers[tag] for tag in tags} for tags in self._shards.groups(numbers).values()]
+        groups = [{numbers[tag] for tag in tags} for tags in self.shards.groups(numbers).values()]
         answered = await asyncio.gather(*(self._answers(min(buckets)) for buckets in groups))
         reached = (buckets for buckets, answers in zip(groups, answered, strict=True) if answers)
-        return set(numbers.values()).difference(*reached) | self.by_bucket.caller.away()
+        silent = {each.number for each in self._buckets if each.is_away}
+        return set(numbers.values()).difference(*reached) | silent
 
-    async def _answers(self, bucket: int) -> bool:
+    async def _answers(self, number: int) -> bool:
         """Whether this bucket's server does; a PING that hangs is left to itself."""
 
         async def ping(redis: Redis) -> object:
             return await redis.ping()
 
+        bucket = self._buckets[number]
         try:
             async with asyncio.timeout(PING_S):
-                await self._pings.do(
-                    bucket, lambda: self.by_bucket.caller.ask("ping", bucket, ping)
-                )
+                await self._pings.do(number, lambda: bucket.ask("ping", ping))
         except (Unavailable, TimeoutError):
             return False
         return True
@@ -134,6 +262,13 @@ class Store:
         subscribed: Callable[[int], None],
     ) -> None:
         """Call `heard` with what other processes made ready, endlessly; see Announcements.listen."""
-        await Announcements(self._shards, self.buckets, self.by_bucket.caller.sender).listen(
-            heard, ended, subscribed
-        )
+        await Announcements(self.shards, self.buckets, self.sender).listen(heard, ended, subscribed)
+
+    def _grow(self) -> None:
+        for number in range(len(self._buckets), len(self.buckets.keys)):
+            self._buckets.append(Bucket(number, self))
+
+    def _fail_waiting(self) -> None:
+        """The layout is another one: what waits was routed by the former one, and may belong to other buckets now."""
+        for bucket in self._buckets:
+            bucket.fail_waiting(Unavailable())

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.record import text
 from delayqueue.store.census import pieces
+from delayqueue.store.record import text
+from delayqueue.store.store import Store
 
 NAMES_PER_CALL: Final = 100  # about 3 ms of the store's time
 HOUR_MS: Final = 3_600_000
@@ -46,12 +46,12 @@ class SubscriberCalls:
         self.failures = sorted(self.failures, reverse=True)[:FAILURES]
 
 
-async def calls_of(store: BucketStore, names: Sequence[str]) -> dict[str, SubscriberCalls]:
+async def calls_of(store: Store, names: Sequence[str]) -> dict[str, SubscriberCalls]:
     """The calls of these subscribers. Raises Unavailable if the store does not answer."""
     found = {name: SubscriberCalls() for name in names}
-    for bucket in range(store.buckets.count):
+    for bucket in store.in_force:
         for piece in pieces(names, NAMES_PER_CALL):
-            reply = await store.run("calls", bucket, piece)
+            reply = await bucket.run("calls", piece)
             parts, hour = reply.results, reply.now_ms // HOUR_MS
             for name, counts, failures in zip(piece, parts[::2], parts[1::2], strict=True):
                 found[name].add(hour, counts, failures)

@@ -5,16 +5,16 @@ from typing import Any
 
 from delayqueue.domain.body import body_of
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.record import options_of, own_due_ms, parse_record, text
 from delayqueue.store.due_order import DELAYED, READY, DueOrder
-from delayqueue.store.lookup import fitting
+from delayqueue.store.listings import fitting
+from delayqueue.store.record import options_of, own_due_ms, parse_record, text
+from delayqueue.store.store import Store
 from delayqueue.store.types import Found, Range, Taken
 
 PIECE = 150  # ids per script call: somewhat more than it takes before it has done enough
 
 
-async def take(store: BucketStore, topic: str, due: Range, most: int) -> list[Taken]:
+async def take(store: Store, topic: str, due: Range, most: int) -> list[Taken]:
     """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
 
     If the store fails, returns what was taken before; raises Unavailable if that is nothing.
@@ -42,14 +42,14 @@ async def take(store: BucketStore, topic: str, due: Range, most: int) -> list[Ta
 
 
 async def _take(
-    store: BucketStore, order: DueOrder, bucket: int, where: list[Any], ids: list[bytes]
+    store: Store, order: DueOrder, bucket: int, where: list[Any], ids: list[bytes]
 ) -> tuple[list[Taken], int]:
     """Take jobs of one bucket; returns those that nobody else took first, and how many were taken first."""
     taken: list[Taken] = []
     lost = 0
     try:
         while ids:
-            results = (await store.run("take", bucket, [*where, *ids[:PIECE]])).results
+            results = (await store.bucket(bucket).run("take", [*where, *ids[:PIECE]])).results
             taken += [
                 _taken(job_id, *result)
                 for job_id, result in zip(ids, results, strict=False)

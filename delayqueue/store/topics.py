@@ -1,30 +1,29 @@
 """The verbs on topics and tags. They go through all buckets, a bounded piece at a time."""
 
+import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import State
 from delayqueue.domain.limit import Changes, Limit, loop_in
 from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
-from delayqueue.store.bucket.limits import FIRST, Limits
-from delayqueue.store.bucket.tags import Tags
+from delayqueue.store.bucket import Bucket
 from delayqueue.store.census import pieces
+from delayqueue.store.record import dump_plan, text
+from delayqueue.store.replies import Reply, settings_of
 from delayqueue.store.store import Store
-from delayqueue.store.types import START, Change, Plan, TagPage, TagPlace
+from delayqueue.store.types import START, Change, Limited, Plan, TagPage, TagPlace
 from delayqueue.tasks import paced
 
 log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Paged = tuple[
-    TagPlace, int, Change
-]  # the next place, START = done; how many; what became ready or due
 
+FIRST: Final = 0  # the bucket where a topic is configured; the others copy its settings
 PIECE = 500  # jobs that one script call is given: more than it comes to
 MOVED = 100  # that are moved by a distance: their ids go back and forth until a call comes to them
 DECLARED = Text(
@@ -49,12 +48,7 @@ class Topics:
     """Verbs that concern many jobs; those on tags find the jobs of a scope only."""
 
     def __init__(self, store: Store, scope: Scope) -> None:
-        self._store = store.by_bucket
-        self._limits = Limits(self._store)
-        self._tags = Tags(self._store)
-        self._moving = store.moving_by
-        self._census = store.census
-        self._notify = store.notify
+        self._store = store
         self._scope = scope
 
     async def kick(self, topic: str, state: State, most: int) -> int:
@@ -65,17 +59,18 @@ class Topics:
         """
         kicked = 0
         failure: Unavailable | None = None
-        for bucket in self._buckets:
+        for bucket in self._store.in_force:
             has_more, count = True, -1
             while has_more and count and kicked < most:  # a call may process only some of them
+                wanted = min(most - kicked, PIECE)
                 try:
-                    count, has_more, change = await self._store.kick_topic(
-                        bucket, topic, state, min(most - kicked, PIECE)
-                    )
+                    reply = await bucket.run("kick", [topic, state.value, wanted])
                 except Unavailable as error:
                     failure = error
                     break
-                self._notify(bucket, change)
+                bucket.notify(reply.change)
+                has_more = len(reply.results) < reply.looked or reply.looked == wanted
+                count = reply.results.count(Code.OK)
                 kicked += count
         if failure and not kicked:
             raise failure
@@ -83,11 +78,21 @@ class Topics:
 
     async def cancel(self, tag: str, topic: str) -> int:
         """End all jobs of a tag, in one topic or in all (""), in any state. Returns how many."""
-        return await self._each_page(tag, topic, self._store.cancel)
+
+        async def cancel(bucket: Bucket, page: TagPage) -> tuple[TagPlace, Reply]:
+            reply = await bucket.run("cancel", page.args, page.scope)
+            return reply.results, reply
+
+        return await self._each_page(tag, topic, cancel)
 
     async def kick_tag(self, tag: str, topic: str, state: State) -> int:
         """Make a tag's jobs in that state, buried or delayed, ready, in one topic or in all (""). Returns how many."""
-        return await self._each_page(tag, topic, partial(self._tags.kick, state=state))
+
+        async def kick(bucket: Bucket, page: TagPage) -> tuple[TagPlace, Reply]:
+            reply = await bucket.run("kick_tag", [state.value, *page.args], page.scope)
+            return reply.results, reply
+
+        return await self._each_page(tag, topic, kick)
 
     async def reschedule_tag(
         self,
@@ -100,15 +105,16 @@ class Topics:
         A delay is one due time for all of them, a distance moves each of them once. Returns how many were changed.
         """
         if plan.by_ms is not None:
-            async with self._moving:
+            async with self._store.moving_by:
                 return await self._move_tag(tag, topic, plan)
 
-        async def reschedule(bucket: int, page: TagPage) -> Paged:
+        async def reschedule(bucket: Bucket, page: TagPage) -> tuple[TagPlace, Reply]:
             nonlocal plan
-            *paged, done = await self._tags.reschedule(bucket, page, plan)
-            if done.due_ms is not None:
-                plan = plan._replace(due_ms=done.due_ms)
-            return cast("Paged", paged)
+            reply = await _reschedule(bucket, page, plan)
+            after, due_ms, _ = reply.results
+            if due_ms >= 0:  # the one that all get
+                plan = plan._replace(due_ms=due_ms)
+            return after, reply
 
         return await self._each_page(tag, topic, reschedule)
 
@@ -116,42 +122,50 @@ class Topics:
         """Move each job of a tag by a distance: once, although SSCAN may return an id twice."""
         moved: set[bytes] = set()
 
-        async def of(bucket: int) -> AsyncIterator[int]:
+        async def of(bucket: Bucket) -> AsyncIterator[int]:
             page = TagPage(tag, topic, MOVED, START, self._scope)
             left: list[bytes] = []
             async for _ in paced():
                 if not left:
-                    place, ids = await self._tags.ids(bucket, page)
-                    page = page._replace(place=place)
+                    args = [page.tag, page.limit, *page.place]
+                    after, ids = (await bucket.run("tag_ids", args, page.scope)).results
+                    page = page._replace(place=[after])
                     left = [job_id for job_id in dict.fromkeys(ids) if job_id not in moved]
                 if left:
                     try:
-                        [_, *left], count, changed, done = await self._tags.reschedule(
+                        reply = await _reschedule(
                             bucket, page._replace(place=[*START, *left]), plan
                         )
                     except Unavailable:  # they may have been moved
                         moved.update(left)
                         raise
-                    moved.update(done.moved)
-                    self._notify(bucket, changed)
-                    yield count
+                    (_, *left), _, ids = reply.results
+                    moved.update(ids)
+                    bucket.notify(reply.change)
+                    yield reply.looked
                 if not left and page.place == START:
                     return
 
         return await self._all_of(of, MOVED_IN_PART)
 
     async def _each_page(
-        self, tag: str, topic: str, change: Callable[..., Awaitable[Paged]]
+        self,
+        tag: str,
+        topic: str,
+        change: Callable[[Bucket, TagPage], Awaitable[tuple[TagPlace, Reply]]],
     ) -> int:
-        """Change the jobs of a tag, in pieces. Returns how many were changed."""
+        """Change the jobs of a tag, in pieces. Returns how many were changed.
 
-        async def of(bucket: int) -> AsyncIterator[int]:
+        `change` returns where the next page begins, START = there is none, and the reply, which counts the jobs.
+        """
+
+        async def of(bucket: Bucket) -> AsyncIterator[int]:
             place = START
             async for _ in paced():
                 page = TagPage(tag, topic, PIECE, place, self._scope)
-                place, count, changed = await change(bucket, page)
-                self._notify(bucket, changed)
-                yield count
+                place, reply = await change(bucket, page)
+                bucket.notify(reply.change)
+                yield reply.looked
                 if place == START:
                     return
 
@@ -163,18 +177,18 @@ class Topics:
         With "" each bucket had none at one moment.
         """
 
-        async def of(bucket: int) -> AsyncIterator[int]:
+        async def of(bucket: Bucket) -> AsyncIterator[int]:
             async for _ in paced():
-                count, has_more, change = await self._store.purge(bucket, topic, state, PIECE)
-                self._notify(bucket, change)
-                yield count
-                if not has_more:
+                reply = await bucket.run("purge", [topic, state, PIECE])
+                bucket.notify(reply.change)
+                yield reply.looked
+                if reply.results != [1]:  # no more are left
                     return
 
         return await self._all_of(of)
 
     async def _all_of(
-        self, work: Callable[[int], AsyncIterator[int]], in_part: Text = DONE_IN_PART
+        self, work: Callable[[Bucket], AsyncIterator[int]], in_part: Text = DONE_IN_PART
     ) -> int:
         """The sum of what is done piece by piece in every bucket.
 
@@ -203,8 +217,9 @@ class Topics:
         await self._pause(topic, None)
 
     async def _pause(self, topic: str, hold_ms: int | None) -> None:
-        change = await self._store.pause(FIRST, topic, hold_ms)
-        self._notify(FIRST, change)
+        first = self._store.bucket(FIRST)
+        reply = await first.run("pause", [topic, "" if hold_ms is None else hold_ms])
+        first.notify(reply.change)
         await self._let_others_follow(topic)
 
     async def _let_others_follow(self, topic: str) -> None:
@@ -214,15 +229,12 @@ class Topics:
         interrupted, the next change repairs it.
         """
         written = None
-        while len(self._buckets) > 1:
-            settings = await self._store.settings_of(FIRST, topic)
+        while len(buckets := self._store.in_force) > 1:
+            settings = await _settings_of(buckets[FIRST], topic)
             if settings == written:
                 return
-            for bucket in self._buckets[1:]:
-                change = await self._limits.split_limits(
-                    bucket, topic, settings, len(self._buckets)
-                )
-                self._notify(bucket, change)
+            for bucket in buckets[1:]:
+                bucket.notify(await split_limits(bucket, topic, settings, len(buckets)))
             written = settings
 
     async def limit(self, topic: str, changes: Changes) -> Limit:
@@ -239,7 +251,7 @@ class Topics:
         Logs what that changes. Raises StartupError if one is too small.
         """
         self.check_limits(limits)
-        before = await self._limits.all(FIRST)
+        before = await limits_in(self._store.bucket(FIRST))
         for topic, limit in before.items():
             if limit.declared and topic not in limits:
                 log.warning("[limit %s] is removed: this file does not declare it", topic)
@@ -251,45 +263,42 @@ class Topics:
 
     def check_limits(self, limits: Mapping[str, Limit]) -> None:
         """Raises StartupError if a declared limit is too small."""
-        check_limits(limits, len(self._buckets))
+        check_limits(limits, self._store.buckets.count)
 
     async def _declare(self, topic: str, limit: Limit) -> None:
         await self._limit(topic, limit.changes(), declared=True)
 
     async def _limit(self, topic: str, changes: Changes, *, declared: bool = False) -> Limit:
-        check_concurrency(changes.get("concurrency"), len(self._buckets))
-        limited = await self._limits.limit(FIRST, topic, changes, declared=declared)
-        self._notify(FIRST, limited.change)
-        if limited.code == Code.WRONG_STATE:
+        check_concurrency(changes.get("concurrency"), self._store.buckets.count)
+        first = self._store.bucket(FIRST)
+        code, limit, change = await set_limit(first, topic, changes, declared=declared)
+        first.notify(change)
+        if code == Code.WRONG_STATE:
             raise WrongState(DECLARED)
-        if limited.code == Code.JOB_EXISTS:
+        if code == Code.JOB_EXISTS:
             raise Invalid(LOOP)
-        if limited.code != Code.OK:
+        if code != Code.OK:
             raise Invalid.of("burst 需要 rate", "burst: needs a rate")
         if changes:
             await self._let_others_follow(topic)
-        return limited.limit
+        return limit
 
     async def forecast(
         self, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
     ) -> list[int]:
         """How many delayed jobs of the topics, or of all ([]), fall due in each step."""
         totals = [0] * steps
-        names = topics or await self._census.names()
-        for bucket in self._buckets:
+        names = topics or await self._store.census.names()
+        for bucket in self._store.in_force:
             for piece in pieces(names, max(1, 50_000 // steps)):
-                counts = await self._store.forecast(bucket, piece, start_ms, step_ms, steps)
+                counts = await forecast_in(bucket, piece, start_ms, step_ms, steps)
                 totals = [a + b for a, b in zip(totals, counts, strict=True)]
         return totals
 
-    @property
-    def _buckets(self) -> range:
-        return range(self._store.buckets.count)
-
-    def _everywhere(self) -> Iterator[int]:
+    def _everywhere(self) -> Iterator[Bucket]:
         """Every bucket. Raises Unavailable if their number has changed meanwhile: jobs may be in earlier ones."""
         layout = self._store.buckets.layout
-        for bucket in self._buckets:
+        for bucket in self._store.in_force:
             yield bucket
             if self._store.buckets.layout is not layout:
                 raise Unavailable
@@ -313,3 +322,60 @@ def check_concurrency(concurrency: float | str | None, buckets: int) -> None:
             f"concurrency 至少{buckets}（bucket_size）",
             f"concurrency: must be at least {buckets}, one for each bucket (bucket_size)",
         )
+
+
+async def settings_in(bucket: Bucket) -> dict[str, dict[str, Any]]:
+    """The settings of topics in a bucket, as parsed from JSON; only topics with readable settings."""
+    key = bucket.keys.topics
+    found: Any = await bucket.ask("topics", lambda redis: redis.hgetall(key))
+    return {text(name): each for name, written in found.items() if (each := settings_of(written))}
+
+
+async def limits_in(bucket: Bucket) -> dict[str, Limit]:
+    """The topics that have limits in a bucket: its share of the whole."""
+    settings = await settings_in(bucket)
+    return {topic: Limit.read(each["limit"]) for topic, each in settings.items() if "limit" in each}
+
+
+async def set_limit(
+    bucket: Bucket, topic: str, changes: Changes, *, declared: bool = False
+) -> Limited:
+    """Set the limits in `changes` by name (domain/limit.py); None = remove the limit.
+
+    `declared`: they come from a config file, and limits that it does not name are removed.
+    """
+    args = [topic, bucket.number, bucket.buckets.count, int(declared)]
+    for name, value in changes.items():
+        args += (name, "" if value is None else value)
+    reply = await bucket.run("limit", args)
+    code, written = reply.results
+    return Limited(code, Limit.read(json.loads(written)), reply.change)
+
+
+async def split_limits(bucket: Bucket, topic: str, written: str, buckets: int) -> Change:
+    """Give a topic these settings (JSON) in one of `buckets` buckets; "" = those that the bucket has."""
+    return (await bucket.run("split_limits", [topic, written, bucket.number, buckets])).change
+
+
+async def _settings_of(bucket: Bucket, topic: str) -> str:
+    """The settings of one topic (JSON)."""
+    key = bucket.keys.topics
+    written: Any = await bucket.ask("topics", lambda redis: redis.hget(key, topic))
+    return text(written or b"{}")
+
+
+def _reschedule(bucket: Bucket, page: TagPage, plan: Plan) -> Awaitable[Reply]:
+    """Give the jobs of the page that are not reserved a new due time, a new priority, or both."""
+    return bucket.run("reschedule_tag", [*dump_plan(plan), *page.args], page.scope)
+
+
+async def forecast_in(
+    bucket: Bucket, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
+) -> list[int]:
+    """How many delayed jobs of the topics fall due in each step."""
+    totals, place, together = [0] * steps, 0, steps
+    while place >= 0:
+        args = [start_ms, step_ms, steps, place, together, *topics]
+        place, together, counts = (await bucket.run("forecast", args)).results
+        totals = [total + count for total, count in zip(totals, counts, strict=True)]
+    return totals

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import JobView, Reserved
+from delayqueue.domain.job import Reserved
 from delayqueue.domain.limit import Limit
 from delayqueue.errors import Code, Text
 
@@ -181,15 +181,6 @@ class Listing(NamedTuple):
 # A position among the jobs of a tag; it begins at START and is there again after all of them.
 TagPlace = list[bytes]
 START: Final[TagPlace] = [b"0"]
-
-
-class TagListing(NamedTuple):
-    """A page of a listing, and where the next one begins. `bytes`: its size; `is_full`: the next job does not fit."""
-
-    jobs: list[JobView]
-    place: TagPlace
-    bytes: int
-    is_full: bool
 
 
 class TagPage(NamedTuple):

@@ -14,14 +14,14 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import MAX_DUE_S, Job, JobView
 from delayqueue.errors import Code
-from delayqueue.store.bucket.record import (
+from delayqueue.store.record import (
     dump_due,
     dump_options,
     dump_plan,
     dump_schedule,
     text,
 )
-from delayqueue.store.bucket.replies import Reply, moved, reservation, view
+from delayqueue.store.replies import Reply, moved, reservation, view
 from delayqueue.store.types import (
     DONE,
     Moved,

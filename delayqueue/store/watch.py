@@ -4,17 +4,19 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.marks import Marks
+from delayqueue.store.marks import Marks
 from delayqueue.store.servers.ailments import OF_CLASS, ailment
 from delayqueue.store.servers.health import Look, look_at
+
+if TYPE_CHECKING:
+    from delayqueue.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ class StoreWatch:
     /readyz, /stats, /admin, `top` and the log say the same sentences.
     """
 
-    def __init__(self, store: BucketStore) -> None:
+    def __init__(self, store: "Store") -> None:
         self._store = store
         self._takes_jobs: bool | None = None  # None = nobody has looked yet
         self._marks = Marks(store.shards, store.buckets)
@@ -55,12 +57,10 @@ class StoreWatch:
         with suppress(TimeoutError):
             looks = await look_at(store.shards, store.buckets.tags)
         found = [alarm for look in looks for alarm in look.alarms()]
-        is_open = bool(looks) and not store.caller.is_closed
+        is_open = bool(looks) and store.closed is None
         if not is_open:
-            found.append(
-                Unavailable.because(store.caller.ailment() or OF_CLASS[RedisTimeoutError]).text
-            )
-        if not store.caller.is_closed:
+            found.append(Unavailable.because(store.ailment() or OF_CLASS[RedisTimeoutError]).text)
+        if store.closed is None:
             with suppress(RedisError):  # what ails it is said already; it stays as it was
                 self._emptied = await self._marks.look()
         if self._emptied:

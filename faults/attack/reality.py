@@ -9,7 +9,7 @@ from zlib import crc32
 from redis.asyncio import Redis
 
 from delayqueue.domain.job import USUAL_PRIORITY
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.keys import BucketKeys
 from faults.attack.life import NOBODY, Kept, Live, Spec, State
 from faults.attack.random_client import STATES
 from tests.store.contents import RUN, Contents, Record, contents_of, parse, parse_ended, snapshot

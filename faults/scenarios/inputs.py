@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from redis.asyncio import Redis
 
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.keys import BucketKeys
 from faults.bed import Bed, assert_whole, cpu_s, redis_of, rss_bytes
 from faults.load import Shape
 from tests.api.test_bad_json import BAD, BAD_IN_POP, BAD_IN_PUSH

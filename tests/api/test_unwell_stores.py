@@ -11,7 +11,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import RedisError
 
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.keys import BucketKeys
 from tests.api_client import OK, UNAVAILABLE, Api, open_api
 from tests.clusters import SAFE, ClusterNode
 from tests.processes import (

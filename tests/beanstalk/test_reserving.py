@@ -14,7 +14,6 @@ from delayqueue.domain.job import Reserved
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import TooMany, Unavailable
-from delayqueue.store.store import Store
 from tests.engine.shelves import Shelves
 from tests.waiting import until
 
@@ -30,7 +29,7 @@ async def shelves() -> Shelves:
 
 @pytest.fixture
 async def waiters(shelves: Shelves) -> Waiters:
-    return Waiters(Store(shelves), max_polls=4)
+    return Waiters(shelves, max_polls=4)
 
 
 def popping(waiters: Waiters, wait_s: float = LONG_S) -> asyncio.Task[list[Reserved]]:

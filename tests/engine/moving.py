@@ -12,9 +12,8 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.layout import decoded, parse
+from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.layout import decoded, parse
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range
@@ -43,11 +42,11 @@ class Installation:
     def server(self, layout: Layout | None = None) -> Store:
         """A store that knows this layout, or the one that was in force after the last change."""
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s", layout or self.layout)
-        return Store(BucketStore(Shards.one(self.redis), buckets, self._scripts))
+        return Store(Shards.one(self.redis), buckets, self._scripts)
 
     def change(self, size: int = AFTER) -> Rebalance:
         """A change of the number of buckets, which has not begun."""
-        return Rebalance(self.server().by_bucket, size)
+        return Rebalance(self.server(), size)
 
     async def rebalance(self, size: int = AFTER) -> Rebalance:
         """Change the number of buckets, and prove that all of them are whole."""

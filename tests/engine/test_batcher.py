@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store import batcher
-from delayqueue.store.batcher import Batcher, VerbRequest
-from delayqueue.store.bucket.replies import Reply
-from delayqueue.store.store import Store
+from delayqueue.store.batcher import Batcher, Request
+from delayqueue.store.call import Call
+from delayqueue.store.replies import Reply
 from delayqueue.store.types import NO_CHANGE
 from delayqueue.store.verbs import GET, Verb
+from tests.engine.shelves import Shelves
 from tests.store.bucket import Bucket, job
 from tests.store.conftest import connect
 
@@ -22,19 +24,28 @@ MIB: Final = 1 << 20
 
 
 class Answers:
-    """A Batcher whose calls are answered by the test. `calls` has the items of each, and its answer."""
+    """Stands in for the bucket of a Batcher: the test answers. `calls` has the items of each, and its answer."""
 
     def __init__(self, verb: Verb[Any, Any]) -> None:
         self.calls: list[tuple[list[Any], asyncio.Future[Reply]]] = []
         self._verb = verb
-        self.batcher = Batcher(verb, 0, self._call, lambda *_: None)
+        bucket = Shelves().bucket(0)
+        bucket.send = self._send  # type: ignore[method-assign]
+        self.batcher = Batcher(verb, EVERYWHERE, bucket)
 
-    def _call(self, items: Sequence[Any]) -> asyncio.Future[Reply]:
-        self.calls.append((list(items), asyncio.get_running_loop().create_future()))
-        return self.calls[-1][1]
+    def _send(self, call: Call) -> None:
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(partial(self._end, call))
+        self.calls.append((list(call._args), answer))
+
+    def _end(self, call: Call, answer: asyncio.Future[Reply]) -> None:
+        try:
+            call._end(answer.result())
+        except Unavailable as error:
+            call.fail(error)
 
     def ask(self, *items: Any) -> asyncio.Future[Any]:
-        request = VerbRequest(items, self._verb.lost, list)
+        request = Request[Any, Any](items, self._verb.lost, list)
         self.batcher.submit(request)
         return request
 
@@ -52,9 +63,9 @@ def codes(_: Sequence[Any], reply: Reply) -> Sequence[Any]:
     return reply.results
 
 
-ECHO: Final = Verb[Any, Any]("echo", list, codes, lost=int(Code.UNAVAILABLE))
-SINGLE: Final = Verb[Any, Any]("echo", list, codes)
-WEIGHED: Final = Verb[Any, Any]("echo", list, codes, large_part=bytes)
+ECHO: Final = Verb[Any, Any]("get", list, codes, lost=int(Code.UNAVAILABLE))
+SINGLE: Final = Verb[Any, Any]("get", list, codes)
+WEIGHED: Final = Verb[Any, Any]("get", list, codes, large_part=bytes)
 
 
 async def turn() -> None:
@@ -66,7 +77,7 @@ async def turn() -> None:
 async def test_what_cannot_be_written_costs_its_own_request_only(valkey_server: Any) -> None:
     async with connect(valkey_server) as redis:
         bucket = Bucket.over(redis)
-        store = Store(bucket.store)
+        store = bucket.store
         ids = [f"id-{n}" for n in range(10)]
         await bucket.push(*map(job, ids))
         asked = [*ids[:3], BAD, *ids[3:], BAD]
@@ -211,7 +222,7 @@ async def test_who_no_longer_waits_takes_nothing_from_the_others() -> None:
 
 
 async def test_an_answer_that_cannot_be_read_fails_its_requests_and_no_later_ones() -> None:
-    numbers = Verb[Any, int]("echo", list, lambda _, reply: [int(one) for one in reply.results])
+    numbers = Verb[Any, int]("get", list, lambda _, reply: [int(one) for one in reply.results])
     answers = Answers(numbers)
     asked = answers.ask("not a number")
     await turn()
@@ -241,5 +252,5 @@ async def test_ten_thousand_items_of_one_request_are_all_answered(valkey_server:
     async with connect(valkey_server) as redis:
         bucket = Bucket.over(redis)
         ids = [f"{n}" for n in range(10_000)]
-        views = await Store(bucket.store).run(GET, ids, EVERYWHERE)
+        views = await bucket.store.run(GET, ids, EVERYWHERE)
     assert views == [None] * 10_000

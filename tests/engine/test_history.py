@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,8 +20,7 @@ class Store:
     """The parts of a store that the history uses; `added` holds the rows and marks of each accepted call."""
 
     def __init__(self) -> None:
-        self.slots = self.census = self.by_bucket = self
-        self.buckets = SimpleNamespace(count=1)
+        self.slots = self.census = self
         self.is_away = False
         self.is_broken = False
         self.views: list[TopicView] = []
@@ -42,7 +40,7 @@ class Store:
         self.added.append((list(rows), list(marks)))
         return bool(rows) and rows[0].depth is None
 
-    async def topic_count(self, _bucket: int) -> int:
+    async def most(self) -> int:
         return history.ALL_TOPICS + 1 if self.many else len(self.views)
 
     async def all(self) -> list[TopicView]:

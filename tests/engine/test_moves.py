@@ -15,15 +15,16 @@ from redis.asyncio import Redis
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.engine.take_service import TakeService
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.layout import decoded, parse
+from delayqueue.store.bucket import Bucket
+from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.call import Call
+from delayqueue.store.layout import decoded, parse
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import Change, Demand, Popped, Range, Ticked, TopicCounts
 from delayqueue.store.verbs import Verb
 from tests.engine.moving import LAYOUT
+from tests.store.between import Send, intercept
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, VerbStore
 from tests.store.conftest import connect
 from tests.store.invariants import violations
@@ -62,12 +63,15 @@ class Died(Exception):
 class Everywhere(VerbStore):
     """A store of many buckets as if they were one: it routes as a server does."""
 
-    def __init__(self, store: BucketStore) -> None:
-        self._store = store
-        self.whole = Store(store)
+    def __init__(self, store: VerbStore) -> None:
+        self.whole = store
 
     async def run_verb(
-        self, verb: Verb[Any, Any], _bucket: int, items: Sequence[Any], scope: Scope
+        self,
+        verb: Verb[Any, Any],
+        bucket: int,  # noqa: ARG002
+        items: Sequence[Any],
+        scope: Scope = EVERYWHERE,
     ) -> Any:
         return await self.whole.run(verb, items, scope), QUIET
 
@@ -77,20 +81,20 @@ class Everywhere(VerbStore):
         for topic in topics:
             for bucket in self._each():
                 demand = Demand((topic,), wanted - len(found))
-                found += (await self._store.pop(bucket, [demand])).jobs[0] if demand.wanted else []
+                found += (await self.whole.pop(bucket, [demand])).jobs[0] if demand.wanted else []
         return Popped([found], 1, QUIET)
 
     async def tick(self, _bucket: int, _limit: int = 0) -> Ticked:
-        ticks = [await self._store.tick(bucket) for bucket in self._each()]
+        ticks = [await self.whole.tick(bucket) for bucket in self._each()]
         more = any(ticked.change.next_due_ms == 0 for ticked in ticks)
         return Ticked(Change([], 0 if more else None), 0, 0, 0, 0)
 
     async def topics(self, _bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
-        found = [await self._store.topics(bucket, topics) for bucket in self._each()]
+        found = [await self.whole.topics(bucket, topics) for bucket in self._each()]
         return [_sum(counts) for counts in zip(*found, strict=True)]
 
     def _each(self) -> range:
-        return range(self._store.buckets.count)
+        return range(self.whole.buckets.count)
 
 
 def _sum(found: Sequence[TopicCounts]) -> TopicCounts:
@@ -109,10 +113,10 @@ class Moving(Comparison):
         self.model.is_one_bucket = False
         self._start_servers()
 
-    def _new_store(self) -> BucketStore:
+    def _new_store(self) -> VerbStore:
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s", self._layout)
         scripts = stepped(self._scheduler, self._slots)
-        return BucketStore(Shards.one(self._redis), buckets, scripts)
+        return VerbStore(Shards.one(self._redis), buckets, scripts)
 
     def _start_servers(self) -> None:
         self._servers = [self._new_store() for _ in range(2)]
@@ -139,14 +143,15 @@ class Moving(Comparison):
 
     async def _change(self, size: int, calls: int) -> None:
         store = self._new_store()
-        run, left = store.run, iter(range(calls))
+        left = iter(range(calls))
 
-        async def mortal(*args: Any) -> Any:
+        def mortal(_: Bucket, call: Call, sends: Send) -> None:
             if next(left, None) is None:
                 raise Died
-            return await run(*args)
+            sends(call)
 
-        store.run = mortal  # type: ignore[method-assign, assignment]
+        store.buckets.know(max(SIZES))
+        intercept(store, mortal)
         await Rebalance(store, size).run()
 
     @rule(topic=TOPICS, first=st.integers(-5, 20), length=st.integers(0, 20))

@@ -113,8 +113,8 @@ class Crowd:
             case _:
                 ids = ()
                 for bucket in range(self._store.buckets.count):
-                    await self._store.by_bucket.tick(bucket)
-                    await self._store.by_bucket.sweep(bucket, 0, 100)
+                    await self._store.bucket(bucket).tick()
+                    await self._store.bucket(bucket).sweep(0, 100)
         self.staying -= {*ids}
 
 
@@ -167,7 +167,7 @@ async def test_each_page_may_be_deleted_after_it_is_read(
         seen += page
         await crowd.queue.delete(page, [""] * len(page))
         for bucket in range(2):
-            await crowd.queue._store.by_bucket.sweep(bucket, 0, 100)
+            await crowd.queue._store.bucket(bucket).sweep(0, 100)
     assert sorted(set(seen)) == sorted(crowd.staying)
 
 
@@ -226,7 +226,7 @@ async def test_jobs_that_become_due_meanwhile_are_on_pages(ours: Installation, t
     async def come_due() -> None:
         await asyncio.sleep(LATER_MS / 1000)
         for bucket in range(crowd._store.buckets.count):
-            await crowd._store.by_bucket.tick(bucket)
+            await crowd._store.bucket(bucket).tick()
 
     assert {each.id for each in waiting} - await seen_if(crowd.queue, turn, come_due) == set()
 

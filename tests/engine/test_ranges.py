@@ -1,7 +1,6 @@
 """Ranges of due times over several buckets: their order, and what happens if a store or a client fails."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import product
@@ -12,10 +11,13 @@ import pytest
 from delayqueue.domain.job import JobView, State
 from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import Invalid, Unavailable
+from delayqueue.store.bucket import Bucket
+from delayqueue.store.call import Call
 from delayqueue.store.cursor import write_cursor
 from delayqueue.store.listings import Listings
 from delayqueue.store.types import Listing, Range
 from tests.engine.moving import BEFORE, EVER, Installation, all_jobs, source
+from tests.store.between import Send, failing_from, intercept
 from tests.store.bucket import HOUR_MS, job
 from tests.store.invariants import violations
 
@@ -49,21 +51,6 @@ PLACES: tuple[Any, ...] = (
     f'[[{"9" * 400}, "x"], []]',
     *(f"[null, [[{window}]]]" for window in WINDOWS),
 )
-
-
-def failing_from(place: Any, name: str, number: int, script: str = "") -> Callable[[], None]:
-    """Make a method fail from that call on, until the returned function is called; `script`: only its calls count."""
-    method, calls = getattr(place, name), 0
-
-    async def call(*args: Any, **named: Any) -> Any:
-        nonlocal calls
-        calls += args[0] == script if script else 1
-        if calls >= number:
-            raise Unavailable
-        return await method(*args, **named)
-
-    setattr(place, name, call)
-    return lambda: setattr(place, name, method)
 
 
 async def with_jobs(ours: Installation, **options: Any) -> Jobs:
@@ -101,7 +88,7 @@ async def test_what_was_taken_before_the_store_fails_is_answered(
 ) -> None:
     monkeypatch.setattr("delayqueue.store.takes.PIECE", 20)
     queue = await with_jobs(ours)
-    repair = failing_from(queue.taking._store.by_bucket, "run", 3, "take")
+    repair = failing_from(queue.taking._store, 3, "take")
     taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
     assert len(taken) == 40
     assert taken == sorted(taken)
@@ -116,15 +103,14 @@ async def test_a_bucket_that_is_away_keeps_nobody_from_the_jobs_of_the_others(
     ours: Installation,
 ) -> None:
     queue = await with_jobs(ours)
-    store: Any = queue.taking._store.by_bucket
-    run = store.run
 
-    async def run_in_the_second(script: str, bucket: int, *args: Any) -> Any:
-        if bucket == 0:
-            raise Unavailable
-        return await run(script, bucket, *args)
+    def send_to_the_second(bucket: Bucket, call: Call, sends: Send) -> None:
+        if bucket.number == 0:
+            call.fail(Unavailable())
+        else:
+            sends(call)
 
-    store.run = run_in_the_second
+    intercept(queue.taking._store, send_to_the_second)
     taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
     assert taken == [name for name in NAMES if source(name) == 1]
     with pytest.raises(Unavailable):
@@ -138,18 +124,21 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
     queue = all_jobs(store)
     await queue.push_many([job(name, delay_ms=delay_ms, **options) for name in NAMES])
     before = await queue.get(NAMES)
-    by_bucket: Any = store.by_bucket
-    run = by_bucket.run
     under_way = asyncio.Event()
+    loop = asyncio.get_running_loop()
 
-    async def slowly(script: str, *args: Any) -> Any:
-        answer = await run(script, *args)
-        if script == "take":
+    def slowly(_: Bucket, call: Call, sends: Send) -> None:
+        end = call._end
+
+        def end_later(answer: Any) -> None:
             under_way.set()
-            await asyncio.sleep(0.01)  # slow enough to hang up
-        return answer
+            loop.call_later(0.01, end, answer)  # slow enough to hang up
 
-    by_bucket.run = slowly
+        if call.function.head.name == "take":
+            call._end = end_later
+        sends(call)
+
+    intercept(store, slowly)
     request = asyncio.create_task(queue.taking.take("t", EVER, 100))
     await under_way.wait()
     request.cancel()
@@ -157,7 +146,7 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
         await request
     await queue.taking.close()
     for bucket, keys in enumerate(store.buckets.keys):
-        await store.by_bucket.tick(bucket)
+        await store.bucket(bucket).tick()
         assert await violations(ours.redis, keys, ours.slots, among=store.buckets.keys) == []
     assert await queue.get(NAMES) == before
     assert await queue.topics.cancel("x", "") == 100
@@ -241,7 +230,7 @@ async def test_what_ends_many_jobs_says_how_far_it_came(
     store = ours.server()
     queue = all_jobs(store)
     await queue.push_many([job(name, delay_ms=HOUR_MS, tags=("x",)) for name in NAMES])
-    repair = failing_from(store.by_bucket, verb, 2)
+    repair = failing_from(store, 2, verb)
     work = (
         partial(queue.topics.cancel, "x", "")
         if verb == "cancel"
@@ -261,7 +250,7 @@ async def test_a_kick_counts_what_it_kicked_though_a_bucket_is_away(ours: Instal
     queue = all_jobs(store)
     some = NAMES[:40]  # a bucket's part of them is kicked by one call
     await queue.push_many([job(name, delay_ms=HOUR_MS) for name in some])
-    failing_from(store.by_bucket, "kick_topic", 2)
+    failing_from(store, 2, "kick")
     mine = sum(source(name) == 0 for name in some)
     assert await queue.topics.kick("t", State.DELAYED, 1000) == mine
     with pytest.raises(Unavailable):

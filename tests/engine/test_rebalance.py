@@ -16,12 +16,12 @@ from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.bucket.buckets import Layout
-from delayqueue.store.bucket.change import AnotherChange
-from delayqueue.store.bucket.layout import decoded, parse
-from delayqueue.store.bucket.limits import Limits
+from delayqueue.store.buckets import Layout
+from delayqueue.store.change import AnotherChange
+from delayqueue.store.layout import decoded, parse
 from delayqueue.store.store import Store
-from delayqueue.store.types import Demand, Listing
+from delayqueue.store.topics import limits_in
+from delayqueue.store.types import Change, Demand, Listing
 from delayqueue.store.verbs import BURY, FINISH, PUSH, Burial, Ending
 from tests.engine.moving import (
     AFTER,
@@ -38,6 +38,7 @@ from tests.engine.moving import (
     target,
 )
 from tests.processes import Processes
+from tests.store.between import before_send
 from tests.store.bucket import HOUR_MS, STATES, job
 from tests.store.conftest import connect
 from tests.waiting import until
@@ -70,7 +71,7 @@ async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:
         PUSH, [job(job_id, delay_ms=delay_ms, retain_ms=retain_ms, **options)], EVERYWHERE
     )
     if state == "reserved":
-        await store.by_bucket.pop(store.buckets.of(job_id), [Demand(("t",), 1)])
+        await store.bucket(store.buckets.of(job_id)).pop([Demand(("t",), 1)])
     if state == "buried":
         await store.run(BURY, [Burial(job_id, "", "why")], EVERYWHERE)
     if state == "ended":
@@ -108,7 +109,7 @@ async def test_jobs_with_a_call_move_and_are_found(ours: Installation) -> None:
 async def test_a_receipt_is_good_before_and_after(ours: Installation) -> None:
     server = ours.server()
     await all_jobs(server).push_many([job(job_id) for job_id in (A, B)])
-    [first, second] = (await server.by_bucket.pop(0, [Demand(("t",), 2)])).jobs[0]
+    [first, second] = (await server.bucket(0).pop([Demand(("t",), 2)])).jobs[0]
     await ours.rebalance()
     queue = all_jobs(ours.server())
     stale = receipt_for("0123456789ab-1", second.id)
@@ -141,7 +142,7 @@ async def test_ready_jobs_keep_their_order_within_a_bucket(ours: Installation, s
     store = ours.server()
     for bucket in range(size):
         popped = list[str]()
-        while jobs := (await store.by_bucket.pop(bucket, [Demand(("t",), 2000)])).jobs[0]:
+        while jobs := (await store.bucket(bucket).pop([Demand(("t",), 2000)])).jobs[0]:
             popped += [each.id for each in jobs]
         mine = [name for name in left if store.buckets.of(name) == bucket]
         former = [[name for name in mine if source(name) == at] for at in range(BEFORE)]
@@ -174,7 +175,7 @@ async def test_given_the_number_that_there_is_it_looks_everywhere_for_strays(
     await with_jobs(ours, [stray])
     fields: Any = {"bucket_size": 1, "former_bucket_sizes": "2", "generation": 1}
     await ours.redis.hset(LAYOUT, mapping=fields)
-    work = Rebalance(ours.server().by_bucket, 1)
+    work = Rebalance(ours.server(), 1)
     await work.run()
     assert work.moved == 1
     assert await ours.redis.hkeys("{dq_bucket_1}:job") == [stray.encode()]
@@ -210,7 +211,7 @@ async def test_pauses_and_limits_hold_in_the_new_buckets(ours: Installation) -> 
     assert await pop_all(all_jobs(store), "t") == []
     assert len(await pop_all(all_jobs(store), "u")) == 9
     for bucket in range(AFTER):
-        assert (await Limits(store.by_bucket).all(bucket))["u"] == Limit(concurrency=9)
+        assert (await limits_in(store.bucket(bucket)))["u"] == Limit(concurrency=9)
 
 
 async def test_a_pause_that_was_lifted_does_not_come_back(ours: Installation) -> None:
@@ -264,7 +265,7 @@ async def test_no_server_does_anything_between_its_first_step_and_its_last(
 
     before_call(work, "_move_all", 1, try_all)
     await work.run()
-    found = await all_jobs(Store(work._store)).get([A, B])
+    found = await all_jobs(work._store).get([A, B])
     assert [view and view.state for view in found] == ["delayed", None]
 
 
@@ -274,7 +275,7 @@ async def test_a_server_that_slept_through_it_is_refused(ours: Installation) -> 
     await ours.rebalance()
     with pytest.raises(Unavailable):
         await all_jobs(asleep).push(job(A))
-    assert asleep.by_bucket.caller.is_closed
+    assert asleep.closed
     await ours.check()
 
 
@@ -294,7 +295,7 @@ async def test_a_verb_that_meets_another_layout_on_its_way_says_how_far_it_came(
     store = ours.server()
     queue = all_jobs(store)
     await queue.push_many([job(name, tags=("x",)) for name in NAMES])
-    before_call(store.by_bucket, "cancel", 2, lambda: _adopt(store))
+    before_send(store, 2, lambda: _adopt(store), "cancel")
     with pytest.raises(Unavailable, match="jobs were processed, try again"):
         await queue.topics.cancel("x", "")
 
@@ -449,7 +450,7 @@ async def test_a_store_that_starts_again_meanwhile_keeps_no_job_back(
 
         before_call(work, "_page", 3, restart)
         await work.run()
-        assert all(await all_jobs(Store(work._store)).get(names))
+        assert all(await all_jobs(work._store).get(names))
 
 
 async def test_a_fence_beyond_the_layout_is_passed(ours: Installation) -> None:
@@ -488,4 +489,4 @@ async def test_there_is_a_timer_for_each_bucket_that_ever_was(ours: Installation
     queue = DelayQueue(store)
     store.buckets.adopt(Layout(4, 2, (4, 2)))
     assert queue.store.buckets.count == 4
-    store.notify(3, (await store.by_bucket.pause(3, "t", 5))._replace(next_due_ms=5))
+    store.notify(3, Change([], 5))

@@ -1,6 +1,5 @@
 """Items of several jobs, and requests for several buckets."""
 
-import asyncio
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final
@@ -9,9 +8,10 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code, Invalid, Unavailable
-from delayqueue.store.bucket.replies import Reply
+from delayqueue.store.replies import Reply
 from delayqueue.store.verbs import GET, PUSH, Verb
-from tests.engine.moving import A, B, Installation, before_call, source
+from tests.engine.moving import A, B, Installation, source
+from tests.store.between import before_send, intercept
 from tests.store.bucket import job
 
 MIB: Final = 1 << 20
@@ -45,10 +45,7 @@ async def test_an_item_whose_jobs_are_in_different_buckets_is_refused(ours: Inst
 async def test_if_no_bucket_answers_a_request_for_several_fails(ours: Installation) -> None:
     store = ours.server()
 
-    def refuse(*_: Any, **__: Any) -> asyncio.Future[Reply]:
-        raise Unavailable
-
-    store.by_bucket.caller.call = refuse  # type: ignore[method-assign]
+    intercept(store, lambda _bucket, call, _sends: call.fail(Unavailable()))
     with pytest.raises(Unavailable):
         await store.run(PUSH, [job(name) for name in NAMES], EVERYWHERE)
 
@@ -56,7 +53,7 @@ async def test_if_no_bucket_answers_a_request_for_several_fails(ours: Installati
 async def test_what_was_done_before_a_change_is_told(ours: Installation) -> None:
     """A call has got to some jobs of a bucket; those that are left are lost with the change."""
     store = ours.server()
-    before_call(store.by_bucket.caller, "call", 3, ours.rebalance)
+    before_send(store, 3, ours.rebalance)
     jobs = [job(name, body="x" * MIB, if_exists="fail") for name in NAMES[:12]]
     pushed = await store.run(PUSH, jobs, EVERYWHERE)
     assert {each.code for each in pushed} == {Code.OK, Code.UNAVAILABLE}

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
-from typing import ClassVar
 
 import pytest
 
 from delayqueue.engine.timer import MOST_REST_S, MOST_SWEEP_TOPICS, SWEEP_TOPICS, Timer
 from delayqueue.store.types import Change, Ticked
-from tests.engine.shelves import QUIET, Shelves
+from tests.engine.shelves import QUIET, Shelf, Shelves
 from tests.waiting import until
 
 LONG_S = 0.5  # far more than a rest, and than a busy machine delays a task
+SOON = Change([], next_due_ms=1)
 BEHIND = QUIET._replace(change=Change([], next_due_ms=0))
 
 
@@ -41,11 +41,8 @@ async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
     async def care() -> None:
         ticks_before.append(len(store.tick_times_s))
 
-    def change(_bucket: int, what: Change) -> None:
-        if what.next_due_ms is not None:
-            timer.arm(what.next_due_ms)
-
-    timer = Timer(0, store, change, lambda _bucket: None, care, timed_out=lambda *_: None)
+    timer = Timer(store.bucket(0), lambda _bucket: None, care, timed_out=lambda *_: None)
+    store.on_due(lambda _bucket, in_ms: timer.arm(in_ms))
     async with running(timer):
         await until(lambda: bool(ticks_before))
     assert not store.next_ticks
@@ -61,9 +58,7 @@ async def test_housekeeping_follows_the_backlog_of_empty_topics(
     store.empty_topics = 30_000
 
     timer = Timer(
-        0,
-        store,
-        lambda _bucket, _notify: None,
+        store.bucket(0),
         lambda _bucket: None,
         no_care,
         timed_out=lambda *_: None,
@@ -81,9 +76,7 @@ async def test_a_sweep_that_had_more_to_do_is_followed_soon(
     store = Shelves()
     store.cut_short_sweeps = 3
     timer = Timer(
-        0,
-        store,
-        lambda _bucket, _notify: None,
+        store.bucket(0),
         lambda _bucket: None,
         no_care,
         timed_out=lambda *_: None,
@@ -98,9 +91,7 @@ async def test_a_tick_that_failed_is_tried_again_soon(monkeypatch: pytest.Monkey
     store = Shelves()
     store.down.add(0)
     timer = Timer(
-        0,
-        store,
-        lambda _bucket, _notify: None,
+        store.bucket(0),
         lambda _bucket: None,
         no_care,
         timed_out=lambda *_: None,
@@ -115,9 +106,7 @@ async def test_what_is_due_later_does_not_put_off_what_is_due_earlier(
     monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 600.0)
     store = Shelves()
     timer = Timer(
-        0,
-        store,
-        lambda _bucket, _notify: None,
+        store.bucket(0),
         lambda _bucket: None,
         no_care,
         timed_out=lambda *_: None,
@@ -132,27 +121,26 @@ async def test_what_is_due_later_does_not_put_off_what_is_due_earlier(
 async def test_while_jobs_fall_due_all_the_time_ticks_take_half_of_it() -> None:
     """Each tick has a fixed cost for the store: with one each millisecond nothing else would be done."""
 
-    class Slow(Shelves):
-        spans_s: ClassVar[list[tuple[float, float]]] = []
+    spans_s: list[tuple[float, float]] = []
 
-        async def tick(self, bucket: int, limit: int = 0) -> Ticked:
+    class Slow(Shelf):
+        async def tick(self, limit: int = 0) -> Ticked:
             began_s = asyncio.get_running_loop().time()
             await asyncio.sleep(0.008)
-            self.spans_s.append((began_s, asyncio.get_running_loop().time()))
-            return await super().tick(bucket, limit)
+            spans_s.append((began_s, asyncio.get_running_loop().time()))
+            return (await super().tick(limit))._replace(change=SOON)
 
-    store = Slow()
+    store = Shelves(shelf=Slow)
+    store.on_due(lambda _bucket, in_ms: timer.arm(in_ms))
     timer = Timer(
-        0,
-        store,
-        lambda _bucket, _what: timer.arm(1),
+        store.bucket(0),
         lambda _bucket: None,
         no_care,
         timed_out=lambda *_: None,
     )
     async with running(timer):
-        await until(lambda: len(store.spans_s) > 10)
-    for (began_s, ended_s), (next_s, _) in pairwise(store.spans_s):
+        await until(lambda: len(spans_s) > 10)
+    for (began_s, ended_s), (next_s, _) in pairwise(spans_s):
         assert next_s - ended_s > 0.9 * min(ended_s - began_s, MOST_REST_S)
 
 
@@ -161,24 +149,23 @@ async def test_after_a_tick_that_had_to_wait_for_the_store_it_rests_no_longer_th
 ) -> None:
     monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 10)
 
-    class Stalled(Shelves):
-        ended_s = 0.0
+    ended_s: list[float] = []
 
-        async def tick(self, bucket: int, limit: int = 0) -> Ticked:
-            if not self.tick_times_s:
+    class Stalled(Shelf):
+        async def tick(self, limit: int = 0) -> Ticked:
+            if not ended_s:
                 await asyncio.sleep(2 * LONG_S)
-                self.ended_s = asyncio.get_running_loop().time()
-            return await super().tick(bucket, limit)
+                ended_s.append(asyncio.get_running_loop().time())
+            return (await super().tick(limit))._replace(change=SOON)
 
-    store = Stalled()
+    store = Shelves(shelf=Stalled)
+    store.on_due(lambda _bucket, in_ms: timer.arm(in_ms))
     timer = Timer(
-        0,
-        store,
-        lambda _bucket, _what: timer.arm(1),
+        store.bucket(0),
         lambda _bucket: None,
         no_care,
         timed_out=lambda *_: None,
     )
     async with running(timer):
         await until(lambda: len(store.tick_times_s) > 1)
-    assert store.tick_times_s[1] - store.ended_s < LONG_S
+    assert store.tick_times_s[1] - ended_s[0] < LONG_S

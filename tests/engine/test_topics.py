@@ -9,7 +9,9 @@ import pytest
 from delayqueue.domain.job import State
 from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import NoSuchJob, Unavailable
-from tests.engine.moving import BEFORE, Installation, all_jobs, before_call
+from delayqueue.store.topics import settings_in
+from tests.engine.moving import BEFORE, Installation, all_jobs
+from tests.store.between import before_send
 from tests.store.bucket import HOUR_MS, job
 
 PAUSE, RESUME = ("pause", "t", 0), ("resume", "t")
@@ -28,7 +30,7 @@ async def settings(ours: Installation) -> list[Any]:
             "concurrency": each.get("limit", {}).get("concurrency"),
         }
         for bucket in range(BEFORE)
-        for each in [(await ours.server().by_bucket.topic_settings(bucket)).get("t", {})]
+        for each in [(await settings_in(ours.server().bucket(bucket))).get("t", {})]
     ]
 
 
@@ -47,7 +49,7 @@ async def test_who_sets_a_topic_in_between_sets_it_everywhere(
     queues = [all_jobs(ours.server()) for _ in "12"]
     await set_topic(queues[1], *PAUSE)
     await set_topic(queues[1], *RESUME)
-    before_call(queues[0]._store.by_bucket.caller, "call", 2, partial(set_topic, queues[1], *other))
+    before_send(queues[0]._store, 2, partial(set_topic, queues[1], *other))
     await set_topic(queues[0], *one)
     assert await settings(ours) == [is_set] * BEFORE
 
@@ -57,7 +59,7 @@ async def test_a_change_that_failed_half_way_is_healed_by_the_next_one(ours: Ins
         raise Unavailable
 
     queue = all_jobs(ours.server())
-    before_call(queue._store.by_bucket.caller, "call", 2, failing)
+    before_send(queue._store, 2, failing)
     with pytest.raises(Unavailable):
         await set_topic(queue, *PAUSE)
     await set_topic(queue, *FOUR)
@@ -79,7 +81,7 @@ async def test_a_purge_of_all_states_misses_no_job_that_moves_meanwhile(
             with suppress(NoSuchJob):
                 await queue.release(each.id, each.receipt, HOUR_MS, "")
 
-    before_call(queue._store.by_bucket, "purge", number, give_back)
+    before_send(queue._store, number, give_back, "purge")
     assert await queue.topics.purge("t", "") == len(names)
     assert await queue.get(names) == [None] * len(names)
 
@@ -89,7 +91,7 @@ async def test_a_job_that_is_buried_again_meanwhile_is_not_kicked_again(ours: In
     job_id = next(f"{n}" for n in range(99) if store.buckets.of(f"{n}") == 0)
     await queue.push(job(job_id))
     await queue.bury(job_id, "", "")
-    before_call(store.by_bucket.caller, "call", 2, partial(queue.bury, job_id, "", ""))
+    before_send(store, 2, partial(queue.bury, job_id, "", ""))
     assert await queue.topics.kick("t", State.BURIED, 9) == 1
     [view] = await queue.get([job_id])
     assert view is not None

@@ -13,9 +13,8 @@ from delayqueue.engine.bucket_poller import RETRY_S, SLOW_S
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.waiters import LOOK_S, Waiters
 from delayqueue.errors import Unavailable
-from delayqueue.store.store import Store
 from delayqueue.store.types import Change, Demand, Popped
-from tests.engine.shelves import Shelves
+from tests.engine.shelves import Shelf, Shelves
 from tests.waiting import until
 
 LONG_S = 30.0
@@ -23,10 +22,8 @@ LONG_S = 30.0
 
 def waiters_on(shelves: Shelves) -> Waiters:
     """Waiters on this store. They are told of jobs that are given back."""
-    store = Store(shelves)
-    waiters = Waiters(store)
-
-    store.on_ready(waiters.wake)
+    waiters = Waiters(shelves)
+    shelves.on_ready(waiters.wake)
     return waiters
 
 
@@ -111,13 +108,13 @@ async def test_an_immediate_poll_finds_the_job_of_any_bucket(
 async def test_an_answer_from_before_an_immediate_poll_came_does_not_count_for_it(
     store: Shelves, waiters: Waiters
 ) -> None:
-    store.open.clear()
+    store.is_open.clear()
     early = poll(waiters, wait_s=0)
     await until(lambda: len(store.calls) == 1)
     late = poll(waiters, wait_s=0)
     await asyncio.sleep(0)
     asked = len(store.calls)
-    store.open.set()
+    store.is_open.set()
     assert await early == []
     assert await late == []
     assert len(store.calls) >= asked + store.buckets.count
@@ -202,11 +199,11 @@ async def test_a_ready_job_is_found_however_short_the_wait_is(
     store: Shelves, waiters: Waiters, wait_s: float
 ) -> None:
     store.put("t", "a")
-    store.open.clear()
+    store.is_open.clear()
     short = poll(waiters, wait_s=wait_s)
     await asyncio.sleep(wait_s + 0.005)
     assert not short.done()
-    store.open.set()
+    store.is_open.set()
     assert ids(await short) == ["a"]
     assert not any(verb == "requeue" for verb, _ in store.calls)
 
@@ -232,12 +229,12 @@ async def test_a_job_that_comes_while_the_answer_is_on_its_way_is_not_missed(
     store: Shelves, waiters: Waiters
 ) -> None:
     for number in range(200):
-        store.open.clear()
+        store.is_open.clear()
         waiting = poll(waiters)
         await until(lambda: waiters.waiting == 1)
         for _ in range(number % 7):
             await asyncio.sleep(0)
-        store.open.set()
+        store.is_open.set()
         for _ in range(number % 5):
             await asyncio.sleep(0)
         arrive(store, waiters, f"job-{number}")
@@ -265,12 +262,12 @@ async def test_a_cancelled_poll_gives_its_job_back(
 async def test_a_job_given_back_goes_to_the_next_poll_that_waits(
     store: Shelves, waiters: Waiters
 ) -> None:
-    store.open.clear()
+    store.is_open.clear()
     gone, next_one = poll(waiters), poll(waiters)
     await until(lambda: waiters.waiting == 2)
     store.put("t", "a")
     gone.cancel()
-    store.open.set()
+    store.is_open.set()
     assert ids(await asyncio.wait_for(next_one, 1)) == ["a"]
 
 
@@ -368,12 +365,12 @@ async def test_a_bucket_that_fails_is_asked_again_after_a_pause() -> None:
 async def test_when_a_rate_lets_the_next_job_through_is_told() -> None:
     """No push and no tick will say it."""
 
-    class Limited(Shelves):
-        async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
-            popped = await super().pop(bucket, demands)
+    class Limited(Shelf):
+        async def _pop(self, demands: Sequence[Demand]) -> Popped:
+            popped = await super()._pop(demands)
             return popped._replace(change=Change([], next_due_ms=5))
 
-    store = Store(Limited())
+    store = Shelves(shelf=Limited)
     due: list[tuple[int, int]] = []
     store.on_due(lambda bucket, in_ms: due.append((bucket, in_ms)))
     assert await Waiters(store).pop(("t",), 1, 0) == []
@@ -409,13 +406,13 @@ async def test_an_answer_that_cannot_be_read_is_a_failure_that_is_outlasted(
 async def test_polls_that_came_while_a_call_hung_hear_of_its_failure(
     store: Shelves, waiters: Waiters
 ) -> None:
-    store.open.clear()
+    store.is_open.clear()
     polls = [poll(waiters)]
     await until(lambda: len(store.calls) == store.buckets.count or len(store.calls) == 1)
     polls.append(poll(waiters))
     await until(lambda: waiters.waiting == 2)
     store.down.update(range(store.buckets.count))
-    store.open.set()
+    store.is_open.set()
     await until(
         lambda: all(each.done() for each in polls), within_s=RETRY_S / 2
     )  # before the next try
@@ -460,12 +457,12 @@ async def test_close_answers_every_poll_and_gives_back_what_was_on_its_way(
     store: Shelves, waiters: Waiters
 ) -> None:
     store.put("t", "a")
-    store.open.clear()
+    store.is_open.clear()
     polls = [poll(waiters, topic) for topic in ("t", "t", "u")]
     await until(lambda: waiters.waiting == 3)
     closing = asyncio.create_task(waiters.close())
     assert await asyncio.gather(*polls) == [[], [], []]
-    store.open.set()
+    store.is_open.set()
     await closing
     assert list(store.ready[store.buckets.of("a")]["t"]) == ["a"]
     assert store.held == {}

@@ -22,7 +22,7 @@ class Store:
     """What a process tells it and asks it about workers."""
 
     def __init__(self) -> None:
-        self.by_bucket = self
+        self.registry = self
         self.result = DEADLINE_MS  # of every job
         self.asked: list[str] = []  # ids of jobs
         self.told: list[dict[str, Any]] = []

@@ -14,7 +14,6 @@ from delayqueue.engine.importer import Importer
 from delayqueue.store.original import pulse
 from delayqueue.store.original.names import Names
 from delayqueue.store.original.source import Original
-from delayqueue.store.store import Store
 from tests.store.bucket import WHEEL_SLOTS, Bucket
 from tests.store.conftest import connect
 
@@ -37,7 +36,7 @@ class Move:
         return Original(self.old.redis, names)
 
     def importer(self, destination: str = "here") -> Importer:
-        return Importer(self.original(), Store(self.new.store), destination)
+        return Importer(self.original(), self.new.store, destination)
 
     async def run(self) -> Importer:
         """Run an import to its end."""

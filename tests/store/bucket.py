@@ -12,24 +12,37 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import IfExists, Job, JobView, Reserved
+from delayqueue.domain.job import IfExists, Job, JobView, Reserved, State
+from delayqueue.domain.limit import Changes
 from delayqueue.domain.receipt import nonce_of, nonces
+from delayqueue.errors import Code
 from delayqueue.store import takes
-from delayqueue.store.bucket.bucket_store import BucketStore, in_pieces
-from delayqueue.store.bucket.buckets import Buckets
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.bucket import TICK_LIMIT, in_pieces
+from delayqueue.store.buckets import Buckets
+from delayqueue.store.census import counts_in, due_soon_in, names_in
+from delayqueue.store.keys import BucketKeys
 from delayqueue.store.listings import Listings
+from delayqueue.store.record import dump_plan
+from delayqueue.store.replies import Reply
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
+from delayqueue.store.store import Store
+from delayqueue.store.topics import forecast_in, set_limit
 from delayqueue.store.types import (
     Change,
     Demand,
+    Limited,
     Listing,
     Moved,
     Plan,
+    Popped,
     Range,
     Reservation,
+    Swept,
+    TagPage,
+    TagPlace,
     Taken,
+    Ticked,
     TopicCounts,
 )
 from delayqueue.store.verbs import (
@@ -158,17 +171,100 @@ class Pushes(NamedTuple):
     change: Change
 
 
-class VerbStore(BucketStore):
-    """A BucketStore with a method for each verb on jobs: one call, for the first of the items."""
+class VerbStore(Store):
+    """A store with a method for each verb and some scripts: one call in a bucket, for the first of the items."""
+
+    def call(
+        self, script: str, bucket: int, args: Sequence[Any], scope: Scope = EVERYWHERE
+    ) -> asyncio.Future[Reply]:
+        """Call a script in a bucket."""
+        return self.bucket(bucket).run(script, args, scope)
+
+    async def run_verb(
+        self, verb: Verb[Any, Result], bucket: int, items: Sequence[Any], scope: Scope = EVERYWHERE
+    ) -> Outcome[Result]:
+        return await self.bucket(bucket).run_verb(verb, items, scope)
 
     async def all_of(self, verb: Verb[Any, Result], items: Sequence[Any]) -> list[Result]:
         """The results of all items of bucket 0, in as many calls as it takes."""
 
         async def call(left: Sequence[Any]) -> Sequence[Result]:
-            results, _ = await self.run_verb(verb, 0, left, EVERYWHERE)
+            results, _ = await self.run_verb(verb, 0, left)
             return results
 
         return await in_pieces(call, items)
+
+    async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
+        return await self.bucket(bucket).pop(demands)
+
+    async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
+        return await self.bucket(bucket).tick(limit)
+
+    async def sweep(
+        self, bucket: int, cursor: int, topics: int, buried_retain_ms: int | None = None
+    ) -> Swept:
+        return await self.bucket(bucket).sweep(cursor, topics, buried_retain_ms)
+
+    async def kick_topic(
+        self, bucket: int, topic: str, state: State, most: int
+    ) -> tuple[int, bool, Change]:
+        """How many were kicked, whether more may be left, and what became ready."""
+        reply = await self.call("kick", bucket, [topic, state.value, most])
+        has_more = len(reply.results) < reply.looked or reply.looked == most
+        return reply.results.count(Code.OK), has_more, reply.change
+
+    async def cancel(self, bucket: int, page: TagPage) -> tuple[TagPlace, int, Change]:
+        """Where the next page begins, and how many were ended."""
+        reply = await self.call("cancel", bucket, page.args, page.scope)
+        return reply.results, reply.looked, reply.change
+
+    async def kick_tag(
+        self, bucket: int, page: TagPage, *, state: State
+    ) -> tuple[TagPlace, int, Change]:
+        reply = await self.call("kick_tag", bucket, [state.value, *page.args], page.scope)
+        return reply.results, reply.looked, reply.change
+
+    async def reschedule_tag(
+        self, bucket: int, page: TagPage, plan: Plan
+    ) -> tuple[TagPlace, int, Change]:
+        args = [*dump_plan(plan), *page.args]
+        reply = await self.call("reschedule_tag", bucket, args, page.scope)
+        return reply.results[0], reply.looked, reply.change
+
+    async def tag_ids(self, bucket: int, page: TagPage) -> tuple[TagPlace, list[bytes]]:
+        args = [page.tag, page.limit, *page.place]
+        after, ids = (await self.call("tag_ids", bucket, args, page.scope)).results
+        return [after], ids
+
+    async def purge(
+        self, bucket: int, topic: str, state: str, limit: int
+    ) -> tuple[int, bool, Change]:
+        """How many were dropped, and whether more are left."""
+        reply = await self.call("purge", bucket, [topic, state, limit])
+        return reply.looked, reply.results[0] == 1, reply.change
+
+    async def pause(self, bucket: int, topic: str, hold_ms: int | None) -> Change:
+        """None = resume."""
+        hold = "" if hold_ms is None else hold_ms
+        return (await self.call("pause", bucket, [topic, hold])).change
+
+    async def limit(
+        self, bucket: int, topic: str, changes: Changes, *, declared: bool = False
+    ) -> Limited:
+        return await set_limit(self.bucket(bucket), topic, changes, declared=declared)
+
+    async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
+        return await counts_in(self.bucket(bucket), topics)
+
+    async def due_soon(
+        self, bucket: int, topics: Sequence[str], within_ms: Sequence[int]
+    ) -> list[Sequence[int]]:
+        return await due_soon_in(self.bucket(bucket), topics, within_ms)
+
+    async def forecast(
+        self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
+    ) -> list[int]:
+        return await forecast_in(self.bucket(bucket), topics, start_ms, step_ms, steps)
 
     async def push(self, bucket: int, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> Pushes:
         pushed, change = await self.run_verb(PUSH, bucket, jobs, scope)
@@ -375,7 +471,7 @@ class Bucket:
 
     async def topic_names(self) -> list[str]:
         """All topics that it knows."""
-        return [name async for page in self.store.topic_names(0) for name in page]
+        return [name async for page in names_in(self.store.bucket(0)) for name in page]
 
     async def put_in(self, state: str, job_id: str = "a", **options: Any) -> None:
         """Push a job and bring it into that state."""

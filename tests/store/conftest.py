@@ -17,8 +17,8 @@ from redis.exceptions import RedisError
 
 from delayqueue.store.servers import server
 from delayqueue.store.servers.connect import our_driver
-from delayqueue.store.servers.connection import Links
-from delayqueue.store.servers.pipeline import Pipeline, StoreCommand, Wait
+from delayqueue.store.servers.connection import Links, Sendable, Wait
+from delayqueue.store.servers.pipeline import Pipeline
 from delayqueue.tasks import Tasks
 from tests.clusters import UNHURRIED, StoreCluster
 from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS, Processes, StoreServer
@@ -87,19 +87,18 @@ class Unpiped:
         self._redis = fakeredis.FakeAsyncRedis(connection_pool=pool)
         self._calls = Tasks("call of a store in memory")
 
-    def send(self, call: StoreCommand) -> None:
+    def send(self, call: Sendable) -> None:
         self._calls.start(self._answer(call))
 
-    async def _answer(self, call: StoreCommand) -> None:
+    async def _answer(self, call: Sendable) -> None:
         reader = hiredis.Reader()
         reader.feed(call.packed)
-        answer: Any
         try:
-            answer = await self._redis.execute_command(*reader.gets())  # type: ignore[no-untyped-call]
+            answer: Any = await self._redis.execute_command(*reader.gets())  # type: ignore[no-untyped-call]
         except RedisError as error:
-            answer = error
-        if not call.done():
-            call.settle(answer)
+            call.failed(error)
+        else:
+            call.answered(answer)
 
 
 def pipeline(links: Links, wait: Wait | None, answer_s: float) -> Pipeline | Unpiped:

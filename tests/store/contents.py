@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from redis.asyncio import Redis
 
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.keys import BucketKeys
 
 TIME: Final = rb"([!-z]{7})"
 RECORD: Final = re.compile(  # (?(1)...): only after a 1

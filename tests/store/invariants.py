@@ -10,7 +10,7 @@ from typing import Final
 from redis.asyncio import Redis
 
 from delayqueue.domain.job import USUAL_PRIORITY
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.keys import BucketKeys
 from tests.store.contents import RANK, RUN, Contents, Record, Scores, parse, parse_ended, read
 
 NOTE: Final = re.compile(rb"\d+ \d+ \d+ (\d+) ")

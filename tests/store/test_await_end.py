@@ -8,7 +8,6 @@ from typing import Final
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.store.store import Store
 from delayqueue.store.types import START, TagPage
 from delayqueue.store.verbs import AWAIT_END
 from delayqueue.tasks import cancel_all
@@ -29,7 +28,7 @@ async def listening(bucket: Bucket) -> AsyncIterator[list[str]]:
     ended: list[str] = []
     subscribed: list[int] = []
     listener = asyncio.create_task(
-        Store(bucket.store).listen(lambda *_: None, ended.append, subscribed.append)
+        bucket.store.listen(lambda *_: None, ended.append, subscribed.append)
     )
     await until(lambda: bool(subscribed))
     try:

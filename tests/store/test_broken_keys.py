@@ -9,7 +9,6 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code
-from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.types import NO_CHANGE, START, Range, TagPage
 from delayqueue.store.verbs import REQUEUE, Requeue
 from delayqueue.web.serializers import full
@@ -201,7 +200,7 @@ async def test_the_end_of_a_reservation_is_told_though_the_ready_list_is_broken(
     bucket: Bucket,
 ) -> None:
     await bucket.put_in("reserved")
-    await Limits(bucket.store).limit(0, "t", {"concurrency": 1})
+    await bucket.store.limit(0, "t", {"concurrency": 1})
     await bucket.spoil("dq_queue_t")
     assert await bucket.finish("a") == [Code.OK]
     await heal(bucket)

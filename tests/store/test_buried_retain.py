@@ -1,6 +1,5 @@
 """buried_retain: dead letters end after their time, a bounded number in each sweep."""
 
-from delayqueue.store.bucket.limits import Limits
 from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
 
 MANY = 500
@@ -41,7 +40,7 @@ async def test_its_record_is_kept_as_of_any_job_that_ended(bucket: Bucket) -> No
 
 
 async def test_a_topics_own_time_wins_be_it_longer_or_shorter(bucket: Bucket) -> None:
-    limits = Limits(bucket.store)
+    limits = bucket.store
     for topic, retain_ms in (("short", 1), ("long", HOUR_MS), ("other", None)):
         await bucket.put_in("buried", topic, topic=topic)
         await limits.limit(0, topic, {"buried_retain_ms": retain_ms})

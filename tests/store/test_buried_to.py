@@ -10,7 +10,6 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code
-from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.types import Limited, Moved
 from delayqueue.store.verbs import BURY, KICK, Burial, Kick
 from tests.store.bucket import HOSTILE, HOUR_MS, SOON_MS, Bucket, a_moment, job
@@ -19,7 +18,7 @@ LIMITED_CALL: Final = 0.5  # of the jobs of a large call, one call buries fewer
 
 
 async def set_to(bucket: Bucket, topic: str, to: str | None, *, declared: bool = False) -> Limited:
-    limits = Limits(bucket.store)
+    limits = bucket.store
     return await limits.limit(0, topic, {"buried_to": to}, declared=declared)
 
 
@@ -77,7 +76,7 @@ async def test_each_way_of_burying_is_reported(
 async def test_a_report_wakes_whoever_waits_and_counts_as_pushed(bucket: Bucket) -> None:
     await set_to(bucket, "t", "dead")
     await bucket.push(job("a"))
-    reply = await bucket.store.run("bury", 0, ["a", "", "", ""])
+    reply = await bucket.store.call("bury", 0, ["a", "", "", ""])
     assert reply.change.ready == [("dead", 1)]
     assert ("pushed", "dead", 1) in [each[:3] for each in reply.events]
 

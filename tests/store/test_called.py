@@ -10,7 +10,6 @@ from delayqueue.domain.job import CALLS, USUAL_PRIORITY, Job, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import Method
 from delayqueue.errors import Code
-from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import Demand, Listing, Recording
 from delayqueue.store.verbs import RECORD, REQUEUE, Requeue
@@ -123,7 +122,7 @@ async def test_a_pop_that_looked_at_some_topics_only_says_so(bucket: Bucket) -> 
 
 
 async def test_a_paused_topic_keeps_its_calls_and_holds_up_no_other(bucket: Bucket) -> None:
-    topics = Topics(Store(bucket.store), EVERYWHERE)
+    topics = Topics(bucket.store, EVERYWHERE)
     await topics.pause("t", 0)
     await bucket.push(called("a"), called("b", topic="u"))
     assert await calls(bucket) == ["b"]
@@ -152,7 +151,7 @@ async def test_the_more_topics_are_held_the_longer_they_are_not_looked_at(bucket
 
 
 async def test_a_topics_limit_holds_for_calls(bucket: Bucket) -> None:
-    topics = Topics(Store(bucket.store), EVERYWHERE)
+    topics = Topics(bucket.store, EVERYWHERE)
     await topics.limit("t", {"concurrency": 1})
     await bucket.push(called("a", due_ms=1), called("b", due_ms=2), job("c"))
     assert await calls(bucket) == ["a"]
@@ -166,7 +165,7 @@ async def test_a_topics_limit_holds_for_calls(bucket: Bucket) -> None:
 @pytest.mark.parametrize("end", ["finish", "delete", "bury", "cancel", "purge", "reschedule"])
 async def test_a_call_that_somebody_stops_is_not_made(bucket: Bucket, end: str) -> None:
     await bucket.push(called("a", tags=("x",)))
-    topics = Topics(Store(bucket.store), EVERYWHERE)
+    topics = Topics(bucket.store, EVERYWHERE)
     match end:
         case "cancel":
             assert await topics.cancel("x", "") == 1

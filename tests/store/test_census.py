@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ async def fill(bucket: Bucket) -> Census:
 
 async def test_names_come_sorted_and_once(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     found = await fill(bucket)
-    monkeypatch.setattr("delayqueue.store.bucket.bucket_store.NAMES_PER_CALL", 7)
+    monkeypatch.setattr("delayqueue.store.census.NAMES_PER_CALL", 7)
     assert await found.names() == [f"topic-{n:02}" for n in range(TOPICS)]
     assert await found.names(lambda name: name.endswith("7")) == [
         "topic-07",
@@ -61,12 +62,12 @@ async def test_who_asks_for_many_topics_at_the_same_time_shares_one_count(
     await asyncio.sleep(0.01)
     counts = []
 
-    async def count(of_bucket: int, names: Sequence[str]) -> list[TopicCounts]:
+    async def count(of_bucket: Any, names: Sequence[str]) -> list[TopicCounts]:
         counts.append(names)
-        return await topics(of_bucket, names)
+        return await counts_in(of_bucket, names)
 
-    topics = bucket.store.topics
-    monkeypatch.setattr(bucket.store, "topics", count)
+    counts_in = census.counts_in
+    monkeypatch.setattr(census, "counts_in", count)
     one, other = await asyncio.gather(found.all(), found.all())
     assert len(one) == len(other) == TOPICS
     assert len(counts) == 1

@@ -20,11 +20,11 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
 from delayqueue.net.hangup import hang_up
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.health import alarms, durability_warnings, health
 from delayqueue.store.servers.shards import Shards
+from delayqueue.store.store import Store
 from tests.certificates import make
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 from tests.waiting import until_async
@@ -53,8 +53,8 @@ async def opened(config: Config) -> AsyncIterator[Redis]:
         yield shards.of("any key")
 
 
-def bucket_store(shards: Shards) -> BucketStore:
-    return BucketStore(shards, Buckets(Config().bucket_name, Config().queue_name))
+def store_over(shards: Shards) -> Store:
+    return Store(shards, Buckets(Config().bucket_name, Config().queue_name))
 
 
 async def refusal(config: Config) -> str:
@@ -242,7 +242,7 @@ async def test_a_connection_that_is_being_made_is_closed_with_the_others(
     async with Redis(host=LOOPBACK, port=redis_server.port) as redis:
         before = await redis.client_list()
         async with connect(at(redis_server), None, waits=True) as shards:
-            call = asyncio.ensure_future(bucket_store(shards).tick(0))
+            call = asyncio.ensure_future(store_over(shards).bucket(0).tick())
             for _ in range(turns):
                 await asyncio.sleep(0)
             call.cancel()
@@ -280,15 +280,15 @@ class TestFrozen:
         self, store: StoreServer, settings: dict[str, object], least_s: float, most_s: float
     ) -> None:
         async with connect(at(store), None) as shards:
-            await bucket_store(shards).tick(0)  # loads the library, which may take longer
+            await store_over(shards).bucket(0).tick()  # loads the library, which may take longer
         config = at(store, redis_read_timeout_ms=200, redis_write_timeout_ms=300, **settings)
         async with connect(config, None) as shards:
-            bucket = bucket_store(shards)
-            await bucket.tick(0)
+            bucket = store_over(shards).bucket(0)
+            await bucket.tick()
             store.freeze()
             began = time.monotonic()
             with pytest.raises(Unavailable):
-                await bucket.tick(0)
+                await bucket.tick()
             assert least_s <= time.monotonic() - began <= most_s
 
     async def test_a_call_is_never_sent_twice(self, store: StoreServer) -> None:

@@ -54,7 +54,7 @@ async def test_a_call_counts_some_of_many_topics_and_the_next_ones_the_rest(
             *(job(each, topic=each, delay_ms=1000) for each in topics[first : first + 500])
         )
     args = [len(WITHIN_MS), *WITHIN_MS, *topics]
-    reply = await bucket.store.run("due_soon", 0, args)
+    reply = await bucket.store.call("due_soon", 0, args)
     assert 0 < len(reply.results) < len(topics)
     assert await due_soon(bucket, *topics) == [[1, 1, 1]] * len(topics)
 

@@ -13,7 +13,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.domain.job import Job
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.servers import disk
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import Durability, check_durability

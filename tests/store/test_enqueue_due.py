@@ -9,8 +9,7 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, Job
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.schedules import CORRECTION_MS, Schedules
-from delayqueue.store.bucket.registry import DueJobs, Enqueued, Entry, OccurrenceJob, Registry
-from delayqueue.store.store import Store
+from delayqueue.store.registry import DueJobs, Enqueued, Entry, OccurrenceJob, Registry
 from delayqueue.tasks import cancel_all
 from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
 from tests.store.turning import DAY_MS, Clock, coarse
@@ -21,7 +20,7 @@ DEFINITION = '{"declared": false}'
 
 @pytest.fixture
 def registry(bucket: Bucket) -> Registry:
-    return Store(bucket.store).registry
+    return bucket.store.registry
 
 
 async def registered(registry: Registry, bucket: Bucket, time_ms: int = 0) -> Entry:
@@ -159,7 +158,7 @@ async def next_times(schedules: Schedules) -> dict[str, int]:
 async def test_a_schedule_that_a_clock_far_ahead_has_planned_goes_on_when_it_is_right_again(
     wheel: Bucket, clock: Clock, *, is_running: bool
 ) -> None:
-    schedules = Schedules(Store(wheel.store).registry)
+    schedules = Schedules(wheel.store.registry)
     await schedules.schedule(Schedule(name="s", topic="t", every_ms=HOUR_MS), "fail")
     task = asyncio.create_task(schedules.run())
     clock.pass_ms(400 * DAY_MS)
@@ -172,7 +171,7 @@ async def test_a_schedule_that_a_clock_far_ahead_has_planned_goes_on_when_it_is_
         await cancel_all([task])
     clock.pass_ms(-400 * DAY_MS)
     if not is_running:
-        task = asyncio.create_task(Schedules(Store(wheel.store).registry).run())
+        task = asyncio.create_task(Schedules(wheel.store.registry).run())
     await until_async(has_gone_on)
     await cancel_all([task])
 
@@ -181,7 +180,7 @@ async def test_a_schedule_that_a_clock_far_ahead_has_planned_goes_on_when_it_is_
 async def test_a_clock_that_is_put_back_by_little_repeats_no_occurrence(
     wheel: Bucket, clock: Clock
 ) -> None:
-    schedules = Schedules(Store(wheel.store).registry)
+    schedules = Schedules(wheel.store.registry)
     for name, ahead_ms in (("little", CORRECTION_MS), ("much", CORRECTION_MS + HOUR_MS)):
         clock.pass_ms(ahead_ms)
         await schedules.schedule(Schedule(name=name, topic="t", every_ms=HOUR_MS), "fail")
@@ -201,7 +200,7 @@ async def test_a_clock_that_is_put_back_by_little_repeats_no_occurrence(
 async def test_a_zone_that_this_server_does_not_know_is_left_to_the_others(
     wheel: Bucket, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    registry = Store(wheel.store).registry
+    registry = wheel.store.registry
     unknown = Schedule(name="s", topic="t", cron="* * * * *", tz="Mars/Base")
     odd = replace(unknown, name="odd", cron="a newer syntax", tz="UTC")
     entries = [Entry(one.name, one.definition, clock.now_ms) for one in (unknown, odd)]
@@ -229,7 +228,7 @@ async def test_a_zone_that_this_server_does_not_know_is_left_to_the_others(
 async def test_a_server_that_starts_corrects_times_that_came_of_other_rules_of_a_zone(
     wheel: Bucket, clock: Clock
 ) -> None:
-    registry = Store(wheel.store).registry
+    registry = wheel.store.registry
     schedules = Schedules(registry)
     one = Schedule(name="s", topic="t", cron="0 9 * * *", tz="Asia/Shanghai")
     right_ms = one.after(clock.now_ms) or 0

@@ -17,7 +17,7 @@ from tests.store.bucket import Bucket, on_one_store
 
 @pytest.fixture
 async def store(bucket: Bucket) -> Store:
-    store = Store(bucket.store)
+    store = bucket.store
     jobs = [
         Job(topic="order", id="R-1001%a", body='{"name": "排队"}', ttr_ms=1000, delay_ms=60_000),
         Job(topic="order", id="R-1002", body='{"name": "other"}', ttr_ms=1000, retain_ms=60_000),
@@ -28,7 +28,7 @@ async def store(bucket: Bucket) -> Store:
 
 
 def everywhere(store: Store) -> Search:
-    return Search(store.by_bucket, EVERYWHERE)
+    return Search(store, EVERYWHERE)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,7 @@ async def test_a_cursor_of_another_process_of_the_store_begins_again(store: Stor
 
 
 async def test_other_topics_are_hidden(store: Store) -> None:
-    answer = await Search(store.by_bucket, Scope.of(["order*"])).find(
-        Wanted("1001", "", ""), 100, ""
-    )
+    answer = await Search(store, Scope.of(["order*"])).find(Wanted("1001", "", ""), 100, "")
     assert [job.id for job in answer.jobs] == ["R-1001%a"]
 
 

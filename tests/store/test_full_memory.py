@@ -9,8 +9,7 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.slots import RINGS, Row
 from delayqueue.domain.tally import Counts
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.bucket.limits import Limits
-from delayqueue.store.bucket.slot_store import SlotStore
+from delayqueue.store.topics import split_limits
 from tests.store.bucket import HOUR_MS, Bucket, job
 
 
@@ -27,7 +26,7 @@ async def full(bucket: Bucket) -> AsyncIterator[None]:
 
 
 async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucket) -> None:
-    limits = Limits(bucket.store)
+    limits = bucket.store
     await bucket.push(*(job(f"{n}") for n in range(20)))
     await bucket.store.pause(0, "t", 0)
     await limits.limit(0, "t", {"rate": 1, "concurrency": 1})
@@ -37,13 +36,13 @@ async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucke
         assert len(await bucket.pop_ids()) == 1
         assert (await limits.limit(0, "t", {"rate": 1000, "concurrency": None})).code == Code.OK
         assert (await limits.limit(0, "t", {"rate": None})).code == Code.OK
-        await limits.split_limits(0, "t", "", 1)
+        await split_limits(bucket.store.bucket(0), "t", "", 1)
         assert len(ids := await bucket.pop_ids()) == 19
         assert set(await bucket.finish(*ids)) == {Code.OK}
 
 
 async def test_the_history_is_dropped_as_a_whole_while_the_memory_is_full(bucket: Bucket) -> None:
-    slots = SlotStore(bucket.store)
+    slots = bucket.store.slots
     await slots.add([Row(None, Counts(pushed=1))])
     kept = await slots.read(RINGS["3h"], "", EVERYWHERE)
     async with full(bucket):

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.scripts import ZSET, Scripts, read
 from delayqueue.store.servers.functions import remove_old_functions
 from delayqueue.store.servers.shards import Shards

@@ -20,13 +20,15 @@ SILENCE_MS: Final = 15_000
 async def test_one_that_fell_silent_is_dropped_also_when_the_clock_was_put_back(
     wheel: Bucket, clock: Clock, step_ms: int
 ) -> None:
-    await wheel.store.heartbeat("servers", "gone", "{}", SILENCE_MS)
+    await wheel.store.registry.heartbeat("servers", "gone", "{}", SILENCE_MS)
     clock.pass_ms(step_ms)
-    assert await wheel.store.servers("servers", SILENCE_MS) == []
-    await wheel.store.heartbeat("servers", "here", "{}", SILENCE_MS)
+    assert await wheel.store.registry.servers("servers", SILENCE_MS) == []
+    await wheel.store.registry.heartbeat("servers", "here", "{}", SILENCE_MS)
     clock.pass_ms(-step_ms)
-    await wheel.store.heartbeat("servers", "there", "{}", SILENCE_MS)
-    assert [name for name, _, _ in await wheel.store.servers("servers", SILENCE_MS)] == ["there"]
+    await wheel.store.registry.heartbeat("servers", "there", "{}", SILENCE_MS)
+    assert [name for name, _, _ in await wheel.store.registry.servers("servers", SILENCE_MS)] == [
+        "there"
+    ]
 
 
 @coarse
@@ -40,8 +42,8 @@ async def test_one_that_fell_silent_is_dropped_also_when_the_clock_was_put_back(
 async def test_a_server_of_another_version_is_seen_with_the_figures_that_both_know(
     wheel: Bucket, written: str, read: dict[str, Any]
 ) -> None:
-    await wheel.store.heartbeat("servers", "other", written, SILENCE_MS)
-    [seen] = await Heartbeat(wheel.store, Metrics(), "this").servers()
+    await wheel.store.registry.heartbeat("servers", "other", written, SILENCE_MS)
+    [seen] = await Heartbeat(wheel.store.registry, Metrics(), "this").servers()
     assert seen == ServerView("other", seen.seen, **read)
 
 
@@ -50,10 +52,10 @@ async def test_what_later_versions_tell_is_left_out_while_it_says_nothing(wheel:
     """An older version cannot read the entry otherwise; row 33 of the faults has one."""
     metrics = Metrics()
     metrics.show(WAITING_POLLS, lambda: 0)
-    heart = Heartbeat(wheel.store, metrics, "this")
+    heart = Heartbeat(wheel.store.registry, metrics, "this")
     beating = asyncio.create_task(heart.run())
     await until(lambda: heart.noted_at is not None)
     beating.cancel()
-    [(_, _, written)] = await wheel.store.servers("servers", SILENCE_MS)
+    [(_, _, written)] = await wheel.store.registry.servers("servers", SILENCE_MS)
     assert "pushed" in json.loads(written)
     assert not {"call_limit", "calls", "outboxes"} & json.loads(written).keys()

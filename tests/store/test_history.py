@@ -7,7 +7,6 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.slots import MOST_TOPICS, RINGS, Mark, Rates, Row, Slot
 from delayqueue.domain.tally import Counts, Tally
-from delayqueue.store.bucket.slot_store import SlotStore
 from tests.store.bucket import HOSTILE, Bucket, on_zset
 from tests.store.turning import DAY_MS, START_MS, Clock, coarse
 
@@ -24,12 +23,12 @@ async def last_of(
     bucket: Bucket, span: str = "3h", topic: str = "", scope: Scope = EVERYWHERE
 ) -> Slot | None:
     """The current slot."""
-    return (await SlotStore(bucket.store).read(RINGS[span], topic, scope)).slots[-1]
+    return (await bucket.store.slots.read(RINGS[span], topic, scope)).slots[-1]
 
 
 async def pushed_by_slot(bucket: Bucket, span: str, topic: str = "") -> dict[int, int]:
     """The pushed jobs by the start of their slot in ms, for slots with data."""
-    found = await SlotStore(bucket.store).read(RINGS[span], topic, EVERYWHERE)
+    found = await bucket.store.slots.read(RINGS[span], topic, EVERYWHERE)
     steps = enumerate(found.slots)
     return {
         found.start_ms + i * RINGS[span].step_ms: slot.counts.pushed for i, slot in steps if slot
@@ -37,7 +36,7 @@ async def pushed_by_slot(bucket: Bucket, span: str, topic: str = "") -> dict[int
 
 
 async def test_what_two_servers_count_is_added(bucket: Bucket) -> None:
-    one, two = SlotStore(bucket.store), SlotStore(bucket.store)
+    one, two = bucket.store.slots, bucket.store.slots
     counts = Counts(
         pushed=1, delivered=2, finished=3, failed=4, late=2, late_sum_ms=50, late_worst_ms=40
     )
@@ -56,7 +55,7 @@ async def test_what_two_servers_count_is_added(bucket: Bucket) -> None:
 async def test_flushes_at_the_edge_of_a_slot_stand_in_one_of_the_two(
     wheel: Bucket, clock: Clock
 ) -> None:
-    slots = SlotStore(wheel.store)
+    slots = wheel.store.slots
     clock.now_ms = START_MS + MINUTE_MS - 1
     assert await slots.add([pushed(None, 1)])
     clock.pass_ms(1)
@@ -72,7 +71,7 @@ async def test_flushes_at_the_edge_of_a_slot_stand_in_one_of_the_two(
 async def test_a_slot_is_kept_for_a_turn_of_its_ring_and_gives_its_key_to_the_next(
     wheel: Bucket, clock: Clock
 ) -> None:
-    slots, ring = SlotStore(wheel.store), RINGS["3h"]
+    slots, ring = wheel.store.slots, RINGS["3h"]
     await slots.add([pushed(None, 1)])
     clock.pass_ms(ring.step_ms * (ring.places - 1))
     assert await pushed_by_slot(wheel, "3h") == {START_MS: 1}
@@ -88,7 +87,7 @@ async def test_a_slot_is_kept_for_a_turn_of_its_ring_and_gives_its_key_to_the_ne
 async def test_a_clock_that_was_wrong_leaves_nothing_behind(
     wheel: Bucket, clock: Clock, step_ms: int
 ) -> None:
-    slots = SlotStore(wheel.store)
+    slots = wheel.store.slots
     await slots.add([pushed(None, 1)], [Mark("started", 0, 0, "here")])
     clock.pass_ms(step_ms)
     for _ in range(3):
@@ -105,7 +104,7 @@ async def test_a_clock_that_was_wrong_leaves_nothing_behind(
 
 @on_zset
 async def test_a_topic_is_named_as_it_is_and_nothing_else(bucket: Bucket) -> None:
-    slots = SlotStore(bucket.store)
+    slots = bucket.store.slots
     names = [*HOSTILE, "a", "o", "s", "n", "l", "ta", ",", "1,2,3,"]
     await slots.add([pushed(topic, place + 1) for place, topic in enumerate(names)])
     await slots.add([pushed(None, 1, ZEROS)])
@@ -118,7 +117,7 @@ async def test_a_topic_is_named_as_it_is_and_nothing_else(bucket: Bucket) -> Non
 
 @on_zset
 async def test_a_slot_names_some_topics_and_adds_up_the_others(bucket: Bucket) -> None:
-    slots = SlotStore(bucket.store)
+    slots = bucket.store.slots
     for first in range(0, 3 * MOST_TOPICS, MOST_TOPICS):
         names = [f"t{number}" for number in range(first, first + MOST_TOPICS)]
         await slots.add([*(pushed(topic, 1, (0, 2, 0, 0)) for topic in names), pushed("", 5)])
@@ -135,7 +134,7 @@ async def test_a_slot_names_some_topics_and_adds_up_the_others(bucket: Bucket) -
 
 @coarse
 async def test_rates_are_those_of_the_last_minute(wheel: Bucket, clock: Clock) -> None:
-    slots = SlotStore(wheel.store)
+    slots = wheel.store.slots
     assert await slots.rates(["t"]) == [None]  # nobody has counted anything
     counts = Counts(pushed=120, delivered=60, finished=30, failed=6)
     rows = [Row(None, counts, ZEROS), Row("t", counts), Row("u", Counts(pushed=6))]
@@ -153,7 +152,7 @@ async def test_rates_are_those_of_the_last_minute(wheel: Bucket, clock: Clock) -
 
 @on_zset
 async def test_a_topic_that_a_full_slot_does_not_name_has_no_rates(bucket: Bucket) -> None:
-    slots = SlotStore(bucket.store)
+    slots = bucket.store.slots
     named = [Row(f"t-{n}", Counts(pushed=60)) for n in range(MOST_TOPICS)]
     await slots.add([Row(None, Counts(), ZEROS), *named])
     known, unknown = await slots.rates(["t-0", "late"])
@@ -163,7 +162,7 @@ async def test_a_topic_that_a_full_slot_does_not_name_has_no_rates(bucket: Bucke
 
 @on_zset
 async def test_a_client_sees_the_topics_that_it_may_reach(bucket: Bucket) -> None:
-    await SlotStore(bucket.store).add(
+    await bucket.store.slots.add(
         [
             pushed(None, 7, (1, 2, 0, 0)),
             pushed("a.1", 1, (1, 0, 0, 0)),
@@ -182,7 +181,7 @@ async def test_a_client_sees_the_topics_that_it_may_reach(bucket: Bucket) -> Non
 async def test_what_stands_in_its_keys_and_is_not_its_own_is_replaced(
     bucket: Bucket, kind: str
 ) -> None:
-    slots = SlotStore(bucket.store)
+    slots = bucket.store.slots
     await slots.add([pushed(None, 1), pushed("t", 1)], [Mark("started", 0, 0, "here")])
     keys: list[Any] = await bucket.redis.keys("*:history:*")
     for key in keys:
@@ -207,7 +206,7 @@ async def test_what_stands_in_its_keys_and_is_not_its_own_is_replaced(
 
 @coarse
 async def test_what_all_servers_saw_is_marked_once(wheel: Bucket, clock: Clock) -> None:
-    slots = SlotStore(wheel.store)
+    slots = wheel.store.slots
     for server in ("one", "two"):
         marks = [Mark("outage", 9_000, 4_000, ""), Mark("started", 1_000, 0, server)]
         await slots.add([], marks)

@@ -6,7 +6,6 @@ from typing import Final
 
 import pytest
 
-from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Reserved, State
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.types import Listing
@@ -36,8 +35,8 @@ async def test_a_reserved_job_names_its_worker(bucket: Bucket) -> None:
     assert min(await hold(bucket, first, second)) > await bucket.now_ms()
     assert [(await bucket.view(one)).worker for one in "abc"] == ["w 1", "w 1", ""]
     what = Listing("", "g", State.RESERVED.value, ALWAYS)
-    page = await bucket.store.list_jobs(0, what, 10, [b"0"], 0, EVERYWHERE)
-    assert [one.worker for one in page.jobs] == ["w 1"]
+    [page] = [page async for page in bucket.pages(what)]
+    assert [one.worker for one in page] == ["w 1"]
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from delayqueue.domain.tally import Counts
 from delayqueue.engine.fsck import Pass, Report, examine
 from delayqueue.engine.scrubber import Scrubber
 from delayqueue.metrics import REPAIRED, REPAIRS
-from delayqueue.store.bucket import keys
-from delayqueue.store.bucket.slot_store import SlotStore
-from delayqueue.store.types import START, Change, Finding, TagPage
+from delayqueue.store import keys
+from delayqueue.store.types import START, Finding, TagPage
 from tests.store.bucket import (
     HOSTILE,
     HOUR_MS,
@@ -173,7 +172,7 @@ async def all_delivered(bucket: Bucket) -> set[str]:
 
 async def cared_for(bucket: Bucket, steps: int = 8) -> None:
     """Let only the light inspection look after the bucket for a while."""
-    scrubber = Scrubber(0, bucket.store, lambda _bucket, _notify: None)
+    scrubber = Scrubber(bucket.store.bucket(0))
     for _ in range(steps):
         await scrubber.step()
 
@@ -293,7 +292,7 @@ async def test_every_key_of_the_layout_is_known(bucket: Bucket) -> None:
 
 async def test_a_whole_bucket_is_found_whole(bucket: Bucket) -> None:
     await fill(bucket)
-    await SlotStore(bucket.store).add([Row(None, Counts())], [Mark("started", 0, 0, "here")])
+    await bucket.store.slots.add([Row(None, Counts())], [Mark("started", 0, 0, "here")])
     for topic in HOSTILE:
         await bucket.push(*(job(f"{topic}-{i}", topic=topic, tags=(topic,)) for i in range(3)))
         await bucket.finish(f"{topic}-0")
@@ -332,9 +331,12 @@ async def test_a_job_that_was_found_again_waits_for_its_due_time(bucket: Bucket)
 async def test_a_job_that_was_found_again_wakes_those_who_wait(bucket: Bucket) -> None:
     await bucket.push(job("a"))
     await forget_places(bucket)
-    heard: list[Any] = []
-    await Scrubber(0, bucket.store, lambda *change: heard.append(change)).step()
-    assert heard == [(0, Change([("t", 1)], 0))]
+    ready: list[Any] = []
+    due: list[Any] = []
+    bucket.store.on_ready(lambda *told: ready.append(told))
+    bucket.store.on_due(lambda *told: due.append(told))
+    await Scrubber(bucket.store.bucket(0)).step()
+    assert (ready, due) == ([(0, "t", 1)], [(0, 0)])
     await bucket.delete("a")
 
 
@@ -378,7 +380,7 @@ async def test_whoever_repairs_can_stop_at_any_step(bucket: Bucket) -> None:
     commands = [row[0][0] for row in DAMAGE if row[1] & set(several) and row[0][0][0] != "DEL"]
     ids = await damaged(bucket, commands)
     for steps in range(1, 6):
-        broken_off = Pass(bucket.store, 0, 1, repair=True)
+        broken_off = Pass(bucket.store.bucket(0), 1, repair=True)
         for _ in range(steps):
             await broken_off.step()
         assert not broken_off.is_over
@@ -404,7 +406,7 @@ async def test_nothing_is_found_while_jobs_come_and_go(bucket: Bucket, seed: int
     over = asyncio.Event()
     workers = [asyncio.create_task(live(bucket, chance, over)) for _ in range(3)]
     for limit, repair in ((40, False), (100, True), (300, False)):
-        one_round = Pass(bucket.store, 0, limit, repair=repair)
+        one_round = Pass(bucket.store.bucket(0), limit, repair=repair)
         while not one_round.is_over:
             assert (await one_round.step()).findings == []
     over.set()

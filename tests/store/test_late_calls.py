@@ -10,10 +10,10 @@ from redis.exceptions import ResponseError
 
 from delayqueue.config.config import Config
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.servers import pipeline
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
+from delayqueue.store.store import Store
 from tests.store.bucket import HOUR_MS, Bucket, job, scripts
 from tests.store.contents import snapshot
 from tests.store.turning import DAY_MS, Clock, coarse
@@ -31,7 +31,7 @@ async def test_a_call_whose_time_is_over_is_refused_and_changes_nothing(
     before = await snapshot(bucket.redis)
     config = Config(durability=durability, redis_replicate="all", redis_replica_timeout_ms=1)
     built = scripts(bucket.wheel_slots)
-    late = BucketStore(
+    late = Store(
         Shards.one(bucket.redis, answer_s=OVER_S),
         bucket.store.buckets,
         built,
@@ -45,9 +45,9 @@ async def test_a_call_whose_time_is_over_is_refused_and_changes_nothing(
     assert (await snapshot(bucket.redis)).values == before.values
 
 
-async def refused(store: BucketStore, verb: str, *args: str) -> None:
+async def refused(store: Store, verb: str, *args: str) -> None:
     with pytest.raises(Unavailable) as refusal:
-        await store.run(verb, 0, args)
+        await store.bucket(0).run(verb, args)
     assert re.match(r"LATE \d{13} is the time here", str(refusal.value.__cause__))
 
 
@@ -77,5 +77,5 @@ async def test_after_a_step_back_a_late_call_is_refused_as_before(
         await wheel.delete("me")
         clock.pass_ms(1)
         with monkeypatch.context() as late:
-            late.setattr(wheel.store.shards, "answer_s", -1)
+            late.setattr(wheel.store.bucket(0), "answer_s", -1)
             await refused(wheel.store, "delete", "me")

@@ -11,9 +11,9 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
-from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.limits import Limits
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.servers.shards import Shards
+from delayqueue.store.topics import limits_in
 from delayqueue.store.types import START, Change, Demand, Recording, TagPage
 from delayqueue.store.verbs import RECORD, Ending
 from tests.store.bucket import HOUR_MS, Bucket, VerbStore, a_moment, job
@@ -25,7 +25,7 @@ MANY: Final = 100
 
 async def limit(bucket: Bucket, topic: str = "t", **changes: float | None) -> Limit:
     """Limit the topic; what is in force."""
-    limited = await Limits(bucket.store).limit(0, topic, changes)
+    limited = await bucket.store.limit(0, topic, changes)
     assert limited.code == Code.OK
     return limited.limit
 
@@ -147,7 +147,7 @@ async def test_a_faster_rate_counts_at_once(turned: Bucket, clock: Clock) -> Non
     await limit(turned, rate=0.1)
     await fill(turned)
     assert await ask(turned) == (1, 10_000)
-    limited = await Limits(turned.store).limit(0, "t", {"rate": 100})
+    limited = await turned.store.limit(0, "t", {"rate": 100})
     assert limited.change.ready == [("t", MANY - 1)]
     assert await ask(turned) == (0, 10)
     clock.pass_ms(10)
@@ -172,7 +172,7 @@ async def test_a_job_that_is_reserved_by_its_id_counts(turned: Bucket, clock: Cl
 
 async def test_a_pause_ends_in_a_bucket_that_has_come_to_it(turned: Bucket, clock: Clock) -> None:
     paused = json.dumps({"paused_until": clock.now_ms + 1000})
-    await turned.store.run("split_limits", 0, ["t", paused, 1, 2])
+    await turned.store.call("split_limits", 0, ["t", paused, 1, 2])
     await fill(turned, 1)
     assert await turned.pop_ids() == []
     clock.pass_ms(1000)
@@ -329,7 +329,7 @@ async def test_limits_are_set_and_lifted_one_by_one(
     bucket: Bucket, changes: list[dict[str, float | None]], expected: Limit, reason: str
 ) -> None:
     for each in changes:
-        found = (await Limits(bucket.store).limit(0, "t", each)).limit
+        found = (await bucket.store.limit(0, "t", each)).limit
     assert found == expected, reason
     assert (await bucket.counts()).limit == (None if expected == Limit() else expected)
 
@@ -338,28 +338,28 @@ async def test_without_limits_all_go_again(bucket: Bucket) -> None:
     await limit(bucket, rate=1, concurrency=1)
     await fill(bucket)
     assert await popped(bucket) == 1
-    lifted = await Limits(bucket.store).limit(0, "t", {"rate": None, "concurrency": None})
+    lifted = await bucket.store.limit(0, "t", {"rate": None, "concurrency": None})
     assert lifted.change.ready == [("t", MANY - 1)]
     assert await popped(bucket) == MANY - 1
 
 
 async def test_a_burst_without_a_rate_is_refused(bucket: Bucket) -> None:
-    refused = await Limits(bucket.store).limit(0, "t", {"burst": 3, "concurrency": 1})
+    refused = await bucket.store.limit(0, "t", {"burst": 3, "concurrency": 1})
     assert (refused.code, refused.limit) == (Code.INVALID, Limit())
     await fill(bucket)
     assert await popped(bucket) == MANY
 
 
 async def test_what_a_config_file_says_is_changed_there_only(bucket: Bucket) -> None:
-    limits = Limits(bucket.store)
+    limits = bucket.store
     declared = Limit(concurrency=2, declared=True)
     await limit(bucket, rate=1, concurrency=9)
     assert (await limits.limit(0, "t", {"concurrency": 2}, declared=True)).limit == declared
     refused = await limits.limit(0, "t", {"concurrency": 5})
     assert (refused.code, refused.limit) == (Code.WRONG_STATE, declared)
-    assert await limits.all(0) == {"t": declared}
+    assert await limits_in(limits.bucket(0)) == {"t": declared}
     assert (await limits.limit(0, "t", {"concurrency": None}, declared=True)).limit == Limit()
-    assert await limits.all(0) == {}
+    assert await limits_in(limits.bucket(0)) == {}
 
 
 @pytest.mark.parametrize("redis", ["redis", "valkey"], indirect=True)
@@ -368,7 +368,7 @@ async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: in
     store = VerbStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
     passed = 0
     for number in range(buckets):
-        await Limits(store).limit(number, "t", {"concurrency": 10})
+        await store.limit(number, "t", {"concurrency": 10})
         jobs = [job(f"{i}") for i in range(200) if store.buckets.of(f"{i}") == number]
         await store.push(number, jobs)
         passed += len((await store.pop(number, [Demand(("t",), MANY)])).jobs[0])
@@ -382,7 +382,7 @@ async def test_so_many_go_at_once_over_four_buckets(redis: Redis, burst: int, at
     store = VerbStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(4)))
     passed = 0
     for number in range(4):
-        await Limits(store).limit(number, "t", {"rate": 0.001, "burst": burst})
+        await store.limit(number, "t", {"rate": 0.001, "burst": burst})
         jobs = [job(f"{i}") for i in range(200) if store.buckets.of(f"{i}") == number]
         await store.push(number, jobs)
         passed += len((await store.pop(number, [Demand(("t",), MANY)])).jobs[0])

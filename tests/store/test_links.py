@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import ssl
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -31,9 +30,10 @@ from delayqueue.store.servers.connection import (
     Links,
     Subscription,
 )
-from delayqueue.store.servers.pipeline import Pipeline, StoreCommand
+from delayqueue.store.servers.pipeline import Pipeline
 from tests.certificates import make
 from tests.processes import LOOPBACK, Processes
+from tests.store.calls import Call
 from tests.waiting import until
 
 SECONDS: Final = 10.0
@@ -185,9 +185,8 @@ def test_answers_may_come_byte_by_byte(run: Run) -> None:
 
 async def answered(way: Pipeline, calls: int) -> list[Any]:
     """The answers, or errors, of calls of one moment."""
-    made = [StoreCommand() for _ in range(calls)]
+    made = [Call("PING") for _ in range(calls)]
     for call in made:
-        call.packed, call.made_s = hiredis.pack_command(("PING",)), time.monotonic()
         way.send(call)
     async with asyncio.timeout(SECONDS):
         return await asyncio.gather(*made, return_exceptions=True)
@@ -389,7 +388,7 @@ async def test_a_free_connection_that_the_server_has_closed_is_replaced() -> Non
         links = Links(pool(port), 1, SECONDS)
         link = await links.take()
         links.give_back(link)
-        link.send([hiredis.pack_command(("PING",))], lambda _: None)
+        link.begin([Call("PING")], None, lambda _: None)
         await until(lambda: not link.is_sound)
         assert await links.take() is not link
         await links.aclose()

@@ -32,7 +32,6 @@ from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of, receipt_for
 from delayqueue.engine.take_service import TakeService
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import Plan, Range, TopicCounts
 from delayqueue.store.verbs import Ending, Requeue
@@ -118,8 +117,7 @@ class Comparison(RuleBasedStateMachine):
         plain = Bucket.over(self._redis, wheel_slots=slots)
         store = VerbStore(Shards.one(self._redis), plain.store.buckets, stepped(scheduler, slots))
         self.bucket = Bucket(self._redis, plain.keys, store, slots)
-        whole = Store(store)
-        self.topics, self.taking = Topics(whole, EVERYWHERE), TakeService(whole)
+        self.topics, self.taking = Topics(store, EVERYWHERE), TakeService(store)
         # in the past, for verbs that use the store's own clock: in the end, all that is over here is over there
         self.model = Model(int(time.time() * 1000) - DAY_MS)
         self.receipts = defaultdict[str, list[str]](list)  # of all reservations, by job

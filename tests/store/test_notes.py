@@ -3,14 +3,13 @@
 import pytest
 
 from delayqueue.engine.notes import KEPT_MS, MOST, Notes
-from delayqueue.store.store import Store
 from tests.store.bucket import Bucket
 from tests.store.turning import Clock, coarse
 
 
 @pytest.fixture
 def notes(wheel: Bucket) -> Notes:
-    return Notes(Store(wheel.store).registry)
+    return Notes(wheel.store.registry)
 
 
 @coarse

@@ -1,6 +1,5 @@
 """Verbs for many jobs: the work of a call is bounded, however large the jobs are and however many tags they have."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
@@ -11,14 +10,12 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import MAX_TAGS, Job, State
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.bucket.bucket_store import in_pieces
-from delayqueue.store.bucket.inspection import Inspection
-from delayqueue.store.bucket.limits import Limits
-from delayqueue.store.bucket.tags import Tags
-from delayqueue.store.store import Store
+from delayqueue.store.bucket import in_pieces
+from delayqueue.store.call import Call
 from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPage, TagPlace
 from delayqueue.store.verbs import Burial, Ending, Kick
 from tests.engine.moving import all_jobs
+from tests.store.between import Send, intercept
 from tests.store.bucket import ALWAYS, HOUR_MS, Bucket, a_moment, job, on_one_store
 
 pytestmark = on_one_store
@@ -50,7 +47,7 @@ async def test_a_call_comes_to_so_many_bytes_of_jobs_and_says_how_far_it_came(
     items = [item(job_id) for job_id in IDS]
     codes, _ = await getattr(bucket.store, verb)(0, items)
     assert codes == [0] * FIT
-    queue = all_jobs(Store(bucket.store))
+    queue = all_jobs(bucket.store)
     if verb == "bury":
         assert await bucket.bury(*IDS[FIT:]) == [0] * (JOBS - FIT)
     elif verb == "kick":
@@ -66,7 +63,7 @@ async def test_a_push_replaces_so_many_bytes_of_jobs_in_a_call(bucket: Bucket) -
     await with_large_jobs(bucket)
     small = [job(job_id, body="new") for job_id in IDS]
     assert (await bucket.store.push(0, small)).codes == [0] * FIT
-    assert await all_jobs(Store(bucket.store)).push_many(small) == [Pushed(Code.OK)] * JOBS
+    assert await all_jobs(bucket.store).push_many(small) == [Pushed(Code.OK)] * JOBS
     assert [each.body for each in await bucket.pop()] == ["new"] * JOBS
 
 
@@ -75,12 +72,11 @@ async def test_the_jobs_of_a_tag_are_changed_so_many_bytes_at_a_time(
     bucket: Bucket, verb: str
 ) -> None:
     await with_large_jobs(bucket, delay_ms=HOUR_MS)
-    tags = Tags(bucket.store)
     due_ms = await bucket.now_ms() + 2 * HOUR_MS
     change: Any = {
         "cancel": bucket.store.cancel,
-        "kick": partial(tags.kick, state=State.DELAYED),
-        "reschedule": partial(tags.reschedule, plan=Plan(due_ms=due_ms)),
+        "kick": partial(bucket.store.kick_tag, state=State.DELAYED),
+        "reschedule": partial(bucket.store.reschedule_tag, plan=Plan(due_ms=due_ms)),
     }[verb]
     position: TagPlace | None = None
     counts = list[int]()
@@ -135,7 +131,7 @@ def buries(bucket: Bucket) -> dict[str, Callable[[list[str]], Awaitable[int]]]:
 
     async def run(verb: str, *parts: str, ids: list[str]) -> int:
         arguments = [argument for job_id in ids for argument in (job_id, "", "", *parts)]
-        return len((await bucket.store.run(verb, 0, arguments)).results)
+        return len((await bucket.store.call(verb, 0, arguments)).results)
 
     async def tick(_: list[str]) -> int:
         return (await bucket.store.tick(0)).buried
@@ -154,7 +150,7 @@ async def test_a_call_reports_one_large_dead_letter(
 ) -> None:
     """To quote its body in the report takes longer than all else that is done to it."""
     if is_reported:
-        await Limits(bucket.store).limit(0, "t", {"buried_to": "dead"}, declared=False)
+        await bucket.store.limit(0, "t", {"buried_to": "dead"}, declared=False)
     await with_large_jobs(bucket, ttr_ms=1 if way == "tick" else HOUR_MS, retry_ms=())
     while await bucket.pop():
         pass
@@ -249,19 +245,18 @@ async def test_ghosts_among_large_jobs_are_dropped_some_at_a_time(bucket: Bucket
 
 async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucket) -> None:
     await with_large_jobs(bucket)
-    run, calls = bucket.store.caller.call, 0
+    calls = 0
 
-    def fail_the_second(*args: Any, **named: Any) -> Any:
+    def fail_the_second(_: Any, call: Call, sends: Send) -> None:
         nonlocal calls
         calls += 1
-        if calls != 2:
-            return run(*args, **named)
-        failed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        failed.set_exception(Unavailable())
-        return failed
+        if calls == 2:
+            call.fail(Unavailable())
+        else:
+            sends(call)
 
-    bucket.store.caller.call = fail_the_second  # type: ignore[method-assign]
-    codes = await all_jobs(Store(bucket.store)).finish(IDS, [""] * JOBS)
+    intercept(bucket.store, fail_the_second)
+    codes = await all_jobs(bucket.store).finish(IDS, [""] * JOBS)
     assert codes == [Code.OK] * FIT + [Code.UNAVAILABLE] * (JOBS - FIT)
 
 
@@ -271,9 +266,9 @@ async def test_an_inspection_looks_at_so_many_bytes_of_jobs_at_a_time(
 ) -> None:
     await with_large_jobs(bucket)
     await (bucket.finish(*IDS) if name == "done:t" else bucket.bury(*IDS))
-    inspection, pieces, steps = Inspection(bucket.store), [Piece(name.encode(), b"0")], 0
+    pieces, steps = [Piece(name.encode(), b"0")], 0
     while pieces:
-        inspected = await inspection.inspect(0, pieces, 100, repair=False)
+        inspected = await bucket.store.bucket(0).inspect(pieces, 100, repair=False)
         assert inspected.findings == []
         pieces, steps = inspected.pieces, steps + 1
     assert steps >= JOBS / LOOKED_AT
@@ -283,13 +278,13 @@ Act = Callable[["Bucket", list[str]], Awaitable[object]]
 MANY: Final = TagPage("many", "", 1000, START, EVERYWHERE)
 ACTS: Final[dict[str, Act]] = {
     "cancel": lambda bucket, _: bucket.store.cancel(0, MANY),
-    "kick a tag": lambda bucket, _: Tags(bucket.store).kick(0, MANY, state=State.DELAYED),
+    "kick a tag": lambda bucket, _: bucket.store.kick_tag(0, MANY, state=State.DELAYED),
     "kick a topic": lambda bucket, _: bucket.store.kick_topic(0, "t", State.DELAYED, 1000),
-    "another due time": lambda bucket, _: Tags(bucket.store).reschedule(0, MANY, Plan(by_ms=1)),
-    "another priority": lambda bucket, _: Tags(bucket.store).reschedule(0, MANY, Plan(priority=3)),
+    "another due time": lambda bucket, _: bucket.store.reschedule_tag(0, MANY, Plan(by_ms=1)),
+    "another priority": lambda bucket, _: bucket.store.reschedule_tag(0, MANY, Plan(priority=3)),
     "purge": lambda bucket, _: bucket.store.purge(0, "t", "", 1000),
-    "inspect": lambda bucket, _: Inspection(bucket.store).inspect(
-        0, [Piece(b"tag:many", b"0")], 1000, repair=False
+    "inspect": lambda bucket, _: bucket.store.bucket(0).inspect(
+        [Piece(b"tag:many", b"0")], 1000, repair=False
     ),
 }
 
@@ -313,9 +308,10 @@ async def test_a_call_lists_so_many_jobs_of_a_tag_and_says_where_to_go_on(bucket
     ids = {f"job-{n}" for n in range(1000)}
     await bucket.push(*(job(job_id, tags=("many",)) for job_id in ids))
     what = Listing("", "many", "", ALWAYS)
-    page = await bucket.store.list_jobs(0, what, 1000, START, 0, EVERYWHERE)
-    assert 50 < len(page.jobs) < 300
-    assert page.place != START
+    args = [what.topic, what.tag, what.state, *what.due, 1000, 0, *START]
+    place, found, *_ = (await bucket.store.call("list", 0, args)).results
+    assert 50 < len(found) < 300
+    assert place != START
     assert {
         view.id for views in [each async for each in bucket.pages(what, 1000)] for view in views
     } == ids
@@ -325,10 +321,10 @@ async def test_an_inspection_of_jobs_with_tags_comes_to_fewer(bucket: Bucket) ->
     tags = tuple(f"tag-{n}" for n in range(3))
     await bucket.push(*(job(f"plain-{n}") for n in range(3000)))
     pieces = [Piece(b"job", b"0")]
-    plain = await Inspection(bucket.store).inspect(0, pieces, 10_000, repair=False)
+    plain = await bucket.store.bucket(0).inspect(pieces, 10_000, repair=False)
     await bucket.redis.flushall()
     await bucket.push(*(job(f"tagged-{n}", tags=tags) for n in range(600)))
-    tagged = await Inspection(bucket.store).inspect(0, pieces, 10_000, repair=False)
+    tagged = await bucket.store.bucket(0).inspect(pieces, 10_000, repair=False)
     assert 50 < tagged.looked < plain.looked < 3000
 
 

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
-import hiredis
 import pytest
 import uvloop
 from redis.asyncio import ConnectionPool, Redis
@@ -20,16 +19,11 @@ from delayqueue.config.config import Config
 from delayqueue.config.values import Address
 from delayqueue.store.servers import pipeline as module
 from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.connection import NO_PLACE, Links
-from delayqueue.store.servers.pipeline import (
-    MOST_CALLS,
-    NotReplicatedError,
-    Pipeline,
-    StoreCommand,
-    Wait,
-)
+from delayqueue.store.servers.connection import NO_PLACE, Links, NotReplicatedError, Wait
+from delayqueue.store.servers.pipeline import MOST_CALLS, Pipeline
 from tests.clusters import ask
 from tests.processes import LOOPBACK, Processes, StoreServer
+from tests.store.calls import Call
 from tests.waiting import until, until_async
 
 SECONDS: Final = 10.0
@@ -64,9 +58,8 @@ def to_port(port: int, most: int = 20, **options: Any) -> Links:
     return Links(ConnectionPool(port=port, **options), most, SECONDS)
 
 
-def made(way: Pipeline, words: Sequence[Any]) -> StoreCommand:
-    call = StoreCommand()
-    call.packed, call.made_s = hiredis.pack_command(tuple(words)), time.monotonic()
+def made(way: Pipeline, words: Sequence[Any]) -> Call:
+    call = Call(*words)
     way.send(call)
     return call
 

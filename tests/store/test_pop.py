@@ -106,7 +106,7 @@ async def test_a_job_that_has_expired_before_the_others_no_longer_counts(bucket:
 async def test_a_job_that_has_expired_ends_once_however_often_it_is_listed(bucket: Bucket) -> None:
     await bucket.push(*[job("late", expire_ms=SOON_MS)] * 5)
     await a_moment()
-    reply = await bucket.store.run("pop", 0, ["nonce", 10, 0, 1, "t"])
+    reply = await bucket.store.call("pop", 0, ["nonce", 10, 0, 1, "t"])
     assert [each[:3] for each in reply.events] == [("expired", "t", 1)]
 
 
@@ -115,7 +115,7 @@ async def test_only_the_first_attempt_tells_how_late_it_is(bucket: Bucket) -> No
     await bucket.push(job("a"))
     told: list[tuple[int, int]] = []
     for _ in range(2):
-        reply = await bucket.store.run("pop", 0, ["nonce", 1, 0, 1, "t"])
+        reply = await bucket.store.call("pop", 0, ["nonce", 1, 0, 1, "t"])
         delivered = [each[2:] for each in reply.events if each[0] == "delivered"]
         told += [(count, len(times_ms)) for count, times_ms in delivered]
         await bucket.release("a")

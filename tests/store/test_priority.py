@@ -6,7 +6,6 @@ from delayqueue.domain.body import body_of, raw_body
 from delayqueue.domain.job import MAX_PRIORITY, USUAL_PRIORITY
 from delayqueue.domain.receipt import HELD_BY_NOBODY
 from delayqueue.errors import Code
-from delayqueue.store.store import Store
 from delayqueue.store.verbs import Ending
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later, on_zset
 
@@ -205,7 +204,7 @@ async def test_a_body_is_any_bytes(bucket: Bucket) -> None:
 
 
 async def test_numbers_are_given_out_once(bucket: Bucket) -> None:
-    registry = Store(bucket.store).registry
+    registry = bucket.store.registry
     assert [await registry.numbers(count) for count in (1, 10, 1)] == [1, 2, 12]
 
 

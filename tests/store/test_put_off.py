@@ -7,7 +7,7 @@ from typing import Any, Final
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, Job, Reserved
 from delayqueue.domain.receipt import nonce_of
-from delayqueue.store.bucket.record import options_of, own_due_ms, parse_record
+from delayqueue.store.record import options_of, own_due_ms, parse_record
 from delayqueue.store.types import Listing, Range
 from delayqueue.store.verbs import Requeue
 from tests.store.bucket import ALWAYS, HOUR_MS, Bucket, a_moment, job

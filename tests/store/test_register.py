@@ -6,8 +6,7 @@ import pytest
 
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.subscribers import Subscribers
-from delayqueue.store.bucket.registry import Entry, Registry
-from delayqueue.store.store import Store
+from delayqueue.store.registry import Entry, Registry
 from tests.store.bucket import Bucket, job
 
 EXISTS = 5
@@ -19,7 +18,7 @@ def entry(name: str, text: str = "", *, declared: bool = False) -> Entry:
 
 @pytest.fixture
 def registry(bucket: Bucket) -> Registry:
-    return Store(bucket.store).registry
+    return bucket.store.registry
 
 
 async def all_of(registry: Registry) -> set[Entry]:
@@ -139,7 +138,7 @@ async def test_what_cannot_be_read_is_left_out_and_the_rest_goes_on(
     newer = good.definition.replace("{", '{"added_later": 1, ', 1).replace("good", "newer")
     for name, text in (("good", good.definition), ("newer", newer), ("bad", '{"a": 1}')):
         await registry.register("subscribers", Entry(name, text), "fail")
-    found = await Subscribers(registry, bucket.store).all()
+    found = await Subscribers(bucket.store).all()
     assert [one.subscriber.name for one in found] == ["good", "newer"]
     assert "'bad' in the store cannot be read" in caplog.text
 

@@ -12,12 +12,12 @@ from redis.asyncio import BlockingConnectionPool, Redis
 
 from delayqueue.config.values import Address
 from delayqueue.errors import Text, Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Buckets
-from delayqueue.store.bucket.recovery import OUTDATED
+from delayqueue.store.bucket import OUTDATED
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.servers.disk import Fsync
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import SLOTS, Shards, Span
+from delayqueue.store.store import Store
 from tests.processes import LOOPBACK
 from tests.waiting import until
 
@@ -101,7 +101,7 @@ class Bed(NamedTuple):
 
     server: Scripted
     other: Scripted
-    store: BucketStore
+    store: Store
     reads: list[int]  # of the topology
 
 
@@ -144,23 +144,23 @@ async def bed(
         told = Told(server.port)
         shards = Shards(told, client, client, await told.find(), answer_s)
         told.reads.clear()
-        store = BucketStore(shards, Buckets("b_%d", "q_%s"), durability=durability)
+        store = Store(shards, Buckets("b_%d", "q_%s"), durability=durability)
         yield Bed(server, other, store, told.reads)
         await until(lambda: not is_connecting())
         await shards.aclose()
 
 
-async def outcome(store: BucketStore, verb: str = VERB) -> type[BaseException] | None:
+async def outcome(store: Store, verb: str = VERB) -> type[BaseException] | None:
     """What the caller sees of a call: None = success."""
     try:
-        await store.run(verb, 0, [])
+        await store.bucket(0).run(verb, [])
     except Unavailable as error:
         return type(error)
     return None
 
 
-def ailment(store: BucketStore) -> Text | None:
-    return store.caller.ailment()
+def ailment(store: Store) -> Text | None:
+    return store.ailment()
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ async def test_a_silence_on_what_a_call_needs_is_one_of_the_server(
         server.silent_on = silent_on
         verb = "push" if silent_on == b"CONFIG" else VERB
         assert await outcome(store, verb) is Unavailable
-        assert store.caller.away() == {0}
+        assert store.bucket(0).is_away
         assert reads == []
         server.silent_on = None
         assert await outcome(store) is None
@@ -305,10 +305,10 @@ async def test_a_stale_layout_closes_the_store_for_this_process() -> None:
 
 async def test_no_call_is_made_before_the_layout_is_known() -> None:
     async with bed() as (server, _, store, _reads):
-        store.caller.close(UNKNOWN_YET)
+        store.close(UNKNOWN_YET)
         assert await outcome(store) is Unavailable
         assert ailment(store) is UNKNOWN_YET
-        store.caller.open()
+        store.open()
         assert await outcome(store) is None
         assert len(server.calls) == 1
 
@@ -320,7 +320,7 @@ async def test_calls_behind_a_silent_server_fail_within_the_time_of_a_call() -> 
         found = await asyncio.gather(*(outcome(store) for _ in range(1000)))
         assert found == [Unavailable] * 1000
         assert time.monotonic() - began_s < 25 * ANSWER_S, "not one after the other: 1000 / 32"
-        assert store.caller.away() == {0}
+        assert store.bucket(0).is_away
 
 
 async def test_of_many_calls_those_that_were_not_sent_outlive_a_broken_connection() -> None:
@@ -334,7 +334,7 @@ async def test_of_many_calls_those_that_were_not_sent_outlive_a_broken_connectio
 
 async def test_a_call_that_is_cancelled_while_it_is_done_again_goes_no_further() -> None:
     async with bed(NOT_FOUND, SILENCE, answer_s=ANSWER_S) as (server, _, store, reads):
-        call = asyncio.ensure_future(store.run(VERB, 0, []))
+        call = asyncio.ensure_future(store.bucket(0).run(VERB, []))
         await until(lambda: len(server.calls) == 2)
         call.cancel()
         await asyncio.sleep(2 * ANSWER_S)
@@ -347,6 +347,6 @@ async def test_a_call_that_is_cancelled_while_it_is_done_again_goes_no_further()
 async def test_arguments_that_no_bytes_stand_for_are_an_error_of_their_call() -> None:
     async with bed() as (server, _, store, _reads):
         with pytest.raises(UnicodeEncodeError):
-            await store.run(VERB, 0, ["\ud800"])
+            await store.bucket(0).run(VERB, ["\ud800"])
         assert server.calls == []
         assert await outcome(store) is None

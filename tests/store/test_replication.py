@@ -15,12 +15,11 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.servers import replication
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import Durability, check_durability, replica_warnings
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.store import Store
 from delayqueue.store.types import Demand
 from delayqueue.store.verbs import GET, Ending
 from delayqueue.tasks import cancel_all
@@ -313,8 +312,7 @@ async def test_doubts_come_and_go_with_replicas(
 ) -> None:
     monkeypatch.setattr(replication, "LOOK_S", 0.05)
     caplog.set_level(logging.INFO)
-    async with followed(pair) as by_bucket, connect(config_of(pair.master), None) as shards:
-        store = Store(by_bucket)
+    async with followed(pair) as store, connect(config_of(pair.master), None) as shards:
         assert store.replicas is not None
         watching = asyncio.create_task(store.replicas.watch(shards))
         await asyncio.sleep(0.2)

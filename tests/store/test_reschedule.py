@@ -7,7 +7,6 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import MAX_DUE_S
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import Moved, Plan
 from delayqueue.store.verbs import STAGED_DUE_MS
@@ -61,10 +60,7 @@ async def test_no_distance_leads_behind_the_last_due_time(bucket: Bucket) -> Non
 async def test_a_job_that_an_import_has_staged_is_not_moved_by_a_distance(bucket: Bucket) -> None:
     await bucket.push(job("a", due_ms=STAGED_DUE_MS, tags=("x",)))
     assert await bucket.change("a", by_ms=-HOUR_MS) == Moved(Code.INVALID, None)
-    assert (
-        await Topics(Store(bucket.store), EVERYWHERE).reschedule_tag("x", "", Plan(by_ms=-HOUR_MS))
-        == 0
-    )
+    assert await Topics(bucket.store, EVERYWHERE).reschedule_tag("x", "", Plan(by_ms=-HOUR_MS)) == 0
     assert (await bucket.view("a")).due_ms == STAGED_DUE_MS
 
 
@@ -115,23 +111,23 @@ async def test_large_jobs_are_rescheduled_by_their_ids_some_at_a_time(bucket: Bu
     ids = [f"large-{number}" for number in range(30)]
     for job_id in ids:
         await bucket.push(job(job_id, body=body))
-    moved = await all_jobs(Store(bucket.store)).reschedule(ids, Plan(by_ms=HOUR_MS))
+    moved = await all_jobs(bucket.store).reschedule(ids, Plan(by_ms=HOUR_MS))
     assert [one.code for one in moved] == [Code.OK] * len(ids)
 
 
 class Doubling:
-    """A store whose SSCAN returns ids again, as Redis may while a set shrinks."""
+    """A bucket whose SSCAN returns ids again, as Redis may while a set shrinks."""
 
     def __init__(self, bucket: Bucket) -> None:
-        self._run = bucket.store.run
+        self._run = bucket.store.bucket(0).run
         self.pages = 0
 
-    async def run(self, verb: str, bucket: int, args: list[Any], *rest: Any) -> Any:
-        reply = await self._run(verb, bucket, args, *rest)
+    async def run(self, verb: str, args: list[Any], *rest: Any) -> Any:
+        reply = await self._run(verb, args, *rest)
         if verb == "tag_ids":
             self.pages += 1
             place, ids = reply.results
-            again = await self._run(verb, bucket, [*args[:2], b"0"], *rest)
+            again = await self._run(verb, [*args[:2], b"0"], *rest)
             return reply._replace(results=[place, [*ids, *again.results[1], *ids]])
         return reply
 
@@ -145,8 +141,8 @@ async def test_each_job_of_a_tag_moves_once_though_the_store_names_it_twice(
         some = [*dues.items()][place : place + 100]
         await bucket.push(*(job(job_id, due_ms=due_ms, tags=("x",)) for job_id, due_ms in some))
     doubling = Doubling(bucket)
-    monkeypatch.setattr(bucket.store, "run", doubling.run)
-    topics = Topics(Store(bucket.store), EVERYWHERE)
+    monkeypatch.setattr(bucket.store.bucket(0), "run", doubling.run)
+    topics = Topics(bucket.store, EVERYWHERE)
     assert await topics.reschedule_tag("x", "", Plan(by_ms=-60_000)) == MANY
     assert doubling.pages > 1
     for job_id in ("job-0", "job-350", f"job-{MANY - 1}"):
@@ -159,15 +155,15 @@ async def test_a_move_that_broke_off_does_not_ask_for_a_repeat(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bucket.push(job("a", tags=("x",)))
-    run = bucket.store.run
+    run = bucket.store.bucket(0).run
 
     async def fail(verb: str, *rest: Any) -> Any:
         if verb == "reschedule_tag":
             raise Unavailable
         return await run(verb, *rest)
 
-    monkeypatch.setattr(bucket.store, "run", fail)
-    topics = Topics(Store(bucket.store), EVERYWHERE)
+    monkeypatch.setattr(bucket.store.bucket(0), "run", fail)
+    topics = Topics(bucket.store, EVERYWHERE)
     with pytest.raises(Unavailable, match="moves them again"):
         await topics.reschedule_tag("x", "", Plan(by_ms=1))
     with pytest.raises(Unavailable, match="try again for the rest"):
@@ -176,7 +172,7 @@ async def test_a_move_that_broke_off_does_not_ask_for_a_repeat(
 
 async def test_the_priority_of_a_tags_jobs_changes_and_is_counted_once(bucket: Bucket) -> None:
     await bucket.push(*(job(job_id, tags=("x",)) for job_id in "abc"))
-    topics = Topics(Store(bucket.store), EVERYWHERE)
+    topics = Topics(bucket.store, EVERYWHERE)
     assert await topics.reschedule_tag("x", "", Plan(priority=5)) == 3
     assert await topics.reschedule_tag("x", "", Plan(priority=5)) == 0
     assert await topics.reschedule_tag("x", "", Plan(delay_ms=HOUR_MS, priority=6)) == 3

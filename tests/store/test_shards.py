@@ -18,12 +18,11 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards, Span
 from delayqueue.store.servers.topology import Cluster
-from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 from tests.certificates import make
 from tests.clusters import MASTER_NAME, SHARDS, ClusterNode, StoreCluster, WatchedStore, ask
@@ -292,9 +291,7 @@ async def test_news_of_ready_jobs_come_from_every_master(cluster: StoreCluster) 
 
     async with opened(config) as (listener, _), opened(config) as (responder, _):
         listening = asyncio.create_task(
-            Store(listener).listen(
-                lambda *news: heard.append(news), lambda _: None, subscribed.append
-            )
+            listener.listen(lambda *news: heard.append(news), lambda _: None, subscribed.append)
         )
         await until(lambda: len(subscribed) == BUCKETS)
         for bucket in range(BUCKETS):
@@ -309,9 +306,7 @@ async def test_news_go_on_after_a_failover(mortal_cluster: StoreCluster) -> None
     config = of_cluster(mortal_cluster)
     async with followed(config) as (listener, _), followed(config) as (responder, _):
         listening = asyncio.create_task(
-            Store(listener).listen(
-                lambda bucket, *_: heard.append(bucket), lambda _: None, lambda _: None
-            )
+            listener.listen(lambda bucket, *_: heard.append(bucket), lambda _: None, lambda _: None)
         )
         mortal_cluster.holder("{dq_bucket_1}").kill()
         await until_async(lambda: works(responder, 0), within_s=FOR_A_NEW_MASTER_S)

@@ -12,7 +12,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
-from delayqueue.store.bucket import announcements
+from delayqueue.store import announcements
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.connection import Subscription
 from tests.processes import LOOPBACK, Processes, StoreServer

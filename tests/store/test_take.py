@@ -35,7 +35,7 @@ async def test_a_call_takes_so_many_jobs_at_most_and_leaves_the_others(bucket: B
     due_ms = await bucket.now_ms() + HOUR_MS
     names = [f"job-{n:03}" for n in range(900)]
     await bucket.push(*(job(name, due_ms=due_ms) for name in names))
-    reply = await bucket.store.run("take", 0, ["t", 0, due_ms, *names])
+    reply = await bucket.store.call("take", 0, ["t", 0, due_ms, *names])
     assert 30 < len(reply.results) < 500
     assert [one.id for one in await bucket.take()] == names[len(reply.results) :]
 
@@ -166,9 +166,9 @@ async def test_a_taken_job_is_never_delivered(bucket: Bucket) -> None:
 async def test_no_job_is_missing_from_a_page_behind_which_others_were_taken(bucket: Bucket) -> None:
     await bucket.push(*(job(f"{n}") for n in range(10)))
     asked = ["t", "ready", *ALWAYS, "", "", 5]
-    first = await bucket.store.run("range", 0, [*asked, "", ""])
+    first = await bucket.store.call("range", 0, [*asked, "", ""])
     taken = {each.id for each in await bucket.take(most=3)}
-    second = await bucket.store.run("range", 0, [*asked, first.results[0], ""])
+    second = await bucket.store.call("range", 0, [*asked, first.results[0], ""])
     listed = {each.decode() for reply in (first, second) for each in reply.results[2][::3]}
     assert listed | taken == {f"{n}" for n in range(10)}
 

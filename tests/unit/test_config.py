@@ -15,7 +15,7 @@ from delayqueue.config.reloaded import changed_to
 from delayqueue.config.sections import Sections
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.config.values import Address
-from delayqueue.store.bucket import keys
+from delayqueue.store import keys
 from delayqueue.web.auth import read_tokens
 from delayqueue.web.tls import Tls
 

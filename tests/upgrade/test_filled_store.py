@@ -10,7 +10,7 @@ import pytest_asyncio
 from redis.asyncio import Redis
 
 from delayqueue.domain.schedule import Schedule
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.keys import BucketKeys
 from faults.bed import assert_fsck_finds_nothing
 from tests.api_client import OK, Api, open_api
 from tests.delivery.receiver import Answer, Receiver, receiving

@@ -96,7 +96,7 @@ end
 
 -- The first step of every call. Returns the error with which it ends, having changed nothing, or nil.
 -- The last two arguments are for it: a time of the store's clock in ms, and "GENERATION SENDER". After that time the server no longer
--- waits for the call: done all the same, it could undo what was acknowledged since (clock.py). GENERATION is that of the layout that
+-- waits for the call: done all the same, it could undo what was acknowledged since (server.py). GENERATION is that of the layout that
 -- the server knows: with an older one it would look for jobs in the wrong bucket (change.py). SENDER names the server process.
 -- A " w" behind them says that it waits for replicas: with WAIT, which from Redis 7.2 on waits for what
 -- the connection wrote and not for what it read. So even a call that finds everything done already writes something.

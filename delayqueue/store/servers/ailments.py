@@ -17,9 +17,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Text
+from delayqueue.store.servers.connection import NotReplicatedError
 from delayqueue.store.servers.disk import NotDurableError
 from delayqueue.store.servers.eviction import EvictsError
-from delayqueue.store.servers.pipeline import NotReplicatedError
 
 UNKNOWN: Final = Text("存储拒绝调用，详见日志", "it refuses calls; the log says more")
 # By the error's class; a class stands before the one that it is derived from.

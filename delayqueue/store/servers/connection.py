@@ -9,10 +9,11 @@ import asyncio
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import hiredis
-from redis.asyncio import Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio import Connection as RedisConnection
+from redis.asyncio import SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.connection import ConnectionPool, DefaultParser
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
@@ -21,10 +22,11 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.net.hangup import hang_up
 
 CLOSED: Final = "Connection closed by server."
+NO_ANSWER: Final = "no answer"
 NO_PLACE: Final = "No connection available."
 INCOMPLETE: Final = object()
 
-Like = Connection | UnixDomainSocketConnection
+Like = RedisConnection | UnixDomainSocketConnection
 
 
 class Command(NamedTuple):
@@ -34,21 +36,54 @@ class Command(NamedTuple):
     is_optional: bool = False
 
 
-class Link(asyncio.Protocol):
+class Wait(NamedTuple):
+    """How many replicas must have a call, and within which time."""
+
+    replicas: int
+    timeout_ms: int
+
+
+class NotReplicatedError(RedisError):
+    """Too few replicas acknowledged a call in time; it is done on the master."""
+
+
+class Sendable(Protocol):
+    """A call, as a connection sends it."""
+
+    @property
+    def waiter(self) -> asyncio.Future[Any] | None:
+        """Who waits for its answer, None = somebody does in any case; once that is done, it is not sent."""
+
+    @property
+    def packed(self) -> bytes:
+        """The words that are sent."""
+
+    @property
+    def made_s(self) -> float:
+        """When it was made, in monotonic seconds."""
+
+    def answered(self, answer: Any) -> None:
+        """Take the answer: this or failed() is called once each time that it was sent."""
+
+    def failed(self, error: Exception) -> None:
+        """Take the error that came in place of the answer."""
+
+
+class Connection(asyncio.Protocol):
     """A connection to a server. It speaks RESP2: as fast as RESP3 (measured), and every server and proxy has it."""
 
     def __init__(self) -> None:
-        self.is_sound = True  # whether another exchange may begin
+        self.is_sound = True  # whether it can be used
         self._transport: asyncio.Transport | None = None
         self._reader: Final = hiredis.Reader(
             protocolError=RedisConnectionError,
             replyError=DefaultParser.parse_error,
             notEnoughData=INCOMPLETE,
         )
-        self._missing = 0  # answers
-        self._answered: Callable[[Sequence[Any]], None]
         self._login: Sequence[Command] = ()
+        self._login_answers: list[Any] = []
         self._logged_in: asyncio.Future[None]
+        self._missing = 0  # answers
 
     async def connect(self, pool: ConnectionPool) -> None:
         """Connect to where the pool's connections go, and log in.
@@ -93,29 +128,13 @@ class Link(asyncio.Protocol):
         if not self.is_sound:  # nobody waits for it any more
             self._transport.abort()
         elif self._login:
-            found: list[Any] = []
-
-            def hear(answers: Sequence[Any]) -> None:
-                found.extend(answers)
-                if len(found) == len(self._login) and not self._logged_in.done():
-                    self._end_login(found)
-
-            self.send([command.packed for command in self._login], hear)
+            self._send([command.packed for command in self._login])
         else:
             self._logged_in.set_result(None)
 
-    def _end_login(self, answers: Sequence[Any]) -> None:
-        for command, answer in zip(self._login, answers, strict=True):
-            is_fine = command.is_optional and isinstance(answer, ResponseError)
-            if isinstance(answer, Exception) and not is_fine:
-                self._logged_in.set_exception(answer)
-                self._logged_in.exception()  # nobody may be left to hear it
-                return
-        self._logged_in.set_result(None)
-
-    def send(self, packed: Sequence[bytes], answered: Callable[[Sequence[Any]], None]) -> None:
-        """Begin an exchange. `answered` is called with answers as they come, in order; each may be a RedisError."""
-        self._missing, self._answered = len(packed), answered
+    def _send(self, packed: Sequence[bytes]) -> None:
+        """Send commands, each of which has an answer."""
+        self._missing = len(packed)
         # if it is closing, writing is ignored, or raises RuntimeError (uvloop)
         if self._transport is None or self._transport.is_closing():
             self.break_off(RedisConnectionError(CLOSED))
@@ -129,7 +148,7 @@ class Link(asyncio.Protocol):
             hang_up(self._transport)
         if missing := self._missing:
             self._missing = 0
-            self._answered([error] * missing)
+            self._hear([error] * missing)
 
     def close(self) -> None:
         """Close it, without waiting for the end of TLS: a silent server never says it. A call under way fails."""
@@ -156,7 +175,7 @@ class Link(asyncio.Protocol):
         if not self._missing and reader.has_data():  # a part would prefix the next one
             broken = RedisConnectionError("an answer that nobody asked for")
         if answers:
-            self._answered(answers)
+            self._hear(answers)
         if broken is not None:
             self.break_off(broken)
 
@@ -164,8 +183,87 @@ class Link(asyncio.Protocol):
         """Missing answers will not come."""
         self.break_off(RedisConnectionError(CLOSED))
 
+    def _hear(self, answers: Sequence[Any]) -> None:
+        """Take the next answers, each of which may be a RedisError: at first, those of the login."""
+        found = self._login_answers
+        found += answers
+        if len(found) < len(self._login) or self._logged_in.done():
+            return
+        for command, answer in zip(self._login, found, strict=True):
+            is_fine = command.is_optional and isinstance(answer, ResponseError)
+            if isinstance(answer, Exception) and not is_fine:
+                self._logged_in.set_exception(answer)
+                self._logged_in.exception()  # nobody may be left to hear it
+                return
+        self._logged_in.set_result(None)
 
-class Subscription(Link):
+
+class Link(Connection):
+    """A connection for calls: those that go out together are an exchange, and the next one begins when it has ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Sendable | None] = []  # whose answer has not come; None: it was given up
+        self.began_s = 0.0  # monotonic, of the last exchange
+        self._wait: Wait | None = None
+        self._ended: Callable[[Link], None] | None = None
+        self._held: list[Any] = []  # answers, until WAIT's is there
+
+    def begin(
+        self, calls: Sequence[Sendable], wait: Wait | None, ended: Callable[["Link"], None]
+    ) -> None:
+        """Send the calls that are still wanted; `ended` is called once all of them have their answers.
+
+        With `wait`, they are answered once that many replicas have what the connection wrote.
+        """
+        self.began_s = monotonic()
+        packed: list[bytes] = []
+        for call in calls:
+            if call.waiter is None or not call.waiter.done():
+                self.calls.append(call)
+                packed.append(call.packed)
+        if not packed:
+            ended(self)
+            return
+        self._wait, self._ended = wait, ended
+        if wait is not None:
+            words: Any = "WAIT", *wait
+            packed.append(hiredis.pack_command(words))
+        self._send(packed)
+
+    def _hear(self, answers: Sequence[Any]) -> None:
+        if self._ended is None:
+            super()._hear(answers)
+            return
+        if self._wait is not None:
+            held = self._held = [*self._held, *answers]
+            if len(held) <= len(self.calls):
+                return
+            *held, reached = held
+            error = _replication_error(self._wait, reached)
+            answers = [each if isinstance(each, RedisError) else error or each for each in held]
+        calls, self.calls = self.calls[: len(answers)], self.calls[len(answers) :]
+        for call, answer in zip(calls, answers, strict=True):
+            if call is None or (call.waiter is not None and call.waiter.done()):
+                continue
+            if isinstance(answer, Exception):
+                call.failed(answer)
+            else:
+                call.answered(answer)
+        if not self.calls:
+            self._held = []  # an idle link refers to nothing of its last exchange
+            self._ended(self)
+
+    def time_out(self, made_before_s: float) -> None:
+        """Give up the calls that were made before that time."""
+        for at, call in enumerate(self.calls):
+            if call is not None and call.made_s <= made_before_s:
+                self.calls[at] = None
+                if call.waiter is None or not call.waiter.done():
+                    call.failed(RedisTimeoutError(NO_ANSWER))
+
+
+class Subscription(Connection):
     """A connection that hears channels. `heard` is called with each message: its kind, its channel, ...
 
     `lost` fails with the reason when the connection ends: an error of redis-py, or what `heard` raised.
@@ -288,7 +386,7 @@ def _command(*words: str) -> Command:
 
 
 def _place(like: Like) -> str:
-    return f"{like.host}:{like.port}" if isinstance(like, Connection) else like.path
+    return f"{like.host}:{like.port}" if isinstance(like, RedisConnection) else like.path
 
 
 def _refused(place: str, error: Exception) -> str:
@@ -298,9 +396,25 @@ def _refused(place: str, error: Exception) -> str:
     return f"Error {error} connecting to {place}."
 
 
-def _keep_alive(transport: asyncio.Transport, like: Connection) -> None:
+def _keep_alive(transport: asyncio.Transport, like: RedisConnection) -> None:
     connection = transport.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = cast("Mapping[int, int]", like.socket_keepalive_options)
     for option, value in options.items():
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _replication_error(wait: Wait, reached: Any) -> RedisError | None:
+    """The error for WAIT's answer, None = enough replicas have it.
+
+    If the server refuses WAIT, the call is done all the same: a caller that saw the refusal would repeat the call.
+    """
+    if isinstance(reached, RedisError) and not isinstance(reached, ResponseError):
+        return reached
+    if not isinstance(reached, int):
+        return NotReplicatedError(f"WAIT: {reached}")
+    if reached < wait.replicas:
+        return NotReplicatedError(
+            f"{reached} of {wait.replicas} replicas have it within {wait.timeout_ms} ms"
+        )
+    return None

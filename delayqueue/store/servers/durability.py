@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.store.scripts import ScriptHead
+from delayqueue.store.servers.connection import NotReplicatedError, Wait
 from delayqueue.store.servers.disk import (
     Fsync,
     NotDurableError,
@@ -24,7 +25,6 @@ from delayqueue.store.servers.disk import (
 )
 from delayqueue.store.servers.eviction import NoEviction
 from delayqueue.store.servers.health import Look
-from delayqueue.store.servers.pipeline import NotReplicatedError, Wait
 from delayqueue.store.servers.replication import Replicas, asks_for_replicas, replication_warnings
 from delayqueue.store.servers.shards import Shards
 

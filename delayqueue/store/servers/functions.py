@@ -6,6 +6,7 @@ user may not load them, its memory is full), the verbs run as scripts.
 """
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -13,7 +14,7 @@ from typing import Final
 
 from redis.exceptions import NoPermissionError, NoScriptError, RedisError, ResponseError
 
-from delayqueue.store.scripts import Script, Scripts
+from delayqueue.store.scripts import Script, ScriptHead, Scripts
 from delayqueue.store.servers.server import Server
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import SingleFlight
@@ -45,6 +46,11 @@ class Functions:
         self._scripts = scripts
         self._built: dict[str, Script] = {}
         self._loads = SingleFlight[object]()
+
+    @property
+    def heads(self) -> Mapping[str, ScriptHead]:
+        """What the verbs' heads say, by name."""
+        return self._scripts.verbs
 
     def function(self, verb: str) -> tuple[str, str]:
         """The words with which a call of the verb's function begins."""

@@ -21,6 +21,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.values import Address
 from delayqueue.errors import Text
 from delayqueue.store.scripts import REPLICATE, ScriptHead
+from delayqueue.store.servers.connection import NotReplicatedError, Wait
 from delayqueue.store.servers.disk import (
     STORE,
     NotDurableError,
@@ -28,7 +29,6 @@ from delayqueue.store.servers.disk import (
     require_file,
     require_sync,
 )
-from delayqueue.store.servers.pipeline import NotReplicatedError, Wait
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import SingleFlight
 

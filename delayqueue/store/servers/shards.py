@@ -18,7 +18,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.values import Address
-from delayqueue.store.servers.pipeline import ANSWER_S, NO_ANSWER
+from delayqueue.store.servers.connection import NO_ANSWER
+from delayqueue.store.servers.pipeline import ANSWER_S
 from delayqueue.store.servers.server import Server
 
 log = logging.getLogger(__name__)

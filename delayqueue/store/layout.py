@@ -17,8 +17,8 @@ from redis.exceptions import RedisError
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.errors import Text, Unavailable
-from delayqueue.store.bucket.buckets import Layout
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.buckets import Layout
+from delayqueue.store.keys import BucketKeys
 from delayqueue.store.servers.ailments import ailment
 from delayqueue.store.servers.shards import Shards
 

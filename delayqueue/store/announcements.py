@@ -13,8 +13,8 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.store.bucket.buckets import Buckets
-from delayqueue.store.bucket.record import text
+from delayqueue.store.buckets import Buckets
+from delayqueue.store.record import text
 from delayqueue.store.servers.connection import Subscription
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import cancel_all

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
-from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.keys import BucketKeys
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,17 @@
-"""What all servers share: subscribers, schedules, notes, a counter. The first bucket holds it."""
+"""What all servers share: subscribers, schedules, notes, a counter, who is there. The first bucket holds it."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from delayqueue.domain.job import Job
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.keys import BucketKeys
-from delayqueue.store.bucket.record import dump_options, text
+from delayqueue.store.bucket import Bucket
+from delayqueue.store.keys import BucketKeys
+from delayqueue.store.record import dump_options, text
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.types import Change
 
-BUCKET = 0
-DUE_LIMIT = 100  # schedules per call
+DUE_LIMIT: Final = 100  # schedules per call
 
+Told: TypeAlias = Literal["servers", "workers"]  # what server processes tell each other about
 Kind = Literal["subscribers", "schedules", "notes"]
 
 
@@ -73,11 +72,19 @@ class RegistryState(NamedTuple):
 
 
 class Registry:
-    """One method per script, as in BucketStore. All raise Unavailable if Redis does not answer or refuses."""
+    """One method per script. All raise Unavailable if Redis does not answer or refuses."""
 
-    def __init__(self, store: BucketStore, notify: Callable[[int, Change], None]) -> None:
-        self._store = store
-        self._notify = notify
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+
+    async def heartbeat(self, told: Told, name: str, figures: str, silence_ms: int) -> None:
+        """Record what the process `name` tells; what processes told that were silent for longer is dropped."""
+        await self._bucket.run("heartbeat", [told, name, figures, silence_ms])
+
+    async def servers(self, told: Told, silence_ms: int) -> list[tuple[str, int, str]]:
+        """Name, time last heard in ms and figures of all processes that were heard within `silence_ms`."""
+        found = await self._run("servers", [told, silence_ms])
+        return [(text(found[i]), found[i + 1], text(found[i + 2])) for i in range(0, len(found), 3)]
 
     async def register(self, kind: Kind, entry: Entry, if_exists: str) -> int:
         """Register an entry.
@@ -106,13 +113,13 @@ class Registry:
 
     async def registered(self, kind: Kind, known: str = "", name: str = "") -> Registered:
         """All entries of a kind, or the one with that name, unless `known` is still their revision."""
-        reply = await self._store.run("registered", BUCKET, [kind, known, name])
+        reply = await self._bucket.run("registered", [kind, known, name])
         revision, *found = reply.results
         return Registered(text(revision), _entries(found[0]) if found else None, reply.now_ms)
 
     async def state(self) -> RegistryState:
         """The store's time, and how many of each kind are registered."""
-        reply = await self._store.run("registry_state", BUCKET, [])
+        reply = await self._bucket.run("registry_state", [])
         return RegistryState(reply.now_ms, *reply.results)
 
     async def numbers(self, count: int) -> int:
@@ -125,7 +132,7 @@ class Registry:
 
     async def due_schedules(self) -> DueSchedules:
         """The schedules that are due; not all of them if they are many."""
-        reply = await self._store.run("due_schedules", BUCKET, [DUE_LIMIT])
+        reply = await self._bucket.run("due_schedules", [DUE_LIMIT])
         return DueSchedules(reply.now_ms, reply.change.next_due_ms, _entries(reply.results))
 
     async def enqueue_due(self, due_jobs: DueJobs) -> Enqueued:
@@ -147,17 +154,18 @@ class Registry:
         args += (job.topic, job.ttr_ms, job.body, dump_options(job))
         for one in due_jobs.jobs:
             args += one
-        reply = await self._store.run("enqueue_due", BUCKET, args)
+        reply = await self._bucket.run("enqueue_due", args)
         done, *taken = reply.results
-        self._notify(BUCKET, reply.change)
+        self._bucket.notify(reply.change)
         return Enqueued(done == 1, [text(job_id) for job_id in taken])
 
     def owns(self, job_id: str) -> bool:
         """Whether a job with this id would be in the same bucket as the schedules."""
-        return self._store.buckets.of(job_id) == BUCKET
+        return self._bucket.buckets.of(job_id) == self._bucket.number
 
     async def _run(self, verb: str, args: Sequence[Any]) -> list[Any]:
-        return (await self._store.run(verb, BUCKET, args)).results
+        results: list[Any] = (await self._bucket.run(verb, args)).results
+        return results
 
 
 async def registered_in(shards: Shards, keys: BucketKeys, kind: Kind) -> dict[str, str]:

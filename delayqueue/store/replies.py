@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from delayqueue.domain.job import JobView, Reserved, State
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import receipt_for
-from delayqueue.store.bucket.record import ended_view, live_view, reserved_job, text
+from delayqueue.store.record import ended_view, live_view, reserved_job, text
 from delayqueue.store.types import NO_CHANGE, SOON_MS, Change, Moved, Reservation, TopicCounts
 
 BURIED = -1  # instead of the time of a job that is delivered again

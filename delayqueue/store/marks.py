@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from redis.asyncio import Redis
 
 from delayqueue.errors import Text
-from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.servers.shards import Shards
 
 # ARGV: an id for data without one, the id that this server knows ("" = none). Writes nothing but what is missing.

@@ -20,9 +20,8 @@ from delayqueue.domain.slots import (
     rates,
 )
 from delayqueue.domain.tally import Counts
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.record import text
-from delayqueue.store.bucket.registry import BUCKET
+from delayqueue.store.bucket import Bucket
+from delayqueue.store.record import text
 
 PIECE: Final = 360  # slots that a call reads: about 2 ms of the store's time
 SCOPED_PIECE: Final = 24  # the same if it adds up topics
@@ -34,8 +33,8 @@ MARK: Final = re.compile(r"(\d+) (\w+) (\d+) (.*)", re.DOTALL)
 class SlotStore:
     """One method per script. All raise Unavailable if Redis does not answer or refuses."""
 
-    def __init__(self, store: BucketStore) -> None:
-        self._store = store
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
 
     async def add(self, rows: Sequence[Row], marks: Sequence[Mark] = ()) -> bool:
         """Add to the current slots, all or nothing. Returns whether the caller should count the jobs in the store."""
@@ -47,7 +46,7 @@ class SlotStore:
             args += mark
         for row in rows:
             args += (_field(row.topic), _packed(row))
-        return (await self._store.run("add_history", BUCKET, args)).results == [1]
+        return (await self._bucket.run("add_history", args)).results == [1]
 
     async def read(self, ring: Ring, topic: str, scope: Scope) -> Slots:
         """All slots of a ring, of a topic or of all topics (""); the last one is the current one."""
@@ -61,7 +60,7 @@ class SlotStore:
             what = [*ring, MOST_TOPICS, back, min(piece, back + 1), last, int(not packed)]
             if topic:
                 what.append(topic)
-            reply = await self._store.run("history", BUCKET, what, scope)
+            reply = await self._bucket.run("history", what, scope)
             last, found, raw = reply.results
             packed += found
             if now_ms < 0:
@@ -74,7 +73,7 @@ class SlotStore:
     async def rates(self, topics: Sequence[str]) -> list[Rates | None]:
         """How often things happened within the last minute, by topic; None for those of which that is not known."""
         what = [*FINEST, MOST_TOPICS, 1, 2, "", 0, *topics]
-        reply = await self._store.run("history", BUCKET, what)
+        reply = await self._bucket.run("history", what)
         slots = [_slot(packed) for packed in reply.results[1]]
         elapsed = reply.now_ms % FINEST.step_ms / FINEST.step_ms
         pairs = zip(slots[: len(topics)], slots[len(topics) :], strict=True)

@@ -20,9 +20,9 @@ from redis.exceptions import RedisError
 
 from delayqueue.config.startup import StartupError
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.keys import BucketKeys
-from delayqueue.store.bucket.layout import CHANGING, VERSION, decoded, parse
+from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.keys import BucketKeys
+from delayqueue.store.layout import CHANGING, VERSION, decoded, parse
 from delayqueue.store.servers.shards import Shards
 
 log = logging.getLogger(__name__)

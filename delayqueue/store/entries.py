@@ -9,8 +9,8 @@ from redis.exceptions import RedisError
 
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.servers.ailments import ailment
+from delayqueue.store.store import Store
 
 KEYS_PER_SCAN: Final = 1000
 LIST: Final = "list"
@@ -68,7 +68,7 @@ class Page(NamedTuple):
 class Entries:
     """All methods raise Unavailable if the store fails, and can be repeated then."""
 
-    def __init__(self, store: BucketStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._shards = store.shards
         self._buckets = store.buckets
@@ -113,7 +113,7 @@ class Entries:
 
     async def page(self, key: Key, cursor: bytes) -> Page:
         """A page of a key; the cursor is b"0" at first, of a list the place of the first entry."""
-        reply = await self._store.run("export", key.bucket, [key.name, key.kind, cursor])
+        reply = await self._store.bucket(key.bucket).run("export", [key.name, key.kind, cursor])
         after, found, process = reply.results
         width = 1 if key.kind in {"set", LIST} else 2
         return Page(after, [found[at : at + width] for at in range(0, len(found), width)], process)
@@ -121,21 +121,21 @@ class Entries:
     async def put(self, key: Key, bucket: int, entries: Iterable[Entry]) -> None:
         """Add entries of the key to the same key of another bucket."""
         args = [key.name, key.kind, key.topic, int(key.is_timed), *chain.from_iterable(entries)]
-        await self._store.run("import", bucket, args)
+        await self._store.bucket(bucket).run("import", args)
 
     async def drop(self, key: Key, entries: Sequence[Entry]) -> None:
         """Drop entries of the key."""
         if entries:
             args = [key.name, key.kind, key.topic, *chain.from_iterable(entries)]
-            await self._store.run("confirm", key.bucket, args)
+            await self._store.bucket(key.bucket).run("confirm", args)
 
     async def forget_ghosts(self, bucket: int) -> None:
         """Forget how many ghosts the ready lists of a bucket have."""
-        await self._store.run("drop_ghosts", bucket, [])
+        await self._store.bucket(bucket).run("drop_ghosts", [])
 
     async def drop_ghosts(self, key: Key, place: int) -> int:
         """Drop the ghosts of a part of a ready list; returns the place where to go on, -1 = that was all."""
-        reply = await self._store.run("drop_ghosts", key.bucket, [key.topic, place])
+        reply = await self._store.bucket(key.bucket).run("drop_ghosts", [key.topic, place])
         return int(reply.results[0])
 
     def _key(self, bucket: int, name: bytes) -> Key | None:
