@@ -13,10 +13,20 @@ from zoneinfo import ZoneInfo
 REPETITION_S: Final = 2 * 3600
 MAX_TZ_CHARS: Final = 64  # longer than any zone's name
 SECOND: Final = timedelta(seconds=1)
+# Debian's crontab(5), without @reboot: a schedule has no start of a machine
+NAMED: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 
 
 class Cron:
-    """An expression of five fields, or six with seconds first, in a time zone. Times are whole unix seconds.
+    """An expression of five fields, six with seconds first, or one of NAMED, in a time zone. Times are unix seconds.
 
     As in Debian's cron, with `*` as minute or hour it goes by what the clock shows, in a repeated hour twice. Otherwise
     each of its times comes once a day: the first time if the clock shows it twice, and if never, when the clock has
@@ -25,10 +35,10 @@ class Cron:
 
     def __init__(self, expression: str, tz: str) -> None:
         """Raises ValueError if this host does not know the zone, or what the expression says."""
-        self._expression = expression
+        self._expression = NAMED.get(expression, expression)
         self._zone = zone(tz)
         self._matches(_clock(0), 1)
-        minute, hour = expression.split()[-5:-3]
+        minute, hour = self._expression.split()[-5:-3]
         self._goes_by_the_clock = minute.startswith("*") or hour.startswith("*")
 
     def after(self, time_s: int) -> int | None:

@@ -93,3 +93,37 @@ def test_a_job_a_day_comes_once_a_night_with_and_without_seconds(
 def test_a_time_of_one_day_a_year_is_found_when_the_clock_shows_it_again() -> None:
     shown = round(datetime(2026, 10, 25, 0, 45, tzinfo=UTC).timestamp())
     assert Cron("*/30 2 25 10 *", "Europe/Berlin").after(shown) == shown + 900  # not in a year
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        ("@hourly", ["10-25 03:00", "10-25 04:00"]),
+        ("@daily", ["10-26 00:00", "10-27 00:00"]),
+        ("@midnight", ["10-26 00:00", "10-27 00:00"]),
+        ("@weekly", ["11-01 00:00", "11-08 00:00"]),
+        ("@monthly", ["11-01 00:00", "12-01 00:00"]),
+        ("@yearly", ["01-01 00:00", "01-01 00:00"]),
+        ("@annually", ["01-01 00:00", "01-01 00:00"]),
+    ],
+)
+def test_a_name_of_debians_cron_stands_for_its_times(name: str, times: list[str]) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    cron, at_s = (
+        Cron(name, "Europe/Berlin"),
+        round(datetime(2026, 10, 25, 2, 30, tzinfo=zone, fold=1).timestamp()),
+    )
+    found = []
+    for _ in times:
+        next_s = cron.after(at_s)
+        assert next_s is not None
+        assert cron.until(next_s) == next_s
+        found.append(f"{datetime.fromtimestamp(next_s, zone):%m-%d %H:%M}")
+        at_s = next_s
+    assert found == times
+
+
+@pytest.mark.parametrize("name", ["@reboot", "@Daily", "@fortnightly", "@", "@daily 0 0 * * *"])
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        Cron(name, "UTC")

@@ -61,7 +61,8 @@ Cron = Annotated[
     Validate(rules.check_cron),
     Field(
         description=(
-            "Minute, hour, day of the month, month, weekday; a field for seconds may come first. This or `every`."
+            "Minute, hour, day of the month, month, weekday; a field for seconds may come first. Or a name such as "
+            "`@daily`. This or `every`."
         )
     ),
 ]
