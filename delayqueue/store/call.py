@@ -143,7 +143,7 @@ class Call:
         else:
             self.words = self.bucket.functions.script(function.head.name)
         until_ms = server.clock.at_ms(self.until_s)
-        control = f"{self.generation} {self.bucket.sender}{' w' if function.wait else ''}"
+        control = f"{self.generation} {self.bucket.sender} {1 if function.wait else 0}"
         try:
             self.packed: bytes = hiredis.pack_command(
                 (*self.words, len(self._keys), *self._keys, *self._args, until_ms, control)

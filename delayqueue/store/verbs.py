@@ -84,10 +84,9 @@ def _jobs(jobs: Sequence[Job]) -> list[Any]:
     args: list[Any] = []
     for job in jobs:
         body = job.body if job.body.isascii() else raw_body(job.body)
-        if_exists = f"{job.if_exists} strict" if job.is_strict else job.if_exists
         due = dump_due(job.delay_ms, job.due_ms)
-        args += (job.id, job.topic, due, job.ttr_ms, job.expire_ms, job.retain_ms, if_exists)
-        args += (dump_options(job), body)
+        args += (job.id, job.topic, due, job.ttr_ms, job.expire_ms, job.retain_ms)
+        args += (job.if_exists, int(job.is_strict), dump_options(job), body)
     return args
 
 

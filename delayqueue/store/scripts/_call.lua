@@ -95,10 +95,10 @@ local function tell(event, topic, count, ms)
 end
 
 -- The first step of every call. Returns the error with which it ends, having changed nothing, or nil.
--- The last two arguments are for it: a time of the store's clock in ms, and "GENERATION SENDER". After that time the server no longer
+-- The last two arguments are for it: a time of the store's clock in ms, and "GENERATION SENDER WAITS". After that time the server no longer
 -- waits for the call: done all the same, it could undo what was acknowledged since (server.py). GENERATION is that of the layout that
 -- the server knows: with an older one it would look for jobs in the wrong bucket (change.py). SENDER names the server process.
--- A " w" behind them says that it waits for replicas: with WAIT, which from Redis 7.2 on waits for what
+-- WAITS is 1 if it waits for replicas: with WAIT, which from Redis 7.2 on waits for what
 -- the connection wrote and not for what it read. So even a call that finds everything done already writes something.
 local begin
 do
@@ -122,7 +122,7 @@ do
     end
     if written ~= control then
       control = written
-      generation, sender, waits = string.match(written, '^(%d+) (%S+) ?(w?)$')
+      generation, sender, waits = string.match(written, '^(%d+) (%S+) ([01])$')
       generation = tonumber(generation)
     end
     scope = keys[3] and cjson.decode(string.sub(keys[3], #tag + 1))
@@ -131,7 +131,7 @@ do
     if tonumber(call('ZSCORE', fence, 'generation') or 0) > generation then
       return redis.error_reply('STALELAYOUT the number of buckets is being changed, or was')
     end
-    if waits == 'w' and call('ZREM', fence, 'waited') == 0 then call('ZADD', fence, 0, 'waited') end
+    if waits == '1' and call('ZREM', fence, 'waited') == 0 then call('ZADD', fence, 0, 'waited') end
     count_commands(true)
   end
 end

@@ -4,15 +4,14 @@
 -- needs  sync, replicas
 -- ARGV  for each job:
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),
---       retain ms, if_exists (replace | keep | fail; "strict" after it: fail if another topic has the id), options (JSON or
---       ""), body
+--       retain ms, if_exists (replace | keep | fail), 1 = fail if another topic has the id, options (JSON or ""), body
 --       A push with the `key` (of its options) and topic that the job of its id has, live or kept, is a repetition: nothing
 --       changes. With another key, "keep" keeps live jobs only.
 -- returns for each job, of the first ones, a code, or { code, the other topic that had its id }
 -- keeps: a replaced job is never delivered as it was: it leaves its old place in the same script. A client that
 --        may reach some topics only replaces no job of another. Its id and the time of its push identify a job, so two pushes
 --        of an id never have the same time.
-local STRIDE = 9
+local STRIDE = 10
 local WRITE_US = 4  -- a job; a tag takes 1 more
 local AHEAD_MS = 1000  -- a job that is replaced was pushed now, or later: before the clock was put back a little
 
@@ -163,7 +162,7 @@ local function place(id, job)
 end
 
 -- Returns a code, and the other topic that had the id.
-local function push(id, job, if_exists, old_record, ended)
+local function push(id, job, if_exists, is_strict, old_record, ended)
   local old = old_record and unpack_record(old_record)
   count_work(WRITE_US + #job.body / 768 + (job.tags and #job.tags or 0))
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
@@ -171,9 +170,8 @@ local function push(id, job, if_exists, old_record, ended)
   local other = former and former.topic ~= job.topic and former.topic or nil
   if former and job.key and former.key == job.key and not other then return OK end
   if old or ended then
-    local word, strict = string.match(if_exists, '^(%a+) ?(%a*)$')
-    if word == 'fail' or other and strict == 'strict' then return EXISTS, other end
-    if word == 'keep' and (old or not job.key) then return OK, other end
+    if if_exists == 'fail' or other and is_strict then return EXISTS, other end
+    if if_exists == 'keep' and (old or not job.key) then return OK, other end
   end
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(former and check_keys or check_new, job) or former and not pcall(check_keys, former) then return UNAVAILABLE, other end
@@ -191,17 +189,17 @@ end
 local function job_at(ARGV, at)
   local due = time_of(ARGV[at + 2])
   local expire = tonumber(ARGV[at + 4])
-  local options = read_options(ARGV[at + 7])
+  local options = read_options(ARGV[at + 8])
   return {
     topic = ARGV[at + 1], due = due, created = now, ttr = tonumber(ARGV[at + 3]), expire = expire > 0 and due + expire or 0,
-    retain = tonumber(ARGV[at + 5]), options = ARGV[at + 7], body = ARGV[at + 8],
+    retain = tonumber(ARGV[at + 5]), options = ARGV[at + 8], body = ARGV[at + 9],
     tags = options.tags, priority = options.priority, key = options.key, call = options.call,
   }
 end
 
 -- Whether the call has one job, without options and expiry, whose id has no kept record.
 local function is_one_plain_job(ARGV)
-  return #ARGV == STRIDE and ARGV[8] == '' and ARGV[5] == '0' and not call('HGET', ENDED, ARGV[1])
+  return #ARGV == STRIDE and ARGV[9] == '' and ARGV[5] == '0' and not call('HGET', ENDED, ARGV[1])
 end
 
 return function(ARGV)
@@ -220,7 +218,8 @@ return function(ARGV)
       clear()
     end
     seen[id] = true
-    local code, other = push(id, job_at(ARGV, at), ARGV[at + 6], call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id))
+    local old, ended = call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id)
+    local code, other = push(id, job_at(ARGV, at), ARGV[at + 6], ARGV[at + 7] == '1', old, ended)
     results[#results + 1] = other and { code, other } or code
   end
   write()
