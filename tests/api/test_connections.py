@@ -1,6 +1,7 @@
 """`max_connections`: who is refused, who is served beyond it, and what the operator is told."""
 
 import json
+import resource
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -267,3 +268,17 @@ async def test_a_server_raises_its_limit_of_open_files_to_what_it_may_have(
     server = limited(processes, redis_server, "256:1024", max_connections=300)
     assert "open files" not in server.logged()
     assert (await metrics(server)).one("process_max_fds") == 1024
+
+
+async def test_connections_that_are_reset_for_want_of_files_are_counted_and_logged(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, language="en")
+    pid = server.pid
+    usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    assert (await metrics(server)).one("delayqueue_refused_total", limit="open_files") == 0
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, usual[1]))
+    await until(lambda: "new connections are reset" in server.logged())
+    assert server.probe("/healthz") is None
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
+    assert (await metrics(server)).one("delayqueue_refused_total", limit="open_files") >= 1
