@@ -85,8 +85,8 @@ MUTANTS: Final = [
     ),
     script(
         "pop",
-        "call('LTRIM', queue, #ids, -1)",
-        "call('LTRIM', queue, #listed, -1)",
+        "call('LTRIM', queue, int(#ids), '-1')",
+        "call('LTRIM', queue, int(#listed), '-1')",
         "loses jobs that it looked at and had no room for",
         "tests/store/test_pop.py tests/store/test_pieces.py tests/store/test_limits.py",
     ),
@@ -113,8 +113,8 @@ MUTANTS: Final = [
     ),
     script(
         "tick",
-        "for i, topic in ipairs(latest) do topics[half + i] = topic end",
-        "",
+        "are_all and oldest[last] or latest[i] end",
+        "oldest[last] end",
         "a topic waits behind many that are due longer",
         "tests/store/test_tick.py",
     ),
@@ -183,8 +183,8 @@ MUTANTS: Final = [
     ),
     script(
         "bury",
-        "if state == 'reserved' then note(run, message) else remark(run, message) end",
-        "note(run, message)",
+        "if state == 'reserved' then note(run, message, holder_of(id, run.receipt)) else remark(run, message) end",
+        "note(run, message, holder_of(id, run.receipt))",
         "burying a job that nobody holds counts as an attempt",
         "tests/store/test_record.py tests/store/test_dead_letters.py tests/store/test_model.py",
     ),

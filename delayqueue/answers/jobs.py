@@ -21,13 +21,37 @@ class ReservedJob:
 
 
 @answer()
+class JobCall:
+    """The call that the server makes when the job is due. `headers` has names; the values stay in the server."""
+
+    url: str
+    method: str
+    headers: dict[str, str]
+    timeout: float
+    expect: str
+    give_up: bool
+
+
+@answer()
 class TakenJob:
-    """A job that /take handed out. It has left the queue, so there is nothing to finish."""
+    """A job that /take handed out. It has left the queue, so there is nothing to finish.
+
+    After `due` comes what else it was pushed with, in the form of /get, if it differs from the default.
+    """
 
     topic: str
     id: str
     body: str
     due: float
+    ttr: int | None = field(default=None, metadata=NEVER_NULL)  # an older server does not send it
+    tags: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    priority: int = field(default=USUAL_PRIORITY, metadata=OPTIONAL)
+    retry: tuple[float, ...] | None = field(default=None, metadata=NEVER_NULL)
+    retain: float | None = field(default=None, metadata=NEVER_NULL)
+    expires: float | None = field(default=None, metadata=NEVER_NULL)
+    call: JobCall | None = field(default=None, metadata=NEVER_NULL)
+    traceparent: str = field(default="", metadata=OPTIONAL)
+    idempotency_key: str = field(default="", metadata=OPTIONAL)
 
 
 @answer("Attempt")
@@ -52,18 +76,6 @@ class SubscriberResult:
     ended: float
     due: float | None
     message: str
-
-
-@answer()
-class JobCall:
-    """The call that the server makes when the job is due. `headers` has names; the values stay in the server."""
-
-    url: str
-    method: str
-    headers: dict[str, str]
-    timeout: float
-    expect: str
-    give_up: bool
 
 
 @answer("JobDetails", kw_only=True)

@@ -7,8 +7,8 @@ from typing import Any, Final
 from delayqueue.cli.call import CallError, RemoteServer
 from delayqueue.cli.subcommand import USAGE
 from delayqueue.cli.words import UNLIMITED
-from delayqueue.client.jobs import DEFAULT_TTR_S
-from delayqueue.domain.job import LIVE_STATES, MAX_BATCH, State
+from delayqueue.client.jobs import DEFAULT_TTR_S, new_id
+from delayqueue.domain.job import LIVE_STATES, MAX_BATCH, IfExists, State
 
 Fields = dict[str, Any]  # of a request, with the names in docs/api.md
 Ask = Callable[[RemoteServer, Fields], Any]
@@ -74,14 +74,41 @@ def pop(server: RemoteServer, fields: Fields) -> Any:
 
 
 def release(server: RemoteServer, popped: Any) -> None:
-    """Give reserved jobs back now."""
+    """Give reserved jobs back now. If a call fails, the others come back after their TTR."""
     for job in popped if isinstance(popped, list) else [popped]:
         server.call("/release", {"id": job["id"], "receipt": job["receipt"], "delay": 0})
 
 
 def push_back(server: RemoteServer, taken: list[Fields]) -> None:
-    """Push jobs that /take has removed, with what its answer says of them."""
-    server.call("/push", [job | {"ttr": DEFAULT_TTR_S} for job in taken])
+    """Push jobs that /take has removed, unless their ids were pushed since.
+
+    Each has a request of its own: all of them can be too large for one. Raises CallError if one was refused, after it
+    has tried the others.
+    """
+    refused: list[CallError] = []
+    for job in taken:
+        try:
+            server.call("/push", _as_pushed(job))
+        except CallError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+
+
+def _as_pushed(job: Fields) -> Fields:
+    """A job of /take's answer as a request to /push.
+
+    The values of its call's headers stay `***`, so that the receiver refuses the call. If it has `retain`, there is a
+    record of its end, and a push with its own key would count as made: one with another key replaces that record only.
+    """
+    request: Fields = {"ttr": DEFAULT_TTR_S} | job | {"if_exists": IfExists.KEEP.value}
+    if "retry" in request:
+        request["retry"] = {"delays": request["retry"]}
+    if "expires" in request:
+        request["expire"] = max(0.001, round(request.pop("expires") - job["due"], 3))
+    if "retain" in request:
+        request["idempotency_key"] = f"given back {new_id()}"
+    return request
 
 
 def get(server: RemoteServer, fields: Fields) -> Any:

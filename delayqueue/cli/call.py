@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from delayqueue.cli.subcommand import REFUSED, UNREACHABLE, USAGE, late
 from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
-from delayqueue.client.calls import Call, TransportError
+from delayqueue.client.calls import Call, NotUnicode, TransportError
 from delayqueue.client.sender import Sender
 from delayqueue.errors import QueueError, Unavailable
 
@@ -48,6 +48,8 @@ class RemoteServer(Sender):
         """POST to an endpoint. Returns the answer's data; raises CallError if it has none for us."""
         try:
             return self.send(Call(path, fields, read=lambda data: data, wait_s=wait_s))
+        except NotUnicode as error:
+            raise CallError(USAGE, str(error)) from None
         except TransportError as error:
             raise CallError(UNREACHABLE, f"{error}; {_way_out(error)}") from None
         except QueueError as error:

@@ -4,7 +4,7 @@ import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from delayqueue.cli.completing import answer_shell, is_shell_asking
 from delayqueue.cli.helping import OF_ALL, HelpSettings, ShowBuild, no_arguments, no_verb, table_of
@@ -31,6 +31,17 @@ NO_SERVER: Final = (
 
 FAMILIES: Final[Families] = {"on this machine": LOCAL, **REMOTE}
 VERBS: Final = {verb.name: verb for verbs in FAMILIES.values() for verb in verbs}
+
+
+class Parser(ArgumentParser):
+    """One whose help is output as all other is: some versions of argparse let its OSError go, others swallow it."""
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help. Raises OutputError if standard output takes nothing."""
+        if file is None:
+            write(self.format_help())
+        else:
+            super().print_help(file)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,7 +103,7 @@ def _taken_apart(arguments: Sequence[str]) -> tuple[list[str], list[str], list[s
 
 def _parser(names: Iterable[str]) -> ArgumentParser:
     """The parser, with those of these verbs."""
-    parser = ArgumentParser(
+    parser = Parser(
         prog="delay-queue",
         usage="%(prog)s [-c FILE] [VERB ...]",
         description="A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey.",

@@ -85,7 +85,10 @@ class CallBatcher:
             batch.codes = asyncio.create_task(self._send_all(batch), name="batch")
 
     async def _send_all(self, batch: _Batch) -> list[int]:
-        """The code of each. Raises an error that concerns them all; [] if a single job may have caused it."""
+        """The code of each. Raises an error that concerns them all; [] if a single job may have caused it.
+
+        It may be refused, or not be sent: then its request cannot be JSON.
+        """
         call = batch.first
         request = call.join(batch.requests) if call.join else None
         codes_of = partial(_codes, len(batch.requests))
@@ -93,7 +96,7 @@ class CallBatcher:
             codes: list[int] = await self._send(replace(call, request=request, read=codes_of))
         except (Unavailable, TooMany):
             raise
-        except QueueError:
+        except (QueueError, TypeError, ValueError):
             return []
         return codes
 

@@ -22,6 +22,7 @@ from typing import (
     overload,
 )
 
+from delayqueue.domain.text import not_unicode_in
 from delayqueue.errors import Code, NoSuchJob, QueueError, Text, TooLarge, TooMany, Unavailable
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ EARLY_S: Final = 0.5
 EARLY_PAUSE_S: Final = 1.0  # after such an answer
 SERVER_LANGUAGE: Final = "en"
 # what reading an answer raises that has another shape: that of a proxy, say
+_json: Final = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make one at each call
 STRANGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 ERRORS: Final[dict[int, type[QueueError]]] = {
     error.code: error for error in QueueError.__subclasses__()
@@ -52,6 +54,10 @@ Tries: TypeAlias = "Generator[tuple[float, Call[T]], Answer | TransportError, T]
 
 class TransportError(Exception):
     """The server could not be reached, or the connection broke. The call may or may not have been carried out."""
+
+
+class NotUnicode(ValueError):
+    """A text of a request has half of a surrogate pair, which JSON in UTF-8 cannot hold. Nothing was sent."""
 
 
 class Answer(NamedTuple):
@@ -94,8 +100,11 @@ class Call(Generic[T]):
 
     @property
     def body(self) -> bytes:
-        """The request as JSON."""
-        return json.dumps(self.request).encode()
+        """The request as JSON. Raises NotUnicode if a text in it is none, TypeError if JSON has no such value."""
+        try:
+            return _json(self.request).encode()
+        except UnicodeEncodeError as error:
+            raise NotUnicode(not_unicode_in(self.request)) from error
 
     def limit_s(self, timeout_s: float) -> float | None:
         """How long to wait for the answer; None = no limit."""

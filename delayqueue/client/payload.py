@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -31,17 +32,23 @@ Payload: TypeAlias = str | Mapping[str, object] | list[Any] | tuple[Any, ...] | 
 
 
 def body_of(payload: Payload) -> str:
-    """The body for a payload. Raises TypeError or ValueError if it cannot be JSON."""
+    """The body for a payload. Raises TypeError or ValueError if it cannot be JSON, or not without losing a part."""
     if isinstance(payload, str):
         return payload
     if hasattr(payload, "model_dump_json"):
         return payload.model_dump_json(by_alias=True)
     try:
-        return _written(payload, _plain)
+        return _body(payload)
     except RecursionError:
         raise ValueError("the body is nested too deeply") from None
-    except TypeError:  # json has no hook for keys, and to look at each of them takes longer
-        return _written(_keyed(payload), lambda value: _keyed(_plain(value)))
+
+
+def _body(payload: Any) -> str:
+    with suppress(TypeError):  # json has no hook for keys, and to look at each of them takes longer
+        body = _written(payload, _with_text_keys)
+        if _has_text_keys(payload):
+            return body
+    return _written(_keyed(payload), lambda value: _keyed(_plain(value)))
 
 
 def _written(payload: Any, default: Callable[[Any], Any]) -> str:
@@ -50,8 +57,31 @@ def _written(payload: Any, default: Callable[[Any], Any]) -> str:
     )
 
 
+def _has_text_keys(value: Any) -> bool:
+    """Whether all keys in the value, which JSON can hold, are texts. Of others, 1 and "1" are one in JSON."""
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            if not all(isinstance(key, str) for key in part):
+                return False
+            part = part.values()
+        elif not isinstance(part, (list, tuple)):
+            continue
+        parts += [one for one in part if isinstance(one, (dict, list, tuple))]
+    return True
+
+
+def _with_text_keys(value: Any) -> Any:
+    """The JSON form of a value. Raises TypeError if a key in it is no text."""
+    plain = _plain(value)
+    if not _has_text_keys(plain):
+        raise TypeError("a key is no text")
+    return plain
+
+
 def _keyed(value: Any) -> Any:
-    """The value with keys that JSON has."""
+    """The value with the keys that JSON has, which are texts. Raises TypeError if two keys are the same then."""
     if isinstance(value, dict):
         keyed = {_key(key): _keyed(one) for key, one in value.items()}
         if len(keyed) < len(value):
@@ -62,12 +92,12 @@ def _keyed(value: Any) -> Any:
     return value
 
 
-def _key(key: Any) -> Any:
-    if isinstance(key, KEYS):
-        return key
-    if isinstance(key, PLAIN_KEYS):
-        return _plain(key)
-    raise TypeError(f"a {type(key).__name__} cannot be a key in a body, which is JSON")
+def _key(key: Any) -> str:
+    if isinstance(key, PLAIN_KEYS) and not isinstance(key, KEYS):
+        key = _plain(key)
+    if not isinstance(key, KEYS):
+        raise TypeError(f"a {type(key).__name__} cannot be a key in a body, which is JSON")
+    return str(next(iter(json.loads(json.dumps({key: None}, allow_nan=False)))))
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TypeAlias
 
 from delayqueue.domain.retry import duration_ms
@@ -11,13 +11,15 @@ Seconds: TypeAlias = float | str | timedelta  # a str is like "500ms", "15s", "1
 Moment: TypeAlias = float | datetime
 
 
-def seconds(length: Seconds) -> float:
+def seconds(length: Seconds | date) -> float:
     """A duration in seconds; a whole number is returned as an int, because the server rejects 60.0.
 
-    Raises ValueError if a string is not a duration.
+    Raises ValueError if a string is not a duration, TypeError for a time.
     """
     if isinstance(length, str):
         number = duration_ms(length) / 1000
+    elif isinstance(length, date):
+        raise TypeError(f"{length} is a time, not a length of time: pass it as `due`")
     else:
         number = length.total_seconds() if isinstance(length, timedelta) else length
     return int(number) if float(number).is_integer() else number
@@ -37,6 +39,13 @@ def distance(by: Seconds) -> float:
     return seconds(by)
 
 
-def unix(moment: Moment) -> float:
-    """A time as unix seconds; a datetime without a time zone is local time."""
-    return moment.timestamp() if isinstance(moment, datetime) else moment
+def unix(moment: Moment | date) -> float:
+    """A time as unix seconds; a datetime without a time zone is local time. Raises TypeError for a date."""
+    if isinstance(moment, datetime):
+        return moment.timestamp()
+    if isinstance(moment, date):
+        year, month, day = moment.timetuple()[:3]
+        raise TypeError(
+            f"{moment} has no time of day: pass a datetime, such as datetime({year}, {month}, {day}, 9)"
+        )
+    return moment

@@ -162,4 +162,6 @@ class JobView:
     retain_ms: int
     expire_ms: int
     call: Call | None
+    traceparent: str = ""
+    idempotency_key: str = ""
     worker: str = ""

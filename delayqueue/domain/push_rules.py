@@ -25,6 +25,7 @@ from delayqueue.domain.job import (
     IfExists,
 )
 from delayqueue.domain.subscriber import Method
+from delayqueue.domain.text import not_unicode
 from delayqueue.errors import BadValue, shown
 
 # Removed by the original's strings.TrimSpace, and by pydantic's strip_whitespace, too.
@@ -69,8 +70,8 @@ def text(field: str, value: Any) -> str:
     """A text that UTF-8 can hold."""
     if not isinstance(value, str):
         raise TypeError(f"{field}: must be a string")
-    if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
-        raise ValueError(f"{field} {value[:64]!a}: is no text, UTF-8 cannot hold it")
+    if why := not_unicode(value):
+        raise ValueError(f"{field}: {why}")
     return value
 
 

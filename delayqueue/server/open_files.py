@@ -7,7 +7,9 @@ import resource
 from contextlib import suppress
 from typing import Final
 
+from delayqueue.metrics import REFUSED, Metrics
 from delayqueue.net.connected import BEYOND
+from delayqueue.net.each_minute import EachMinute
 
 log = logging.getLogger(__name__)
 
@@ -48,11 +50,31 @@ def warn_of_limit(wanted: int) -> None:
         )
 
 
-def warn_if_none_is_left() -> None:
-    """Say so if no file can be opened: new connections are being reset."""
-    try:
-        os.close(os.open(os.devnull, os.O_RDONLY))
-    except OSError as error:
-        if error.errno not in {errno.EMFILE, errno.ENFILE}:
-            raise
-        log.warning("new connections are reset, and calls fail: %s (ulimit -n)", error.strerror)
+class OpenFiles:
+    """Notices that this process can open no file, so that new connections are reset: uvloop tells nobody of those.
+
+    Each look that finds it so is counted, and the log says it once a minute.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._none_left = EachMinute(self._tell)
+        self._reason = ""
+
+    def look(self) -> None:
+        """Find out whether one can be opened; needs a running loop."""
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as error:
+            if error.errno not in {errno.EMFILE, errno.ENFILE}:
+                raise
+            self._reason = error.strerror or ""
+            self._metrics.count(REFUSED, "open_files")
+            self._none_left.happened()
+
+    def _tell(self, count: int) -> None:
+        log.warning(
+            "new connections are reset, and calls fail: %s (ulimit -n); %d checks, two a second, found it so",
+            self._reason,
+            count,
+        )

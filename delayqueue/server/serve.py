@@ -39,12 +39,7 @@ from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
 from delayqueue.server.file_watch import watch
 from delayqueue.server.loops import running
-from delayqueue.server.open_files import (
-    most_connections,
-    raise_limit,
-    warn_if_none_is_left,
-    warn_of_limit,
-)
+from delayqueue.server.open_files import OpenFiles, most_connections, raise_limit, warn_of_limit
 from delayqueue.server.peers import Peers
 from delayqueue.server.processes import claim, let_supervisor_reload, shared_pulses, supervise
 from delayqueue.server.reload import reload_on
@@ -268,8 +263,9 @@ def _spare_the_collector() -> None:
 
 async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int) -> None:
     """Show that this process works: if a timer hangs, its pulse gets old. And that it can accept connections."""
+    open_files = OpenFiles(queue.metrics)
     while True:
-        warn_if_none_is_left()
+        open_files.look()
         if (age_s := queue.timers.try_age_s()) is not None:
             pulses[number - 1] = time.monotonic() - age_s
         await asyncio.sleep(PULSE_S if age_s is not None else START_S)

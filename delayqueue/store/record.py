@@ -228,6 +228,8 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
         retain_ms=record.retain_ms,
         expire_ms=record.expire_ms,
         call=_call(options["call"]) if "call" in options else None,
+        traceparent=options.get("traceparent", ""),
+        idempotency_key=options.get("key", ""),
     )
 
 

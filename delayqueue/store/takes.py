@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
-from delayqueue.domain.body import body_of
+from delayqueue.domain.job import State
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.due_order import DELAYED, READY, DueOrder
 from delayqueue.store.listings import fitting
-from delayqueue.store.record import options_of, own_due_ms, parse_record, text
+from delayqueue.store.record import live_view, text
 from delayqueue.store.store import Store
 from delayqueue.store.types import Found, Range, Taken
 
@@ -38,7 +38,7 @@ async def take(store: Store, topic: str, due: Range, most: int) -> list[Taken]:
     if not taken:
         for error in order.away.values():
             raise error
-    return sorted(taken, key=lambda job: (job.due_ms, job.raw_id))
+    return sorted(taken, key=lambda job: (job.view.due_ms, job.raw_id))
 
 
 async def _take(
@@ -75,13 +75,5 @@ async def _first(order: DueOrder, most: int) -> list[Found]:
 
 
 def _taken(raw_id: bytes, raw: bytes, run: bytes) -> Taken:
-    record = parse_record(raw)
-    return Taken(
-        topic=text(record.topic),
-        id=text(raw_id),
-        body=body_of(record.body),
-        due_ms=own_due_ms(record, options_of(record)),
-        raw_id=raw_id,
-        record=raw,
-        run=run,
-    )
+    view = live_view(text(raw_id), State.FINISHED, raw, run)
+    return Taken(view, raw_id, raw, run)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import Reserved
+from delayqueue.domain.job import JobView, Reserved
 from delayqueue.domain.limit import Limit
 from delayqueue.errors import Code, Text
 
@@ -160,13 +160,15 @@ class Found(NamedTuple):
 class Taken:
     """A job that was taken. It is put back with what the store had: id, record and run."""
 
-    topic: str
-    id: str
-    body: str
-    due_ms: int
+    view: JobView
     raw_id: bytes
     record: bytes
     run: bytes
+
+    @property
+    def id(self) -> str:
+        """As clients know it."""
+        return self.view.id
 
 
 class Listing(NamedTuple):

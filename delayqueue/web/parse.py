@@ -48,6 +48,12 @@ FORM: Final = re.compile(
     rb"[\w.%+\[\]-]{1,200}+=|--[^\r\n]{1,200}+\r?\nContent-Disposition:", re.IGNORECASE
 )
 PLACE: Final = re.compile(r"at line (\d+) column (\d+)")
+# the parser's words for half of a surrogate pair, and for bytes that are not UTF-8
+NO_TEXT: Final = re.compile("surrogate|end of hex escape|invalid unicode code point")
+# group 1: half of a surrogate pair
+ESCAPES: Final = re.compile(
+    rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL
+)
 ZEROS: Final = ("", 0)  # in the original, an absent field has its type's zero value
 
 Model = TypeVar("Model", bound=Request)
@@ -321,5 +327,16 @@ def _no_json(raw: bytes, error: str) -> Text:
             'the request is a form: send JSON, such as {"topic": "order"}',
         )
     place = PLACE.search(error)
+    if place and NO_TEXT.search(error):
+        half = next((each[1] for each in ESCAPES.finditer(raw) if each[1]), b"").decode()
+        zh, en = (
+            (f"{half} 是半个代理对", f"{half}, half of a surrogate pair,")
+            if half
+            else ("字节不是UTF-8", "bytes that are not UTF-8")
+        )
+        return Text(
+            f"解析json失败：第{place[1]}行第{place[2]}列的文本不是有效的Unicode：{zh}",
+            f"text that is not valid Unicode: {en} at line {place[1]} column {place[2]}",
+        )
     where = f"第{place[1]}行第{place[2]}列有误" if place else "不是有效的json"
     return Text(f"解析json失败：{where}", f"not valid JSON: {error}")

@@ -28,7 +28,7 @@ from delayqueue.domain import subscriber as domain
 from delayqueue.domain.body import readable
 from delayqueue.domain.call import Call
 from delayqueue.domain.call_tally import together
-from delayqueue.domain.job import CallResult, JobView, Reserved, State
+from delayqueue.domain.job import USUAL_PRIORITY, CallResult, JobView, Reserved, State
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.outboxes import Seen, latest
 from delayqueue.domain.slots import Rates
@@ -40,7 +40,6 @@ from delayqueue.engine.subscribers import Subscribed
 from delayqueue.engine.worker_view import WorkerView
 from delayqueue.store.census import SOON_S, TopicView
 from delayqueue.store.subscriber_calls import SubscriberCalls
-from delayqueue.store.types import Taken
 
 OF_WORKER: Final = [field.name for field in fields(WorkerState)]
 
@@ -67,7 +66,7 @@ def reserved(job: Reserved) -> ReservedJob:
 def full(job: JobView, *, options: bool = False) -> FullJob:
     """A job in the answer of /get; `delay` is the due time in whole unix seconds, as in the original."""
     retry_ms = job.retry_ms
-    retry = None if retry_ms is None else tuple(delay_ms / 1000 for delay_ms in retry_ms)
+    retry = None if retry_ms is None else _delays(retry_ms)
     is_put_off = job.state is State.DELAYED and job.ready_ms != job.due_ms
     return FullJob(
         topic=job.topic,
@@ -258,9 +257,28 @@ def worker(view: WorkerView) -> WorkerState:
     return WorkerState(**members | {"jobs": [WorkerJob(*job) for job in view.jobs]})
 
 
-def taken(job: Taken) -> TakenJob:
+def taken(job: JobView) -> TakenJob:
     """A job in /take's answer: it has left the queue, so there is nothing to finish."""
-    return TakenJob(job.topic, job.id, readable(job.body), job.due_ms / 1000)
+    return TakenJob(
+        topic=job.topic,
+        id=job.id,
+        body=readable(job.body),
+        due=job.due_ms / 1000,
+        ttr=job.ttr_ms // 1000,
+        tags=job.tags or LEFT_OUT,
+        priority=LEFT_OUT if job.priority == USUAL_PRIORITY else job.priority,
+        retry=LEFT_OUT if job.retry_ms is None else _delays(job.retry_ms),
+        retain=job.retain_ms / 1000 if job.retain_ms else LEFT_OUT,
+        expires=job.expire_ms / 1000 if job.expire_ms else LEFT_OUT,
+        call=_call(job.call) if job.call else LEFT_OUT,
+        traceparent=job.traceparent or LEFT_OUT,
+        idempotency_key=job.idempotency_key or LEFT_OUT,
+    )
+
+
+def _delays(retry_ms: tuple[int, ...]) -> tuple[float, ...]:
+    """A job's own schedule, in seconds."""
+    return tuple(delay_ms / 1000 for delay_ms in retry_ms)
 
 
 def limit(one: Limit) -> LimitState:

@@ -122,6 +122,27 @@ async def test_bad_json_gets_an_error_in_the_envelope(api: Api, path: str, raw: 
 
 
 @pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (job_with(b'"body":"\\ud800"'), r"\ud800, half of a surrogate pair,"),
+        (job_with(b'"id":"\\\\\\ud83d\\ude00 \\uDC00"'), r"\uDC00, half of a surrogate pair,"),
+        (
+            b"[" + job_with(b'"tags":["\\ud800\\ud800\\udc00"]') + b"]",
+            r"\ud800, half of a surrogate pair,",
+        ),
+        (job_with(b'"\\udfff":1'), r"\udfff, half of a surrogate pair,"),
+        (job_with(b'"body":"\xff"'), "bytes that are not UTF-8"),
+    ],
+)
+async def test_text_that_is_not_valid_unicode_is_refused_in_words(
+    api: Api, raw: bytes, why: str
+) -> None:
+    english = await api.request("POST", "/push", raw, headers={"Accept-Language": "en"})
+    assert english.refused().startswith(f"text that is not valid Unicode: {why} at line 1 column ")
+    assert "不是有效的Unicode" in (await api.request("POST", "/push", raw)).refused()
+
+
+@pytest.mark.parametrize(
     "raw",
     [
         job_with(b",".join(b'"%x":1' % n for n in range(LEVELS))),

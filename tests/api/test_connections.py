@@ -1,6 +1,7 @@
 """`max_connections`: who is refused, who is served beyond it, and what the operator is told."""
 
 import json
+import resource
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -250,7 +251,8 @@ async def test_a_server_that_may_open_few_files_says_so_and_refuses_what_it_cann
         protected_mode="no",
         language="en",
     )
-    assert "max_connections = 25000 needs 25160 open files, and the limit is 256" in server.logged()
+    needed = "max_connections = 25000 needs 25160 open files, and the limit is 256"
+    await until(lambda: needed in server.logged())  # written behind the first answer
     async with full(server, own_address, 96):
         for _ in range(10):  # more at once would be cut off, and those that read late see no answer
             async with clients(server.port, LEAVING // 4, own_address) as more:
@@ -265,5 +267,20 @@ async def test_a_server_raises_its_limit_of_open_files_to_what_it_may_have(
     processes: Processes, redis_server: StoreServer
 ) -> None:
     server = limited(processes, redis_server, "256:1024", max_connections=300)
+    await until(lambda: "serving on" in server.logged())
     assert "open files" not in server.logged()
     assert (await metrics(server)).one("process_max_fds") == 1024
+
+
+async def test_connections_that_are_reset_for_want_of_files_are_counted_and_logged(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, language="en")
+    pid = server.pid
+    usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    assert (await metrics(server)).one("delayqueue_refused_total", limit="open_files") == 0
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, usual[1]))
+    await until(lambda: "new connections are reset" in server.logged())
+    assert server.probe("/healthz") is None
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
+    assert (await metrics(server)).one("delayqueue_refused_total", limit="open_files") >= 1

@@ -78,3 +78,22 @@ async def test_a_range_that_spans_now_is_in_due_order_whatever_the_state(
     assert (found, cursor) == (in_order, "")
     taken = (await api.call("/take", {"topic": topic, "start": 0})).ok()
     assert [job["id"] for job in taken] == [each for each in in_order if each != f"{topic}/3"]
+
+
+async def test_take_answers_all_that_a_job_was_pushed_with(api: Api, topic: str) -> None:
+    told = {
+        "ttr": 77,
+        "tags": ["order:1", "user:7"],
+        "priority": 7,
+        "retain": 300.0,
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "idempotency_key": "payment 1",
+    }
+    retries = {"retry": {"delays": [1.5, 60]}, "expire": 90}
+    (await api.push(topic=topic, id=f"{topic}/1", body="b", due=LATER_S, **told, **retries)).ok()
+    (await api.push(topic=topic, id=f"{topic}/2", due=LATER_S)).ok()
+    [full, plain] = (await api.call("/take", {"topic": topic, "start": 0})).ok()
+    here = {"topic": topic, "due": LATER_S}
+    also = {"retry": [1.5, 60.0], "expires": LATER_S + 90}
+    assert full == {"id": f"{topic}/1", "body": "b"} | here | told | also
+    assert plain == {"id": f"{topic}/2", "body": "", "ttr": 60} | here

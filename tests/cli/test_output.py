@@ -1,9 +1,12 @@
 """What a verb has taken is printed or given back, whatever standard output is."""
 
+import dataclasses
 import json
 import os
 import subprocess
 import sys
+import time
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -11,6 +14,9 @@ from typing import Any, Final
 import pytest
 
 from delayqueue import Client
+from delayqueue.cli import asking
+from delayqueue.cli.call import RemoteServer
+from delayqueue.client import JobDetails
 from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer, environment
 
 BODY: Final = "thank you 😀"
@@ -19,7 +25,7 @@ FAR: Final = "9999999999"
 
 @pytest.fixture(scope="module")
 def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    return processes.server(redis_server, strict="yes", language="en")
+    return processes.server(redis_server, strict="yes", language="en", calls="yes")
 
 
 @contextmanager
@@ -93,6 +99,61 @@ def test_if_nothing_can_be_printed_it_is_given_back(
     assert ended.returncode == 1
     assert job is not None
     assert (job.state, job.body) == ("ready", BODY)
+
+
+def test_a_taken_job_that_is_given_back_has_all_that_it_had(server: QueueServer) -> None:
+    with Client(server.url) as queue:
+        queue.push(
+            "whole",
+            BODY,
+            id="whole",
+            due=time.time() + 3600,
+            ttr=77,
+            tags=["order:1", "user:7"],
+            retry=[1.5, 60],
+            expire=90,
+            priority=7,
+            traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            idempotency_key="payment 1",
+        )
+        queue.push("whole", id="plain", delay=3600)
+        queue.push(
+            "whole", id="kept", delay=3600, retain=300, idempotency_key="k", tags=["order:1"]
+        )
+        queue.push("whole", id="called", delay=3600, call="http://example.com/x")
+        names = ["whole", "plain", "kept", "called"]
+        before = [queue.get(name, options=True) for name in names]
+        ended = run(server, f"dq take whole --end {FAR} >/dev/full 2>&-")
+        after = [queue.get(name, options=True) for name in names]
+        repeated = queue.push("whole", "again", id="whole", delay=0, idempotency_key="payment 1")
+        [whole] = [job for job in queue.take("whole", start=0) if job.id == "whole"]
+    assert ended.returncode == 1
+    assert [_without_created(job) for job in after] == [_without_created(job) for job in before]
+    assert repeated == "whole"
+    assert (whole.body, whole.idempotency_key) == (
+        BODY,
+        "payment 1",
+    )  # the repetition changed nothing
+    assert whole.traceparent == "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_a_job_pushed_since_it_was_taken_stays_when_that_is_given_back(server: QueueServer) -> None:
+    with (
+        Client(server.url) as queue,
+        RemoteServer(Namespace(url=server.url, token="", config=None)) as remote,
+    ):
+        for retain in (0, 60):
+            queue.push("since", "old", id="since", delay=3600, retain=retain)
+            taken = remote.call("/take", {"topic": "since", "start": 0})
+            queue.push("since", "new", id="since", delay=3600)
+            asking.push_back(remote, taken)
+            [job] = queue.take("since", start=0)
+            assert job.body == "new"
+
+
+def _without_created(job: JobDetails | None) -> JobDetails:
+    assert job is not None
+    return dataclasses.replace(job, created=0)
 
 
 @pytest.mark.parametrize("verb", ["pop closed", f"take closed --end {FAR}", "cancel x"])

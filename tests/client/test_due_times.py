@@ -1,6 +1,6 @@
 """When a job is due: what programs give as its delay."""
 
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -27,6 +27,23 @@ async def test_a_time_that_has_passed_is_now(client: Caller, topic: str, delay: 
     later = await client.push(topic, delay="1h")
     await client.reschedule(later, delay=delay)
     assert (await client.pop(topic, wait=5)).id == later
+
+
+async def test_a_date_is_no_moment_and_a_time_is_no_length(client: Caller, topic: str) -> None:
+    day = date(2026, 12, 1)
+    say_when = r"2026-12-01 has no time of day: pass a datetime, such as datetime\(2026, 12, 1, 9\)"
+    for call in (
+        client.push(topic, due=day),
+        client.push_many([Job(topic=topic, due=day)]),  # type: ignore[arg-type]
+        client.reschedule("a", due=day),
+        client.list_jobs(topic, start=day),
+        client.take(topic, before=day),
+    ):
+        with pytest.raises(TypeError, match=say_when):
+            await call
+    for moment in (day, datetime(2026, 12, 1, 9)):  # noqa: DTZ001  # as a user has it
+        with pytest.raises(TypeError, match="is a time, not a length of time: pass it as `due`"):
+            await client.push(topic, delay=moment)
 
 
 @pytest.mark.parametrize("delay", PASSED)

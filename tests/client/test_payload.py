@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -50,6 +51,11 @@ class Order:
     patience: timedelta = timedelta(minutes=30)
     tags: frozenset[str] = frozenset()
     day: date | None = None
+
+
+@dataclass(frozen=True)
+class Holder:
+    held: dict[Any, Any]
 
 
 class Payment(BaseModel):
@@ -186,6 +192,27 @@ async def test_bodies_are_plain_json_for_other_languages(client: Caller, topic: 
 def test_keys_that_would_be_one_in_json_are_refused() -> None:
     with pytest.raises(TypeError, match="two keys of a dict are the same in a body"):
         body_of({"days": {date(2026, 1, 31): "a", "2026-01-31": "b"}})
+    pairs: list[dict[Any, Any]] = [
+        {1: "a", "1": "b"},
+        {True: 1, "true": 2},
+        {None: 1, "null": 2},
+        {1.5: 1, "1.5": 2},
+    ]
+    for same in pairs:
+        for payload in (same, [{"a": (same,)}], Holder(same), [MappingProxyType(same)]):
+            with pytest.raises(TypeError, match="two keys of a dict are the same in a body"):
+                body_of(payload)
+
+
+def test_keys_that_json_makes_texts_of_are_kept_if_they_differ() -> None:
+    keyed: dict[Any, Any] = {1: "a", 2.5: "b", None: "n", "x": {UUID(int=7): [1]}}
+    same = {"1": "a", "2.5": "b", "null": "n", "x": {str(UUID(int=7)): [1]}}
+    assert json.loads(body_of(keyed)) == same
+    assert json.loads(body_of(Holder({3: 1}))) == {"held": {"3": 1}}
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(ValueError, match="Circular"):
+        body_of(loop)
 
 
 def test_only_who_needs_pydantic_must_have_it() -> None:

@@ -551,7 +551,7 @@ def test_a_client_of_psr_18_and_a_logger_of_psr_3_can_be_used(
         ("new Client(token: \"a\\nb\")", "the token: must be printable ASCII"),
         ("(new Client())->push('t', \"\\xe9\")", "the body is not UTF-8: encode it, such as by base64_encode()"),
         ("(new Client())->push('t', delay: 'soon')", '"soon": must be a text like "500ms", "15s", "30m", "1.5h", "1d"'),
-        ("(new Client())->push('t', tags: [\"\\xe9\"])", "the request for /push cannot be JSON: Malformed UTF-8"),
+        ("(new Client())->push('t', tags: [\"\\xe9\"])", "the request for /push: tags.0 is not UTF-8: encode it"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_sent_is_told_before(project: Project, code: str, message: str) -> None:

@@ -170,6 +170,38 @@ def test_a_time_that_has_passed_is_now(laravel: Application) -> None:
     assert said.splitlines() == ["ready 3", "ready 3"]
 
 
+def test_a_text_that_is_no_number_of_seconds_is_refused_as_a_delay(laravel: Application) -> None:
+    said = laravel.php(
+        """
+        $queue = Queue::connection('delay-queue');
+        $queue->later('60', new CloseOrder('1001'));
+        $queue->push(new CloseOrder('1002'));
+        $reserved = $queue->pop();
+        foreach ([
+            fn () => $queue->later('2026-12-01 10:00', new CloseOrder('1003')),
+            fn () => $queue->bulk([(new CloseOrder('1004'))->delay('30 minutes')]),
+            fn () => $reserved->release('tomorrow'),
+        ] as $refused) {
+            try {
+                $refused();
+            } catch (InvalidArgumentException $error) {
+                echo $error->getMessage(), "\n";
+            }
+        }
+        echo "{$queue->size()}, released: ", json_encode($reserved->isReleased());
+        """
+    )
+    way_out = (
+        "must be a number of seconds, or a DateInterval or DateTime if the framework takes one"
+    )
+    assert said.splitlines() == [
+        f'delay "2026-12-01 10:00": {way_out}',
+        f'delay "30 minutes": {way_out}',
+        f'delay "tomorrow": {way_out}',
+        "2, released: false",
+    ]
+
+
 def test_tags_that_horizon_takes_are_taken_as_far_as_they_go(
     laravel: Application, queue: Client
 ) -> None:

@@ -97,6 +97,31 @@ def test_think_queue_waits_only_when_all_queues_of_a_worker_are_empty(think: Pro
     assert asked == [high, low, high, ("think-low", 1)]
 
 
+def test_think_queue_refuses_a_delay_that_is_a_text_but_no_number(
+    think: Project, queue: Client
+) -> None:
+    said = think.php(
+        """
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'no-number']);
+        $connection->setApp(new think\\App());
+        $connection->push('None');
+        $reserved = $connection->pop();
+        foreach ([fn () => $connection->later('30 minutes', 'None'), fn () => $reserved->release('1m')] as $refused) {
+            try {
+                $refused();
+            } catch (InvalidArgumentException $error) {
+                echo substr($error->getMessage(), 0, 50), "\\n";
+            }
+        }
+        """
+    )
+    assert said.splitlines() == [
+        'delay "30 minutes": must be a number of seconds, o',
+        'delay "1m": must be a number of seconds, or a Date',
+    ]
+    assert [job.state for job in queue.list_jobs("no-number").jobs] == ["reserved"]
+
+
 PASSED: Final = {
     "think": """
         $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'passed']);

@@ -14,7 +14,7 @@ from delayqueue.config.values import Address
 from delayqueue.domain.job import Job
 from delayqueue.errors import Unavailable
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.servers import disk
+from delayqueue.store.servers import asked
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import Durability, check_durability
 from delayqueue.store.servers.shards import Shards
@@ -99,7 +99,7 @@ async def test_a_store_that_refuses_to_tell_is_refused(syncing: StoreServer) -> 
 async def test_a_store_that_stops_syncing_gets_no_pushes_and_its_jobs_are_delivered(
     syncing: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk, "TRUST_S", 0.0)
+    monkeypatch.setattr(asked, "TRUST_S", 0.0)
     async with opened(config_of(syncing)) as (shards, store):
         await store.push(0, [JOB])
         redis = shards.of("any key")

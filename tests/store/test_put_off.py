@@ -112,7 +112,7 @@ async def test_who_takes_it_is_told_when_it_was_due(bucket: Bucket) -> None:
     await bucket.push(called())
     due_ms = (await bucket.view("a")).due_ms
     await put_off(bucket)
-    assert [each.due_ms for each in await bucket.take()] == [due_ms]
+    assert [each.view.due_ms for each in await bucket.take()] == [due_ms]
 
 
 async def test_what_only_looks_as_if_it_had_been_put_off_stays(bucket: Bucket) -> None:

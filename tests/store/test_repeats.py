@@ -14,7 +14,8 @@ from delayqueue.config.values import Address
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket import OUTDATED
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.servers.disk import Fsync
+from delayqueue.store.servers.asked import Asked
+from delayqueue.store.servers.disk import require_sync
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import SLOTS, Shards, Span
 from delayqueue.store.store import Store
@@ -283,7 +284,7 @@ async def test_after_a_silence_the_next_call_asks_first_where_the_bucket_is() ->
 async def test_a_silence_on_what_a_call_needs_is_one_of_the_server(
     answers: tuple[bytes, ...], silent_on: bytes
 ) -> None:
-    fsync = Durability(Fsync())
+    fsync = Durability(Asked(require_sync))
     async with bed(*answers, answer_s=ANSWER_S, durability=fsync) as (server, _, store, reads):
         server.silent_on = silent_on
         verb = "push" if silent_on == b"CONFIG" else VERB

@@ -1,15 +1,15 @@
 """How many connections a process can have is what it may open; when nothing can be opened, it says so."""
 
 import errno
-import logging
 import os
 import resource
 from typing import Any
 
 import pytest
 
+from delayqueue.metrics import REFUSED, Metrics
 from delayqueue.net.connected import BEYOND
-from delayqueue.server.open_files import OWN_FILES, most_connections, warn_if_none_is_left
+from delayqueue.server.open_files import OWN_FILES, OpenFiles, most_connections
 
 NEEDED = OWN_FILES + BEYOND
 
@@ -37,18 +37,22 @@ def test_connections_are_as_many_as_wanted_and_possible(wanted: int, most: int) 
     assert most_connections(wanted) == most
 
 
-def test_that_no_file_is_left_is_logged(
+async def test_that_no_file_is_left_is_counted_and_logged_once_a_minute(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING):
-        warn_if_none_is_left()
-        assert not caplog.messages
+    metrics = Metrics()
+    open_files = OpenFiles(metrics)
+    open_files.look()
+    assert not caplog.messages
 
-        def none_left(*_: Any) -> int:
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    def none_left(*_: Any) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-        monkeypatch.setattr(os, "open", none_left)
-        warn_if_none_is_left()
+    monkeypatch.setattr(os, "open", none_left)
+    for _ in range(3):
+        open_files.look()
+    counts = {labels[0]: count for labels, count in metrics.snapshot()[REFUSED.name]}
+    assert counts["open_files"] == 3
     (line,) = caplog.messages
     assert "new connections are reset" in line
     assert "Too many open files" in line

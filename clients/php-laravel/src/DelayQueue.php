@@ -7,6 +7,7 @@ namespace DelayQueue\Laravel;
 use DelayQueue\Client\Answer\TopicCounts;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\QueueException;
+use DelayQueue\Client\Internal\Duration;
 use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\NewJob;
 use DelayQueue\Client\Worker\Turns;
@@ -53,7 +54,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
 
     public function later($delay, $job, $data = '', $queue = null)
     {
-        $options = ['delay' => max(0, $this->secondsUntil($delay))]; // a time that has passed is now
+        $options = ['delay' => max(0, $this->secondsUntil(Duration::number($delay)))]; // a time that has passed is now
 
         return $this->enqueueUsing(
             $job,

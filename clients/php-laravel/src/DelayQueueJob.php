@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\Laravel;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Internal\Duration;
 use DelayQueue\Client\Job as ReservedJob;
 use Illuminate\Container\Container;
 use Illuminate\Contracts\Queue\Job as JobContract;
@@ -56,7 +57,8 @@ class DelayQueueJob extends Job implements JobContract
 
     public function release($delay = 0)
     {
+        $delay = max(0, $this->secondsUntil(Duration::number($delay)));
         parent::release($delay);
-        $this->client->release($this->reserved, delay: max(0, $this->secondsUntil($delay)));
+        $this->client->release($this->reserved, delay: $delay);
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\ThinkQueue;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Internal\Duration;
 use DelayQueue\Client\Internal\Settings;
 use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Worker\Turns;
@@ -75,7 +76,7 @@ class DelayQueue extends Connector
         $tags = [is_object($job) ? $job : $class, 'tags'];
 
         return $this->pushRaw($this->createPayload($job, $data), $queue, [
-            'delay' => max(0, $this->secondsUntil($delay)), // a time that has passed is now
+            'delay' => max(0, $this->secondsUntil(Duration::number($delay))), // a time that has passed is now
             'tags' => is_callable($tags) ? Tags::of($class, $tags($data), $this->app->log->warning(...)) : [],
         ]);
     }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\ThinkQueue;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Internal\Duration;
 use DelayQueue\Client\Job as ReservedJob;
 use think\App;
 use think\queue\Job;
@@ -49,7 +50,8 @@ class DelayQueueJob extends Job
 
     public function release($delay = 0)
     {
+        $delay = max(0, (int) Duration::number($delay));
         parent::release($delay);
-        $this->client->release($this->reserved, delay: max(0, (int) $delay));
+        $this->client->release($this->reserved, delay: $delay);
     }
 }

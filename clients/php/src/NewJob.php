@@ -30,6 +30,8 @@ final class NewJob
      *     server calls when the job is due; no worker gets the job
      * @param string|null $traceparent W3C trace context, which pop() returns
      * @param string|null $idempotencyKey a push that repeats another one, with the same id and key, changes nothing
+     *
+     * @throws \InvalidArgumentException if it has both `delay` and `due`
      */
     public function __construct(
         public readonly string $topic,
@@ -48,6 +50,9 @@ final class NewJob
         public readonly ?string $traceparent = null,
         public readonly ?string $idempotencyKey = null,
     ) {
+        if ($due !== null && Duration::delay($delay) != 0) { // as /push does
+            throw new \InvalidArgumentException('delay and due exclude each other');
+        }
         $this->id = $id ?? self::newId();
     }
 

@@ -30,6 +30,35 @@ final class DurationTest extends TestCase
         }
     }
 
+    public function testWhatACastWouldMakeOtherSecondsOfIsNoNumber(): void
+    {
+        foreach ([60, '60', 1.5, null, new \DateInterval('PT1S'), new \DateTimeImmutable()] as $delay) {
+            self::assertSame($delay, Duration::number($delay));
+        }
+        foreach (['2026-12-01 10:00', '30 minutes', '', true, [], new \stdClass()] as $delay) {
+            try {
+                Duration::number($delay);
+                self::fail(get_debug_type($delay));
+            } catch (\InvalidArgumentException $error) {
+                self::assertStringContainsString('must be a number of seconds', $error->getMessage());
+            }
+        }
+    }
+
+    public function testAJobHasADelayOrADueTime(): void
+    {
+        self::assertSame(2e9, (float) (new NewJob('t', due: 2_000_000_000))->toRequest()['due']);
+        self::assertArrayNotHasKey('delay', (new NewJob('t', delay: 0, due: 2_000_000_000))->toRequest());
+        foreach ([60, '30m', new \DateInterval('PT1S')] as $delay) {
+            try {
+                new NewJob('t', delay: $delay, due: 2_000_000_000);
+                self::fail('both');
+            } catch (\InvalidArgumentException $error) {
+                self::assertSame('delay and due exclude each other', $error->getMessage());
+            }
+        }
+    }
+
     public function testAMonthIsThatWhichBeginsNow(): void
     {
         foreach (['P1M', 'P2M', 'P13M'] as $months) {

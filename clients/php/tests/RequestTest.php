@@ -54,6 +54,24 @@ final class RequestTest extends TestCase
         self::assertFalse((new NewJob('t', ifExists: IfExists::Fail))->isRepeatable());
     }
 
+    public function testATextThatIsNotUtf8IsRefusedByItsPlace(): void
+    {
+        $cases = [
+            [['id' => "\xff"], 'id'],
+            [['topic' => 't', 'tags' => ['a', "\xed\xa0\x80"]], 'tags.1'],
+            [[['body' => 'a'], ['call' => ['headers' => (object) ['X' => "\xff"]]]], '1.call.headers.X'],
+            [['a' => ["\xff" => 1]], 'a name in a'],
+        ];
+        foreach ($cases as [$request, $place]) {
+            try {
+                Fields::json($request, 'the request');
+                self::fail($place);
+            } catch (\InvalidArgumentException $error) {
+                self::assertSame("the request: $place is not UTF-8: encode it, such as by base64_encode()", $error->getMessage());
+            }
+        }
+    }
+
     public function testAScheduleIsAPresetAListOrAFormula(): void
     {
         self::assertSame(['preset' => 'wechat'], Fields::retry('wechat'));

@@ -5,21 +5,16 @@ answer it before they have synced (779 answers, 5 syncs, seen with strace on Val
 8 answers it once a second.
 """
 
-import asyncio
-from functools import partial
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from delayqueue.config.config import Config
 from delayqueue.errors import Text
-from delayqueue.tasks import SingleFlight
 
 FSYNC: Final = "fsync"
 STORE: Final = Text("存储", "the store")
-TRUST_S: Final = 5.0  # a running server's config can be changed
 NEEDED: Final = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
 
 
@@ -29,28 +24,6 @@ class NotDurableError(RedisError):
     def __init__(self, text: Text) -> None:
         super().__init__(text.en)
         self.text: Text = text
-
-
-class Fsync:
-    """Refuses additions on a server that answers before it has synced: after a failover or a changed config, say."""
-
-    def __init__(self) -> None:
-        self._trusted_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
-        self._questions = SingleFlight[None]()
-
-    def is_met(self, redis: Redis) -> bool:
-        """Whether this server is known to sync first."""
-        return self._trusted_until.get(redis, 0.0) >= asyncio.get_running_loop().time()
-
-    async def require(self, redis: Redis) -> None:
-        """Raises NotDurableError if this server answers first."""
-        if not self.is_met(redis):
-            await self._questions.do(redis, partial(self._ask, redis))
-
-    async def _ask(self, redis: Redis) -> None:
-        until = asyncio.get_running_loop().time() + TRUST_S
-        await require_sync(redis)
-        self._trusted_until[redis] = until
 
 
 def asks_for_sync(config: Config) -> bool:

@@ -15,15 +15,15 @@ from redis.exceptions import RedisError
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.store.scripts import ScriptHead
+from delayqueue.store.servers.asked import Asked
 from delayqueue.store.servers.connection import NotReplicatedError, Wait
 from delayqueue.store.servers.disk import (
-    Fsync,
     NotDurableError,
     asks_for_sync,
     require_file,
     require_sync,
 )
-from delayqueue.store.servers.eviction import NoEviction
+from delayqueue.store.servers.eviction import require_noeviction
 from delayqueue.store.servers.health import Look
 from delayqueue.store.servers.replication import Replicas, asks_for_replicas, replication_warnings
 from delayqueue.store.servers.shards import Shards
@@ -44,9 +44,9 @@ class Durability:
 
     def __init__(
         self,
-        fsync: Fsync | None = None,
+        fsync: Requirement | None = None,
         replicas: Replicas | None = None,
-        noeviction: NoEviction | None = None,
+        noeviction: Requirement | None = None,
     ) -> None:
         self._fsync = fsync
         self._noeviction = noeviction
@@ -56,9 +56,9 @@ class Durability:
     def of(cls, config: Config) -> Self:
         """The durability that the settings ask for."""
         return cls(
-            Fsync() if asks_for_sync(config) else None,
+            Asked(require_sync) if asks_for_sync(config) else None,
             Replicas(config) if asks_for_replicas(config) else None,
-            NoEviction() if config.require_noeviction else None,
+            Asked(require_noeviction) if config.require_noeviction else None,
         )
 
     def wait(self, verb: ScriptHead) -> Wait | None:

@@ -132,7 +132,7 @@ async def list_jobs(api: Api, asked: ListRequest) -> Large[Page]:
     "/take",
     CONSUMERS,
     asks={"topic": "order", "end": 1795217040, "count": 100},
-    answers=[{"topic": "order", "id": "1001", "body": "unpaid?", "due": 1795217037.354}],
+    answers=[{"topic": "order", "id": "1001", "body": "unpaid?", "due": 1795217037.354, "ttr": 60}],
 )
 async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]]:
     """Hand out the jobs of a range of due times.
@@ -145,7 +145,7 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]
         )
     jobs = await api.jobs.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
     undelivered = partial(api.jobs.taking.restore, jobs) if jobs else None
-    return Returnable(Large([serializers.taken(job) for job in jobs]), undelivered)
+    return Returnable(Large([serializers.taken(job.view) for job in jobs]), undelivered)
 
 
 @endpoint(

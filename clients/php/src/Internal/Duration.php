@@ -39,6 +39,21 @@ final class Duration
         return $delay instanceof \DateInterval ? max(0, $seconds) : $seconds;
     }
 
+    /**
+     * A delay that somebody gave to a framework, which would cast it to whole seconds.
+     *
+     * @throws \InvalidArgumentException if a cast would make other seconds of it: "2026-12-01 10:00" is 2026 of them
+     */
+    public static function number(mixed $delay): mixed
+    {
+        if (is_numeric($delay) || $delay === null || $delay instanceof \DateInterval || $delay instanceof \DateTimeInterface) {
+            return $delay;
+        }
+        $given = is_string($delay) ? "\"$delay\"" : get_debug_type($delay);
+
+        throw new \InvalidArgumentException("delay $given: must be a number of seconds, or a DateInterval or DateTime if the framework takes one");
+    }
+
     public static function delayOrNull(int|float|string|\DateInterval|null $delay): int|float|null
     {
         return $delay === null ? null : self::delay($delay);

@@ -51,8 +51,29 @@ final class Fields
         try {
             return json_encode($value, self::JSON | $flags);
         } catch (\JsonException $error) {
-            throw new \InvalidArgumentException("$what cannot be JSON: {$error->getMessage()}", 0, $error);
+            $place = $error->getCode() === JSON_ERROR_UTF8 ? self::noUtf8($value) : null;
+            $why = $place === null ? " cannot be JSON: {$error->getMessage()}" : ": $place is not UTF-8: encode it, such as by base64_encode()";
+            throw new \InvalidArgumentException($what . $why, 0, $error);
         }
+    }
+
+    /** Where the first text is that is not UTF-8, such as "tags.0"; null = there is none in arrays and plain objects. */
+    private static function noUtf8(mixed $value, string $place = ''): ?string
+    {
+        if (is_string($value)) {
+            return preg_match('//u', $value) === 1 ? null : $place;
+        }
+        foreach (is_array($value) || $value instanceof \stdClass ? (array) $value : [] as $name => $one) {
+            if (preg_match('//u', (string) $name) !== 1) {
+                return 'a name in ' . ($place === '' ? 'it' : $place);
+            }
+            $found = self::noUtf8($one, $place === '' ? (string) $name : "$place.$name");
+            if ($found !== null) {
+                return $found;
+            }
+        }
+
+        return null;
     }
 
     /** A message as the server takes it: whatever a handler says, in GBK too, must not stop the report of a job's end. */
