@@ -43,7 +43,7 @@ MUTANTS: Final = [
     # scripts
     script(
         "push",
-        "or other and strict == 'strict' then",
+        "or other and is_strict then",
         "then",
         "replaces the job of another topic although told not to",
         "tests/store/test_push.py",
