@@ -25,8 +25,6 @@ from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import CallGuard
-from delayqueue.delivery.callables import PythonHandlers
-from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.consumers import TopicConsumers
 from delayqueue.delivery.job_calls import JobCalls
 from delayqueue.engine.queue import DelayQueue
@@ -158,9 +156,7 @@ async def _serve_here(
             await settings.declare()
         _spare_the_collector()
         context, shared = settings.tls.context if settings.tls else None, folder is not None
-        consumers = TopicConsumers(
-            queue, SubscriberCaller(webhooks, PythonHandlers(settings.handlers))
-        )
+        consumers = TopicConsumers(queue, webhooks)
         calls = await stack.enter_async_context(_calls(config, queue, traced))
         loops = queue.background() | {
             "shards": shards.watch,

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from delayqueue.client import tracing
 from delayqueue.client.answers import ReservedJob
 from delayqueue.client.several import Collected, several
-from delayqueue.domain.handler import check_done, check_runs
 from delayqueue.domain.message import clean, message_of, text_of
 from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
 from delayqueue.worker.current import handling
 from delayqueue.worker.handled_job import HandledJob, HandlerResult
 from delayqueue.worker.policy import Policy
+from delayqueue.worker.runnable import check_done, check_runs
 from delayqueue.worker.verdict import (
     Bury,
     Failures,
