@@ -56,7 +56,6 @@ from delayqueue.store.bucket.layout import Stored
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import left_when
-from delayqueue.threads import not_waited_for
 from delayqueue.web.listening import listening
 from delayqueue.web.metrics import process_figures
 
@@ -290,8 +289,7 @@ def _work(
             place = _Place(prepare, number, folder, Participant(line))
             await _serve_here(config, shards, signals, pulses, place)
 
-    with not_waited_for():
-        uvloop.run(work())
+    uvloop.run(work())
 
 
 @contextmanager
