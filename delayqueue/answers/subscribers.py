@@ -36,9 +36,10 @@ class Trial:
 
 @answer("Subscriber")
 class SubscriberState:
-    """A webhook or Python handler for a topic's jobs. `handler`: the Python callable; `declared`: from a config file.
+    """A webhook for a topic's jobs. `declared`: from a config file.
 
     `headers` has names; the values stay in the server. `paused`: since when, in unix seconds, null = not paused.
+    `handler` is "", unless a server of an earlier version has put a Python callable there, which only such a one calls.
     """
 
     name: str

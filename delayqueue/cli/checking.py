@@ -16,7 +16,6 @@ from delayqueue.config.sections import Declared
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import check_declared_calls
-from delayqueue.delivery.callables import load_all
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.registrations import entry_of, refuse_taken
 from delayqueue.server.serve import check_addresses
@@ -75,7 +74,6 @@ def _found(look: Callable[[Config], object], config: Config) -> list[str]:
 
 def _check_subscriber(declared: Declared[Subscriber], config: Config) -> None:
     AddressGuard(config.webhook_allow).check_declared([declared])
-    load_all([declared])
 
 
 def _check_store(config: Config) -> None:

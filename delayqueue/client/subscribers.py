@@ -86,7 +86,7 @@ class SubscriberVerbs:
     def try_subscriber(self, name: str, body: str = "") -> Call[Trial]:
         """Call a webhook with a made-up job.
 
-        Raises NoSuchJob if no subscriber has the name, WrongState if it is a Python handler.
+        Raises NoSuchJob if no subscriber has the name, WrongState if it has no URL.
         """
         request = given(**locals())
         return Call("/try-subscriber", request, partial(read, Trial), wait_s=LONGEST_TRIAL_S)

@@ -16,6 +16,7 @@ from aiohttp.tracing import Trace
 
 from delayqueue.delivery.addresses import AddressGuard, Target
 from delayqueue.delivery.outcome import RESULT_BYTES
+from delayqueue.delivery.side_loop import Turns
 
 CALL_BYTES: Final = 2 * RESULT_BYTES  # a body, its head, and what HTTP and TLS put around them
 TURN_BYTES: Final = 16 * 1024  # after which other connections have their turn
@@ -27,11 +28,13 @@ class MeteredSocket(socket.socket):
     """A socket that receives at most CALL_BYTES until begin() is called again; then reading raises OSError.
 
     It counts below TLS and HTTP, so it limits all that these do with what comes: messages, renewed keys, tickets. It
-    works in asyncio's own loops, which read by these two methods.
+    works in asyncio's own loops, which read by these two methods. What comes takes time, so between two readings it
+    leaves `turns` to other threads.
     """
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, turns: Turns, *args: Any) -> None:
         super().__init__(*args)
+        self._turns = turns
         self._left_bytes = CALL_BYTES
         self._first_at: float | None = None
 
@@ -60,6 +63,7 @@ class MeteredSocket(socket.socket):
         return came
 
     def _count(self, came: int) -> None:
+        self._turns.leave()
         self._left_bytes -= came
         if self._left_bytes < 0:
             raise ConnectionAbortedError(f"sent more than {CALL_BYTES} bytes during a call")
@@ -150,6 +154,7 @@ class MeteredConnector(aiohttp.TCPConnector):
         # private, for want of a public way to another protocol in aiohttp 3.14; test_strangers.py notices if it changes
         self._factory = partial(MeteredAnswers, asyncio.get_running_loop())  # type: ignore[assignment]  # a subclass
         self._guard = guard
+        self._turns = Turns()
         self._sockets = WeakValueDictionary[int, MeteredSocket]()  # by file number
 
     async def connect(
@@ -178,7 +183,7 @@ class MeteredConnector(aiohttp.TCPConnector):
 
     def _make_socket(self, target: Target) -> MeteredSocket:
         self._guard.check_target(target)
-        made = MeteredSocket(*target[:3])
+        made = MeteredSocket(self._turns, *target[:3])
         self._sockets[made.fileno()] = made
         return made
 

@@ -31,8 +31,7 @@ class _Line:
 class FailureLog:
     """The first failure is logged at once; the next line, a minute later at the earliest, says how many came between.
 
-    All jobs with a call have the same subscriber, so each host that fails them has its line. Failures of Python
-    handlers are all logged, with their tracebacks.
+    All jobs with a call have the same subscriber, so each host that fails them has its line.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -44,16 +43,14 @@ class FailureLog:
         self, subscriber: Subscriber, topic: str, recording: Recording, outcome: CallOutcome
     ) -> None:
         """Log a failed call; without the answer's text, which may hold what no log should."""
-        where = between = ""
-        if subscriber.url:
-            where = _host(subscriber.url)
-            line = self._lines.get((subscriber.name, where))
-            if line is not None and self._clock() < line.at_s + EVERY_S:
-                line.unlogged += 1
-                return
-            if line is not None and line.unlogged:
-                between = f"; {line.unlogged} more failed there since the last such line"
-            self._begin_line((subscriber.name, where))
+        where, between = _host(subscriber.url), ""
+        line = self._lines.get((subscriber.name, where))
+        if line is not None and self._clock() < line.at_s + EVERY_S:
+            line.unlogged += 1
+            return
+        if line is not None and line.unlogged:
+            between = f"; {line.unlogged} more failed there since the last such line"
+        self._begin_line((subscriber.name, where))
         reason = (
             f"HTTP status {outcome.status}" if outcome.status else recording.message[:LOG_CHARS]
         )
@@ -66,7 +63,6 @@ class FailureLog:
             where and f", at {where}",
             reason,
             between,
-            exc_info=outcome.error,
         )
 
     def _begin_line(self, key: tuple[str, str]) -> None:

@@ -24,7 +24,7 @@ from delayqueue.web.tls import Tls
 
 log = logging.getLogger(__name__)
 
-READ_S: Final = 60.0  # to read files, or to import a handler: some modules take long
+READ_S: Final = 60.0  # to read files: some disks take long
 
 T = TypeVar("T")
 

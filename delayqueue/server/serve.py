@@ -25,8 +25,6 @@ from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import CallGuard
-from delayqueue.delivery.callables import PythonHandlers
-from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.consumers import TopicConsumers
 from delayqueue.delivery.job_calls import JobCalls
 from delayqueue.engine.queue import DelayQueue
@@ -53,7 +51,6 @@ from delayqueue.store.layout import Stored
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import left_when
-from delayqueue.threads import not_waited_for
 from delayqueue.web.listening import listening
 from delayqueue.web.metrics import process_figures
 
@@ -153,9 +150,7 @@ async def _serve_here(
             await settings.declare()
         _spare_the_collector()
         context, shared = settings.tls.context if settings.tls else None, folder is not None
-        consumers = TopicConsumers(
-            queue, SubscriberCaller(webhooks, PythonHandlers(settings.handlers))
-        )
+        consumers = TopicConsumers(queue, webhooks)
         calls = await stack.enter_async_context(_calls(config, queue, traced))
         loops = queue.background() | {
             "shards": shards.watch,
@@ -290,8 +285,7 @@ def _work(
             place = _Place(prepare, number, folder, Participant(line))
             await _serve_here(config, shards, signals, pulses, place)
 
-    with not_waited_for():
-        uvloop.run(work())
+    uvloop.run(work())
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
@@ -13,7 +13,6 @@ from delayqueue.config.sections import Sections
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import CallGuard, check_declared_calls
-from delayqueue.delivery.callables import Handler, load_all
 from delayqueue.delivery.trial import try_webhook
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.access import EVERYWHERE
@@ -41,7 +40,6 @@ class Prepared(NamedTuple):
 
     config: Config
     files: Files
-    handlers: Mapping[str, Handler]
     front: Front
 
 
@@ -56,7 +54,7 @@ class Settings:
         webhooks: Webhooks,
         make_front: Callable[..., Front],
     ) -> None:
-        """Raises StartupError if a file or a handler that the config names is invalid."""
+        """Raises StartupError if a file that the config names is invalid."""
         files = Files.of(config)
         self.tls = files.tls
         self.changing = asyncio.Lock()  # held while settings change
@@ -70,7 +68,6 @@ class Settings:
         self._addresses = AddressGuard(config.webhook_allow)
         self._calls = CallGuard(config.call_allow) if config.calls else None
         self._check_targets(config)
-        self.handlers: dict[str, Handler] = load_all(config.declared.subscribers)
         self.beanstalk = BeanstalkServer(queue, files.access)
         self._undeclared = asyncio.Event()  # sections that the store does not know yet
         self._waits_to_declare = False  # and the log has said so
@@ -159,18 +156,14 @@ class Settings:
     async def _prepare(self, config: Config) -> Prepared:
         """Raises StartupError if something that the config names cannot be used. Changes nothing.
 
-        Files are read and modules imported in a thread, so that everything else goes on.
+        Files are read in a thread, so that everything else goes on.
         """
-        handlers = dict[str, Handler]()
         self._check_targets(config)
         files = await in_time("reading files", partial(Files.of, config))
-        for one in config.declared.subscribers:
-            doing = f"{one.where}: handler = {one.entry.handler}: importing it"
-            handlers |= await in_time(doing, partial(load_all, [one]))
         with suppress(Unavailable, TimeoutError):  # tokens do not wait for the store
             async with asyncio.timeout(CHECK_S):
                 await self._check(config.declared)
-        return Prepared(config, files, handlers, self._front(config))
+        return Prepared(config, files, self._front(config))
 
     def _use(self, prepared: Prepared) -> None:
         """Put prepared settings into force: nothing here can fail."""
@@ -178,7 +171,6 @@ class Settings:
         self._use_tls(prepared.files.tls)
         self._guard.use(prepared.files.grants, config.token_rate)
         self.beanstalk.use(prepared.files.access)
-        self.handlers.update(prepared.handlers)  # one that is no longer named may still be running
         self._queue.metrics.most_topics = config.metrics_topics
         self.front = prepared.front
         self._undeclared.set()

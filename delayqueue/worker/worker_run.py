@@ -18,10 +18,9 @@ from delayqueue.worker import lease
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.verdict import (
     Buried,
-    Bury,
     Finished,
     Released,
-    Retry,
+    is_order,
     verdict_of,
     with_traceback,
 )
@@ -220,7 +219,7 @@ class WorkerRun:
                 job.topic,
                 job.attempt,
                 verdict.message,
-                exc_info=None if isinstance(error, (Retry, Bury)) else error,
+                exc_info=None if is_order(error) else error,
             )
             return verdict
 

@@ -5,8 +5,11 @@ import os
 import secrets
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
+from resource import RLIMIT_NOFILE, prlimit
+from threading import Event, Thread
 from typing import Final
 
 import aiohttp
@@ -16,7 +19,7 @@ from tests.api.jobs import waiting_poll
 from tests.api.test_workers import serving
 from tests.api_client import OK, UNAUTHORIZED, Api, open_api
 from tests.certificates import Pair, make
-from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
 
 OLD: Final = "old-old-old-old-old"
@@ -54,14 +57,6 @@ class Reloading:
         self.file.write_text(self._head + text, encoding="utf-8")
         self.server.send(signal.SIGHUP)
 
-    def subscribe(self, module: str, code: str, settings: str) -> None:
-        """Change the settings, and declare a subscriber whose module has this code, and no server has imported yet."""
-        text = f"{code}\ndef handle(job): ...\n"
-        (self.server.home / f"{module}.py").write_text(text, encoding="utf-8")
-        self.write(
-            f"{settings}[subscriber {module}]\ntopic = {module}\nhandler = {module}:handle\n"
-        )
-
     def count(self, text: str) -> int:
         """How often it is in the log of this test."""
         return self.server.log.read_bytes()[self._read :].count(text.encode())
@@ -84,7 +79,6 @@ def start(processes: Processes, store: StoreServer | None, workers: int) -> Relo
     """A server that is ready, if perhaps not with all of its workers; on an embedded store if none is given."""
     head = "" if store else "redis.host = embedded\n"
     server = processes.configured(f"{head}auth_tokens = admin:{OLD}\n", store, workers=workers)
-    server.set_environment(PYTHONPATH=f"{REPOSITORY}:{server.home}")  # modules of handlers
     server.start()
     return Reloading(server, workers, head)
 
@@ -189,42 +183,64 @@ async def test_a_path_that_cannot_be_is_refused(reloading: Reloading) -> None:
     assert await reloading.codes(OLD) == {OK}
 
 
+@contextmanager
+def filled(pipe: Path, text: str) -> Iterator[None]:
+    """Give the text to all that read the pipe meanwhile."""
+    ended = Event()
+
+    def fill() -> None:
+        while not ended.wait(0.01):
+            with suppress(OSError):  # nobody reads now
+                end = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+                with open(end, "w", encoding="utf-8") as file:  # noqa: PTH123
+                    file.write(text)
+
+    thread = Thread(target=fill)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def has_open(server: QueueServer, file: Path) -> bool:
+    """Whether the server has the file open."""
+    with suppress(OSError):  # others come and go meanwhile
+        return file in {one.readlink() for one in Path(f"/proc/{server.pid}/fd").iterdir()}
+    return False
+
+
 @alone
-async def test_what_was_read_is_used_though_its_file_breaks_meanwhile(reloading: Reloading) -> None:
-    """All new settings are read and checked before the first of them is put into force."""
+async def test_a_file_that_takes_long_stops_nothing_else(reloading: Reloading) -> None:
     tokens = reloading.server.home / "tokens"
-    tokens.write_text(f"admin:{NEW}\n", encoding="utf-8")
-    breaks = f"from pathlib import Path\nPath({str(tokens)!r}).write_text('')"
-    reloading.subscribe("breaking", breaks, f"auth_tokens_file = {tokens}\n")
-    await until(lambda: reloading.count("has no token; add one, or unset it") > 0)
-    assert await reloading.codes(NEW) == {OK}
-    assert await reloading.codes(OLD) == {UNAUTHORIZED}
-
-
-@alone
-async def test_a_module_that_is_imported_stops_nothing_else(reloading: Reloading) -> None:
-    began, may_end = reloading.server.home / "began", reloading.server.home / "may_end"
-    waits = (
-        f"import time\nfrom pathlib import Path\nPath({str(began)!r}).touch()\n"
-        f"while not Path({str(may_end)!r}).exists(): time.sleep(0.01)\n"
-    )
-    reloading.subscribe("waiting", waits, f"auth_tokens = admin:{NEW}\n")
-    await until(began.exists)
-    assert reloading.server.probe("/healthz") == HTTPStatus.OK
-    assert await reloading.codes(OLD) == {OK}
-    may_end.touch()
-    await until_async(lambda: admits(reloading, NEW))
+    os.mkfifo(tokens)
+    with os.fdopen(os.open(tokens, os.O_RDWR), "w") as slow:
+        reloading.write(f"auth_tokens_file = {tokens}\n")
+        await until(lambda: has_open(reloading.server, tokens))
+        assert reloading.server.probe("/healthz") == HTTPStatus.OK
+        assert await reloading.codes(OLD) == {OK}
+        slow.write(f"admin:{NEW}\n")
+    with filled(tokens, f"admin:{NEW}\n"):
+        await until_async(lambda: admits(reloading, NEW))
+        await reloading.change(f"auth_tokens = admin:{OLD}\n")
 
 
 @of_workers
 async def test_settings_that_one_of_several_processes_cannot_use_are_used_by_none(
     reloading: Reloading,
 ) -> None:
-    first = reloading.server.home / "first"
-    only_once = f"open({str(first)!r}, 'x')"  # the second process finds the file
-    reloading.subscribe("opening", only_once, f"auth_tokens = admin:{NEW}\n")
-    await until(lambda: reloading.count(REFUSED) > 0)
-    assert reloading.count("handler = opening:handle: cannot be imported: FileExistsError") > 0
+    tokens = reloading.server.home / "tokens"
+    tokens.write_text(f"admin:{NEW}\n", encoding="utf-8")
+    _, worker = serving(reloading.server)
+    limits = prlimit(worker, RLIMIT_NOFILE)
+    prlimit(worker, RLIMIT_NOFILE, (0, limits[1]))  # it opens no more files
+    try:
+        reloading.write(f"auth_tokens_file = {tokens}\n")
+        await until(lambda: reloading.count(REFUSED) > 0)
+    finally:
+        prlimit(worker, RLIMIT_NOFILE, limits)
+    assert reloading.count(f"auth_tokens_file = {tokens}: Too many open files") > 0
     assert await reloading.codes(OLD) == {OK}
     assert await reloading.codes(NEW) == {UNAUTHORIZED}
     await reloading.change(f"auth_tokens = admin:{NEW}\n")

@@ -33,8 +33,8 @@ async def test_what_changed_before_the_first_look_is_read_as_well(tmp_path: Path
 
 async def test_reading_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reload, "READ_S", 0.05)
-    with pytest.raises(StartupError, match=re.escape("importing a:b takes longer than 0.05 s")):
-        await reload.in_time("importing a:b", Event().wait)
+    with pytest.raises(StartupError, match=re.escape("reading a takes longer than 0.05 s")):
+        await reload.in_time("reading a", Event().wait)
 
 
 async def test_what_goes_wrong_unexpectedly_ends_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Subscribers: webhooks and Python handlers that the server calls with a topic's due jobs."""
+"""Subscribers: webhooks that the server calls with a topic's due jobs."""
 
 from typing import Annotated, Any, Final
 
@@ -208,7 +208,7 @@ async def try_subscriber(api: Api, asked: TrialRequest) -> Trial:
     subscriber = await api.queue.subscribers.named(asked.name)
     if not subscriber.url:
         raise WrongState.of(
-            f"{asked.name} 是Python函数，只能试调url",
-            f"{asked.name}: is a Python handler; only a url can be tried",
+            f"{asked.name} 没有url（旧版服务器的Python函数），无法试调",
+            f"{asked.name}: has no url, it is a Python function of an older server; only a url can be tried",
         )
     return serializers.trial(await api.try_webhook(subscriber, body))

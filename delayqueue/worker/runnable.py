@@ -1,9 +1,13 @@
-"""What can be a handler, and what it may return: nothing whose work has not been done. Pure."""
+"""What can be a handler, and what it may return: nothing whose work has not been done."""
+
+from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LAZY: Final = (partial, map, filter, zip)
 
