@@ -79,7 +79,7 @@ def _works(jobs: Jobs) -> dict[str, Callable[[], Awaitable[object]]]:
         await jobs.push(_job(f"ready-{next(ids)}", 0))
 
     async def pop() -> None:
-        [job] = await jobs.pop((TOPIC,), 1, 10)
+        [job] = await jobs.polls.pop((TOPIC,), 1, 10)
         reserved.append((job.id, job.receipt))
 
     async def finish() -> None:

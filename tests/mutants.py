@@ -18,7 +18,7 @@ PACKAGE: Final = "delayqueue"
 IGNORED: Final = shutil.ignore_patterns(".git", ".venv", "__pycache__", "build", "dist", ".*_cache")
 LONGEST_S: Final = 900
 MATCHING: Final = (
-    "tests/engine/test_matcher.py tests/engine/test_matcher_model.py tests/engine/test_waiters.py"
+    "tests/engine/test_matcher.py tests/engine/test_matcher_model.py tests/engine/test_polls.py"
 )
 MOVING: Final = (
     "tests/engine/test_router.py tests/engine/test_rebalance.py tests/engine/test_moves.py"

@@ -62,8 +62,8 @@ class BeanstalkServer:
         self.sessions.discard(session)
         jobs = session.close(self.loop.time())
         if untold is not None and (job := jobs.pop(untold, None)) is not None:
-            self.jobs.requeue((job,))
-        self.jobs.requeue(jobs.values(), "" if self.is_draining else LOST)
+            self.jobs.polls.requeue((job,))
+        self.jobs.polls.requeue(jobs.values(), "" if self.is_draining else LOST)
 
     def allows(self, topic: str) -> bool:
         """Whether clients may reach this topic."""
@@ -83,7 +83,7 @@ class BeanstalkServer:
     def keep(self, session: Session, number: int, held: Held) -> None:
         """The store has not done what a job needed: the connection keeps it, or it is put back."""
         if session.is_closed:
-            self.jobs.requeue((held.job,))
+            self.jobs.polls.requeue((held.job,))
         else:
             session.put_back(number, held)
 

@@ -74,7 +74,7 @@ class Delivery:
         except (StaleReceipt, NoSuchJob):
             log.info("job %r was taken away from its subscribers", self._job.id)
         except asyncio.CancelledError:
-            self._jobs.requeue([self._job])
+            self._jobs.polls.requeue([self._job])
             raise
         except Exception:
             log.exception("bug: job %r is delivered again after its TTR", self._job.id)
@@ -95,7 +95,7 @@ class Delivery:
                     self._note(name, result.succeeded, result.message, result.due_ms)
                 continue
             if self._stopping.is_set():
-                self._jobs.requeue([self._job])
+                self._jobs.polls.requeue([self._job])
                 return
             last = await self._call(subscriber)
         await self._end(last)
@@ -199,7 +199,7 @@ class Delivery:
             if is_over:
                 return
         if not subscribers:  # all were unsubscribed meanwhile: the job waits for new ones
-            self._jobs.requeue([self._job])
+            self._jobs.polls.requeue([self._job])
         elif is_over:
             ends = [self._job.id], [self._job.receipt]
             await self._surely(lambda: self._jobs.finish(*ends, message))

@@ -123,7 +123,7 @@ class JobCalls:
     def _put_off(self, job: Reserved, delay_ms: int) -> None:
         """Give back a job for which there is no place; the attempt does not count."""
         self._queue.metrics.count(SUBSCRIBER_CALLS, NAME, "put_off")
-        self._jobs.requeue([job], delay_ms=delay_ms)
+        self._jobs.polls.requeue([job], delay_ms=delay_ms)
 
     def _delivery(self, job: Reserved, call: Call, host: HostPlaces, tally: HostTally) -> Delivery:
         subscriber = call.subscriber(

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from delayqueue.domain.job import CALLS, Reserved
-from delayqueue.engine.wait_queue import Poll, StandingPoll, TopicWaiters, WaitQueue
+from delayqueue.engine.wait_queue import Poll, StandingPoll, TopicQueues, WaitQueue
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.types import Demand
 
@@ -127,7 +127,7 @@ class Matcher:
         self.waiting = 0  # number of waiting polls
         self._last_number = 0
         self._queues: dict[tuple[tuple[str, ...], bool], WaitQueue] = {}
-        self._by_topic: dict[str, TopicWaiters] = {}
+        self._by_topic: dict[str, TopicQueues] = {}
         self._buckets: list[BucketState] = []
 
     def grow(self, wake: Callable[[], None]) -> None:
@@ -153,7 +153,7 @@ class Matcher:
                 if waiters := self._by_topic.get(topic):
                     waiters.open(queue)
                 else:
-                    self._by_topic[topic] = TopicWaiters(queue)
+                    self._by_topic[topic] = TopicQueues(queue)
         else:
             queue.add(poll)
         for bucket in range(len(self._buckets)):

@@ -204,7 +204,7 @@ class WaitQueue:
         return told
 
 
-class TopicWaiters:
+class TopicQueues:
     """The open wait queues of a topic, of which there is at least one. Only the matcher changes it (matcher.py).
 
     They are in the order of their first polls. A queue whose first poll is gone, or that is closed, stays in its old

@@ -171,7 +171,7 @@ async def test_a_range_that_spans_now_is_listed_in_due_order_over_states_and_buc
     due_ms = int((await ours.redis.time())[0]) * 1000 + HOUR_MS
     later = [f"later-{n:02}" for n in range(40)]
     await queue.push_many([job(name, due_ms=due_ms + n // 3) for n, name in enumerate(later)])
-    held = await queue.pop(("t",), 10, 0)
+    held = await queue.polls.pop(("t",), 10, 0)
     await queue.bury(held[0].id, held[0].receipt, "")
     await queue.push(job("kept", due_ms=0, retain_ms=HOUR_MS))
     await queue.finish(["kept"], [""])

@@ -225,7 +225,7 @@ def get(api: Api, asked: GetRequest) -> Later[Found | Returnable[FullJob | None]
     return Later(
         wait.future,
         lambda found: Returnable(_each_full(asked, found)[0], None),
-        lambda: jobs.stop_waiting(wait),
+        lambda: jobs.polls.ends.leave(wait),
     )
 
 

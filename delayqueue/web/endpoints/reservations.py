@@ -174,13 +174,13 @@ def pop(api: Api, asked: PopRequest, request: HttpRequest) -> Later[PopAnswer]:
     """
     many, jobs = asked.count is not None, api.jobs
     longest_s = wait_s(asked.timeout, api.longest_wait_s)
-    poll = jobs.poll(asked.topic, asked.count or 1, longest_s)
+    poll = jobs.polls.begin(asked.topic, asked.count or 1, longest_s)
     if asked.worker is not None:
         workers, who = api.queue.workers, asked.worker.who
         if seen := workers.polls(who, asked.topic, longest_s, request.peer or ""):
             return _pop_of(workers, seen, jobs, poll, many=many)
     return Later(
-        poll.future, lambda _: _popped(jobs, poll.take(), many=many), lambda: jobs.leave(poll)
+        poll.future, lambda _: _popped(jobs, poll.take(), many=many), lambda: jobs.polls.leave(poll)
     )
 
 
@@ -203,7 +203,7 @@ def _pop_of(
 
     def leave() -> None:
         workers.left(seen)
-        jobs.leave(poll)
+        jobs.polls.leave(poll)
 
     return Later(poll.future, read, leave)
 
@@ -212,7 +212,7 @@ def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> PopAnswer:
     """The answer to a poll, and what puts its jobs back."""
     if not popped:
         return Returnable([] if many else None, None)
-    requeue = partial(jobs.requeue, popped)
+    requeue = partial(jobs.polls.requeue, popped)
     if not many:
         return Returnable(serializers.reserved(popped[0]), requeue)
     data = [serializers.reserved(job) for job in popped]

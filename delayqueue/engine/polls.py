@@ -33,7 +33,7 @@ TOO_MANY_POLLS = Text(
 )
 
 
-class Waiters:
+class Polls:
     """All waiting polls of this process; `ends` are those for the end of a job, and count as polls."""
 
     def __init__(self, store: Store, max_polls: int = 0) -> None:
@@ -66,10 +66,10 @@ class Waiters:
     ) -> list[Reserved]:
         """Reserve up to `wanted` jobs; if none is ready, wait up to `wait_s` for the first. [] = none came.
 
-        Raises what poll() and its future raise. If the caller is cancelled, it takes nothing: what was reserved for it
+        Raises what begin() and its future raise. If the caller is cancelled, it takes nothing: what was reserved for it
         is put back.
         """
-        poll = self.poll(topics, wanted, wait_s, by_priority=by_priority)
+        poll = self.begin(topics, wanted, wait_s, by_priority=by_priority)
         del topics  # the queue has its own copy
         try:
             await poll.future
@@ -78,7 +78,7 @@ class Waiters:
             raise
         return poll.take()
 
-    def poll(
+    def begin(
         self, topics: tuple[str, ...], wanted: int, wait_s: float, *, by_priority: bool = False
     ) -> Poll:
         """Begin to wait for up to `wanted` jobs. Whoever calls it takes the answer, or leaves.
@@ -102,7 +102,7 @@ class Waiters:
     def consume(self, topics: tuple[str, ...], wanted: int) -> StandingPoll:
         """Begin to take jobs as they become ready, up to `wanted` and one more for each widen(), until leave().
 
-        Its future raises what that of a long poll raises; nothing comes after that. Raises TooMany as poll() does.
+        Its future raises what that of a long poll raises; nothing comes after that. Raises TooMany as begin() does.
         """
         self._check_room()
         poll = StandingPoll(next(self._numbers), wanted, topics)
