@@ -200,21 +200,15 @@ class Settings:
 
     def _front(self, config: Config) -> Front:
         api = Api(
-            self._queue,
-            self._jobs,
-            Responder(config.language),
-            config.max_body_bytes,
-            config.strict,
-            config.require_delay,
-            config.queue_block_timeout_s,
-            self._peers.snapshots,
-            config.metrics_topics,
-            config.shown(),
-            config.set_in(),
-            self._guard,
-            self._addresses.check_url,
-            self._calls.check_url if self._calls else None,
-            partial(try_webhook, self._webhooks),
-            ENDPOINTS,
+            queue=self._queue,
+            jobs=self._jobs,
+            config=config,
+            responder=Responder(config.language),
+            guard=self._guard,
+            snapshots=self._peers.snapshots,
+            check_url=self._addresses.check_url,
+            check_call=self._calls.check_url if self._calls else None,
+            try_webhook=partial(try_webhook, self._webhooks),
+            endpoints=ENDPOINTS,
         )
         return build_front(api, config, self._make_front)
