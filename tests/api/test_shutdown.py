@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from itertools import cycle
 from pathlib import Path
 from typing import Final
 
@@ -102,6 +103,26 @@ async def test_a_push_that_is_under_way_is_answered(
         (await push).ok()
         await until(lambda: server.exit_status() is not None, within_s=EXIT_S)
     assert server.exit_status() == 0
+    store.close()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_further_signals_while_it_stops_change_nothing(
+    processes: Processes, topic: str, workers: int
+) -> None:
+    store = processes.redis()
+    server = processes.server(store, workers=workers)
+    async with open_api(server.url) as api:
+        poll = await waiting_poll(api, topic, timeout=60)
+        store.freeze()  # so that the stop takes a while
+        for signal_number in cycle((signal.SIGTERM, signal.SIGHUP, signal.SIGINT)):
+            if server.exit_status() is not None:
+                break
+            server.send(signal_number)
+            await asyncio.sleep(0.05)
+        assert (await poll).data is None
+    assert server.exit_status() == 0
+    assert "Traceback" not in server.logged()
     store.close()
 
 

@@ -18,7 +18,7 @@ from delayqueue.cli.subcommand import DONE, UNREACHABLE
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
-from delayqueue.web.tls import Tls
+from delayqueue.web.tls import Certificate
 from tests.api_client import open_api
 from tests.certificates import Pair, make
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
@@ -180,7 +180,7 @@ async def test_a_new_certificate_is_used_without_a_restart(
     key.write_bytes(old.key.read_bytes())
     server = processes.server(redis_server, old.context(), tls_cert=cert, tls_key=key)
     cert.write_bytes(new.cert.read_bytes())  # and not yet the key: the old pair stays
-    await until_async(lambda: logged(server, "not reloaded, the previous version stays"))
+    await until_async(lambda: logged(server, "not reloaded, the previous settings stay"))
     assert await trusts(server, old)
     key.write_bytes(new.key.read_bytes())
     await until_async(lambda: trusts(server, new))
@@ -218,4 +218,4 @@ def test_a_certificate_that_does_not_fit_is_refused(
         option: pairs[0].cert.parent / name for option, name in settings.items()
     }
     with pytest.raises(StartupError, match=re.escape(message)):
-        Tls.of(replace(Config(), **files))
+        Certificate.of(replace(Config(), **files))

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 from delayqueue.domain.job import Job
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.bucket.layout import in_one_line
 from delayqueue.store.bucket.record import dump_options, text
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Change
@@ -161,9 +162,13 @@ class Registry:
 
 
 async def registered_in(shards: Shards, keys: BucketKeys, kind: Kind) -> dict[str, str]:
-    """The definitions of a kind by name, read without a script, which might have to be loaded."""
+    """The definitions of a kind by name, read without a script, which might have to be loaded.
+
+    Raises StoreUnwell if they cannot be read now, StartupError if the store refuses that.
+    """
     key = keys.registered(kind)
-    found: Any = await shards.call(key, lambda redis: redis.hgetall(key))
+    with in_one_line():
+        found: Any = await shards.call(key, lambda redis: redis.hgetall(key))
     return {text(name): text(definition) for name, definition in found.items()}
 
 
