@@ -41,6 +41,7 @@ class Frontend:
         self._guard = Authenticator(settings.grants, settings.config.token_rate)
         self.beanstalk = BeanstalkServer(queue, TubeAccess.of(settings.config))
         self.tls = Tls(settings.certificate) if settings.certificate else None
+        queue.metrics.most_topics = settings.config.metrics_topics
         self.front: Front = self._front(settings.config)
 
     def use(self, settings: Settings) -> None:
@@ -50,6 +51,7 @@ class Frontend:
             self.tls.use(settings.certificate)
         self._guard.use(settings.grants, config.token_rate)
         self.beanstalk.use(TubeAccess.of(config))
+        self._queue.metrics.most_topics = config.metrics_topics
         self.front = self._front(config)
 
     def terms(self, config: Config) -> str:
@@ -60,7 +62,6 @@ class Frontend:
         return tls
 
     def _front(self, config: Config) -> Front:
-        self._queue.metrics.most_topics = config.metrics_topics
         api = Api(
             queue=self._queue,
             jobs=self._queue.within(EVERYWHERE),

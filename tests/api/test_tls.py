@@ -1,8 +1,11 @@
 """TLS: the server's certificate, its clients' certificates, and new ones without a restart."""
 
 import asyncio
+import pickle
 import re
 import ssl
+import sys
+import tempfile
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
@@ -219,3 +222,27 @@ def test_a_certificate_that_does_not_fit_is_refused(
     }
     with pytest.raises(StartupError, match=re.escape(message)):
         Certificate.of(replace(Config(), **files))
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_a_certificate_is_used_as_it_was_read_whatever_becomes_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    pair, other = make(tmp_path, "server"), make(tmp_path, "other")
+    files = sorted(tmp_path.iterdir())
+    config = Config(tls_cert=pair.cert, tls_key=pair.key, tls_client_ca=other.cert)
+    certificate = pickle.loads(pickle.dumps(Certificate.of(config)))
+    for file in files:
+        file.write_bytes(b"")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    context = certificate.context()
+    assert [each["serialNumber"] for each in context.get_ca_certs()]
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_on_linux_a_key_is_on_no_disk(
+    pairs: tuple[Pair, Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    assert Certificate.of(Config(tls_cert=pairs[0].cert, tls_key=pairs[0].key))

@@ -139,6 +139,17 @@ async def test_what_the_store_refuses_changes_nothing(
     assert decider.reloader.settings is known
 
 
+async def test_limits_in_a_circle_are_refused_though_the_store_is_away(
+    decider: Decider, caplog: pytest.LogCaptureFixture
+) -> None:
+    decider.refuses = StoreUnwell("it is away", Text("", "it is away"))
+    limits = "[limit a]\nburied_to = b\n[limit b]\nburied_to = a\n"
+    decider.config.write_text(f"auth_tokens = {FIRST}\n{limits}")
+    decider.requested.set()
+    await until(lambda: "not reloaded, the previous settings stay: [limit " in caplog.text)
+    assert decider.reloader.settings.revision == 0
+
+
 async def test_tokens_do_not_wait_for_a_store_that_is_unwell_or_silent(
     decider: Decider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
