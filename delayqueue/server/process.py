@@ -46,7 +46,7 @@ class Process(NamedTuple):
         return f"{socket.gethostname()}:{config.bind_address.port} #{self.number}"
 
     def beat(self, age_s: float = 0.0) -> None:
-        """It was seen to work so many seconds ago."""
+        """It was last seen to work `age_s` ago."""
         self.pulses[self.number - 1] = time.monotonic() - age_s
 
     @asynccontextmanager
