@@ -374,6 +374,20 @@ MUTANTS: Final = [
         "tests/unit/test_auth.py tests/api/test_reloading.py tests/api/test_access.py",
     ),
     Mutant(
+        "server/frontend.py",
+        "        self._guard.use(settings.grants, config.token_rate)\n",
+        "",
+        "a token that a reload removes stays in force",
+        "tests/api/test_reloading.py",
+    ),
+    Mutant(
+        "server/reload.py",
+        "if stamps == self._seen.get(files) != self._read.get(files):",
+        "if stamps != self._read.get(files) and files in self._read:",
+        "a file that changed before the first look is not read again",
+        "tests/unit/test_reload.py",
+    ),
+    Mutant(
         "domain/access.py",
         'topic.startswith(entry[:-1]) if entry.endswith("*")',
         'topic.startswith(entry[:-1]) and topic != entry[:-1] if entry.endswith("*")',

@@ -4,8 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from delayqueue.beanstalk.access import TubeAccess
@@ -96,13 +95,9 @@ class BeanstalkServer:
         held = {topic.topic for topic in topics if topic.holds_something and is_tube(topic.topic)}
         return held.union(filter(self.allows, self.tubes.names()))
 
-    @asynccontextmanager
-    async def draining(self) -> AsyncIterator[None]:
-        """From the end of the block on, no job is accepted, and no client waits for one."""
-        try:
-            yield
-        finally:
-            self.is_draining = True
+    def drain(self) -> None:
+        """From now on, no job is accepted, and no client waits for one."""
+        self.is_draining = True
 
     async def close(self) -> None:
         """Wait for calls in flight."""

@@ -99,7 +99,11 @@ class DelayQueue:
         self._polls.resync(bucket)
         self._polls.ends.resync()
 
-    async def aclose(self) -> None:
-        """Answer every waiting poll with nothing, and put back what was reserved for it."""
+    async def drain(self) -> None:
+        """Answer every poll with nothing from now on, and put back what was reserved for it."""
         await self._polls.close()
+
+    async def aclose(self) -> None:
+        """Drain it, and wait until all that was to be put back has been."""
+        await self.drain()
         await self._taking.close()

@@ -58,10 +58,6 @@ class Registrations(Generic[Kept]):
         """Remove one. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
         self._raise_for(await self._registry.unregister(self._kind, name), name)
 
-    async def check_declared(self, wanted: Iterable[Kept]) -> None:
-        """Raises StartupError if `declare` would."""
-        refuse_taken(self._kind, map(entry_of, wanted), await self._definitions())
-
     async def declare(self, wanted: Iterable[Kept]) -> None:
         """Replace everything that the config file declared before, and log what that changes.
 

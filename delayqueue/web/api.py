@@ -1,9 +1,10 @@
 """What every handler uses: the queue, the limits, the settings."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from delayqueue.config.config import Config
 from delayqueue.domain.access import Scope
 from delayqueue.domain.subscriber import Subscriber, TrialOutcome
 from delayqueue.engine.jobs import Jobs
@@ -15,24 +16,16 @@ from delayqueue.web.envelope import Responder
 from delayqueue.web.ids import IdMaker
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
     """Everything that handlers use, once per server process."""
 
     queue: DelayQueue
     jobs: Jobs  # of the topics that the client may reach
+    config: Config  # in force
     responder: Responder
-    max_body_bytes: int
-    strict: bool
-    requires_delay: bool  # of each push that has no `due`
-    longest_wait_s: float
-    snapshots: Callable[[], Awaitable[dict[str, Snapshot]]]  # figures of all workers, by number
-    metrics_topics: int
-    settings: Mapping[str, str]  # to show
-    set_in: Mapping[
-        str, str
-    ]  # where those were set that do not have their defaults: "FILE:LINE", or a variable
     guard: Authenticator
+    snapshots: Callable[[], Awaitable[dict[str, Snapshot]]]  # figures of all workers, by number
     check_url: Callable[[str], str]  # raises BadValue for a URL that webhooks may not call
     check_call: (
         Callable[[str], str] | None

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
-from resource import RLIMIT_NOFILE, prlimit
 from threading import Event, Thread
 from typing import Final
 
@@ -16,11 +15,14 @@ import aiohttp
 import pytest
 
 from tests.api.jobs import waiting_poll
+from tests.api.test_access import own_address
 from tests.api.test_workers import serving
-from tests.api_client import OK, UNAUTHORIZED, Api, open_api
+from tests.api_client import FORBIDDEN, OK, UNAUTHORIZED, Api, open_api
 from tests.certificates import Pair, make
-from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer, free_port
 from tests.waiting import until, until_async
+
+__all__ = ["own_address"]
 
 OLD: Final = "old-old-old-old-old"
 NEW: Final = "new-new-new-new-new"
@@ -226,27 +228,6 @@ async def test_a_file_that_takes_long_stops_nothing_else(reloading: Reloading) -
         await reloading.change(f"auth_tokens = admin:{OLD}\n")
 
 
-@of_workers
-async def test_settings_that_one_of_several_processes_cannot_use_are_used_by_none(
-    reloading: Reloading,
-) -> None:
-    tokens = reloading.server.home / "tokens"
-    tokens.write_text(f"admin:{NEW}\n", encoding="utf-8")
-    _, worker = serving(reloading.server)
-    limits = prlimit(worker, RLIMIT_NOFILE)
-    prlimit(worker, RLIMIT_NOFILE, (0, limits[1]))  # it opens no more files
-    try:
-        reloading.write(f"auth_tokens_file = {tokens}\n")
-        await until(lambda: reloading.count(REFUSED) > 0)
-    finally:
-        prlimit(worker, RLIMIT_NOFILE, limits)
-    assert reloading.count(f"auth_tokens_file = {tokens}: Too many open files") > 0
-    assert await reloading.codes(OLD) == {OK}
-    assert await reloading.codes(NEW) == {UNAUTHORIZED}
-    await reloading.change(f"auth_tokens = admin:{NEW}\n")
-    assert await reloading.codes(NEW) == {OK}
-
-
 async def test_what_takes_a_restart_is_named_and_the_rest_changes(reloading: Reloading) -> None:
     await reloading.change(
         f"auth_tokens = admin:{NEW}\nmax_body = 2048\ntls_cert = cert.pem\nscheduler = wheel\n"
@@ -300,6 +281,22 @@ async def test_a_worker_that_is_about_to_start_reads_the_settings_as_well(
 
 async def admits(reloading: Reloading, token: str) -> bool:
     return await reloading.codes(token) == {OK}
+
+
+async def test_who_has_one_of_the_first_tokens_needs_no_loopback(
+    processes: Processes, redis_server: StoreServer, own_address: str
+) -> None:
+    """Protected mode is for servers without tokens."""
+    port = free_port()
+    server = processes.configured("", redis_server, bind_address=f"0.0.0.0:{port}")
+    server.start()
+    reloading = Reloading(server, 1, "")
+    async with open_api(f"http://{own_address}:{port}", NEW) as stranger:
+        assert (await stranger.call("/topics", {})).code == FORBIDDEN
+        await reloading.change(f"auth_tokens = admin:{NEW}\n")
+        assert (await stranger.call("/topics", {})).code == OK
+    assert await reloading.codes("") == {UNAUTHORIZED}
+    assert server.stop() == 0
 
 
 async def is_limited(url: str, topic: str) -> bool:

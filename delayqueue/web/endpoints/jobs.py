@@ -217,7 +217,7 @@ Found = FullJob | Large[list[FullJob | Result | None]] | None
 def get(api: Api, asked: GetRequest) -> Later[Found | Returnable[FullJob | None]]:
     """Return all about jobs, or about one job once it has ended."""
     ids, jobs = asked.each(), api.jobs
-    longest_s = asked.end_wait_s(api.longest_wait_s)
+    longest_s = asked.end_wait_s(api.config.queue_block_timeout_s)
     if not longest_s:
         return Later(jobs.get(ids), partial(_found, asked, ids))
     wait = jobs.wait_for_end(ids[0], longest_s)
@@ -256,7 +256,7 @@ def _found(asked: GetRequest, ids: Sequence[str], jobs: Sequence[JobView | None]
 async def kick(api: Api, asked: KickRequest) -> Kicked:
     """Make buried or delayed jobs ready now."""
     topics, state = api.jobs.topics, asked.state or State.BURIED
-    body = asked.with_body(api.max_body_bytes)
+    body = asked.with_body(api.config.max_body_bytes)
     if asked.by_tag():
         return Kicked(await topics.kick_tag(asked.tag or "", asked.topic or "", state))
     if asked.by_topic():

@@ -163,8 +163,8 @@ async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
             warnings=[api.responder.say(request, warning) for warning in health.warnings],
             alarms=[api.responder.say(request, alarm) for alarm in store.watch.alarms],
         ),
-        settings=dict(api.settings),
-        set_in=dict(api.set_in),
+        settings=api.config.shown(),
+        set_in=api.config.set_in(),
     )
 
 
@@ -294,7 +294,7 @@ async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
 
 
 async def _of_store(api: Api) -> StoreFigures | None:
-    census, most = api.jobs.census, api.metrics_topics
+    census, most = api.jobs.census, api.config.metrics_topics
     try:
         topics = await census.all()
         return StoreFigures(

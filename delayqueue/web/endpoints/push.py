@@ -105,10 +105,10 @@ class PushRequest(Request):
         its body is too large.
         """
         given = vars(self)  # an attribute of a model takes three times as long as a look-up
-        if given["delay"] is None and given["due"] is None and api.requires_delay:
+        if given["delay"] is None and given["due"] is None and api.config.require_delay:
             raise _no_delay(self.__pydantic_extra__ or ())
         body = given["body"] or ""
-        check_body(body, api.max_body_bytes)
+        check_body(body, api.config.max_body_bytes)
         delay_ms, due_ms = when_ms(given["delay"], given["due"])
         job_id = given["id"] if given["id"] != NEW_ID else self._made_id(api.new_id)
         # by position, and the rest only if it is given: twelve keywords take twice as long
@@ -163,7 +163,7 @@ def push(
         return _push_many(api, asked, request)
     trace = _trace(request) if "traceparent" in request.headers else ""
     job = asked.job(api, trace)
-    job.is_strict = api.strict
+    job.is_strict = api.config.strict
     if job.call is not None:
         _check_call(api, job.topic, job.call, request)
     return Later(api.jobs.push(job), partial(_pushed, api, asked, job, request))
@@ -219,7 +219,7 @@ def _job_or_invalid(
             _check_call(api, job.topic, job.call, request)
     except QueueError as error:
         return InvalidItem(asked, error)
-    job.is_strict = api.strict
+    job.is_strict = api.config.strict
     return job
 
 

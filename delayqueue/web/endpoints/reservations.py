@@ -173,7 +173,7 @@ def pop(api: Api, asked: PopRequest, request: HttpRequest) -> Later[PopAnswer]:
     If the client is gone before it has the answer, they are put back at once.
     """
     many, jobs = asked.count is not None, api.jobs
-    longest_s = wait_s(asked.timeout, api.longest_wait_s)
+    longest_s = wait_s(asked.timeout, api.config.queue_block_timeout_s)
     poll = jobs.polls.begin(asked.topic, asked.count or 1, longest_s)
     if asked.worker is not None:
         workers, who = api.queue.workers, asked.worker.who

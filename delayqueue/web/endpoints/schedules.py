@@ -182,9 +182,9 @@ async def schedule(api: Api, asked: ScheduleRequest) -> Next:
     if asked.call:
         check_call(api, asked.call.call())
     if asked.if_exists == CHANGE:
-        await schedules.change(asked.name, asked.changes(api.max_body_bytes))
+        await schedules.change(asked.name, asked.changes(api.config.max_body_bytes))
         return Next(serializers.seconds(await schedules.next_ms(asked.name)))
-    wanted, if_exists = asked.schedule(api.max_body_bytes), asked.if_exists or IfExists.FAIL
+    wanted, if_exists = asked.schedule(api.config.max_body_bytes), asked.if_exists or IfExists.FAIL
     return Next(serializers.seconds(await schedules.schedule(wanted, if_exists)))
 
 

@@ -204,7 +204,7 @@ async def resume_subscriber(api: Api, asked: NameRequest) -> None:
 async def try_subscriber(api: Api, asked: TrialRequest) -> Trial:
     """Call a webhook with a made-up job."""
     body = asked.body or ""
-    check_body(body, api.max_body_bytes)
+    check_body(body, api.config.max_body_bytes)
     subscriber = await api.queue.subscribers.named(asked.name)
     if not subscriber.url:
         raise WrongState.of(
