@@ -1,12 +1,10 @@
 """Jobs, and what happened to them."""
 
-from dataclasses import field
-
-from delayqueue.answers.answer import LEFT_OUT, NEVER_NULL, OPTIONAL, answer
+from delayqueue.answers.answer import LEFT_OUT, answer, omittable
 from delayqueue.domain.job import USUAL_PRIORITY, State
 
 
-@answer()
+@answer
 class ReservedJob:
     """A job that /pop handed out; `due` is when it was to be delivered."""
 
@@ -16,11 +14,11 @@ class ReservedJob:
     attempt: int
     receipt: str
     due: float
-    traceparent: str = field(default="", metadata=OPTIONAL)  # if it was pushed with one
-    tags: tuple[str, ...] = field(default=(), metadata=OPTIONAL)  # if it has any
+    traceparent: str = omittable(default="")  # if it was pushed with one
+    tags: tuple[str, ...] = omittable(default=())  # if it has any
 
 
-@answer()
+@answer
 class TakenJob:
     """A job that /take handed out. It has left the queue, so there is nothing to finish."""
 
@@ -30,18 +28,18 @@ class TakenJob:
     due: float
 
 
-@answer("Attempt")
-class FailedAttempt:
+@answer
+class Attempt:
     """One delivery that was released, buried or not finished in time."""
 
     attempt: int
     started: float
     ended: float
     message: str
-    worker: str = field(default="", metadata=OPTIONAL)  # that had it, if that is known
+    worker: str = omittable(default="")  # that had it, if that is known
 
 
-@answer("Result")
+@answer
 class SubscriberResult:
     """A subscriber's result for a job: `succeeded` or `failed`. `due`: when it is called again, null = it is not."""
 
@@ -54,7 +52,7 @@ class SubscriberResult:
     message: str
 
 
-@answer()
+@answer
 class JobCall:
     """The call that the server makes when the job is due. `headers` has names; the values stay in the server."""
 
@@ -66,8 +64,8 @@ class JobCall:
     give_up: bool
 
 
-@answer("JobDetails", kw_only=True)
-class FullJob:
+@answer(kw_only=True)
+class JobDetails:
     """All about a job; `delay` is its due time in whole unix seconds, as in the original.
 
     `call` is there only if the job has one, `worker` only while a worker has it that told its name, `put_off_until`
@@ -91,25 +89,25 @@ class FullJob:
     due: float
     started: float | None
     ended: float | None
-    attempts: tuple[FailedAttempt, ...]
+    attempts: tuple[Attempt, ...]
     results: tuple[SubscriberResult, ...]
-    call: JobCall | None = field(default=None, metadata=NEVER_NULL)
-    worker: str | None = field(default=None, metadata=NEVER_NULL)
-    put_off_until: float | None = field(default=None, metadata=NEVER_NULL)
-    retry: tuple[float, ...] | None = field(default=None, metadata=OPTIONAL)
-    retain: float | None = field(default=None, metadata=OPTIONAL)
-    expires: float | None = field(default=None, metadata=OPTIONAL)
+    call: JobCall | None = omittable(default=None)
+    worker: str | None = omittable(default=None)
+    put_off_until: float | None = omittable(default=None)
+    retry: tuple[float, ...] | None = omittable(default=None, nullable=True)
+    retain: float | None = omittable(default=None, nullable=True)
+    expires: float | None = omittable(default=None, nullable=True)
 
 
-@answer()
+@answer
 class Page:
     """Some of the jobs; `cursor` leads to the next page, "" on the last one."""
 
-    jobs: list[FullJob]
+    jobs: list[JobDetails]
     cursor: str
 
 
-@answer()
+@answer
 class FoundJob:
     """A job that was found; /get returns all about it."""
 
@@ -119,7 +117,7 @@ class FoundJob:
     due: float
 
 
-@answer()
+@answer
 class Findings:
     """The jobs found among the `looked` that were searched. `cursor`: to search on, "" = all have been searched."""
 
@@ -128,15 +126,15 @@ class Findings:
     cursor: str
 
 
-@answer()
+@answer
 class NewId:
     """The id that the server generated."""
 
     id: str
 
 
-@answer("Outcome")
-class PushResult:
+@answer
+class Outcome:
     """What happened to one job of an array."""
 
     id: object
@@ -144,7 +142,7 @@ class PushResult:
     message: str = ""
 
 
-@answer()
+@answer
 class Result:
     """What happened to one of many ids."""
 
@@ -152,43 +150,43 @@ class Result:
     code: int
 
 
-@answer()
+@answer
 class MovedJob(Result):
     """What happened to one of many ids, and when it is due; null if it was not moved."""
 
     due: float | None
 
 
-@answer()
+@answer
 class Due:
     """When the job is due again; null if it was buried or has expired."""
 
     due: float | None
 
 
-@answer()
+@answer
 class Deadline:
     """When the reservation ends."""
 
     deadline: float | None
 
 
-@answer()
+@answer
 class Count:
     """How many jobs were affected."""
 
     count: int
 
 
-@answer()
+@answer
 class Kicked(Count):
     """How many jobs are ready now; with `ids`, what happened to each."""
 
-    results: list[Result] = field(default=LEFT_OUT, metadata=OPTIONAL)
+    results: list[Result] = omittable(default=LEFT_OUT)
 
 
-@answer()
+@answer
 class Rescheduled(Count):
     """How many jobs have the new due time or priority; with `ids`, what happened to each."""
 
-    results: list[MovedJob] = field(default=LEFT_OUT, metadata=OPTIONAL)
+    results: list[MovedJob] = omittable(default=LEFT_OUT)

@@ -108,7 +108,7 @@ class Reserved:
 
 
 @dataclass(slots=True)
-class Attempt:
+class FailedAttempt:
     """A reservation that failed: by a release, a bury or an expired TTR. `worker`: who had it, "" = unknown."""
 
     attempt: int
@@ -154,7 +154,7 @@ class JobView:
     created_ms: int
     started_ms: int | None
     ended_ms: int | None
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[FailedAttempt, ...]
     results: tuple[CallResult, ...]
     priority: int
     remarks: tuple[str, ...]

@@ -1,9 +1,9 @@
 """What relays tell about their outboxes: how many rows have failed, and why. No IO."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from delayqueue.domain.written import known
 
@@ -53,16 +53,3 @@ class Outboxes:
         for told_s, outbox in self._told.values():
             if (ago_s := round(self._now() - told_s, 3)) <= FORGOTTEN_S:
                 yield replace(outbox, ago_s=ago_s)
-
-
-class Seen(NamedTuple):
-    """An outbox, and when a relay told this of it, in unix seconds."""
-
-    at: float
-    outbox: Outbox
-
-
-def latest(reports: Iterable[Seen]) -> list[Seen]:
-    """The latest news of each, those with most failed rows first."""
-    found = {one.outbox.name: one for one in sorted(reports, key=lambda one: one.at)}
-    return sorted(found.values(), key=lambda one: (-one.outbox.failed, one.outbox.name))

@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class TroubleReport:
     """`name`: of the job, worker, subscriber or host, or the code of refused pushes; `topic`: the job's.
 
     `count`: of a job the attempt, else how often it happened; last `ago_s` ago, with this `message`.
@@ -53,14 +53,16 @@ class Troubles:
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
-        self._noted = OrderedDict[tuple[Kind, str], tuple[float, Trouble]]()  # the latest one last
+        self._noted = OrderedDict[
+            tuple[Kind, str], tuple[float, TroubleReport]
+        ]()  # the latest one last
 
     def note(
         self, kind: Kind, name: str, *, topic: str = "", message: str = "", count: int = 1
     ) -> None:
         """It has happened `count` times more."""
         _, before = self._noted.pop((kind, name), (0, None))
-        noted = Trouble(
+        noted = TroubleReport(
             kind,
             name,
             topic,
@@ -84,7 +86,7 @@ class Troubles:
         """It has gone well."""
         self._noted.pop((kind, name), None)
 
-    def report(self) -> Iterator[Trouble]:
+    def report(self) -> Iterator[TroubleReport]:
         """All that are not forgotten, and have happened often enough, the latest ones first."""
         for (kind, _), (at_s, noted) in reversed(self._noted.items()):
             ago_s = round(self._now() - at_s, 3)
@@ -93,9 +95,9 @@ class Troubles:
                 yield replace(noted, ago_s=ago_s)
 
 
-def together(reports: Iterable[tuple[float, Trouble]]) -> list[tuple[float, Trouble]]:
+def together(reports: Iterable[tuple[float, TroubleReport]]) -> list[tuple[float, TroubleReport]]:
     """What several processes report, each with the unix time at which it happened last: each once, latest first."""
-    found: dict[tuple[str, str], tuple[float, Trouble]] = {}
+    found: dict[tuple[str, str], tuple[float, TroubleReport]] = {}
     for at, one in sorted(reports, key=lambda each: each[0]):
         before = found.get((one.kind, one.name))
         if before and one.kind != Kind.JOB:

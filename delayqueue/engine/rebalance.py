@@ -16,7 +16,8 @@ from zlib import crc32
 
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
-from delayqueue.engine.heartbeat import SILENCE_MS, ServerView
+from delayqueue.engine.heartbeat import SILENCE_MS
+from delayqueue.engine.server_reports import ServerReport
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.change import AnotherChange, LayoutChange
@@ -77,13 +78,13 @@ class Rebalance:
             except Invalid as error:
                 raise StartupError(f"the topic {topic!r}: {error}") from None
         found = await self._patiently(self._servers)
-        if older := sorted(server.name for server in found if not server.halts):
+        if older := sorted(server.stats.name for server in found if not server.halts):
             raise StartupError(
                 f"servers of an older version work on this store: {', '.join(older)}. "
                 "Replace them by this version, or stop them, and wait for 15 seconds"
             )
 
-    async def _servers(self) -> list[ServerView]:
+    async def _servers(self) -> list[ServerReport]:
         """Server processes that were alive recently. No script is asked: if a change is under way, it would refuse."""
         key = self._store.buckets.keys[FIRST].registered("servers")
         ask = self._store.caller.ask
@@ -93,7 +94,7 @@ class Rebalance:
         for name, written in told.items():
             heard_ms, _, figures = text(written).partition(" ")
             if int(heard_ms) > seconds * 1000 - SILENCE_MS:
-                found.append(ServerView.read(text(name), int(heard_ms), figures))
+                found.append(ServerReport.read(text(name), int(heard_ms), figures))
         return found
 
     async def _tell(self) -> None:

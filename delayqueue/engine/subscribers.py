@@ -1,9 +1,15 @@
 """The subscribers that all servers share: registering them, and knowing them without a call for each job."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from delayqueue.answers import subscribers as answers
+from delayqueue.answers.answer import LEFT_OUT, seconds
+from delayqueue.answers.subscribers import CallCounts, FailedCall
+from delayqueue.domain.body import readable
 from delayqueue.domain.subscriber import Subscriber
+from delayqueue.engine.job_answers import without_values
 from delayqueue.engine.registrations import Registrations, read_all
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.registry import Entry, Registry
@@ -42,17 +48,20 @@ class Subscribers(Registrations[Subscriber]):
             return found.subscriber
         raise self._unknown(name)
 
-    async def all(self) -> list[Subscribed]:
-        """Every subscriber, by topic in calling order."""
-        return await _read(await self._stored())
+    async def all(self) -> list[answers.Subscriber]:
+        """Every subscriber, by topic in calling order, without its calls."""
+        return list(map(_answer, await _read(await self._stored())))
 
     async def count(self) -> int:
         """How many subscribers there are."""
         return (await self._registry.state()).subscribers
 
-    async def calls(self, names: Sequence[str]) -> dict[str, SubscriberCalls]:
-        """The calls of these subscribers within the last day."""
-        return await calls_of(self._store, names)
+    async def with_calls(
+        self, subscribers: Sequence[answers.Subscriber]
+    ) -> list[answers.Subscriber]:
+        """These subscribers with their calls within the last day."""
+        calls = await calls_of(self._store, [one.name for one in subscribers])
+        return [replace(one, calls=_counts(calls[one.name])) for one in subscribers]
 
     async def changes(self, known: str) -> tuple[str, list[Subscribed] | None]:
         """The revision of the subscribers; and all of them, if that is not the known one."""
@@ -60,13 +69,50 @@ class Subscribers(Registrations[Subscriber]):
         return revision, None if entries is None else await _read(entries)
 
 
-def calling_order(one: Subscribed) -> tuple[str, int, str]:
+def calling_order(one: Subscriber | answers.Subscriber) -> tuple[str, int, str]:
     """By topic, and of a topic in the order in which they are called."""
-    return one.subscriber.topic, one.subscriber.order, one.subscriber.name
+    return one.topic, one.order, one.name
 
 
 async def _read(entries: Iterable[Entry]) -> list[Subscribed]:
     found = [
         Subscribed(one, entry.time_ms) async for entry, one in read_all(Subscriber.read, entries)
     ]
-    return sorted(found, key=calling_order)
+    return sorted(found, key=lambda one: calling_order(one.subscriber))
+
+
+def _answer(found: Subscribed) -> answers.Subscriber:
+    """A subscriber as clients see it; its secret and the values of its headers stay in the server."""
+    one = found.subscriber
+    return answers.Subscriber(
+        name=one.name,
+        topic=one.topic,
+        order=one.order,
+        url=one.url,
+        handler=one.handler,
+        timeout=one.timeout_ms / 1000,
+        retry=tuple(delay_ms / 1000 for delay_ms in one.retry_ms),
+        concurrency=one.concurrency,
+        signed=bool(one.secret),
+        declared=one.declared,
+        expect=one.expect,
+        on_failure=one.on_failure.value,
+        payload=one.payload.value,
+        method=one.method.value,
+        headers=without_values(name for name, _ in one.headers),
+        paused=seconds(found.paused_ms),
+        calls=LEFT_OUT,
+    )
+
+
+def _counts(calls: SubscriberCalls) -> CallCounts:
+    count = calls.succeeded + calls.failed
+    return CallCounts(
+        succeeded=calls.succeeded,
+        failed=calls.failed,
+        took=round(calls.took_ms / count / 1000, 3) if count else None,
+        failures=tuple(
+            FailedCall(one.at_ms / 1000, readable(one.job_id), readable(one.message))
+            for one in calls.failures
+        ),
+    )

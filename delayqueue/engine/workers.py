@@ -12,14 +12,15 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from delayqueue.answers.servers import WorkerStats
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.worker import Worker
 from delayqueue.engine.heartbeat import SILENCE_MS, WINDOW_S
-from delayqueue.engine.worker_view import MOST_SHOWN, WorkerCounts, WorkerView
+from delayqueue.engine.worker_reports import MOST_SHOWN, is_lost, merged, read_worker
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import ENDED, GIVEN_BACK, HOLD, LOST, Holding
@@ -79,6 +80,13 @@ class SeenWorker:
     def last_s(self, now_s: float) -> float:
         """When there was the last sign of it."""
         return max(self.seen_s, min(now_s, self.waits_until_s))
+
+
+class WorkerCounts(NamedTuple):
+    """How many workers are alive, and how many are gone with jobs in hand."""
+
+    alive: int
+    gone: int
 
 
 class Workers:
@@ -173,28 +181,24 @@ class Workers:
             except Unavailable:
                 log.debug("the workers cannot be told")
 
-    async def all(self) -> list[WorkerView]:
+    async def all(self) -> list[WorkerStats]:
         """The workers that all servers have seen, by name, and first those that are gone with jobs in hand.
 
         Raises Unavailable if the store does not answer.
         """
-        found: dict[str, WorkerView] = {}
+        found: dict[str, WorkerStats] = {}
         for _, heard_ms, written in await self._store.by_bucket.servers("workers", SILENCE_MS):
             rows: list[Mapping[str, Any]] = json.loads(written)
             async for row in by_turns(rows):
-                view = WorkerView.read(row, heard_ms / 1000)
-                if known := found.get(view.name):
-                    known.add(view)
-                else:
-                    found[view.name] = view
-        return sorted(found.values(), key=lambda view: (not view.is_lost, view.name))
+                seen = read_worker(row, heard_ms / 1000)
+                known = found.get(seen.name)
+                found[seen.name] = merged(known, seen) if known else seen
+        return sorted(found.values(), key=lambda one: (not is_lost(one), one.name))
 
     async def count(self) -> WorkerCounts:
         """How many of all() are alive, and how many are lost. Raises Unavailable if the store does not answer."""
-        views = await self.all()
-        return WorkerCounts(
-            sum(not view.gone for view in views), sum(view.is_lost for view in views)
-        )
+        found = await self.all()
+        return WorkerCounts(sum(not one.gone for one in found), sum(map(is_lost, found)))
 
     async def look(self) -> None:
         """Ask the store about all jobs whose time for that has come."""

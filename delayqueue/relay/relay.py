@@ -8,7 +8,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from delayqueue.client.answers import Outcome
+from delayqueue.answers.jobs import Outcome
 from delayqueue.client.calls import TransportError
 from delayqueue.domain.message import clean, error_message
 from delayqueue.errors import Code, Forbidden, QueueError, Text, TooMany, Unauthorized, Unavailable

@@ -12,7 +12,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from delayqueue.client.answers import ReservedJob
+from delayqueue.answers.jobs import ReservedJob
 from delayqueue.client.jobs import new_id
 from delayqueue.client.payload import body_of
 from delayqueue.testing.handling import verdict_on

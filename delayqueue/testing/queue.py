@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from delayqueue.answers.jobs import ReservedJob
 from delayqueue.client.aio import AsyncClient
-from delayqueue.client.answers import ReservedJob
 from delayqueue.client.blocking import Client
 from delayqueue.client.jobs import new_id
 from delayqueue.client.times import seconds

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from delayqueue import __version__
 from delayqueue.domain.controls import escaped
 from delayqueue.domain.job import LIVE_STATES
-from delayqueue.engine.worker_view import WorkerCounts
+from delayqueue.engine.workers import WorkerCounts
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, JOB_EVENTS, OTHER, Metric, Snapshot
 from delayqueue.store.census import SOON_S, TopicView
 from delayqueue.store.types import Health

@@ -6,7 +6,7 @@ null is the same as absent. Unknown fields are kept separately: warnings.py repo
 from collections.abc import Callable, Iterable, Mapping
 from random import random
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
@@ -43,7 +43,17 @@ Name = Annotated[
     ),
 ]
 
-Item = TypeVar("Item")
+
+class OfTopic(Protocol):
+    """What is registered for a topic."""
+
+    @property
+    def topic(self) -> str:
+        """The topic."""
+        ...
+
+
+Item = TypeVar("Item", bound=OfTopic)
 
 
 class Request(BaseModel):
@@ -141,7 +151,6 @@ class PagedRequest(AnyTopicRequest):
         self,
         listing: str,
         registered: Iterable[Item],
-        topic: Callable[[Item], str],
         place: Callable[[Item], tuple[str | int, ...]],
     ) -> tuple[list[Item], str | None]:
         """Those of its topic, or a page of them and the cursor of the next one; None = there are no pages.
@@ -150,7 +159,7 @@ class PagedRequest(AnyTopicRequest):
         """
         if self.cursor and self.limit is None:
             raise Invalid.of("cursor 只能和 limit 一起用", "cursor: goes with limit")
-        found = [one for one in registered if self.topic in {None, topic(one)}]
+        found = [one for one in registered if self.topic in {None, one.topic}]
         if self.limit is None:
             return found, None
         return page_of(found, place, (listing, self.topic), self.limit, self.cursor or "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from delayqueue.client.answers import ReservedJob
+    from delayqueue.answers.jobs import ReservedJob
 
 _current: Final[ContextVar[tuple[ReservedJob, Any]]] = ContextVar("delayqueue.current")
 

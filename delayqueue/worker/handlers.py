@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from delayqueue.answers.jobs import ReservedJob
 from delayqueue.client import tracing
-from delayqueue.client.answers import ReservedJob
 from delayqueue.client.several import Collected, several
 from delayqueue.domain.handler import check_done, check_runs
 from delayqueue.domain.message import message_of

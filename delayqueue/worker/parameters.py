@@ -15,7 +15,7 @@ from delayqueue.worker.round_trip import loss
 from delayqueue.worker.verdict import Bury
 
 if TYPE_CHECKING:
-    from delayqueue.client.answers import ReservedJob
+    from delayqueue.answers.jobs import ReservedJob
 
 Read: TypeAlias = Callable[[str], dict[str, Any]]
 Convert: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]

@@ -17,8 +17,8 @@ from delayqueue.errors import BadValue, Invalid, QueueError, TooMany, Unavailabl
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from delayqueue.answers.schedules import Schedule
     from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.answers import Schedule
     from delayqueue.client.times import Seconds
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from delayqueue.answers.jobs import NewId, PushResult
+from delayqueue.answers.jobs import NewId, Outcome
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import MAX_ID_BYTES, Job
 from delayqueue.domain.push_rules import NEW_ID
@@ -157,7 +157,7 @@ class PushRequest(Request):
 )
 def push(
     api: Api, asked: PushRequest | list[PushRequest | InvalidItem], request: HttpRequest
-) -> Later[NewId | None] | Coroutine[Any, Any, list[PushResult]]:
+) -> Later[NewId | None] | Coroutine[Any, Any, list[Outcome]]:
     """Add a job, or an array of jobs."""
     if isinstance(asked, list):
         return _push_many(api, asked, request)
@@ -184,17 +184,17 @@ def _pushed(
 
 async def _push_many(
     api: Api, asked: list[PushRequest | InvalidItem], request: HttpRequest
-) -> list[PushResult]:
+) -> list[Outcome]:
     """Push an array; an invalid job does not affect the others."""
     trace = _trace(request)
     jobs = [_job_or_invalid(api, each, trace, request) for each in asked]
     pushed = iter(await api.jobs.push_many([job for job in jobs if isinstance(job, Job)]))
     added = api.responder.say(request, ADDED)
-    results: list[PushResult] = []
+    results: list[Outcome] = []
     for job in jobs:
         if isinstance(job, InvalidItem):
             code, message = job.error.code.value, api.responder.say(request, job.error.text)
-            results.append(PushResult(_id_of(job.item), code, message))
+            results.append(Outcome(_id_of(job.item), code, message))
             continue
         done, message = next(pushed), added
         if done.other_topic:
@@ -204,7 +204,7 @@ async def _push_many(
                 _exists(done) if done.code == Code.JOB_EXISTS else OF_CODE[Code(done.code)].default
             )
             message = api.responder.say(request, text)
-        results.append(PushResult(job.id, done.code, message))
+        results.append(Outcome(job.id, done.code, message))
     return results
 
 
