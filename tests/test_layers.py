@@ -49,7 +49,7 @@ KNOWS: Final[dict[str, set[str]]] = {
     "scripts": {"domain", "ground"},
     "servers": BASE | {"net", "scripts"},
     "bucket": BASE | {"scripts", "servers"},
-    "store": BELOW_STORE,
+    "store": BELOW_STORE | {"answers"},
     "original": BASE | {"servers"},
     "engine": BELOW_STORE | {"answers", "store", "original"},
     "net": {"ground", "metrics", "config"},

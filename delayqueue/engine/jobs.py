@@ -16,7 +16,7 @@ from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.waiters import Waiters
 from delayqueue.engine.workers import Workers
 from delayqueue.errors import OF_CODE, Code
-from delayqueue.store.dead_letters import DeadLetters
+from delayqueue.store.dead_letters import DeadLetterPages
 from delayqueue.store.listings import Listings
 from delayqueue.store.lookup import read_jobs
 from delayqueue.store.search import Search
@@ -78,7 +78,7 @@ class Jobs:
         self.census = store.census
         self.topics = Topics(store, scope)
         self.listings = Listings(store.by_bucket, scope)
-        self.dead_letters = DeadLetters(store.by_bucket)
+        self.dead_letters = DeadLetterPages(store.by_bucket)
         self.search = Search(store.by_bucket, scope)
         # polls name their topics, whatever the scope
         self.pop, self.poll, self.leave = waiters.pop, waiters.poll, waiters.leave

@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 from delayqueue.answers import subscribers as answers
 from delayqueue.answers.answer import LEFT_OUT, seconds
-from delayqueue.answers.subscribers import CallCounts, FailedCall
-from delayqueue.domain.body import readable
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.job_answers import without_values
 from delayqueue.engine.registrations import Registrations, read_all
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.registry import Entry, Registry
-from delayqueue.store.subscriber_calls import SubscriberCalls, calls_of
+from delayqueue.store.subscriber_calls import calls_of
+from delayqueue.tasks import by_turns
 
 
 class Subscribed(NamedTuple):
@@ -50,7 +49,8 @@ class Subscribers(Registrations[Subscriber]):
 
     async def all(self) -> list[answers.Subscriber]:
         """Every subscriber, by topic in calling order, without its calls."""
-        return list(map(_answer, await _read(await self._stored())))
+        found = await _read(await self._stored())
+        return [_answer(one) async for one in by_turns(found)]
 
     async def count(self) -> int:
         """How many subscribers there are."""
@@ -61,7 +61,7 @@ class Subscribers(Registrations[Subscriber]):
     ) -> list[answers.Subscriber]:
         """These subscribers with their calls within the last day."""
         calls = await calls_of(self._store, [one.name for one in subscribers])
-        return [replace(one, calls=_counts(calls[one.name])) for one in subscribers]
+        return [replace(one, calls=calls[one.name]) for one in subscribers]
 
     async def changes(self, known: str) -> tuple[str, list[Subscribed] | None]:
         """The revision of the subscribers; and all of them, if that is not the known one."""
@@ -102,17 +102,4 @@ def _answer(found: Subscribed) -> answers.Subscriber:
         headers=without_values(name for name, _ in one.headers),
         paused=seconds(found.paused_ms),
         calls=LEFT_OUT,
-    )
-
-
-def _counts(calls: SubscriberCalls) -> CallCounts:
-    count = calls.succeeded + calls.failed
-    return CallCounts(
-        succeeded=calls.succeeded,
-        failed=calls.failed,
-        took=round(calls.took_ms / count / 1000, 3) if count else None,
-        failures=tuple(
-            FailedCall(one.at_ms / 1000, readable(one.job_id), readable(one.message))
-            for one in calls.failures
-        ),
     )

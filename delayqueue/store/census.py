@@ -13,7 +13,7 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.tasks import SingleFlight, by_turns
 
 if TYPE_CHECKING:
-    from delayqueue.store.types import TopicCounts
+    from delayqueue.store.types import BucketCounts
 
 Item = TypeVar("Item")
 Found = TypeVar("Found", bound=Sequence[object])
@@ -45,7 +45,7 @@ class TopicView:
         jobs = self.delayed + self.ready + self.reserved + self.buried
         return jobs > 0 or self.paused_until_ms is not None
 
-    def add(self, counts: "TopicCounts | TopicView") -> None:
+    def add(self, counts: "BucketCounts | TopicView") -> None:
         """Add one bucket's counts, or those of another topic."""
         self.delayed += counts.delayed
         self.ready += counts.ready

@@ -207,7 +207,7 @@ class TagPage(NamedTuple):
         return [self.tag, self.topic, self.limit, *self.place]
 
 
-class TopicCounts(NamedTuple):
+class BucketCounts(NamedTuple):
     """One topic in one bucket; exact. `paused_until_ms`: 0 = until resumed, None = not paused; others: TopicView."""
 
     delayed: int

@@ -22,6 +22,7 @@ from delayqueue.store.listings import Listings
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import (
+    BucketCounts,
     Change,
     Demand,
     Listing,
@@ -30,7 +31,6 @@ from delayqueue.store.types import (
     Range,
     Reservation,
     Taken,
-    TopicCounts,
 )
 from delayqueue.store.verbs import (
     BURY,
@@ -369,7 +369,7 @@ class Bucket:
             if not cursor:
                 return
 
-    async def counts(self, topic: str = "t") -> TopicCounts:
+    async def counts(self, topic: str = "t") -> BucketCounts:
         [counts] = await self.store.topics(0, [topic])
         return counts
 

@@ -27,6 +27,7 @@ from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import (
+    BucketCounts,
     Change,
     Demand,
     Listing,
@@ -37,7 +38,6 @@ from delayqueue.store.types import (
     TagPlace,
     Ticked,
     TimedOut,
-    TopicCounts,
 )
 from delayqueue.store.verbs import Verb
 
@@ -192,7 +192,7 @@ class BucketStore:
         written: Any = await self.caller.ask("topics", bucket, lambda redis: redis.hget(key, topic))
         return text(written or b"{}")
 
-    async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
+    async def topics(self, bucket: int, topics: Sequence[str]) -> list[BucketCounts]:
         """The exact counts of topics."""
 
         async def count(piece: Sequence[str]) -> Sequence[Any]:
