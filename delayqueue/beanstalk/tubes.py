@@ -71,7 +71,7 @@ class Tubes:
         return tube
 
     def begin_watch(self, others: int) -> bool:
-        """A connection that watches that many others watches one more. Returns whether it may."""
+        """Count one more watch of a connection that watches `others` tubes. Returns whether it may."""
         if others >= NOT_COUNTED:
             if self.watched_beyond >= MOST_WATCHED_TOGETHER:
                 return False
@@ -79,7 +79,7 @@ class Tubes:
         return True
 
     def end_watch(self, others: int) -> None:
-        """A connection has stopped watching a tube, and watches that many others."""
+        """Count the end of a watch; the connection still watches `others` tubes."""
         if others >= NOT_COUNTED:
             self.watched_beyond -= 1
 

@@ -37,11 +37,11 @@ class MeteredSocket(socket.socket):
 
     @property
     def age_s(self) -> float:
-        """Seconds since its first call began; 0 before that."""
+        """Seconds since the first call on this connection began; 0 before that."""
         return 0.0 if self._first_at is None else monotonic() - self._first_at
 
     def begin(self) -> None:
-        """Begin a call, which may receive as much again."""
+        """Begin a call, for which CALL_BYTES may arrive again."""
         self._left_bytes = CALL_BYTES
         if self._first_at is None:
             self._first_at = monotonic()

@@ -22,7 +22,7 @@ LOG_CHARS: Final = 200  # of a message
 
 @dataclass(slots=True)
 class _Line:
-    """When it was logged, in the clock's seconds, and how many calls failed since."""
+    """When the last line was logged, in the clock's seconds, and how many calls have failed since."""
 
     at_s: float
     unlogged: int = 0
@@ -77,7 +77,7 @@ class FailureLog:
 
 
 def _host(url: str) -> str:
-    """The host and port of a URL; "" for one that has none, which the failure says."""
+    """The host and port of a URL; "" for a URL without one, which the failure reports."""
     try:
         return host_and_port_of(url)
     except BadValue:

@@ -41,7 +41,7 @@ VISIBLE: Final = (
 
 
 class Webhooks:
-    """Calls subscribers' URLs, outside the server's loop: strangers decide what TLS and HTTP have to be read there."""
+    """Calls subscribers' URLs, outside the server's loop: a receiver's TLS and HTTP can take long to read."""
 
     def __init__(self, side_loop: SideLoop, session: aiohttp.ClientSession) -> None:
         self._side_loop = side_loop

@@ -48,7 +48,7 @@ class HostReport:
         return cls(**known(cls, written))
 
     def __add__(self, other: "HostReport") -> "HostReport":
-        """Both together, of one host."""
+        """The sum of two reports on one host."""
         last = max(self, other, key=lambda one: one.failed_at)
         counts = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
         firsts: dict[str, Any] = {
@@ -63,7 +63,7 @@ COUNTS: Final = ("calling", "waiting", *OF_A_MINUTE)
 
 
 class HostTally:
-    """What is counted of one host."""
+    """The counters of one host."""
 
     def __init__(self, host: str, now: Callable[[], float]) -> None:
         self._host = host
@@ -153,7 +153,7 @@ class CallTally:
         self._hosts = OrderedDict[str, HostTally]()  # the one with the latest news last
 
     def of(self, host: str) -> HostTally:
-        """Where to count the news of a host."""
+        """The tally of a host, which becomes the one with the latest news."""
         found = self._hosts.pop(host, None) or HostTally(host, self._now)
         self._hosts[host] = found
         if len(self._hosts) > MOST_HOSTS:
@@ -166,7 +166,7 @@ class CallTally:
 
 
 def together(reports: Iterable[HostReport]) -> list[HostReport]:
-    """What several processes report, each host once, in the order of CallTally.report()."""
+    """The reports of several processes, added up for each host, in the order of CallTally.report()."""
     found = dict[str, HostReport]()
     for each in reports:
         found[each.host] = found[each.host] + each if each.host in found else each

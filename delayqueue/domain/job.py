@@ -22,7 +22,7 @@ MAX_TAG_BYTES = 256
 MAX_FORECAST_STEPS = 1000
 MAX_KEY_BYTES = 256  # of an idempotency key
 MAX_MESSAGE_CHARS = 1024  # the rest of a longer message is cut off
-# Both as in beanstalkd's protocol, whose clients mostly use this priority unless told otherwise
+# Both as in beanstalkd's protocol, whose clients mostly use this priority by default
 USUAL_PRIORITY = 1024
 MAX_PRIORITY = 2**32 - 1
 CALLS: Final = ""  # instead of a topic: the jobs with a call, of all topics. No topic is empty

@@ -50,7 +50,7 @@ class Mark(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """What is known of a time slot; None = nothing."""
+    """The figures of a time slot; None = unknown."""
 
     counts: Counts
     depth: Depth | None
@@ -75,7 +75,7 @@ class Rates(NamedTuple):
 
 
 def rates(before: Slot | None, current: Slot | None, elapsed: float) -> Rates | None:
-    """The rates of about the last minute; None if nothing is known of it.
+    """The rates of about the last minute; None if both slots are unknown.
 
     `elapsed` is the part of the current slot of the FINEST ring that is over. What happened in the slot before it is
     taken as spread evenly.

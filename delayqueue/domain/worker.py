@@ -1,4 +1,4 @@
-"""Who a worker says that it is. No IO."""
+"""How a worker describes itself. No IO."""
 
 from typing import Final, NamedTuple
 

@@ -110,7 +110,7 @@ class Heartbeat:
         )
 
     def _note_refused(self, figures: Snapshot) -> None:
-        """Refused pushes are a trouble, but those of an id that exists: so a client pushes once."""
+        """Note refused pushes as a trouble, except those of an id that exists: so clients push a job once."""
         refused = Counter[int](
             {
                 code: count

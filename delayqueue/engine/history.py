@@ -72,7 +72,7 @@ class HistoryRecorder:
         self._jumps = 0
 
     async def run(self) -> None:
-        """Add until cancelled."""
+        """Add the counts until cancelled."""
         self._metrics.tally = self._tally
         self._notice(Noticed("started", asyncio.get_running_loop().time(), server=self._name))
         while True:
@@ -168,7 +168,7 @@ class HistoryRecorder:
             self._notice(Noticed("clock", now))
 
     def did(self, by: str, what: str) -> None:
-        """Somebody did something with the page."""
+        """Mark what somebody did with the page."""
         if self._metrics.tally:  # only if a history is kept
             now = asyncio.get_running_loop().time()
             self._notice(Noticed(DEED, now, server=f"{by}\n{what[:MAX_DEED_CHARS]}"))

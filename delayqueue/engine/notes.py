@@ -1,4 +1,4 @@
-"""What people say about dead letters of one reason, for all who look at them."""
+"""People's notes on dead letters of one reason, shown to everybody who looks at them."""
 
 import json
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ class Notes:
         self._registry = registry
 
     async def all(self) -> Mapping[str, Note]:
-        """Those that are not too old, the oldest first."""
+        """The notes that are not too old, the oldest first."""
         notes, now_s = await self._read()
         return {reason: note for reason, note in notes.items() if not _is_old(note, now_s)}
 
     async def put(self, reason: str, text: str, by: str) -> None:
-        """Say something about a reason, instead of what was said before."""
+        """Set the note of a reason."""
         notes, now_s = await self._read()
         others = [each for each in notes if each != reason]
         spare = {each for each in others if _is_old(notes[each], now_s)}

@@ -60,7 +60,7 @@ class Rebalance:
         return min(99, 100 * self._looked // max(1, self._total))
 
     async def run(self) -> None:
-        """Do everything. From begin() to end() no server works."""
+        """Change the number of buckets. From begin() to end() no server works."""
         await self._check()
         await self._patiently(self._change.begin)
         async with TaskGroup() as group:
@@ -119,7 +119,7 @@ class Rebalance:
     async def _of_all_keys(
         self, work: Callable[[Key], Awaitable[None]], kind: str | None = None
     ) -> None:
-        """Do it for every key, or every one of this type; for some of them twice."""
+        """Do the work for every key, or every key of this type; for some keys twice."""
         free = asyncio.Semaphore(AT_ONCE)
 
         async def do(key: Key) -> None:
@@ -155,7 +155,7 @@ class Rebalance:
                 return
 
     async def _move_list(self, key: Key) -> None:
-        """In order. What stays is passed over."""
+        """Move the entries of a list in order, and pass over those that stay."""
         place = 0
         while entries := (await self._page(key, b"%d" % place)).entries:
             leaving = await self._put(key, entries)
@@ -183,7 +183,7 @@ class Rebalance:
         return page
 
     async def _put(self, key: Key, entries: Sequence[Entry]) -> list[int]:
-        """Add those that belong to other buckets there. Returns their places."""
+        """Add entries that belong to other buckets to those. Returns their places."""
         away: dict[int, list[int]] = {}
         for at, entry in enumerate(entries):
             if (bucket := crc32(key.id_of(entry)) % self._size) != key.bucket:
@@ -216,7 +216,7 @@ class Rebalance:
         return settings
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do it, and retry while the store is unavailable. Everything here can be repeated."""
+        """Do the work, and retry while the store is unavailable: every step here can be repeated."""
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE_S
         while True:

@@ -27,7 +27,7 @@ SILENT: Final = ServerStats(
     lateness_p50=None,
     lateness_p99=None,
 )
-# Left out while they say nothing: the first version refuses what it does not know. The others it must be told.
+# Left out while they are empty: the first version refuses fields that it does not know, but needs the others.
 _LATER: Final = frozenset({"call_limit", "calls", "outboxes", "troubles"})
 
 

@@ -41,7 +41,7 @@ class TakeService:
         self._restoring.start(self._restore(jobs))
 
     async def close(self) -> None:
-        """Wait until everything is put back."""
+        """Wait until all jobs are put back."""
         await self._restoring.ended()
 
     async def _undo(self, work: asyncio.Task[list[Taken]]) -> None:

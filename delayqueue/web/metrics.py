@@ -48,7 +48,7 @@ class TopicFigures:
         most: int,
         due_soon: Mapping[str, Sequence[int]] = NOT_COUNTED,
     ) -> Self:
-        """Of these topics; `most` are named. A paused one of the others is not late."""
+        """The figures of these topics; `most` are named. A paused one of the others is not late."""
         others = TopicView(OTHER)
         async for view in by_turns(topics[most:]):
             is_paused = view.paused_until_ms is not None

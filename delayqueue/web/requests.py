@@ -80,7 +80,7 @@ class Request(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Find the objects in it, once."""
+        """Find the model's nested objects, once."""
         cls.inner = {
             name: kind
             for name, field in cls.model_fields.items()
@@ -90,7 +90,7 @@ class Request(BaseModel):
 
     @classmethod
     def siblings(cls, name: str) -> list[str]:
-        """The fields beside one of that name; FIELD.NAME is in an object in it."""
+        """The fields beside one of that name; FIELD.NAME is one of a nested object."""
         field, dot, _ = name.partition(".")
         if dot and field in cls.inner:
             return [f"{field}.{inner}" for inner in cls.inner[field].model_fields]
@@ -208,7 +208,7 @@ class NameRequest(Request):
     name: Name
 
     def named_topics(self) -> None:
-        """All of them."""
+        """Every topic."""
         return
 
 
@@ -300,7 +300,7 @@ class WorkerRequest(Request):
 
     @property
     def who(self) -> worker.Worker:
-        """What it says."""
+        """The worker, as it describes itself."""
         return worker.Worker(
             self.name, self.version or "", self.host or "", self.pid or 0, self.concurrency or 0
         )
@@ -322,5 +322,5 @@ class OutboxRequest(Request):
 
     @property
     def told(self) -> Outbox:
-        """What the relay tells."""
+        """The relay's report."""
         return Outbox(self.name, self.failed or 0, self.reason or "", self.oldest_age or 0)

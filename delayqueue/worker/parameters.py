@@ -39,7 +39,7 @@ PLAIN: Final[dict[Any, tuple[type, ...]]] = {
 
 
 class Parameters:
-    """Of one task. A member that is missing in a body has its default; members of other names are ignored."""
+    """The parameters of one task. Members that a body lacks have their defaults; those of other names are ignored."""
 
     def __init__(self, task: Callable[..., Any]) -> None:
         """Raises ValueError if an argument has no name in a body, an unknown type, or one that needs pydantic."""

@@ -136,7 +136,7 @@ class RescheduleRequest(TagRequest):
         return super().by_tag()
 
     def plan(self) -> Plan:
-        """What changes. Raises Invalid unless it is one time at most, and something."""
+        """The change. Raises Invalid if the request has two times, or nothing to change."""
         if self.by is not None and (self.delay is not None or self.due is not None):
             raise Invalid.of(
                 "by 不能和 delay、due 一起用",

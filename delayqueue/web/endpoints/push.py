@@ -95,7 +95,7 @@ class PushRequest(Request):
     report_first = "id"  # as in the original
 
     def named_topics(self) -> Iterable[str]:
-        """Its topic."""
+        """The job's topic."""
         return (self.topic,)
 
     def job(self, api: Api, trace: str = "") -> Job:
@@ -241,7 +241,7 @@ def _no_delay(unknown: Iterable[str]) -> Invalid:
 
 
 def _exists(pushed: Pushed) -> Text:
-    """Why a job was not pushed: where the other one with its id is."""
+    """The message for a job that was not pushed: it names the topic of the other job with that id."""
     if not pushed.other_topic:
         return JobExists.default
     topic = shown(pushed.other_topic)

@@ -82,7 +82,7 @@ class PopRequest(Request):
     of_original = True
 
     def named_topics(self) -> Iterable[str]:
-        """Its topics."""
+        """The topics of the poll."""
         return self.topic
 
 
@@ -314,4 +314,4 @@ def _deadline(deadline_ms: int | None) -> Deadline:
 
 
 def _nothing(_: None) -> None:
-    """A verb whose success says everything."""
+    """The data of a verb without data."""

@@ -115,7 +115,7 @@ class LimitRequest(TopicRequest):
     )
 
     def named_topics(self) -> Iterable[str]:
-        """Also the one that gets the reports."""
+        """The topic, and the one that gets the reports."""
         return (self.topic,) if self.buried_to is None else (self.topic, self.buried_to)
 
     def changes(self) -> rules.Changes:
