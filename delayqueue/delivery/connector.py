@@ -97,7 +97,7 @@ class MeteredAnswers(ResponseHandler):
             )
 
 
-class CallRequest(aiohttp.ClientRequest):
+class MeteredRequest(aiohttp.ClientRequest):
     """The request of a call; `answers` reads those of the connection that it was sent on."""
 
     answers: MeteredAnswers | None = None
@@ -119,7 +119,7 @@ async def once_more(
     A middleware of aiohttp, which itself repeats a GET, PUT or DELETE on any connection, and a POST never: it does not
     repeat the errors that are raised here. Raises aiohttp.ClientConnectionError if the connection fails.
     """
-    ours = cast("CallRequest", request)
+    ours = cast("MeteredRequest", request)
     try:
         try:
             return await send(request)
@@ -156,7 +156,7 @@ class MeteredConnector(aiohttp.TCPConnector):
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
         """A connection for one call."""
-        request = cast("CallRequest", req)
+        request = cast("MeteredRequest", req)
         while True:
             connection = await super().connect(req, traces, timeout)
             answers, transport = cast("MeteredAnswers", connection.protocol), connection.transport

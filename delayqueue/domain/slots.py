@@ -63,26 +63,3 @@ class Slots(NamedTuple):
     now_ms: int
     slots: list[Slot | None]
     marks: list[Mark]
-
-
-class Rates(NamedTuple):
-    """Jobs pushed, handed out and finished a second, and attempts that failed."""
-
-    pushed: float
-    delivered: float
-    finished: float
-    failed: float
-
-
-def rates(before: Slot | None, current: Slot | None, elapsed: float) -> Rates | None:
-    """The rates of about the last minute; None if both slots are unknown.
-
-    `elapsed` is the part of the current slot of the FINEST ring that is over. What happened in the slot before it is
-    taken as spread evenly.
-    """
-    if before is None and current is None:
-        return None
-    old, new = (slot.counts if slot else NO_COUNTS for slot in (before, current))
-    counted = ((getattr(old, name), getattr(new, name)) for name in Rates._fields)
-    step_s = FINEST.step_ms / 1000
-    return Rates(*(round((was * (1 - elapsed) + now) / step_s, 3) for was, now in counted))

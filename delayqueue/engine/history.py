@@ -7,6 +7,7 @@ from contextlib import suppress
 from random import uniform
 from typing import Final, NamedTuple
 
+from delayqueue.answers.topics import TopicRates
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.slots import (
@@ -17,7 +18,6 @@ from delayqueue.domain.slots import (
     RINGS,
     Depth,
     Mark,
-    Rates,
     Row,
     Slots,
 )
@@ -93,9 +93,9 @@ class HistoryRecorder:
         """The last 3h, 2d or 30d of a topic, or of all topics (""). Raises Unavailable."""
         return await self._store.slots.read(RINGS[span], topic, scope)
 
-    async def rates(self, topics: Sequence[str]) -> dict[str, Rates]:
+    async def rates(self, topics: Sequence[str]) -> dict[str, TopicRates]:
         """The rates of the last minute of those topics of which they are known. Raises Unavailable."""
-        found: dict[str, Rates] = {}
+        found: dict[str, TopicRates] = {}
         for piece in pieces(topics, TOPICS_PER_CALL):
             known = zip(piece, await self._store.slots.rates(piece), strict=True)
             found.update((topic, rates) for topic, rates in known if rates)

@@ -21,7 +21,7 @@ from delayqueue.engine.server_reports import ServerReport
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.change import AnotherChange, LayoutChange
-from delayqueue.store.bucket.entries import LIST, Entries, Entry, Key, Page
+from delayqueue.store.bucket.entries import LIST, Entries, Entry, EntryPage, Key
 from delayqueue.store.bucket.limits import FIRST, Limits
 from delayqueue.store.bucket.record import text
 from delayqueue.store.topics import check_concurrency
@@ -177,7 +177,7 @@ class Rebalance:
         while place >= 0:
             place = await self._patiently(partial(self._entries.drop_ghosts, key, place))
 
-    async def _page(self, key: Key, cursor: bytes) -> Page:
+    async def _page(self, key: Key, cursor: bytes) -> EntryPage:
         page = await self._patiently(partial(self._entries.page, key, cursor))
         self._looked += len(page.entries)
         return page

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.topics import Limits, TopicCounts, TopicRates
 from delayqueue.domain.limit import Limit
-from delayqueue.domain.slots import Rates
 from delayqueue.store.census import SOON_S, TopicView
 
 
 def topic_counts(
-    view: TopicView, due_soon: Sequence[int] | None = None, rates: Rates | None = None
+    view: TopicView, due_soon: Sequence[int] | None = None, rates: TopicRates | None = None
 ) -> TopicCounts:
     """A topic. `due_soon`: its jobs that fall due within each of SOON_S, None = not counted."""
     return TopicCounts(
@@ -23,7 +22,7 @@ def topic_counts(
         paused=_paused(view.paused_until_ms),
         limit=topic_limits(view.limit) if view.limit else None,
         due_soon=dict(zip(map(str, SOON_S), due_soon, strict=True)) if due_soon else LEFT_OUT,
-        rates=TopicRates(*rates) if rates else LEFT_OUT,
+        rates=rates or LEFT_OUT,
     )
 
 

@@ -18,7 +18,7 @@ from delayqueue.answers.servers import WorkerStats
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import nonce_of
-from delayqueue.domain.worker import Worker
+from delayqueue.domain.worker import WorkerIdentity
 from delayqueue.engine.heartbeat import SILENCE_MS, WINDOW_S
 from delayqueue.engine.worker_reports import MOST_SHOWN, is_lost, merged, read_worker
 from delayqueue.errors import Code, Unavailable
@@ -59,7 +59,7 @@ class InHand:
 class SeenWorker:
     """A worker that this process has seen; times are loop times."""
 
-    who: Worker
+    who: WorkerIdentity
     address: str
     since_s: float
     topics: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Workers:
         self._has_told = False
 
     def polls(
-        self, who: Worker, topics: tuple[str, ...], wait_s: float, address: str
+        self, who: WorkerIdentity, topics: tuple[str, ...], wait_s: float, address: str
     ) -> SeenWorker | None:
         """Note that a worker begins to wait for jobs. Returns None if there are too many workers."""
         now_s = self._loop.time()

@@ -299,9 +299,9 @@ class WorkerRequest(Request):
     )
 
     @property
-    def who(self) -> worker.Worker:
+    def who(self) -> worker.WorkerIdentity:
         """The worker, as it describes itself."""
-        return worker.Worker(
+        return worker.WorkerIdentity(
             self.name, self.version or "", self.host or "", self.pid or 0, self.concurrency or 0
         )
 
