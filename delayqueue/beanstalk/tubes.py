@@ -35,7 +35,7 @@ class Tube:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a connection refers to it."""
+        """Whether a connection refers to the tube."""
         return self.users + self.watchers > 0
 
 
@@ -58,7 +58,7 @@ class Tubes:
         return tube
 
     def find(self, name: str) -> Tube | None:
-        """The tube; None if nobody refers to it and nothing was counted for it."""
+        """The tube; None if no connection refers to it and nothing was counted for it."""
         return self._in_use.get(name) or self._idle.get(name)
 
     def count(self, name: str) -> Tube:

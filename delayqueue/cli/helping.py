@@ -1,4 +1,4 @@
-"""What `--help` says beyond the arguments of a verb, and what was probably meant by a wrong word."""
+"""What `--help` prints beyond the arguments of a verb, and the messages for wrong words."""
 
 from argparse import Action, ArgumentParser
 from collections.abc import Iterable

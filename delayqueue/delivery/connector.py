@@ -1,4 +1,4 @@
-"""Connections to strangers: what one may send during a call is limited, and none lasts for long."""
+"""Connections to receivers of calls: what one may send during a call is limited, and none lasts for long."""
 
 import asyncio
 import socket
@@ -184,6 +184,6 @@ class MeteredConnector(aiohttp.TCPConnector):
 
 
 def _abort_unsent(transport: asyncio.Transport) -> None:
-    """At the end of a call: close() would keep the rest of a request until its receiver reads it."""
+    """End a call whose request is not sent as a whole: close() would keep the rest until its receiver reads it."""
     if transport.get_write_buffer_size():
         transport.abort()

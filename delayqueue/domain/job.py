@@ -29,7 +29,7 @@ CALLS: Final = ""  # instead of a topic: the jobs with a call, of all topics. No
 
 
 class State(StrEnum):
-    """The states of a job. It is in exactly one of them."""
+    """The states of a job, which is in exactly one of them."""
 
     DELAYED = "delayed"  # waits for its due time
     READY = "ready"  # waits for a consumer

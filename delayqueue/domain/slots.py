@@ -26,7 +26,7 @@ FINEST: Final = RINGS["3h"]
 
 
 class Row(NamedTuple):
-    """An addition to a slot. topic None = all, "" = topics that are not named; depth None = nobody has counted."""
+    """An addition to a slot. topic None = all, "" = topics that are not named; depth None = not counted."""
 
     topic: str | None
     counts: Counts

@@ -38,7 +38,7 @@ NO_LOAN = Loan((), {}, [])
 
 
 class BucketRequest(NamedTuple):
-    """What a call asks of its bucket for one queue."""
+    """The part of a call to a bucket that is for one queue."""
 
     queue: WaitQueue
     demand: Demand
@@ -191,7 +191,7 @@ class Matcher:
             self._answer([poll])
 
     def expire(self, poll: Poll) -> None:
-        """Answer the poll with nothing, whatever is on its way."""
+        """Answer the poll with no jobs, even if some are on their way."""
         self._answer([poll])
 
     def notify(self, bucket: int, topic: str, arrived: int) -> None:

@@ -41,7 +41,7 @@ class Spare:
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How the clients of one protocol are served: `make` makes a connection, `refusal` is what the others are told."""
+    """How the clients of one protocol are served: `make` makes a connection, `refusal` is sent to the others."""
 
     make: Callable[[], asyncio.Protocol]
     refusal: Callable[[], bytes]
@@ -93,7 +93,7 @@ class Connected:
         self._undecided.pop(connection, None)
 
     def refuses(self, connection: "Beyond") -> None:
-        """This connection is being told why it is refused. If there are too many, the oldest one is cut off."""
+        """Note that this connection is being sent its refusal. If there are too many, the oldest one is cut off."""
         self._metrics.count(REFUSED, "connections")
         self._refused.happened()
         self._leaving[connection] = None

@@ -159,7 +159,7 @@ class Authenticator:
         return f"{roles} token {sha256(token.encode('utf-8', 'surrogateescape')).hexdigest()[:4]}"
 
     def _find(self, token: str) -> Principal:
-        """How long this takes reveals nothing about the tokens: it compares digests, whose key nobody knows."""
+        """The token in force. Takes a time that reveals nothing: digests with a secret key are compared."""
         found = self._principals.get(self._digest(token))
         if found is None:
             raise Unauthorized(UNKNOWN if token else None)

@@ -75,7 +75,7 @@ class Figures(Collector):
         self._store = store
 
     def collect(self) -> Iterator[Family]:
-        """One family per name."""
+        """The metrics, one family for each name."""
         version: dict[tuple[str, ...], float] = {(__version__,): 1}
         yield _gauge("delayqueue_build_info", "Version of the server.", version, "version")
         for metric in COUNTERS:

@@ -189,7 +189,7 @@ def _body(endpoint: Endpoint) -> Json:
 
 
 def _requests(endpoints: Iterable[Endpoint]) -> Json:
-    """What the endpoints take, and the objects in it."""
+    """The schemas of requests, and of the objects in them."""
     schemas: Json = {}
     for endpoint in endpoints:
         if endpoint.takes is not None:
@@ -220,7 +220,7 @@ def _as_sent(schema: Json) -> Json:
 
 
 def _answers(endpoints: Iterable[Endpoint]) -> Json:
-    """What the endpoints answer if all is well, and the objects in it."""
+    """The schemas of successful answers, and of the objects in them."""
     inputs = [
         (_answer_name(endpoint), ANSWERED, TypeAdapter(described(endpoint.gives)))
         for endpoint in endpoints

@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class Handshake(ssl.SSLObject):
-    """A server's side of a connection. A client whose certificate is refused is told so, and so is the log."""
+    """A server's side of a connection. A client with a refused certificate gets an alert, and the log a line."""
 
     _refusal: ssl.SSLError | None = None
 

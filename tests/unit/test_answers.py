@@ -21,6 +21,7 @@ from delayqueue.web.endpoints.reservations import RESERVED
 from delayqueue.web.endpoints.schedules import SCHEDULE
 from delayqueue.web.endpoints.subscribers import SUBSCRIBER
 from delayqueue.web.responses import ANSWERS, as_json
+from tests.processes import REPOSITORY
 
 EXAMPLES: Final[Mapping[type[Any], Any]] = {
     JobDetails: FULL,
@@ -38,6 +39,12 @@ def test_an_answer_has_one_name_for_server_and_client() -> None:
     found = {name for name, kind in public.items() if kind in ANSWERS}
     assert len(found) > 30
     assert {public[name].__name__ for name in found} == found
+
+
+def test_php_gives_each_answer_the_same_name() -> None:
+    folder = REPOSITORY / "clients" / "php" / "src" / "Answer"
+    answers = {name for name in client.__all__ if getattr(client, name) in ANSWERS}
+    assert {path.stem for path in folder.glob("*.php")} == answers - {"ReservedJob"}  # its is Job
 
 
 @pytest.mark.parametrize(
