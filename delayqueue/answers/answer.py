@@ -1,8 +1,7 @@
 """How the data of an answer is declared."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, TypeVar, dataclass_transform, overload
+from typing import Any, Final, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
@@ -20,19 +19,13 @@ def omittable(*, nullable: bool = False, **options: Any) -> Any:
     return field(**options, metadata={"nullable": nullable})
 
 
-@overload
-def answer(kind: type[T], /) -> type[T]: ...
-@overload
-def answer(*, kw_only: bool) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field, omittable))
-def answer(kind: type[T] | None = None, /, *, kw_only: bool = False) -> Any:
+def answer(kind: type[T]) -> type[T]:
     """Make a class the data of an answer.
 
     Type checkers refuse assignments to its members. Python does not, because a frozen dataclass takes three times as
     long to create, and some calls answer with hundreds.
     """
-    if kind is None:
-        return dataclass(slots=True, unsafe_hash=True, kw_only=kw_only)
     return dataclass(slots=True, unsafe_hash=True)(kind)
 
 

@@ -1,5 +1,7 @@
 """Jobs, and what happened to them."""
 
+from dataclasses import KW_ONLY
+
 from delayqueue.answers.answer import LEFT_OUT, answer, omittable
 from delayqueue.domain.job import USUAL_PRIORITY, State
 
@@ -64,7 +66,7 @@ class JobCall:
     give_up: bool
 
 
-@answer(kw_only=True)
+@answer
 class JobDetails:
     """All about a job; `delay` is its due time in whole unix seconds, as in the original.
 
@@ -75,6 +77,7 @@ class JobDetails:
     end, and when it expires; null = it has none.
     """
 
+    _: KW_ONLY
     topic: str
     id: str
     delay: int = 0

@@ -1,6 +1,6 @@
 """The servers, their store and their past, and what a token allows."""
 
-from dataclasses import field
+from dataclasses import KW_ONLY, field
 
 from delayqueue.answers.answer import LEFT_OUT, answer, omittable
 from delayqueue.answers.topics import TopicCounts
@@ -138,7 +138,7 @@ class Trouble:
     message: str
 
 
-@answer(kw_only=True)
+@answer
 class Stats:
     """An overview. `called`: ready jobs with a call; `calls`: the hosts to which calls go, those in trouble first.
 
@@ -146,6 +146,7 @@ class Stats:
     false, it has no member that takes a count of all topics.
     """
 
+    _: KW_ONLY
     topics: int = omittable(default=0)
     paused: int = omittable(default=0)
     delayed: int = omittable(default=0)
