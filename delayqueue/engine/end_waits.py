@@ -74,7 +74,7 @@ class EndWaits:
         return wait
 
     def leave(self, wait: EndWait) -> None:
-        """The client no longer waits."""
+        """End a wait: its client is gone."""
         self._remove(wait)
         wait.future.cancel()
 
@@ -83,7 +83,7 @@ class EndWaits:
         self._answer(list(self._by_id.get(job_id, ())))
 
     def resync(self) -> None:
-        """Announcements may have been lost."""
+        """Ask the store again soon: announcements may have been lost."""
         self._look.set()
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""Takes jobs out of the queue for a client, and puts them back if the client is gone before it can have got them."""
+"""Takes jobs out of the queue for a client, and puts them back if the client is gone before they can have arrived."""
 
 import asyncio
 import logging

@@ -207,8 +207,8 @@ class WaitQueue:
 class TopicWaiters:
     """The open wait queues of a topic, of which there is at least one. Only the matcher changes it (matcher.py).
 
-    They are in the order of their first polls. A queue whose first poll is gone, or that is closed, stays in its old
-    place until it is met: so a poll that leaves costs the same however many topics and queues there are.
+    They are in the order of their first polls. A queue whose first poll is gone, or that is closed, keeps its place
+    until takers() comes to it: so the cost of a leaving poll does not grow with the number of topics and queues.
     """
 
     __slots__ = ("_entries", "queues")

@@ -208,7 +208,7 @@ class TagPage(NamedTuple):
 
 
 class BucketCounts(NamedTuple):
-    """One topic in one bucket; exact. `paused_until_ms`: 0 = until resumed, None = not paused; others: TopicView."""
+    """The exact counts of a topic in one bucket. `paused_until_ms`: 0 = until resumed, None = not paused."""
 
     delayed: int
     ready: int
