@@ -5,9 +5,8 @@ from typing import Any, Final, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
-LEFT_OUT: Final[
-    Any
-] = ...  # instead of the value of an omittable member: the server does not send it
+# instead of the value of an omittable member: the server does not send it
+LEFT_OUT: Final[Any] = ...
 
 
 def omittable(*, nullable: bool = False, **options: Any) -> Any:

@@ -6,10 +6,12 @@ null is the same as absent. Unknown fields are kept separately: warnings.py repo
 from collections.abc import Callable, Iterable, Mapping
 from random import random
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from delayqueue.answers.schedules import Schedule
+from delayqueue.answers.subscribers import Subscriber
 from delayqueue.domain import retry, subscriber, worker
 from delayqueue.domain.job import CHANGE, MAX_DUE_S, IfExists
 from delayqueue.domain.outboxes import MAX_REASON_CHARS, MAX_ROWS, Outbox
@@ -43,17 +45,7 @@ Name = Annotated[
     ),
 ]
 
-
-class OfTopic(Protocol):
-    """What is registered for a topic."""
-
-    @property
-    def topic(self) -> str:
-        """The topic."""
-        ...
-
-
-Item = TypeVar("Item", bound=OfTopic)
+Item = TypeVar("Item", Schedule, Subscriber)
 
 
 class Request(BaseModel):
