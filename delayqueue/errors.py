@@ -165,7 +165,7 @@ class Unavailable(QueueError):
 
     @classmethod
     def because(cls, ailment: Text | None) -> Self:
-        """The error that says what ails the store; None = that is not known."""
+        """The error with the store's ailment as its message; None = the ailment is not known."""
         if ailment is None:
             return cls()
         return cls.of(f"存储不可用：{ailment.zh}", f"the store is unavailable: {ailment.en}")

@@ -52,7 +52,7 @@ def reserve_job(server: BeanstalkServer, session: Session, number: int) -> Answe
 
 
 def _reserved(server: BeanstalkServer, session: Session, job: Reserved) -> Answer:
-    """Tell the client of a job that is now reserved for it."""
+    """The answer with a job that is now reserved for the client."""
     number = server.ids.find(job.id)
     return (
         _numbered(server, session, job) if number is None else _told(server, session, number, job)
@@ -60,7 +60,7 @@ def _reserved(server: BeanstalkServer, session: Session, job: Reserved) -> Answe
 
 
 async def _numbered(server: BeanstalkServer, session: Session, job: Reserved) -> bytes:
-    """Tell the client of a job whose id has no number yet."""
+    """The answer with a job whose id has no number yet."""
     try:
         number = await server.ids.number_of(job.id)
     except BaseException:

@@ -102,7 +102,7 @@ def _taken_apart(arguments: Sequence[str]) -> tuple[list[str], list[str], list[s
 
 
 def _parser(names: Iterable[str]) -> ArgumentParser:
-    """The parser, with those of these verbs."""
+    """The parser, with a parser for each of these verbs."""
     parser = Parser(
         prog="delay-queue",
         usage="%(prog)s [-c FILE] [VERB ...]",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
-from delayqueue.client.answers import Subscriber, SubscriberPage, Trial
+from delayqueue.answers.subscribers import Subscriber, SubscriberPage, Trial
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import each, nothing, read, read_page
 from delayqueue.client.jobs import OnConflict, Retry, given

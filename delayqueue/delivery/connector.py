@@ -1,4 +1,4 @@
-"""Connections to strangers: what one may send during a call is limited, and none lasts for long."""
+"""Connections to receivers of calls: what one may send during a call is limited, and none lasts for long."""
 
 import asyncio
 import socket
@@ -40,11 +40,11 @@ class MeteredSocket(socket.socket):
 
     @property
     def age_s(self) -> float:
-        """Seconds since its first call began; 0 before that."""
+        """Seconds since the first call on this connection began; 0 before that."""
         return 0.0 if self._first_at is None else monotonic() - self._first_at
 
     def begin(self) -> None:
-        """Begin a call, which may receive as much again."""
+        """Begin a call, for which CALL_BYTES may arrive again."""
         self._left_bytes = CALL_BYTES
         if self._first_at is None:
             self._first_at = monotonic()
@@ -101,7 +101,7 @@ class MeteredAnswers(ResponseHandler):
             )
 
 
-class CallRequest(aiohttp.ClientRequest):
+class MeteredRequest(aiohttp.ClientRequest):
     """The request of a call; `answers` reads those of the connection that it was sent on."""
 
     answers: MeteredAnswers | None = None
@@ -123,7 +123,7 @@ async def once_more(
     A middleware of aiohttp, which itself repeats a GET, PUT or DELETE on any connection, and a POST never: it does not
     repeat the errors that are raised here. Raises aiohttp.ClientConnectionError if the connection fails.
     """
-    ours = cast("CallRequest", request)
+    ours = cast("MeteredRequest", request)
     try:
         try:
             return await send(request)
@@ -161,7 +161,7 @@ class MeteredConnector(aiohttp.TCPConnector):
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
         """A connection for one call."""
-        request = cast("CallRequest", req)
+        request = cast("MeteredRequest", req)
         while True:
             connection = await super().connect(req, traces, timeout)
             answers, transport = cast("MeteredAnswers", connection.protocol), connection.transport
@@ -189,6 +189,6 @@ class MeteredConnector(aiohttp.TCPConnector):
 
 
 def _abort_unsent(transport: asyncio.Transport) -> None:
-    """At the end of a call: close() would keep the rest of a request until its receiver reads it."""
+    """End a call whose request is not sent as a whole: close() would keep the rest until its receiver reads it."""
     if transport.get_write_buffer_size():
         transport.abort()

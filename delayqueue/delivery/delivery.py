@@ -101,7 +101,7 @@ class Delivery:
         await self._end(last)
 
     def _judge(self, subscriber: Subscriber, outcome: CallOutcome) -> None:
-        """Note whether it fails again and again; /stats tells the hosts of jobs' own calls by themselves."""
+        """Note whether the subscriber keeps failing; for jobs' own calls, /stats shows the hosts instead."""
         if self._job.call:
             return
         if outcome.succeeded:

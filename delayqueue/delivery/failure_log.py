@@ -21,8 +21,8 @@ LOG_CHARS: Final = 200  # of a message
 
 
 @dataclass(slots=True)
-class _Line:
-    """When it was logged, in the clock's seconds, and how many calls failed since."""
+class _LastLine:
+    """When the last line was logged, in the clock's seconds, and how many calls have failed since."""
 
     at_s: float
     unlogged: int = 0
@@ -37,7 +37,7 @@ class FailureLog:
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         # by subscriber and host, the one that was logged last at the end
-        self._lines = OrderedDict[tuple[str, str], _Line]()
+        self._lines = OrderedDict[tuple[str, str], _LastLine]()
 
     def failed(
         self, subscriber: Subscriber, topic: str, recording: Recording, outcome: CallOutcome
@@ -66,14 +66,14 @@ class FailureLog:
         )
 
     def _begin_line(self, key: tuple[str, str]) -> None:
-        self._lines[key] = _Line(self._clock())
+        self._lines[key] = _LastLine(self._clock())
         self._lines.move_to_end(key)
         if len(self._lines) > MOST:
             self._lines.popitem(last=False)
 
 
 def _host(url: str) -> str:
-    """The host and port of a URL; "" for one that has none, which the failure says."""
+    """The host and port of a URL; "" for a URL without one, which the failure reports."""
     try:
         return host_and_port_of(url)
     except BadValue:

@@ -14,7 +14,9 @@ _values = attrgetter(*(each.name for each in fields(Reserved)))
 
 
 class CallOutcome(NamedTuple):
-    """`message` is the other side's answer. `gone`: it wants no more calls. `retry_after_ms`: no call before that.
+    """`message` is the subscriber's answer.
+
+    `gone`: the subscriber wants no more calls. `retry_after_ms`: no call before that.
 
     `status` is the HTTP status of the answer, 0 if none came. `lacks` says why the message is only the beginning of the
     answer: "is longer than ..."; "" if it is all of it.

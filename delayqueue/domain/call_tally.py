@@ -23,7 +23,7 @@ NEAR_STEP_S, FAR_STEP_S, FAR_S = 0.1, 10.0, 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class HostCalls:
+class HostReport:
     """The calls of jobs to a host: those under way, what happened to others within a minute, and the last failure.
 
     `waiting`: jobs that are due and have no place there, in the servers and in the store. Times are unix seconds, 0 =
@@ -47,8 +47,8 @@ class HostCalls:
         """Parse what a server wrote; fields that only a newer version knows are ignored."""
         return cls(**known(cls, written))
 
-    def __add__(self, other: "HostCalls") -> "HostCalls":
-        """Both together, of one host."""
+    def __add__(self, other: "HostReport") -> "HostReport":
+        """The sum of two reports on one host."""
         last = max(self, other, key=lambda one: one.failed_at)
         counts = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
         firsts: dict[str, Any] = {
@@ -63,7 +63,7 @@ COUNTS: Final = ("calling", "waiting", *OF_A_MINUTE)
 
 
 class HostTally:
-    """What is counted of one host."""
+    """The counters of one host."""
 
     def __init__(self, host: str, now: Callable[[], float]) -> None:
         self._host = host
@@ -112,14 +112,14 @@ class HostTally:
         if len(self._put_off) > MOST_UNTIL:
             self._forget()
 
-    def report(self) -> HostCalls:
+    def report(self) -> HostReport:
         """The figures as they are now."""
         self._forget()
         counts: dict[str, Any] = {
             name: sum(slot[name] for slot in self._slots.values()) for name in OF_A_MINUTE
         }
         dues = [*self._waiting.values(), *(due for _, due in self._put_off.values())]
-        return HostCalls(
+        return HostReport(
             self._host,
             calling=self._calling,
             waiting=len(self._waiting) + sum(count for count, _ in self._put_off.values()),
@@ -153,25 +153,25 @@ class CallTally:
         self._hosts = OrderedDict[str, HostTally]()  # the one with the latest news last
 
     def of(self, host: str) -> HostTally:
-        """Where to count the news of a host."""
+        """The tally of a host, which becomes the one with the latest news."""
         found = self._hosts.pop(host, None) or HostTally(host, self._now)
         self._hosts[host] = found
         if len(self._hosts) > MOST_HOSTS:
             self._hosts.popitem(last=False)
         return found
 
-    def report(self) -> list[HostCalls]:
+    def report(self) -> list[HostReport]:
         """The hosts with the most trouble, then those that are called most."""
         return nlargest(MOST_REPORTED, (each.report() for each in self._hosts.values()), _trouble)
 
 
-def together(reports: Iterable[HostCalls]) -> list[HostCalls]:
-    """What several processes report, each host once, in the order of CallTally.report()."""
-    found = dict[str, HostCalls]()
+def together(reports: Iterable[HostReport]) -> list[HostReport]:
+    """The reports of several processes, added up for each host, in the order of CallTally.report()."""
+    found = dict[str, HostReport]()
     for each in reports:
         found[each.host] = found[each.host] + each if each.host in found else each
     return sorted(found.values(), key=_trouble, reverse=True)
 
 
-def _trouble(one: HostCalls) -> tuple[float, ...]:
+def _trouble(one: HostReport) -> tuple[float, ...]:
     return one.failed + one.put_off + one.waiting, one.calling, one.succeeded, one.failed_at

@@ -9,7 +9,7 @@ import re
 from base64 import b64decode
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from delayqueue.domain import retry
@@ -110,15 +110,6 @@ class Subscriber:
         if len(wanted) > 2 and wanted[0] == wanted[-1] == "*":
             return wanted[1:-1] in said
         return not wanted or said == wanted
-
-
-class TrialOutcome(NamedTuple):
-    """The outcome of a call with a made-up job: the HTTP status (0 = no answer), and the answer."""
-
-    succeeded: bool
-    status: int
-    message: str
-    took_ms: int
 
 
 NEWER_FIELDS: Final = {

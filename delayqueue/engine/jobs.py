@@ -16,7 +16,7 @@ from delayqueue.engine.polls import Polls
 from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.workers import Workers
 from delayqueue.errors import OF_CODE, Code
-from delayqueue.store.dead_letters import DeadLetters
+from delayqueue.store.dead_letters import DeadLetterPages
 from delayqueue.store.listings import Listings, read_jobs
 from delayqueue.store.search import Search
 from delayqueue.store.store import Store
@@ -76,7 +76,7 @@ class Jobs:
         self.census = store.census
         self.topics = Topics(store, scope)
         self.listings = Listings(store, scope)
-        self.dead_letters = DeadLetters(store)
+        self.dead_letters = DeadLetterPages(store)
         self.search = Search(store, scope)
         self.polls = polls  # they name their topics, whatever the scope
 

@@ -55,7 +55,7 @@ class Polls:
         return self._matcher.waiting + self.ends.waiting
 
     def grow(self) -> None:
-        """There may be more buckets: ask them, too."""
+        """Ask buckets that were added, too."""
         for bucket in range(len(self._pollers), len(self._store.buckets.keys)):
             poller = BucketPoller(self._store.bucket(bucket), self._matcher, self.requeue)
             self._pollers.append(poller)

@@ -95,7 +95,7 @@ class DelayQueue:
         }
 
     def _resync(self, bucket: int) -> None:
-        """Announcements of the bucket may have been lost."""
+        """Ask the bucket again soon: its announcements may have been lost."""
         self._polls.resync(bucket)
         self._polls.ends.resync()
 

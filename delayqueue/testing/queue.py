@@ -23,7 +23,7 @@ from delayqueue.worker.verdict import Buried, Released, with_traceback
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from delayqueue.client.answers import ReservedJob
+    from delayqueue.answers.jobs import ReservedJob
     from delayqueue.client.calls import Call
     from delayqueue.client.times import Seconds
     from delayqueue.domain.schedule import Schedule

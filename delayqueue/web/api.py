@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from delayqueue.answers.subscribers import Trial
 from delayqueue.config.config import Config
 from delayqueue.domain.access import Scope
-from delayqueue.domain.subscriber import Subscriber, TrialOutcome
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.metrics import Snapshot
@@ -30,7 +31,7 @@ class Api:
     check_call: (
         Callable[[str], str] | None
     )  # the same for a job's call; None = the server makes none
-    try_webhook: Callable[[Subscriber, str], Awaitable[TrialOutcome]]  # with this body
+    try_webhook: Callable[[Subscriber, str], Awaitable[Trial]]  # with this body
     endpoints: tuple[Endpoint, ...]  # all endpoints
     new_id: IdMaker = field(default_factory=IdMaker)
 

@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 
 
 class Handshake(ssl.SSLObject):
-    """A server's side of a connection. A client whose certificate is refused is told so, and so is the log."""
+    """A server's side of a connection. A client with a refused certificate gets an alert, and the log a line."""
 
     _refusal: ssl.SSLError | None = None
 
     def do_handshake(self) -> None:
-        """Go on with it. Raises ssl.SSLError."""
+        """Go on with the handshake. Raises ssl.SSLError."""
         if self._refusal:
             raise self._refusal
         try:
@@ -33,7 +33,7 @@ class Handshake(ssl.SSLObject):
                 raise
             self._refusal = error
             why = getattr(error, "verify_message", "") or "it sent no certificate"
-            log.warning("refused a TLS client, whom tls_client_ca does not certify: %s", why)
+            log.warning("refused a TLS client without a certificate from tls_client_ca: %s", why)
             # else the event loop would drop the alert, which it has yet to send; then the client closes
             raise ssl.SSLWantReadError from error
 

@@ -1,6 +1,6 @@
 """The Python worker: Worker, and the exceptions with which its handlers give orders."""
 
-from delayqueue.client.answers import ReservedJob
+from delayqueue.answers.jobs import ReservedJob
 from delayqueue.worker.current import current_context, current_job
 from delayqueue.worker.handled_job import HandledJob, HandlerResult
 from delayqueue.worker.handlers import Next

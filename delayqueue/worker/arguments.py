@@ -21,7 +21,7 @@ from typing import (
     get_type_hints,
 )
 
-from delayqueue.client.answers import ReservedJob
+from delayqueue.answers.jobs import ReservedJob
 from delayqueue.worker.handled_job import HandledJob
 from delayqueue.worker.verdict import Bury
 

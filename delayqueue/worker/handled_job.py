@@ -6,7 +6,7 @@ from dataclasses import field, fields
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from delayqueue.answers.answer import answer
-from delayqueue.client.answers import ReservedJob
+from delayqueue.answers.jobs import ReservedJob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ class HandlerResult(NamedTuple):
     message: str
 
 
-@answer()
+@answer
 class HandledJob(ReservedJob):
     """A ReservedJob with the `results` of the topic's handlers before this one in this attempt, by their names."""
 

@@ -11,8 +11,8 @@ from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from delayqueue.answers.jobs import ReservedJob
 from delayqueue.client import tracing
-from delayqueue.client.answers import ReservedJob
 from delayqueue.client.several import Collected, several
 from delayqueue.domain.message import clean, message_of, text_of
 from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required

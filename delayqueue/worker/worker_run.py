@@ -28,8 +28,8 @@ from delayqueue.worker.verdict import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from delayqueue.answers.jobs import ReservedJob
     from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.answers import ReservedJob
     from delayqueue.client.times import Seconds
     from delayqueue.worker.figures import WorkerFigures
     from delayqueue.worker.handlers import Handlers

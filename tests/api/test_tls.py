@@ -142,7 +142,7 @@ async def test_a_client_whose_certificate_is_refused_is_told_and_logged(
         with pytest.raises(ssl.SSLError, match=alert):
             await reader.read()
         writer.close()
-        says = f"refused a TLS client, whom tls_client_ca does not certify: {why}"
+        says = f"refused a TLS client without a certificate from tls_client_ca: {why}"
         await until_async(lambda says=says: logged(server, says))  # type: ignore[misc]
     assert await admits(server, known)
     server.close()

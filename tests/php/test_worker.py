@@ -11,8 +11,8 @@ from typing import Final, Self
 import pytest
 
 from delayqueue import Client
+from delayqueue.answers.jobs import JobDetails
 from delayqueue.client import Job
-from delayqueue.client.answers import JobDetails
 from tests.earlier import BEFORE_NAMES, strict_server
 from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until

@@ -9,7 +9,7 @@ from delayqueue.domain.call_tally import (
     MOST_REPORTED,
     MOST_UNTIL,
     CallTally,
-    HostCalls,
+    HostReport,
     together,
 )
 
@@ -30,7 +30,7 @@ def test_calls_count_for_a_minute_and_the_last_failure_stays() -> None:
     tally.of("a").ended(1.5, "500 no" + "x" * 1000)
     tally.of("a").put_off(clock.now_s - 5, 0.5)
     error = ("500 no" + "x" * 1000)[:MOST_ERROR_CHARS]
-    found = HostCalls(
+    found = HostReport(
         "a",
         waiting=1,
         waiting_since=clock.now_s - 5,
@@ -76,12 +76,12 @@ def test_of_many_hosts_those_with_the_latest_news_are_known_and_those_with_troub
 
 
 def test_reports_of_several_processes_are_added_and_read_whatever_newer_ones_write() -> None:
-    one = HostCalls("a", 1, 5, 70.0, 95.0, 2, 3, 4, 5.0, 7.0, "later")
-    other = HostCalls("a", 1, 2, 60.0, 0, 1, 0, 0, 1.0, 6.0, "earlier")
-    bad = HostCalls("b", failed=19)
+    one = HostReport("a", 1, 5, 70.0, 95.0, 2, 3, 4, 5.0, 7.0, "later")
+    other = HostReport("a", 1, 2, 60.0, 0, 1, 0, 0, 1.0, 6.0, "earlier")
+    bad = HostReport("b", failed=19)
     found = together([other, one, bad])
-    assert found == [bad, HostCalls("a", 2, 7, 60.0, 95.0, 3, 3, 4, 6.0, 7.0, "later")]
-    assert HostCalls.read(asdict(one) | {"newer": 1}) == one
+    assert found == [bad, HostReport("a", 2, 7, 60.0, 95.0, 3, 3, 4, 6.0, 7.0, "later")]
+    assert HostReport.read(asdict(one) | {"newer": 1}) == one
 
 
 def test_who_waits_is_counted_until_it_is_tried_again() -> None:

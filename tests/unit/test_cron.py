@@ -56,7 +56,7 @@ def times(cron: str, tz: str, day: str) -> list[int]:
     return sorted(map(round, found))
 
 
-@settings(deadline=None)  # a busy machine stops a test anywhere
+@settings(deadline=None)  # the machine may be busy
 @given(
     st.sampled_from(CHANGES),
     st.sampled_from(CRONS),

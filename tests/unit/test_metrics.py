@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from delayqueue.engine.worker_view import WorkerCounts
+from delayqueue.engine.workers import WorkerCounts
 from delayqueue.metrics import (
     HANDLING,
     REQUESTS,

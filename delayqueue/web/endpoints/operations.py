@@ -3,28 +3,29 @@
 from heapq import nlargest
 from typing import Any, Final
 
-from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.servers import (
     Access,
     Attention,
     HostCalls,
-    OutboxState,
+    OutboxStats,
     Readiness,
-    ServerState,
+    ServerStats,
     Stats,
-    StoreState,
-    TroubleState,
+    StoreStats,
+    Trouble,
     WorkerJob,
-    WorkerState,
+    WorkerStats,
 )
 from delayqueue.domain.access import Role
+from delayqueue.engine.server_reports import host_calls, outboxes, troubles
+from delayqueue.engine.topic_answers import topic_counts
 from delayqueue.errors import BadJson, Forbidden, Invalid, Unavailable
 from delayqueue.store.census import TopicView, pieces
 from delayqueue.tasks import by_turns
-from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, ALL, OPEN, VIEWERS, Large, Stability, endpoint
-from delayqueue.web.endpoints.topics import TOPIC, troubles
+from delayqueue.web.endpoints.topics import TOPIC, attention
 from delayqueue.web.fields import optional
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, exposition
@@ -44,7 +45,7 @@ STATS: Final = Stats(
     busiest=[TOPIC],
     attention=[],
     servers=[
-        ServerState(
+        ServerStats(
             name="web1:9277 #1",
             version="1.0.0",
             started=1795215237.0,
@@ -76,7 +77,7 @@ STATS: Final = Stats(
         )
     ],
     outboxes=[
-        OutboxState(
+        OutboxStats(
             name="db1/shop/delay_queue_outbox",
             failed=2,
             reason="ttr -1: must be 1 to 86400 seconds",
@@ -85,18 +86,18 @@ STATS: Final = Stats(
         )
     ],
     troubles=[
-        TroubleState(
+        Trouble(
             kind="job", name="1001", topic="order", count=12, at=1795217031.5, message="web1:4711"
         )
     ],
-    store=StoreState(
+    store=StoreStats(
         version="Redis 7.0.15", memory=1048576, memory_limit=0, durable=True, warnings=[]
     ),
     settings={"bind_address": "0.0.0.0:9277"},
     set_in={"bind_address": "/etc/delay-queue.conf:3"},
 )
 
-WORKER: Final = WorkerState(
+WORKER: Final = WorkerStats(
     name="web1:4711",
     version="2.4.0",
     host="web1",
@@ -145,17 +146,17 @@ async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
     counted = dict.fromkeys(COUNTED, LEFT_OUT) if asked.counts is False else await _counted(api)
     store = api.queue.store
     health = await store.health()
-    servers = await api.queue.heartbeat.servers()
-    calls = serializers.calls(servers)
+    reports = await api.queue.heartbeat.servers()
+    calls = host_calls(reports)
     if asked.counts is not False:
         counted["called"] += sum(host.waiting for host in calls)
     return Stats(
         **counted,
-        servers=[serializers.server(server) for server in servers],
+        servers=[report.stats for report in reports],
         calls=calls,
-        outboxes=serializers.outboxes(servers),
-        troubles=serializers.troubles(servers),
-        store=StoreState(
+        outboxes=outboxes(reports),
+        troubles=troubles(reports),
+        store=StoreStats(
             version=health.version,
             memory=health.memory_bytes,
             memory_limit=health.memory_limit_bytes,
@@ -178,7 +179,7 @@ async def _counted(api: Api) -> dict[str, Any]:
             sums.add(topic)
         paused += sum(topic.paused_until_ms is not None for topic in piece)
         busiest = nlargest(BUSIEST, [*busiest, *piece], key=_urgency)
-        found = filter(troubles, piece)
+        found = filter(attention, piece)
         troubled = nlargest(MOST_TROUBLED, [*troubled, *found], key=_urgency)
     return {
         "topics": len(topics),
@@ -187,9 +188,9 @@ async def _counted(api: Api) -> dict[str, Any]:
         "ready": sums.ready,
         "reserved": sums.reserved,
         "buried": sums.buried,
-        "oldest_ready_age": serializers.seconds(sums.oldest_age_ms),
-        "busiest": [serializers.topic(topic) for topic in busiest],
-        "attention": [Attention(serializers.topic(topic), troubles(topic)) for topic in troubled],
+        "oldest_ready_age": seconds(sums.oldest_age_ms),
+        "busiest": list(map(topic_counts, busiest)),
+        "attention": [Attention(topic_counts(topic), attention(topic)) for topic in troubled],
         "called": sums.called,
     }
 
@@ -200,13 +201,13 @@ def _urgency(topic: TopicView) -> tuple[int, int, int]:
 
 
 @endpoint("/workers", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=[WORKER])
-async def workers(api: Api) -> Large[list[WorkerState]]:
+async def workers(api: Api) -> Large[list[WorkerStats]]:
     """Return the workers that told their names with their polls, first those that are gone with jobs in hand.
 
     They are seen a few seconds later, and forgotten a minute after the last sign of them.
     """
     api.scope.check(None)
-    return Large([serializers.worker(view) for view in await api.queue.workers.all()])
+    return Large(await api.queue.workers.all())
 
 
 class WhoamiRequest(Request):

@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated, Final
 
-from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
+from delayqueue.engine.job_answers import reserved_job
 from delayqueue.engine.jobs import Jobs, raise_for
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.workers import SeenWorker, Workers
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
 from delayqueue.net.later import Later
-from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import (
     BAD,
@@ -82,7 +82,7 @@ class PopRequest(Request):
     of_original = True
 
     def named_topics(self) -> Iterable[str]:
-        """Its topics."""
+        """The topics of the poll."""
         return self.topic
 
 
@@ -214,8 +214,8 @@ def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> PopAnswer:
         return Returnable([] if many else None, None)
     requeue = partial(jobs.polls.requeue, popped)
     if not many:
-        return Returnable(serializers.reserved(popped[0]), requeue)
-    data = [serializers.reserved(job) for job in popped]
+        return Returnable(reserved_job(popped[0]), requeue)
+    data = list(map(reserved_job, popped))
     is_large = sum(len(job.body) for job in popped) > AT_ONCE_CHARS
     return Returnable(Large(data) if is_large else data, requeue)
 
@@ -306,12 +306,12 @@ def _each(asked: EndRequest, ids: Sequence[str], codes: Sequence[int]) -> list[R
 
 
 def _due(due_ms: int | None) -> Due:
-    return Due(serializers.seconds(due_ms))
+    return Due(seconds(due_ms))
 
 
 def _deadline(deadline_ms: int | None) -> Deadline:
-    return Deadline(serializers.seconds(deadline_ms))
+    return Deadline(seconds(deadline_ms))
 
 
 def _nothing(_: None) -> None:
-    """A verb whose success says everything."""
+    """The data of a verb without data."""
