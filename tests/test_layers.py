@@ -78,8 +78,6 @@ SHARED_NAMES: Final = {
         ("Job", "Schedule", "Subscriber"), "one inside, with all that the server knows, one outside"
     ),
     "Call": "a client's request; what a job has the server send",
-    # of the store, with others
-    **dict.fromkeys(("Caller", "Change", "Command", "Limits", "Look"), "to be named apart"),
 }
 
 

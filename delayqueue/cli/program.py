@@ -33,7 +33,7 @@ FAMILIES: Final[Families] = {"on this machine": LOCAL, **REMOTE}
 VERBS: Final = {verb.name: verb for verbs in FAMILIES.values() for verb in verbs}
 
 
-class Parser(ArgumentParser):
+class VerbParser(ArgumentParser):
     """One whose help is output as all other is: some versions of argparse let its OSError go, others swallow it."""
 
     def print_help(self, file: Any = None) -> None:
@@ -103,7 +103,7 @@ def _taken_apart(arguments: Sequence[str]) -> tuple[list[str], list[str], list[s
 
 def _parser(names: Iterable[str]) -> ArgumentParser:
     """The parser, with a parser for each of these verbs."""
-    parser = Parser(
+    parser = VerbParser(
         prog="delay-queue",
         usage="%(prog)s [-c FILE] [VERB ...]",
         description="A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey.",

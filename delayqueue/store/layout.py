@@ -41,7 +41,7 @@ return redis.call('HGETALL', KEYS[1])
 """
 
 
-class Change(NamedTuple):
+class Resize(NamedTuple):
     """A change of the number of buckets that has not ended: to `size` buckets. `percent` of the data is looked at."""
 
     size: int
@@ -60,7 +60,7 @@ class Stored(NamedTuple):
     """The layout in force, and the change under way."""
 
     layout: Layout
-    change: Change | None
+    change: Resize | None
 
 
 async def claim_layout(shards: Shards, config: Config) -> Stored:
@@ -185,9 +185,9 @@ def parse(stored: Mapping[str, str], default_size: int) -> Stored:
         tuple(map(int, filter(None, stored.get("former_bucket_sizes", "").split(",")))),
     )
     if size := stored.get("changing"):
-        return Stored(layout, Change(int(size), int(stored.get("percent", 0))))
+        return Stored(layout, Resize(int(size), int(stored.get("percent", 0))))
     # an older version changes the number of buckets while its servers work, and says so in `moving`
-    return Stored(layout, Change(layout.size) if stored.get("moving") else None)
+    return Stored(layout, Resize(layout.size) if stored.get("moving") else None)
 
 
 def _key(config: Config) -> str:

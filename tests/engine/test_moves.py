@@ -17,7 +17,7 @@ from delayqueue.engine.rebalance import Rebalance
 from delayqueue.engine.take_service import TakeService
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.call import Call
+from delayqueue.store.call import ScriptCall
 from delayqueue.store.layout import decoded, parse
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.topics import Topics
@@ -145,7 +145,7 @@ class Moving(Comparison):
         store = self._new_store()
         left = iter(range(calls))
 
-        def mortal(_: Bucket, call: Call, sends: Send) -> None:
+        def mortal(_: Bucket, call: ScriptCall, sends: Send) -> None:
             if next(left, None) is None:
                 raise Died
             sends(call)

@@ -31,7 +31,7 @@ class Queue:
         return self
 
     def __init__(self) -> None:
-        self.subscribers = self
+        self.subscribers = self.polls = self
         self.waits = 0
 
     async def changes(self, _: str) -> tuple[str, list[Subscribed]]:

@@ -176,7 +176,7 @@ async def test_jobs_of_many_bytes_are_popped_by_turns(body: str, kind: type) -> 
 
     poll = Poll(1, 10, 0)
     poll.answer([Reserved("t", "1001", body + "y", 1, "receipt", 0, 5000, None)])
-    jobs = SimpleNamespace(poll=lambda *_: poll, requeue=list)
+    jobs = SimpleNamespace(polls=SimpleNamespace(begin=lambda *_: poll, requeue=list))
     asked = PopRequest.model_validate({"topic": "t", "count": 10})
     api = SimpleNamespace(jobs=jobs, config=Config())
     popped: Any = await pop.run(api, asked, request(""))
