@@ -3,25 +3,36 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
-from delayqueue.metrics import Snapshot
+from delayqueue.metrics import TICK_AGE, Snapshot
 
 log = logging.getLogger(__name__)
 
-ANSWER_S: Final = 2.0  # a worker that takes longer is left out
+ANSWER_S: Final = 2.0  # of a worker that takes longer, only the age of its pulse is known
 
 
 class Peers:
-    """The workers that have a socket in `folder`, including this one by its number; None = there is no other."""
+    """The workers that have a socket in `folder`, including this one by its number; None = there is no other.
 
-    def __init__(self, folder: Path | None, number: int, read: Callable[[], Snapshot]) -> None:
+    `pulses` holds for each worker the monotonic time when it was last seen to work, 0 before it serves.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        number: int,
+        read: Callable[[], Snapshot],
+        pulses: Sequence[float] = (),
+    ) -> None:
         self._folder = folder
         self._own = str(number)
         self._read = read
+        self._pulses = pulses
 
     @asynccontextmanager
     async def answering(self) -> AsyncIterator[None]:
@@ -44,16 +55,23 @@ class Peers:
             yield
 
     async def snapshots(self) -> dict[str, Snapshot]:
-        """The figures of all workers that answer, by number."""
+        """The figures of all workers, by number; of one that does not answer, how long its timer has not ticked."""
         found = {self._own: self._read()}
         others = [path for path in _sockets(self._folder) if path.name != self._own]
         answers = await asyncio.gather(*map(_ask, others), return_exceptions=True)
         for path, answer in zip(others, answers, strict=True):
             if isinstance(answer, BaseException):
                 log.warning("worker %s does not send its figures: %r", path.name, answer)
+                found |= self._of_silent(path.name)
             else:
                 found[path.name] = answer
         return found
+
+    def _of_silent(self, name: str) -> dict[str, Snapshot]:
+        """A worker that is stuck cannot tell so: without its figure, no alert would ring."""
+        number = int(name)
+        pulse = self._pulses[number - 1] if number <= len(self._pulses) else 0
+        return {name: {TICK_AGE.name: [[[], monotonic() - pulse]]}} if pulse else {}
 
     async def _answer(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(json.dumps(self._read()).encode())

@@ -145,7 +145,7 @@ async def _serve_here(
         buried_retain_ms=config.buried_retain_s and config.buried_retain_s * 1000,
         keeps_history=config.history,
     )
-    peers = Peers(folder, number, lambda: queue.metrics.snapshot() | process_figures())
+    peers = Peers(folder, number, lambda: queue.metrics.snapshot() | process_figures(), pulses)
     limits = _limits(config, queue.metrics)
     async with AsyncExitStack() as stack:
         traced = await stack.enter_async_context(tracing(config, _name(config, number)))

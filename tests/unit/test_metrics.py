@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -23,6 +24,7 @@ from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, expositi
 from tests.figures import Samples, samples_of
 
 HEALTH = Health(0, 0, durable=True)
+STUCK_S = 40.0
 
 
 def holding(*topics: TopicView, most: int = 9, health: Health = HEALTH) -> StoreFigures:
@@ -187,6 +189,12 @@ async def test_a_worker_that_is_stuck_holds_up_nobody(
     silent = await asyncio.start_unix_server(lambda _, writer: held.append(writer), tmp_path / "2")
     async with silent:
         assert set(await Peers(tmp_path, 1, Metrics().snapshot).snapshots()) == {"1"}
+        starting = Peers(tmp_path, 1, Metrics().snapshot, [monotonic(), 0])
+        assert set(await starting.snapshots()) == {"1"}
+        stuck = Peers(tmp_path, 1, Metrics().snapshot, [monotonic(), monotonic() - STUCK_S])
+        figures = Figures(await stuck.snapshots(), NOBODY)
+        samples = samples_of(exposition(figures, "")[0].decode())
+        assert samples.one("delayqueue_tick_age_seconds", worker="2") == pytest.approx(STUCK_S, 0.1)
         for writer in held:  # since Python 3.12, the end of the server waits for it
             writer.close()
 
