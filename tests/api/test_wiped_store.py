@@ -215,7 +215,7 @@ async def test_a_key_with_a_mark_that_was_dropped_alone_is_marked_again_as_the_j
     server = processes.server(store, redis__db=0, language="en", bucket_size=BUCKETS)
     async with Redis(host=LOOPBACK, port=store.port) as redis, open_api(server.url) as api:
         await until_async(lambda: is_marked(redis))
-        data_id = await redis.hget(LAYOUT, "id")
+        data_id: Any = await redis.hget(LAYOUT, "id")
         (await api.push(topic="t", id="a", delay=60)).ok()
         await redis.delete(key)
         await until_async(lambda: has_mark(redis, data_id))
