@@ -77,6 +77,8 @@ const TROUBLES = {
   subscriber: [({ name }) => h("a", { href: "#/subscribers" }, breaking(name)), "troubleSubscriber", ({ message }) => words(message)],
   host: [({ name }) => h("a", { href: "#/calls" }, breaking(name)), "troubleHost", ({ message }) => words(message)],
   pushes: [({ name }) => t("pushesRefused", name), "troublePushes", ({ name }) => (name <= LAST_WORDED ? t(`code_${name}`) : "")],
+  connections: [() => t("newConnections"), "troublePushes", () => t("connectionsFull")],
+  lost: [({ topic }) => topicLink(topic), "troubleLost", () => t("lostDetails")],
   clock: [() => t("theClock"), "clockJumped", () => ""],
 };
 const workerLink = (name) => h("a", { href: `#/workers/${encodeURIComponent(name)}` }, breaking(name));
