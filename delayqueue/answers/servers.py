@@ -102,7 +102,7 @@ class WorkerState:
 class StoreState:
     """The store; memory in bytes, `memory_limit` 0 = none.
 
-    `alarms`: why it takes no jobs, or loses some; `warnings`: why it could lose some when it stops.
+    `alarms`: why it takes no jobs, or loses some; `warnings`: why it could soon.
     """
 
     version: str

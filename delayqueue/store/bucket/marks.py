@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
 
-from delayqueue.errors import Text
+from delayqueue.errors import Text, utc
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.servers.shards import Shards
 
@@ -162,10 +162,9 @@ def _said(found: _Found, gone: list[int]) -> Text | None:
 
 
 def _emptied(at: datetime) -> Text:
-    time = f"{at:%Y-%m-%d %H:%M:%S} UTC"
     return Text(
-        f"{time} 起，存储是空的或另一个：其中的任务没有了；如果这是有意的，请确认它是新的",
-        f"since {time} the store is an empty one, or another one: the jobs that it had are gone; "
+        f"自 {utc(at)} 起，存储已被清空或更换，原有的任务都没有了；如果这是有意的，请确认这是新的存储",
+        f"since {utc(at)} the store is an empty one, or another one: the jobs that it had are gone; "
         "if that was intended, say that it is new",
     )
 
@@ -173,7 +172,7 @@ def _emptied(at: datetime) -> Text:
 def _partly_emptied(buckets: list[int]) -> Text:
     named = ", ".join(map(str, buckets))
     return Text(
-        f"存储的一部分被清空了：桶 {named} 的任务没有了；如果这是有意的，请确认它是新的",
+        f"存储的一部分已被清空，桶 {named} 的任务都没有了；如果这是有意的，请确认这是新的存储",
         f"a part of the store was emptied: the jobs of the buckets {named} are gone; "
         "if that was intended, say that it is new",
     )

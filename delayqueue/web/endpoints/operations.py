@@ -255,11 +255,12 @@ async def readyz(api: Api, request: HttpRequest) -> Readiness | None:
     """The store answers and the timers tick.
 
     At least for some buckets: the others are named. `durable` is false if jobs are not as safe as configured, and
-    `alarms` say what else is wrong: its memory is full, say. If the store cannot be used, the message says why.
+    `alarms` say what else is wrong: its memory is full, say. If the store cannot be used, the message says why, and
+    since when.
     """
     away = [bucket + 1 for bucket in await api.queue.unready_buckets()]
     if len(away) == api.queue.store.buckets.count:
-        raise Unavailable.because(api.queue.ailment())
+        raise Unavailable.because(api.queue.ailment(), api.queue.store.watch.ailing_since)
     store = api.queue.store
     readiness = Readiness(
         away,

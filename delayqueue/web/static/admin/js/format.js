@@ -69,7 +69,8 @@ export function exactly(seconds) {
 /** "in 5m", "3s ago" */
 export function relative(seconds) {
   const away = seconds - Date.now() / 1000;
-  const word = length(Math.abs(away));
+  const rough = Math.abs(away) < 1 ? Math.abs(away) : Math.round(Math.abs(away)); // tenths only flicker
+  const word = length(rough);
   if (current() === "zh") return away >= 0 ? `${word}后` : `${word}前`;
   return away >= 0 ? `in ${word}` : `${word} ago`;
 }
