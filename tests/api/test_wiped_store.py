@@ -131,7 +131,8 @@ async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_
             assert await emptied(other) == [said]
             checked = run_program("check", settings=store.settings(0) | {"bucket_size": BUCKETS})
             assert f"warning: {said}\n" in checked.stdout
-            (await other.call("/accept-store", {})).ok()
+            (await other.call("/accept-store", {})).ok()  # as the command does
+            assert "accepted as new, by anybody from 127.0.0.1" in later.logged()
             assert await emptied(other) == []
             await until_async(lambda: is_not_named(api))
         later.stop()

@@ -505,3 +505,23 @@ async def test_nothing_keeps_the_jobs_of_a_poll_that_was_answered(
         for each in gc.get_referrers(jobs)
         if isinstance(each, (asyncio.Future, Poll)) and each is not polling
     ]
+
+
+async def test_what_the_server_takes_for_its_own_deliveries_is_no_waiting_client(
+    store: Shelves, waiters: Waiters
+) -> None:
+    """Somebody who sees waiting polls at night concludes that workers are there."""
+    own = waiters.consume(("t",), 2)
+    assert waiters.waiting == 0
+    client = poll(waiters, "u")
+    await until(lambda: waiters.waiting == 1)
+    arrive(store, waiters, "a", "b")
+    await own.future
+    assert sorted(ids(own.take())) == ["a", "b"]
+    assert waiters.waiting == 1
+    waiters.widen(own)
+    assert waiters.waiting == 1
+    waiters.leave(own)
+    assert waiters.waiting == 1
+    client.cancel()
+    await until(lambda: waiters.waiting == 0)

@@ -1,5 +1,6 @@
 """For operators: the state of the server, and what a token allows."""
 
+import logging
 from heapq import nlargest
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ from delayqueue.web.fields import optional
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, exposition
 from delayqueue.web.requests import OutboxRequest, Request
+
+log = logging.getLogger(__name__)
 
 BUSIEST: Final = 8
 MOST_TROUBLED: Final = 20
@@ -278,10 +281,14 @@ class AcceptStoreRequest(Request):
 
 
 @endpoint("/accept-store", ADMINS, asks={})
-async def accept_store(api: Api, asked: AcceptStoreRequest) -> None:  # noqa: ARG001  # it declares the model
+async def accept_store(api: Api, asked: AcceptStoreRequest, request: HttpRequest) -> None:  # noqa: ARG001  # it declares the model
     """Say that a store that was emptied or replaced is new: that ends the warning of it on all servers."""
     api.scope.check(None)
     await api.queue.store.watch.accept()
+    # whoever did it: the audit log has the page's deeds only
+    log.warning(
+        "the store is accepted as new, by %s from %s", api.guard.name_of(request), request.peer
+    )
 
 
 @endpoint("/metrics", VIEWERS, methods=("GET",))
