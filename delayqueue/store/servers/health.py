@@ -45,12 +45,12 @@ class Look(NamedTuple):
             policy = self.info.get("maxmemory_policy")
             found.append(
                 Text(
-                    f"maxmemory-policy 为 {policy}，内存满了存储会丢弃任务："
+                    f"存储的 maxmemory-policy 为 {policy}，内存满了会丢弃任务："
                     "请在其配置中设置 `maxmemory-policy noeviction`；"
-                    "在那之前，我们的设置 `require_noeviction = yes` 会拒绝推送",
+                    "在此之前，可以在 delay-queue 的配置中设置 `require_noeviction = yes`，改为拒绝推送",
                     f"the store drops jobs when its memory is full, as maxmemory-policy is {policy}: "
                     "set `maxmemory-policy noeviction` in its config; "
-                    "until then, `require_noeviction = yes` in ours refuses pushes",
+                    "until then, `require_noeviction = yes` in delay-queue's config refuses pushes instead",
                 )
             )
         return found

@@ -24,7 +24,7 @@ export class Banner extends Component {
   }
 
   accept = async () => {
-    if (await ask(t("acceptStore"), { text: t("acceptStoreAsk"), ok: t("acceptStore"), danger: true }) === null) return;
+    if (await ask(t("acceptStoreTitle"), { text: t("acceptStoreAsk"), ok: t("acceptStore"), danger: true }) === null) return;
     try {
       await call("accept-store");
       this.setState(await troubles());

@@ -357,6 +357,7 @@ const TEXTS = {
   noneChanged: ["All settings have their defaults.", "所有设置均为默认值。"],
   notFound: ["This page does not exist.", "没有这个页面。"],
   acceptStore: ["Yes, it is new", "是的，这是新的存储"],
+  acceptStoreTitle: ["Is this store a new one?", "这是新的存储吗？"],
   acceptStoreAsk: ["The jobs that the store had do not come back by this: it only ends the warning, for everybody. If they should be there, restore a backup first.", "这不会找回存储原有的任务，只会对所有人结束这条警告。如果任务本应存在，请先恢复备份。"],
   noRole: ["This token has no access to this page.", "此 token 无权查看。"],
 };
