@@ -242,9 +242,9 @@ def troubles(servers: Sequence[ServerView]) -> list[TroubleState]:
     noted = [
         (round(server.seen - each.ago_s, 3), each) for server in servers for each in server.troubles
     ]
-    for host in calls(servers):
-        if host.failed and not host.succeeded and host.failed_at:
-            failing = Trouble(Kind.HOST, host.host, count=host.failed, message=host.error)
+    for host in together(each for server in servers for each in server.calls):
+        if host.fails:
+            failing = Trouble(Kind.HOST, host.host, count=host.failing, message=host.error)
             noted.append((host.failed_at, failing))
     return [
         TroubleState(one.kind, readable(one.name), one.topic, one.count, at, readable(one.message))

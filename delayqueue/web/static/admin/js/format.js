@@ -44,12 +44,12 @@ export function moment(text) {
 
 const CHINESE = { d: "天", h: "小时", m: "分", s: "秒" };
 
-/** A duration in its two largest units: 1d 2h, 3m 20s, 40 ms. */
+/** A duration in its two largest units: 1d 2h, 3m 20s, 40 ms; 3分20秒, 40毫秒. */
 export function length(seconds) {
   const isChinese = current() === "zh";
   if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ${isChinese ? "毫秒" : "ms"}`;
-  if (seconds < 60) return `${Number(seconds.toFixed(1))} ${isChinese ? "秒" : "s"}`;
+  if (seconds < 1) return `${Math.round(seconds * 1000)}${isChinese ? "毫秒" : " ms"}`;
+  if (seconds < 60) return `${Number(seconds.toFixed(1))}${isChinese ? "秒" : " s"}`;
   let rest = Math.round(seconds);
   const shown = [];
   for (const [unit, size] of Object.entries(UNITS).reverse()) {

@@ -177,7 +177,6 @@ const TEXTS = {
   troubleJob: ["TTR expired again, at attempt {0}", "又一次超过 TTR，已是第 {0} 次执行"],
   troubleWorker: ["jobs not finished within their TTR: {0}", "未在 TTR 内完成的任务：{0}"],
   troubleSubscriber: ["calls failed, one after the other: {0}", "连续失败的调用：{0}"],
-  troubleHost: ["all calls failed in the last minute: {0}", "最近一分钟的调用全部失败：{0}"],
   troublePushes: ["refused: {0}", "被拒绝：{0}"],
   newConnections: ["New connections", "新的连接"],
   connectionsFull: ["a server process has no place for more: max_connections", "服务进程的连接已满：max_connections"],

@@ -75,7 +75,7 @@ const TROUBLES = {
   job: [({ name }) => jobLink(name), "troubleJob", ({ topic, message }) => [topicLink(topic), message && [" · ", workerLink(message)]]],
   worker: [({ name }) => workerLink(name), "troubleWorker", ({ message }) => jobLink(message)],
   subscriber: [({ name }) => h("a", { href: "#/subscribers" }, breaking(name)), "troubleSubscriber", ({ message }) => words(message)],
-  host: [({ name }) => h("a", { href: "#/calls" }, breaking(name)), "troubleHost", ({ message }) => words(message)],
+  host: [({ name }) => h("a", { href: "#/calls" }, breaking(name)), "troubleSubscriber", ({ message }) => words(message)],
   pushes: [({ name }) => t("pushesRefused", name), "troublePushes", ({ name }) => (name <= LAST_WORDED ? t(`code_${name}`) : "")],
   connections: [() => t("newConnections"), "troublePushes", () => t("connectionsFull")],
   lost: [({ topic }) => topicLink(topic), "troubleLost", () => t("lostDetails")],
