@@ -1,6 +1,7 @@
 """What an operator at night is told on the overview, and who did what."""
 
 import json
+import re
 import time
 from typing import Final
 
@@ -84,3 +85,30 @@ def test_lost_jobs_and_refused_connections_are_told(admin: Admin, topic: str) ->
     expect(rows.filter(has_text="of-a-newer-server")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE.width
     page.unroute("**/stats")
+
+
+@ON_PHONE
+@pytest.mark.parametrize("off_s", [0, -7200, 7200], ids=["right", "back", "forward"])
+def test_a_jump_of_the_stores_clock_is_told_wherever_it_has_jumped_to(
+    admin: Admin, off_s: int
+) -> None:
+    """The marks of the history have the times of that clock."""
+
+    def tell(route: Route) -> None:
+        told = route.fetch().json()
+        mark = {"at": time.time() - 90, "kind": "clock", "lasted": 0, "server": "", "by": ""}
+        told["data"]["marks"].insert(0, mark | {"what": ""})
+        told["data"]["start"] += off_s
+        for each in told["data"]["marks"]:
+            each["at"] += off_s
+        route.fulfill(json=told)
+
+    admin.page.route("**/history", tell)
+    row = (
+        admin.open("")
+        .locator(".troubles tbody tr")
+        .filter(has_text=admin.text("The store's clock"))
+    )
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text(re.compile(r"[12]分"))
+    admin.page.unroute("**/history")

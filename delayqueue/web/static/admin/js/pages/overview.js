@@ -66,9 +66,14 @@ export class Overview extends Live {
 const RECENT_S = 3600;
 const LAST_WORDED = 6; // the page has words for the codes up to it
 
-/** That the store's clock jumped lately, as a trouble of /stats. */
-const clockTroubles = (past) => (past?.marks || []).filter(({ kind, at }) => kind === "clock" && at > Date.now() / 1000 - RECENT_S)
-  .slice(0, 1).map(({ at }) => ({ kind: "clock", name: "", count: 1, at, message: "" }));
+/** That the store's clock jumped lately, as a trouble of /stats. The marks have that clock's times, which may be hours away from this one's. */
+function clockTroubles(past) {
+  if (!past) return [];
+  const ahead = past.start + past.pushed.length * past.step - Date.now() / 1000; // by up to a step, if both are right
+  const shift = Math.abs(ahead) > 2 * past.step ? ahead : 0;
+  return past.marks.map((mark) => ({ ...mark, at: mark.at - shift })).filter(({ kind, at }) => kind === "clock" && at > Date.now() / 1000 - RECENT_S)
+    .slice(0, 1).map(({ at }) => ({ kind: "clock", name: "", count: 1, at, message: "" }));
+}
 
 // by the kind of trouble: what it is about, and what is shown about it
 const TROUBLES = {
