@@ -44,7 +44,7 @@ export function moment(text) {
 
 const CHINESE = { d: "天", h: "小时", m: "分", s: "秒" };
 
-/** A duration in its two largest units: 1d 2h, 3m 20s, 40 ms; 3分20秒, 40毫秒. */
+/** A duration in its two largest units: 1d 2h, 3m 20s, 40 ms; without blanks in Chinese. */
 export function length(seconds) {
   const isChinese = current() === "zh";
   if (seconds === null || seconds === undefined) return "–";
