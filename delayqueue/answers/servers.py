@@ -102,7 +102,7 @@ class WorkerStats:
 class StoreStats:
     """The store; memory in bytes, `memory_limit` 0 = none.
 
-    `alarms`: why it takes no jobs, or loses some; `warnings`: why it could lose some when it stops.
+    `alarms`: why it takes no jobs, or loses some; `warnings`: why it could soon.
     """
 
     version: str
@@ -126,8 +126,8 @@ class Trouble:
     """What goes wrong again and again, `count` times within the last hour or longer, `at` the last time.
 
     `kind`: a `job` whose TTR expires (`count` is its attempt, `message` the worker), a `worker` that let the TTR of
-    jobs expire (`message` is the last job), a `subscriber` or `host` all of whose calls fail, or `pushes` that are
-    refused (`name` is the code).
+    jobs expire (`message` is the last job), a `subscriber` or `host` all of whose calls fail, `pushes` that are
+    refused (`name` is the code), `connections` that are refused, or jobs of a topic that the store has `lost`.
     """
 
     kind: str

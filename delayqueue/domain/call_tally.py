@@ -14,6 +14,7 @@ from delayqueue.domain.written import known
 MOST_HOSTS: Final = 200  # remembered; the report on all takes half a millisecond
 MOST_REPORTED: Final = 20
 MOST_ERROR_CHARS: Final = 200
+FORGOTTEN_S: Final = 3600.0  # after it, that calls fail is no news
 MOST_UNTIL: Final = 1000  # times that jobs wait for, before those that are past are forgotten
 SLOT_S: Final = 10
 SLOTS: Final = 6  # a minute, of which the last slot is not over
@@ -41,6 +42,10 @@ class HostReport:
     took_s: float = 0  # of all these calls together
     failed_at: float = 0  # unix seconds, 0 = no failure is remembered
     error: str = ""
+    failing: int = (
+        0  # calls that failed since the last success, however long ago: retries can be hours apart
+    )
+    succeeded_at: float = 0  # unix seconds, 0 = no success is remembered
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> Self:
@@ -55,11 +60,17 @@ class HostReport:
             name: min(filter(None, (getattr(self, name), getattr(other, name))), default=0)
             for name in ("waiting_since", "next_try")
         }
-        return replace(last, **counts, **firsts)
+        succeeded_at = max(self.succeeded_at, other.succeeded_at)
+        return replace(last, **counts, **firsts, succeeded_at=succeeded_at)
+
+    @property
+    def fails(self) -> bool:
+        """Whether no call succeeds."""
+        return self.failing > 0 and self.failed_at > self.succeeded_at
 
 
 OF_A_MINUTE: Final = ("succeeded", "failed", "put_off", "took_s")
-COUNTS: Final = ("calling", "waiting", *OF_A_MINUTE)
+COUNTS: Final = ("calling", "waiting", "failing", *OF_A_MINUTE)
 
 
 class HostTally:
@@ -75,6 +86,7 @@ class HostTally:
         ]()  # until then: how many, and when the first was due
         self._slots: dict[int, dict[str, float]] = {}
         self._failed_at, self._error = 0.0, ""
+        self._failing, self._succeeded_at = 0, 0.0
 
     @contextmanager
     def calling(self) -> Iterator[None]:
@@ -89,7 +101,10 @@ class HostTally:
         """Count a call; `error` says why it failed, None = it has not."""
         self._count("took_s", took_s)
         self._count("succeeded" if error is None else "failed", 1)
-        if error is not None:
+        if error is None:
+            self._failing, self._succeeded_at = 0, self._now()
+        else:
+            self._failing += 1
             self._failed_at, self._error = self._now(), error[:MOST_ERROR_CHARS]
 
     @contextmanager
@@ -127,6 +142,8 @@ class HostTally:
             next_try=min(self._put_off, default=0),
             failed_at=self._failed_at,
             error=self._error,
+            failing=self._failing if self._now() - self._failed_at < FORGOTTEN_S else 0,
+            succeeded_at=self._succeeded_at,
             **counts,
         )
 
@@ -174,4 +191,9 @@ def together(reports: Iterable[HostReport]) -> list[HostReport]:
 
 
 def _trouble(one: HostReport) -> tuple[float, ...]:
-    return one.failed + one.put_off + one.waiting, one.calling, one.succeeded, one.failed_at
+    return (
+        max(one.failed, one.failing) + one.put_off + one.waiting,
+        one.calling,
+        one.succeeded,
+        one.failed_at,
+    )

@@ -26,11 +26,13 @@ class Kind(StrEnum):
     SUBSCRIBER = "subscriber"  # all calls fail
     HOST = "host"  # all calls of jobs to it fail
     PUSHES = "pushes"  # they are refused
+    CONNECTIONS = "connections"  # they are refused
+    LOST = "lost"  # jobs of a topic, whose records the store has dropped
 
 
 @dataclass(frozen=True, slots=True)
 class TroubleReport:
-    """`name`: of the job, worker, subscriber or host, or the code of refused pushes; `topic`: the job's.
+    """`name`: of the job, worker, subscriber, host or topic, or the code of refused pushes; `topic`: the job's.
 
     `count`: of a job the attempt, else how often it happened; last `ago_s` ago, with this `message`.
     """

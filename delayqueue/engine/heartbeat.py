@@ -10,13 +10,16 @@ from time import time
 from typing import Final, NamedTuple
 
 from delayqueue.config.build import build
+from delayqueue.domain.damage import LOST
 from delayqueue.domain.outboxes import Outboxes
 from delayqueue.domain.troubles import Kind, Troubles
 from delayqueue.engine.server_reports import SILENT, ServerReport
 from delayqueue.errors import Code, Unavailable
 from delayqueue.metrics import (
     DELIVERY_LATENESS,
+    JOB_EVENTS,
     LATENESS_S,
+    REFUSED,
     REQUESTS,
     WAITING_POLLS,
     Metrics,
@@ -48,7 +51,7 @@ class Heartbeat:
         self._metrics = metrics
         self._name = name
         self._troubles = troubles or Troubles()
-        self._refused = Counter[int]()  # pushes, by code, as of the last beat
+        self._counted = Counter[tuple[Kind, str, str]]()  # what is a trouble, as of the last beat
         self.outboxes = Outboxes()
         self._started = time()
         self.noted_at: float | None = None  # loop time at which the store last accepted the entry
@@ -82,7 +85,7 @@ class Heartbeat:
 
     def _report(self) -> ServerReport:
         figures = self._metrics.snapshot()
-        self._note_refused(figures)
+        self._note_counted(figures)
         calls = self._metrics.calls
         counted = zip(self._window[-1].counts, self._window[0].counts, strict=True)
         late = [now - then for now, then in counted]
@@ -109,18 +112,24 @@ class Heartbeat:
             halts=True,
         )
 
-    def _note_refused(self, figures: Snapshot) -> None:
-        """Note refused pushes as a trouble, except those of an id that exists: so clients push a job once."""
-        refused = Counter[int](
-            {
-                code: count
-                for (path, code), count in figures[REQUESTS.name]
-                if path == "/push" and code not in {Code.OK, Code.JOB_EXISTS}
-            }
-        )
-        for code, count in (refused - self._refused).items():
-            self._troubles.note(Kind.PUSHES, str(int(code)), count=count)
-        self._refused = refused
+    def _note_counted(self, figures: Snapshot) -> None:
+        """What was counted since the last beat and is a trouble.
+
+        Refused pushes are one, but those of an id that exists: so a client pushes once.
+        """
+        counted = Counter[tuple[Kind, str, str]]()
+        for (path, code), count in figures[REQUESTS.name]:
+            if path == "/push" and code not in {Code.OK, Code.JOB_EXISTS}:
+                counted[Kind.PUSHES, str(int(code)), ""] += count
+        for (limit,), count in figures[REFUSED.name]:
+            if limit == "connections":
+                counted[Kind.CONNECTIONS, "", ""] += count
+        for (event, topic), count in figures[JOB_EVENTS.name]:
+            if event == LOST:
+                counted[Kind.LOST, topic, topic] += count
+        for (kind, name, topic), count in (counted - self._counted).items():
+            self._troubles.note(kind, name, topic=topic, count=count)
+        self._counted = counted
 
     def _late(self) -> Late:
         late = self._metrics.histogram(DELIVERY_LATENESS)

@@ -45,14 +45,16 @@ class Polls:
         self._deadlines = Deadlines(self._expire)
         self._numbers = count(1)
         self._requeuing = Tasks("requeue")
+        self._consuming = set[StandingPoll]()
         self._closing = False
         self.ends = EndWaits(store, self._check_room)
         self.grow()
 
     @property
     def waiting(self) -> int:
-        """How many polls are waiting."""
-        return self._matcher.waiting + self.ends.waiting
+        """How many polls of clients are waiting: those of this server's own deliveries say nothing of workers."""
+        own = sum(poll.queue is not None for poll in self._consuming)
+        return self._matcher.waiting - own + self.ends.waiting
 
     def grow(self) -> None:
         """Ask buckets that were added, too."""
@@ -106,6 +108,7 @@ class Polls:
         """
         self._check_room()
         poll = StandingPoll(next(self._numbers), wanted, topics)
+        self._consuming.add(poll)
         if not self._closing:
             self._matcher.add(topics, poll)
         return poll
@@ -122,6 +125,8 @@ class Polls:
     def leave(self, poll: Poll) -> None:
         """The client no longer waits: what was reserved for it is put back."""
         self._matcher.remove(poll)
+        if isinstance(poll, StandingPoll):
+            self._consuming.discard(poll)
         poll.future.cancel()
         self.requeue(poll.take())
 

@@ -77,7 +77,7 @@ class DelayQueue:
 
     def ailment(self) -> Text | None:
         """What ails the store; None if it is well."""
-        return self.store.ailment()
+        return self.store.ailment() or self.store.watch.ailment
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         """The loops that must run, by name; the server owns their tasks."""

@@ -111,9 +111,9 @@ def outboxes(reports: Iterable[ServerReport]) -> list[OutboxStats]:
 def troubles(reports: Sequence[ServerReport]) -> list[Trouble]:
     """What goes wrong again and again, the latest first."""
     noted = [(_at(report, each.ago_s), each) for report in reports for each in report.troubles]
-    for host in host_calls(reports):
-        if host.failed and not host.succeeded and host.failed_at:
-            failing = TroubleReport(Kind.HOST, host.host, count=host.failed, message=host.error)
+    for host in hosts_of(each for report in reports for each in report.calls):
+        if host.fails:
+            failing = TroubleReport(Kind.HOST, host.host, count=host.failing, message=host.error)
             noted.append((host.failed_at, failing))
     return [
         Trouble(one.kind, readable(one.name), one.topic, one.count, at, readable(one.message))

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from delayqueue.config.config import Config
-from delayqueue.metrics import Snapshot
+from delayqueue.metrics import TICK_AGE, Snapshot
 
 log = logging.getLogger(__name__)
 
-ANSWER_S: Final = 2.0  # a process that takes longer to send its figures is left out
+ANSWER_S: Final = (
+    2.0  # of a process that takes longer to send its figures, only the age of its pulse is known
+)
 
 Figures = Callable[[], Snapshot]
 
@@ -75,7 +77,10 @@ class Process(NamedTuple):
             yield
 
     async def all_figures(self, own: Figures) -> dict[str, Snapshot]:
-        """The figures of all processes that answer, by number; of this one its `own`."""
+        """The figures of all processes, by number; of this one its `own`.
+
+        Of one that does not answer, how long its timer has not ticked: it is stuck, and no alert would ring without.
+        """
         found = {str(self.number): own()}
         sockets = sorted(self.folder.iterdir()) if self.folder else []
         others = [path for path in sockets if path.name not in found]
@@ -83,6 +88,10 @@ class Process(NamedTuple):
         for path, answer in zip(others, answers, strict=True):
             if isinstance(answer, BaseException):
                 log.warning("worker %s does not send its figures: %r", path.name, answer)
+                number = int(path.name)
+                pulse = self.pulses[number - 1] if number <= len(self.pulses) else 0
+                if pulse:
+                    found[path.name] = {TICK_AGE.name: [[[], time.monotonic() - pulse]]}
             else:
                 found[path.name] = answer
         return found

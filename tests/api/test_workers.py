@@ -13,12 +13,15 @@ import pytest
 from delayqueue.config.startup import StartupError
 from delayqueue.server.processes import supervise
 from tests.api_client import open_api
+from tests.figures import scrape
 from tests.processes import Processes, QueueServer, StoreServer
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 WORKERS: Final = 2
 RESTART_S: Final = 10.0
 START_S: Final = 60.0
+SCRAPE_S: Final = 5.0
+STUCK_S: Final = 5.0  # as in the alert DelayQueueTimerStuck
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +69,30 @@ async def test_a_job_pushed_to_one_worker_wakes_a_poll_at_another(
             await api.push(topic=topic, id=f"{topic}-{number}", ttr=60)
         got = [(await poll).ok() for poll in polls]
     assert sorted(job["id"] for job in got) == sorted(f"{topic}-{n}" for n in range(20))
+
+
+async def test_a_worker_that_is_stuck_is_shown_by_the_others_as_one_without_ticks(
+    many: QueueServer,
+) -> None:
+    """An alert that waits for what the stuck worker itself tells would never ring."""
+    first, _ = serving(many)
+    os.kill(first, signal.SIGSTOP)
+    try:
+        await until_async(lambda: is_shown_stuck(many), within_s=RESTART_S + START_S)
+    finally:
+        os.kill(first, signal.SIGCONT)
+
+
+async def is_shown_stuck(server: QueueServer) -> bool:
+    """Ask on a new connection, as the kernel gives some to the stuck worker, too."""
+    async with open_api(server.url) as api:
+        try:
+            async with asyncio.timeout(SCRAPE_S):
+                samples = await scrape(api)
+        except TimeoutError:
+            return False
+    ages = samples.rows("delayqueue_tick_age_seconds")
+    return len(ages) == WORKERS and max(ages.values()) > STUCK_S
 
 
 async def test_a_worker_that_dies_is_replaced_while_the_others_serve(

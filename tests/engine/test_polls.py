@@ -502,3 +502,23 @@ async def test_nothing_keeps_the_jobs_of_a_poll_that_was_answered(
         for each in gc.get_referrers(jobs)
         if isinstance(each, (asyncio.Future, Poll)) and each is not polling
     ]
+
+
+async def test_what_the_server_takes_for_its_own_deliveries_is_no_waiting_client(
+    store: Shelves, every_poll: Polls
+) -> None:
+    """Somebody who sees waiting polls at night concludes that workers are there."""
+    own = every_poll.consume(("t",), 2)
+    assert every_poll.waiting == 0
+    client = poll(every_poll, "u")
+    await until(lambda: every_poll.waiting == 1)
+    arrive(store, every_poll, "a", "b")
+    await own.future
+    assert sorted(ids(own.take())) == ["a", "b"]
+    assert every_poll.waiting == 1
+    every_poll.widen(own)
+    assert every_poll.waiting == 1
+    every_poll.leave(own)
+    assert every_poll.waiting == 1
+    client.cancel()
+    await until(lambda: every_poll.waiting == 0)

@@ -41,6 +41,8 @@ def test_calls_count_for_a_minute_and_the_last_failure_stays() -> None:
         took_s=2.0,
         failed_at=clock.now_s,
         error=error,
+        failing=1,
+        succeeded_at=clock.now_s,
     )
     assert tally.report() == [found]
     clock.now_s += 49
@@ -113,3 +115,26 @@ def test_however_many_wait_little_is_kept_of_them() -> None:
         host.put_off(clock.now_s, 1 + n % 3600)
     assert len(host._put_off) <= MOST_UNTIL + 1
     assert 30_000 < host.report().waiting < 100_000
+
+
+def test_that_no_call_succeeds_is_told_between_the_retries_too() -> None:
+    """They can be hours apart; another process's success ends it as well."""
+    clock = Clock()
+    tally, other = CallTally(10, clock), CallTally(10, clock)
+    tally.of("a").ended(0.1, None)
+    assert not tally.report()[0].fails
+    for failing in (1, 2, 3):
+        clock.now_s += 900
+        tally.of("a").ended(0.1, "no answer")
+        clock.now_s += 300
+        [one] = tally.report()
+        assert (one.failed, one.failing, one.fails) == (0, failing, True)
+    other.of("a").ended(0.1, "no answer")
+    [both] = together([*tally.report(), *other.report()])
+    assert (both.failing, both.fails) == (4, True)
+    clock.now_s += 1
+    other.of("a").ended(0.1, None)
+    for reports in ([*tally.report(), *other.report()], [*other.report(), *tally.report()]):
+        assert not together(reports)[0].fails
+    clock.now_s += 3600
+    assert not tally.report()[0].fails

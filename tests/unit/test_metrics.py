@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -24,6 +25,7 @@ from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, expositi
 from tests.figures import Samples, samples_of
 
 HEALTH = Health(0, 0, durable=True)
+STUCK_S = 40.0
 
 
 def holding(*topics: TopicView, most: int = 9, health: Health = HEALTH) -> StoreFigures:
@@ -195,6 +197,12 @@ async def test_a_worker_that_is_stuck_holds_up_nobody(
     silent = await asyncio.start_unix_server(lambda _, writer: held.append(writer), tmp_path / "2")
     async with silent:
         assert set(await process(tmp_path).all_figures(nothing)) == {"1"}
+        starting = Process([monotonic(), 0], 1, tmp_path)
+        assert set(await starting.all_figures(nothing)) == {"1"}
+        stuck = Process([monotonic(), monotonic() - STUCK_S], 1, tmp_path)
+        figures = Figures(await stuck.all_figures(Metrics().snapshot), NOBODY)
+        samples = samples_of(exposition(figures, "")[0].decode())
+        assert samples.one("delayqueue_tick_age_seconds", worker="2") == pytest.approx(STUCK_S, 0.1)
         for writer in held:  # since Python 3.12, the end of the server waits for it
             writer.close()
 

@@ -1,5 +1,6 @@
 """For operators: the state of the server, and what a token allows."""
 
+import logging
 from heapq import nlargest
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ from delayqueue.web.fields import optional
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, exposition
 from delayqueue.web.requests import OutboxRequest, Request
+
+log = logging.getLogger(__name__)
 
 BUSIEST: Final = 8
 MOST_TROUBLED: Final = 20
@@ -256,11 +259,12 @@ async def readyz(api: Api, request: HttpRequest) -> Readiness | None:
     """The store answers and the timers tick.
 
     At least for some buckets: the others are named. `durable` is false if jobs are not as safe as configured, and
-    `alarms` say what else is wrong: its memory is full, say. If the store cannot be used, the message says why.
+    `alarms` say what else is wrong: its memory is full, say. If the store cannot be used, the message says why, and
+    since when.
     """
     away = [bucket + 1 for bucket in await api.queue.unready_buckets()]
     if len(away) == api.queue.store.buckets.count:
-        raise Unavailable.because(api.queue.ailment())
+        raise Unavailable.because(api.queue.ailment(), api.queue.store.watch.ailing_since)
     store = api.queue.store
     readiness = Readiness(
         away,
@@ -278,10 +282,14 @@ class AcceptStoreRequest(Request):
 
 
 @endpoint("/accept-store", ADMINS, asks={})
-async def accept_store(api: Api, asked: AcceptStoreRequest) -> None:  # noqa: ARG001  # it declares the model
+async def accept_store(api: Api, asked: AcceptStoreRequest, request: HttpRequest) -> None:  # noqa: ARG001  # it declares the model
     """Say that a store that was emptied or replaced is new: that ends the warning of it on all servers."""
     api.scope.check(None)
     await api.queue.store.watch.accept()
+    # whoever did it: the audit log has the page's deeds only
+    log.warning(
+        "the store is accepted as new, by %s from %s", api.guard.name_of(request), request.peer
+    )
 
 
 @endpoint("/metrics", VIEWERS, methods=("GET",))
