@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 import math
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,8 +16,8 @@ from typing import Final
 from bench.load import LARGE_BATCH
 from bench.measure import SLEEP_FROM_S, SLEEP_TO_S, Figure, Outcome, per_second
 from bench.peers import contestants
-from bench.peers.contestants import Contestant
-from bench.processes import BenchError, cpu_seconds
+from bench.peers.contestants import Contestant, Span
+from bench.processes import BenchError, cpu_seconds, raise_file_limit
 from bench.report import Findings, as_json, table
 
 ARRAYS_AT_ONCE: Final = 8
@@ -48,6 +49,9 @@ QUICK: Final = Sizes(500, 2_000, 5_000, 2_000, 1_000, 6_000)
 def main() -> int:
     """Measure all that can be had, print the table; exit code 1 if a measure failed."""
     asked = _parser().parse_args()
+    raise_file_limit()
+    # what we started is ended by the `with` blocks on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench.peers: terminated"))
     contests = _contests(asked.ouqiang)
     names = asked.names or list(contests)
     findings = Findings(names)
@@ -123,11 +127,11 @@ def _measured(peer: Contestant, sizes: Sizes) -> Iterator[tuple[str, Figures]]:
     yield "burst", burst(peer, sizes.burst, rate, how)
 
 
-def costs(peer: Contestant, jobs: int, act: Callable[[], None]) -> Figures:
+def costs(peer: Contestant, jobs: int, act: Callable[[], Span]) -> Figures:
     """The rate, and the processor time of each part for a job."""
-    before_s, began_s = _spent_s(peer), time.perf_counter()
-    act()
-    took_s = time.perf_counter() - began_s
+    before_s = _spent_s(peer)
+    span = act()
+    took_s = span.ended_at - span.began_at
     spent_us = {
         part: 1e6 * (after - before_s[part]) / jobs for part, after in _spent_s(peer).items()
     }
@@ -146,22 +150,21 @@ def _settled(peer: Contestant) -> int:
     return peer.memory()
 
 
-def work(peer: Contestant, jobs: int) -> None:
+def work(peer: Contestant, jobs: int) -> Span:
     """Push jobs one by one while a worker handles them, until the last is done."""
     peer.begin()
-    with peer.working(jobs) as late:
-        peer.push(jobs, from_s=peer.least_s, to_s=peer.least_s)
-        late()
+    with peer.working(jobs) as worked:
+        pushed = peer.push(jobs, from_s=peer.least_s, to_s=peer.least_s)
+        return Span(pushed.began_at, worked().ended_at)
 
 
 def lateness(peer: Contestant, jobs: int) -> Figures:
     """How late jobs reach a worker that has little to do."""
     peer.begin()
-    with peer.working(jobs) as late:
+    with peer.working(jobs) as worked:
         peer.push(jobs, rate=PACE, from_s=SOONEST_S, to_s=LATEST_S)
-        return {
-            name: Figure(ms, "ms") for name, ms in zip(("p50", "p99", "max"), late(), strict=True)
-        }
+        names = ("p50", "p99", "max")
+        return {name: Figure(ms, "ms") for name, ms in zip(names, worked().late_ms, strict=True)}
 
 
 def burst(peer: Contestant, jobs: int, rate: float, how: dict[str, float]) -> Figures:
@@ -171,8 +174,8 @@ def burst(peer: Contestant, jobs: int, rate: float, how: dict[str, float]) -> Fi
     peer.push(jobs, due=due, **how)
     if time.time() > due - SETTLE_S:
         raise BenchError("the burst fell due before it was pushed")
-    with peer.working(jobs) as late:
-        half_ms, _, last_ms = late()
+    with peer.working(jobs) as worked:
+        half_ms, _, last_ms = worked().late_ms
     return {
         "half is with a worker after": Figure(half_ms / 1000, "s"),
         "all are with a worker after": Figure(last_ms / 1000, "s"),

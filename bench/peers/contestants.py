@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import delayqueue
 from bench.load import loading, run
@@ -29,12 +30,25 @@ from bench.target import Original, Own, Server, StoreView, own_store
 
 REPOSITORY: Final = Path(__file__).parents[2]
 AT_ONCE: Final = 50  # pushes, and jobs of a worker: BullMQ's example of its `concurrency`
-PACERS: Final = 16
 LIMIT_S: Final = 180
+SHARES: Final = (50, 99, 100)  # percent of the jobs
 OURS: Final = f"this server {delayqueue.__version__}, Python {sys.version.split()[0]}"
 
 Pids = dict[str, list[int]]
-Late = Callable[[], list[float]]  # waits for the end: how late p50, p99 and the last were, ms
+
+
+class Span(NamedTuple):
+    """When the jobs of a load began and ended, Unix times."""
+
+    began_at: float
+    ended_at: float
+
+
+class Worked(NamedTuple):
+    """When the last job was with a worker, Unix time, and how late p50, p99 and the latest were."""
+
+    ended_at: float
+    late_ms: list[float]
 
 
 class Contestant(Protocol):
@@ -52,13 +66,13 @@ class Contestant(Protocol):
     def begin(self) -> None:
         """What follows has nothing to do with the jobs of before."""
 
-    def push(self, jobs: int, **how: float) -> None:
+    def push(self, jobs: int, **how: float) -> Span:
         """Push jobs. `how`, with defaults: `batch` 1 job a request, `at_once` AT_ONCE requests, `from_s` 0 to `to_s` 0
         seconds of delay, or `due`, Unix time; `rate`, requests a second at most.
         """
 
-    def working(self, jobs: int) -> contextlib.AbstractContextManager[Late]:
-        """Handle so many jobs, from the start of the block."""
+    def working(self, jobs: int) -> contextlib.AbstractContextManager[Callable[[], Worked]]:
+        """Handle so many jobs, from the start of the block. What it gives waits for their end."""
 
     def program_s(self) -> float:
         """Processor time that the programs have used so far."""
@@ -79,17 +93,16 @@ class OverHttp:
     def begin(self) -> None:
         self._topic = new_topic()
 
-    def push(self, jobs: int, **how: float) -> None:
-        if "rate" in how:
-            run("pace.lua", self._server, self._topic, connections=PACERS, count=jobs, **how)
-            return
+    def push(self, jobs: int, **how: float) -> Span:
+        script = "pace.lua" if "rate" in how else "push.lua"
         times = {"delay_from": how.pop("from_s", 0), "delay_to": how.pop("to_s", 0)}
         connections = int(how.pop("at_once", AT_ONCE))
         options = times | how | {"count": jobs, "body_bytes": BODY_DIGITS}
-        run("push.lua", self._server, self._topic, connections=connections, **options)
+        done = run(script, self._server, self._topic, connections=connections, **options)
+        return Span(done.began_at, done.ended_at)
 
     @contextlib.contextmanager
-    def working(self, jobs: int) -> Iterator[Late]:
+    def working(self, jobs: int) -> Iterator[Callable[[], Worked]]:
         with loading(
             "drain.lua",
             self._server,
@@ -99,13 +112,13 @@ class OverHttp:
             count=jobs,
         ) as consumers:
 
-            def late() -> list[float]:
+            def worked() -> Worked:
                 found = consumers.result()
                 if found.jobs < jobs:
                     raise BenchError(f"{jobs - found.jobs} jobs did not come")
-                return [found.late(share) for share in (50, 99, 100)]
+                return Worked(found.ended_at, [found.late(share) for share in SHARES])
 
-            yield late
+            yield worked
 
     def program_s(self) -> float:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -136,26 +149,29 @@ class ByProgram:
     def begin(self) -> None:
         pass  # a load ends with its last job
 
-    def push(self, jobs: int, **how: float) -> None:
+    def push(self, jobs: int, **how: float) -> Span:
         times = {
             "from_ms": 1000 * how.pop("from_s", 0),
             "to_ms": 1000 * how.pop("to_s", 0),
             "due_ms": 1000 * how.pop("due", 0),
         }
         asked: dict[str, float] = {"batch": 1, "at_once": AT_ONCE, "rate": 0} | times | how
+        began_at = time.time()
         self._pusher.order("push", jobs=jobs, **asked)
         self._pusher.answer()
+        return Span(began_at, time.time())
 
     @contextlib.contextmanager
-    def working(self, jobs: int) -> Iterator[Late]:
+    def working(self, jobs: int) -> Iterator[Callable[[], Worked]]:
         self._worker.order("work", jobs=jobs, at_once=AT_ONCE)
         self._worker.answer()
 
-        def late() -> list[float]:
+        def worked() -> Worked:
             late_ms: list[float] = self._worker.answer()["late_ms"]
-            return [late_ms[max(0, len(late_ms) * share // 100 - 1)] for share in (50, 99, 100)]
+            places = (max(0, jobs * share // 100 - 1) for share in SHARES)
+            return Worked(time.time(), [late_ms[place] for place in places])
 
-        yield late
+        yield worked
 
     def program_s(self) -> float:
         return cpu_seconds([self._pusher.pid, self._worker.pid])

@@ -4,7 +4,7 @@ import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from delayqueue.cli.completing import answer_shell, is_shell_asking
 from delayqueue.cli.helping import OF_ALL, HelpSettings, ShowBuild, no_arguments, no_verb, table_of
@@ -37,12 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status."""
     show_every_character()
     try:
-        try:
-            return _run(sys.argv[1:] if arguments is None else arguments)
-        except SystemExit:  # argparse has printed something
-            if sys.stdout is not None:
-                write("")
-            raise
+        return _run(sys.argv[1:] if arguments is None else arguments)
     except OutputError as error:
         return CLOSED_PIPE if error.is_left else complain([str(error)], REFUSED)
 
@@ -90,9 +85,20 @@ def _taken_apart(arguments: Sequence[str]) -> tuple[list[str], list[str], list[s
     return before, rest[:1], [*behind, *rest[1:]]
 
 
+class Parser(ArgumentParser):
+    """A parser that says if its help cannot be written: argparse itself drops the error."""
+
+    def print_help(self, file: Any = None) -> None:
+        """Print it in a file, or on standard output. Raises OutputError if that takes nothing."""
+        if file is None:
+            write(self.format_help())
+        else:
+            super().print_help(file)
+
+
 def _parser(names: Iterable[str]) -> ArgumentParser:
     """The parser, with those of these verbs."""
-    parser = ArgumentParser(
+    parser = Parser(
         prog="delay-queue",
         usage="%(prog)s [-c FILE] [VERB ...]",
         description="A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey.",
