@@ -56,7 +56,7 @@ def table(findings: Findings, *, ratios: bool = True) -> str:
         rows += _rows(measure, by_target, findings.targets, ratios=ratios)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [_line(row, widths) for row in rows]
-    rule = "-+-".join("-" * width for width in widths)
+    rule = f"| {' | '.join('-' * width for width in widths)} |"
     return "\n".join([lines[0], rule, *lines[1:], *told])
 
 
@@ -93,7 +93,7 @@ def _ratio(value: float | None, base: float | None) -> str:
 def _line(row: Row, widths: list[int]) -> str:
     texts = [text.ljust(width) for text, width in zip(row[:3], widths[:3], strict=True)]
     numbers = [text.rjust(width) for text, width in zip(row[3:], widths[3:], strict=True)]
-    return " | ".join(texts + numbers)
+    return f"| {' | '.join(texts + numbers)} |"
 
 
 def as_json(findings: Findings) -> dict[str, Any]:

@@ -97,8 +97,10 @@ class OverHttp:
         script = "pace.lua" if "rate" in how else "push.lua"
         times = {"delay_from": how.pop("from_s", 0), "delay_to": how.pop("to_s", 0)}
         connections = int(how.pop("at_once", AT_ONCE))
-        options = times | how | {"count": jobs, "body_bytes": BODY_DIGITS}
+        options = times | how | {"count": jobs, "body_bytes": BODY_DIGITS, "seconds": LIMIT_S}
         done = run(script, self._server, self._topic, connections=connections, **options)
+        if done.jobs < jobs:
+            raise BenchError(f"{jobs - done.jobs} jobs were not pushed within {LIMIT_S} s")
         return Span(done.began_at, done.ended_at)
 
     @contextlib.contextmanager
@@ -126,58 +128,6 @@ class OverHttp:
 
     def memory(self) -> int:
         return int(self._server.store.info("used_memory"))
-
-
-class ByProgram:
-    """A queue whose library is in a program of ours. That runs twice: one pushes, one works."""
-
-    least_s = 0
-
-    def __init__(
-        self,
-        version: str,
-        pids: Pids,
-        memory: Callable[[], int],
-        programs: list["Program"],
-        *,
-        arrays: bool,
-    ) -> None:
-        self.version, self.pids, self.arrays = version, pids, arrays
-        self._memory = memory
-        self._pusher, self._worker = programs
-
-    def begin(self) -> None:
-        pass  # a load ends with its last job
-
-    def push(self, jobs: int, **how: float) -> Span:
-        times = {
-            "from_ms": 1000 * how.pop("from_s", 0),
-            "to_ms": 1000 * how.pop("to_s", 0),
-            "due_ms": 1000 * how.pop("due", 0),
-        }
-        asked: dict[str, float] = {"batch": 1, "at_once": AT_ONCE, "rate": 0} | times | how
-        began_at = time.time()
-        self._pusher.order("push", jobs=jobs, **asked)
-        self._pusher.answer()
-        return Span(began_at, time.time())
-
-    @contextlib.contextmanager
-    def working(self, jobs: int) -> Iterator[Callable[[], Worked]]:
-        self._worker.order("work", jobs=jobs, at_once=AT_ONCE)
-        self._worker.answer()
-
-        def worked() -> Worked:
-            late_ms: list[float] = self._worker.answer()["late_ms"]
-            places = (max(0, jobs * share // 100 - 1) for share in SHARES)
-            return Worked(time.time(), [late_ms[place] for place in places])
-
-        yield worked
-
-    def program_s(self) -> float:
-        return cpu_seconds([self._pusher.pid, self._worker.pid])
-
-    def memory(self) -> int:
-        return self._memory()
 
 
 class Program:
@@ -219,6 +169,57 @@ class Program:
         return json.loads(line)
 
 
+Programs = tuple[Program, Program]
+
+
+class ByProgram:
+    """A queue whose library is in a program of ours. That runs twice: one pushes, one works."""
+
+    least_s = 0
+
+    def __init__(
+        self, version: str, pids: Pids, store: StoreView | None, programs: Programs, *, arrays: bool
+    ) -> None:
+        self.version, self.pids, self.arrays = version, pids, arrays
+        self._store = store
+        self._pusher, self._worker = programs
+
+    def begin(self) -> None:
+        pass  # a load ends with its last job
+
+    def push(self, jobs: int, **how: float) -> Span:
+        times = {
+            "from_ms": 1000 * how.pop("from_s", 0),
+            "to_ms": 1000 * how.pop("to_s", 0),
+            "due_ms": 1000 * how.pop("due", 0),
+        }
+        asked: dict[str, float] = {"batch": 1, "at_once": AT_ONCE, "rate": 0} | times | how
+        began_at = time.time()
+        self._pusher.order("push", jobs=jobs, **asked)
+        self._pusher.answer()
+        return Span(began_at, time.time())
+
+    @contextlib.contextmanager
+    def working(self, jobs: int) -> Iterator[Callable[[], Worked]]:
+        self._worker.order("work", jobs=jobs, at_once=AT_ONCE)
+        self._worker.answer()
+
+        def worked() -> Worked:
+            late_ms: list[float] = self._worker.answer()["late_ms"]
+            places = (max(0, jobs * share // 100 - 1) for share in SHARES)
+            return Worked(time.time(), [late_ms[place] for place in places])
+
+        yield worked
+
+    def program_s(self) -> float:
+        return cpu_seconds([self._pusher.pid, self._worker.pid])
+
+    def memory(self) -> int:
+        if self._store is None:
+            return resident_bytes(self.pids["server"])
+        return int(self._store.info("used_memory"))
+
+
 @contextlib.contextmanager
 def ours() -> Iterator[Contestant]:
     """This server over HTTP."""
@@ -231,24 +232,22 @@ def ours_in_python() -> Iterator[Contestant]:
     """This server with its client and its Worker in Python."""
     command = [sys.executable, "-m", "bench.peers.ours"]
     with Own("ours", {}).running() as server, _programs(command, server.port) as programs:
-        pids = {"server": listeners(server.port)} | _redis(server.store)
-        memory = _memory_of(server.store)
-        yield ByProgram(f"{OURS}, AsyncClient, Worker", pids, memory, programs, arrays=True)
+        yield _ours(f"{OURS}, AsyncClient, Worker", server, programs)
 
 
 @contextlib.contextmanager
 def ours_by_beanstalk() -> Iterator[Contestant]:
     """This server through beanstalkd's protocol."""
-    command, version = installed.in_go("github.com/beanstalkd/go-beanstalk")
+    command, version = installed.in_go("github.com/beanstalkd/go-beanstalk", "beanstalkd")
     port = free_port()
     options = {"beanstalk_address": f"127.0.0.1:{port}"}
-    with (
-        Own("ours", options).running() as server,
-        _programs([*command, "beanstalkd"], port) as programs,
-    ):
-        pids = {"server": listeners(server.port)} | _redis(server.store)
-        memory = _memory_of(server.store)
-        yield ByProgram(f"{OURS}, {version}", pids, memory, programs, arrays=True)
+    with Own("ours", options).running() as server, _programs(command, port) as programs:
+        yield _ours(f"{OURS}, {version}", server, programs)
+
+
+def _ours(version: str, server: Server, programs: Programs) -> Contestant:
+    pids = {"server": listeners(server.port)} | _redis(server.store)
+    return ByProgram(version, pids, server.store, programs, arrays=True)
 
 
 @contextlib.contextmanager
@@ -263,18 +262,12 @@ def original(path: Path | None) -> Iterator[Contestant]:
 @contextlib.contextmanager
 def beanstalkd() -> Iterator[Contestant]:
     """beanstalkd, with a log that is on disk within a second, as the others' Redis with appendfsync everysec."""
-    command, version = installed.in_go("github.com/beanstalkd/go-beanstalk")
+    command, version = installed.in_go("github.com/beanstalkd/go-beanstalk", "beanstalkd")
     versions, port = f"{installed.beanstalkd()}, {version}", free_port()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         server = ["beanstalkd", "-l", "127.0.0.1", "-p", str(port), "-b", folder, "-f", "1000"]
-        with (
-            program(server, port, Path(folder)),
-            _programs([*command, "beanstalkd"], port) as programs,
-        ):
-            pids = listeners(port)
-            yield ByProgram(
-                versions, {"server": pids}, lambda: resident_bytes(pids), programs, arrays=True
-            )
+        with program(server, port, Path(folder)), _programs(command, port) as programs:
+            yield ByProgram(versions, {"server": listeners(port)}, None, programs, arrays=True)
 
 
 @contextlib.contextmanager
@@ -282,7 +275,7 @@ def on_redis(command: list[str], version: str, *, arrays: bool) -> Iterator[Cont
     """A library that keeps its jobs in a Redis, without a server of its own."""
     with own_store() as (_, port), _programs(command, port) as programs:
         store = StoreView(f"redis://127.0.0.1:{port}")
-        yield ByProgram(version, _redis(store), _memory_of(store), programs, arrays=arrays)
+        yield ByProgram(version, _redis(store), store, programs, arrays=arrays)
 
 
 def bullmq() -> contextlib.AbstractContextManager[Contestant]:
@@ -292,8 +285,7 @@ def bullmq() -> contextlib.AbstractContextManager[Contestant]:
 
 def asynq() -> contextlib.AbstractContextManager[Contestant]:
     """asynq, in Go. Its client has no way to push many tasks at once."""
-    command, version = installed.in_go("github.com/hibiken/asynq")
-    return on_redis([*command, "asynq"], version, arrays=False)
+    return on_redis(*installed.in_go("github.com/hibiken/asynq", "asynq"), arrays=False)
 
 
 def arq() -> contextlib.AbstractContextManager[Contestant]:
@@ -302,15 +294,11 @@ def arq() -> contextlib.AbstractContextManager[Contestant]:
 
 
 @contextlib.contextmanager
-def _programs(command: Sequence[str], port: int) -> Iterator[list[Program]]:
+def _programs(command: Sequence[str], port: int) -> Iterator[Programs]:
     whole = [*command, str(port)]
     with Program(whole) as pusher, Program(whole) as worker:
-        yield [pusher, worker]
+        yield pusher, worker
 
 
 def _redis(store: StoreView) -> Pids:
     return {"Redis": [int(store.info("process_id"))]}
-
-
-def _memory_of(store: StoreView) -> Callable[[], int]:
-    return lambda: int(store.info("used_memory"))

@@ -33,13 +33,13 @@ def bullmq() -> tuple[list[str], str]:
     return ["node", str(folder / "bullmq.mjs")], versions
 
 
-def in_go(package: str) -> tuple[list[str], str]:
-    """The command of the program in Go, and the version of the peer's package in it."""
+def in_go(package: str, side: str) -> tuple[list[str], str]:
+    """The command of the program in Go, as one side, and the version of that side's package in it."""
     CACHE.mkdir(parents=True, exist_ok=True)
     program = CACHE / "peers"
     _run("go", "build", "-o", str(program), ".", folder=HERE)
     told = _run("go", "list", "-m", "-f", "{{.Version}}", package, folder=HERE).strip()
-    return [str(program)], f"{package.rpartition('/')[2]} {told.removeprefix('v')}"
+    return [str(program), side], f"{package.rpartition('/')[2]} {told.removeprefix('v')}"
 
 
 def arq() -> tuple[list[str], str]:

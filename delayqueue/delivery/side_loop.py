@@ -2,20 +2,16 @@
 
 import asyncio
 import logging
-import sys
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-# While this loop is busy, the server's gets its turn of the interpreter after this long; CPython's default is 5 ms.
-TURN_S: Final = 0.0005
 
 
 class SideLoop:
@@ -60,7 +56,6 @@ class SideLoop:
             self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _begun(self) -> asyncio.AbstractEventLoop:
-        sys.setswitchinterval(TURN_S)
         loop = asyncio.SelectorEventLoop()
         threading.Thread(target=self._live, args=(loop,), name=self._name, daemon=True).start()
         return loop

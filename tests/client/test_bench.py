@@ -60,7 +60,7 @@ def test_a_peer_whose_tool_is_missing_names_that(
     with pytest.raises(BenchError, match="npm is not installed"):
         installed.bullmq()
     with pytest.raises(BenchError, match="go is not installed"):
-        installed.in_go("github.com/hibiken/asynq")
+        installed.in_go("github.com/hibiken/asynq", "asynq")
 
 
 def test_a_target_that_is_no_program_is_refused() -> None:
