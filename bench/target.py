@@ -14,7 +14,7 @@ from redis import Redis
 from bench.processes import BenchError, free_port, program, wait_until
 
 OURS, ORIGINAL = "ours", "original"
-DELAY_QUEUE = (str(Path(sys.executable).with_name("delay-queue")),)
+DELAY_QUEUE = str(Path(sys.executable).with_name("delay-queue"))
 REPLICATES_S = 20.0
 SCRIPT_CALLS = {"cmdstat_fcall", "cmdstat_fcall_ro", "cmdstat_evalsha", "cmdstat_evalsha_ro"}
 SLOW_ENTRIES = 10_000
@@ -134,11 +134,15 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Our server, started for each measure with `options` (config keys), on an empty Redis and its replicas."""
+    """Our server, started for each measure with `options` (config keys), on an empty Redis and its replicas.
+
+    `program`: that of another version, or of another Python.
+    """
 
     name: str
     options: dict[str, str]
     replicas: int = 0
+    program: str = DELAY_QUEUE
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Server]:
@@ -157,7 +161,7 @@ class Own:
                 stack.enter_context(program(command, following, own))
             wait_until(lambda: store.followed_by() >= self.replicas, "replicas", REPLICATES_S)
             options = {"webhook_allow": "127.0.0.1/32"} | self.options
-            stack.enter_context(own_server(folder, port, store_port, options))
+            stack.enter_context(own_server(folder, port, store_port, options, [self.program]))
             yield Server(port, OURS, store)
 
 
@@ -182,7 +186,7 @@ def own_server(
     port: int,
     store_port: int,
     options: Mapping[str, str],
-    command: Sequence[str] = DELAY_QUEUE,
+    command: Sequence[str] = (DELAY_QUEUE,),
 ) -> Iterator[None]:
     """Our server on that port and Redis until the end of the block; `options` are config keys."""
     settings = {
@@ -206,11 +210,12 @@ def parse_target(text: str) -> Target:
     if address.partition(":")[0] == "self":
         pairs = [pair.partition("=") for pair in address.partition(":")[2].split(",") if pair]
         options = {key: value for key, _, value in pairs}
-        return Own(name, options, int(options.pop("replicas", "0")))
-    program_path = Path(address).resolve()
-    if not os.access(program_path, os.X_OK):
+        replicas, program_path = options.pop("replicas", "0"), options.pop("program", DELAY_QUEUE)
+        return Own(name, options, int(replicas), program_path)
+    path = Path(address).resolve()
+    if not os.access(path, os.X_OK):
         raise BenchError(f"{address}: must be self[:key=value,...], or a program")
-    return Original(name, program_path)
+    return Original(name, path)
 
 
 def redis_command(port: int, more: Mapping[str, str] | None = None) -> list[str]:

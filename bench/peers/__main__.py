@@ -168,14 +168,18 @@ def lateness(peer: Contestant, jobs: int) -> Figures:
 
 
 def burst(peer: Contestant, jobs: int, rate: float, how: dict[str, float]) -> Figures:
-    """Jobs that are all due at one moment. Raises BenchError if they are not in before it."""
-    peer.begin()
-    due = math.ceil(time.time() + SPARE * jobs / rate + SPARE_S)
-    peer.push(jobs, due=due, **how)
-    if time.time() > due - SETTLE_S:
-        raise BenchError("the burst fell due before it was pushed")
-    with peer.working(jobs) as worked:
-        half_ms, _, last_ms = worked().late_ms
+    """Jobs that are all due at one moment. They are in before it, if need be at a second attempt."""
+    foreseen_s = SPARE * jobs / rate + SPARE_S
+    while True:
+        peer.begin()
+        due = math.ceil(time.time() + foreseen_s)
+        peer.push(jobs, due=due, **how)
+        is_in_time = time.time() < due - SETTLE_S
+        with peer.working(jobs) as worked:
+            half_ms, _, last_ms = worked().late_ms
+        if is_in_time:
+            break
+        foreseen_s *= 2
     return {
         "half is with a worker after": Figure(half_ms / 1000, "s"),
         "all are with a worker after": Figure(last_ms / 1000, "s"),
