@@ -54,6 +54,12 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench.peers: terminated"))
     contests = _contests(asked.ouqiang)
     names = asked.names or list(contests)
+    if unknown := sorted(set(names) - set(contests)):
+        print(
+            f"bench.peers: no {', '.join(unknown)}; there are {', '.join(contests)}",
+            file=sys.stderr,
+        )
+        return 2
     findings = Findings(names)
     for _ in range(asked.rounds):
         for name in list(findings.targets):
@@ -69,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     names = list(_contests(None))
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", choices=[*names, []], metavar="NAME", help=", ".join(names)
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; default: all"
     )
     parser.add_argument("--ouqiang", type=Path, metavar="PROGRAM", help="ouqiang/delay-queue")
     parser.add_argument("--rounds", type=int, default=1, metavar="N")
