@@ -72,6 +72,26 @@ function ours.push_batch(jobs)
   return post("/push", "[" .. table.concat(texts, ",") .. "]")
 end
 
+function ours.pop_batch(topic, count)
+  return post("/pop", string.format('{"topic":"%s","count":%d}', topic, count))
+end
+
+-- The jobs in an answer: id, body and receipt of each.
+function ours.popped_batch(answer)
+  local jobs = {}
+  for id, body, receipt in answer:gmatch('"id":"([^"]+)","body":"([^"]*)","attempt":%d+,"receipt":"([^"]+)"') do
+    jobs[#jobs + 1] = {id = id, body = body, receipt = receipt}
+  end
+  return jobs
+end
+
+function ours.finish_batch(_, jobs)
+  local ids, receipts = {}, {}
+  for i, job in ipairs(jobs) do ids[i], receipts[i] = job.id, job.receipt end
+  return post("/finish", string.format('{"ids":["%s"],"receipts":["%s"]}',
+    table.concat(ids, '","'), table.concat(receipts, '","')))
+end
+
 function ours.accepted(status, answer, many)
   if not many then return original.accepted(status, answer) end
   local _, codes = answer:gsub('"code":%s*0[,}]', "")

@@ -30,6 +30,9 @@ from bench.target import Original, Own, Server, StoreView, own_store
 
 REPOSITORY: Final = Path(__file__).parents[2]
 AT_ONCE: Final = 50  # pushes, and jobs of a worker: BullMQ's example of its `concurrency`
+TAKEN: Final = (
+    10  # jobs that a worker takes at a time, where there are arrays: ours, as our Worker does
+)
 LIMIT_S: Final = 180
 SHARES: Final = (50, 99, 100)  # percent of the jobs
 OURS: Final = f"this server {delayqueue.__version__}, Python {sys.version.split()[0]}"
@@ -109,7 +112,8 @@ class OverHttp:
             "drain.lua",
             self._server,
             self._topic,
-            connections=AT_ONCE,
+            connections=AT_ONCE // TAKEN if self.arrays else AT_ONCE,
+            batch=TAKEN,
             seconds=LIMIT_S,
             count=jobs,
         ) as consumers:
