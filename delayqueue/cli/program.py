@@ -48,12 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status."""
     show_every_character()
     try:
-        try:
-            return _run(sys.argv[1:] if arguments is None else arguments)
-        except SystemExit:  # argparse has printed something
-            if sys.stdout is not None:
-                write("")
-            raise
+        return _run(sys.argv[1:] if arguments is None else arguments)
     except OutputError as error:
         return CLOSED_PIPE if error.is_left else complain([str(error)], REFUSED)
 
