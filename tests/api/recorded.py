@@ -38,18 +38,17 @@ CHANGING: Final = {
 
 
 class Dialogue(NamedTuple):
-    """What a client sends at once, and what it gets by each way in."""
+    """What a client sends at once, and what it gets by either way in."""
 
     name: str
     sent: bytes
-    got: dict[str, bytes]
+    got: bytes
 
 
 def read() -> Iterator[Dialogue]:
     """The record."""
-    for name, each in json.loads(RECORD.read_text("utf-8")).items():
-        got = {way: each.get(way, each["express"]).encode("latin-1") for way in WAYS}
-        yield Dialogue(name, each["sent"].encode("latin-1"), got)
+    for name, (sent, got) in json.loads(RECORD.read_text("utf-8")).items():
+        yield Dialogue(name, sent.encode("latin-1"), got.encode("latin-1"))
 
 
 def server(processes: Processes, store: StoreServer, way: str) -> QueueServer:
@@ -85,20 +84,15 @@ def _sorted(head: re.Match[bytes]) -> bytes:
     return head[1] + b"".join(sorted(head[2].splitlines(keepends=True))) + b"\r\n"
 
 
-async def record(ports: dict[str, int]) -> None:
+async def record(ports: list[int]) -> None:
     """Write what the servers on these ports answer."""
-    free, found = asyncio.Semaphore(AT_ONCE), dict[str, dict[str, str]]()
+    free, found = asyncio.Semaphore(AT_ONCE), dict[str, tuple[str, str]]()
 
     async def one(name: str, sent: bytes) -> None:
         async with free:
-            got = {
-                way: {await ask(port, sent) for _ in range(TRIES)} for way, port in ports.items()
-            }
-        if max(map(len, got.values())) == 1:
-            own = {way: each.pop().decode("latin-1") for way, each in got.items()}
-            if own["aiohttp"] == own["express"]:
-                del own["aiohttp"]
-            found[name] = {"sent": sent.decode("latin-1")} | own
+            got = {await ask(port, sent) for port in ports for _ in range(TRIES)}
+        if len(got) == 1:
+            found[name] = sent.decode("latin-1"), got.pop().decode("latin-1")
 
     await asyncio.gather(*(one(name, sent) for name, sent in to_send()))
     lines = [f"{json.dumps(name)}: {json.dumps(each)}" for name, each in sorted(found.items())]
@@ -135,7 +129,7 @@ def main() -> None:
         processes = Processes(Path(folder))
         try:
             store = processes.redis()
-            asyncio.run(record({way: server(processes, store, way).port for way in WAYS}))
+            asyncio.run(record([server(processes, store, way).port for way in WAYS]))
         finally:
             processes.close()
 

@@ -12,22 +12,16 @@ from .recorded import AT_ONCE, WAYS, Dialogue, ask, read, server
 TRIES: Final = 3  # a busy machine may be slow to answer
 
 
-@pytest.fixture(scope="module", params=list(WAYS))
-def way(
-    request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer
-) -> tuple[str, int]:
-    """A way in, and the port of a server with it."""
-    return request.param, server(processes, redis_server, request.param).port
-
-
-async def test_what_was_recorded_is_answered_by_the_same_bytes(way: tuple[str, int]) -> None:
-    name, port = way
-    free = asyncio.Semaphore(AT_ONCE)
+@pytest.mark.parametrize("way", WAYS)
+async def test_what_was_recorded_is_answered_by_the_same_bytes(
+    way: str, processes: Processes, redis_server: StoreServer
+) -> None:
+    port, free = server(processes, redis_server, way).port, asyncio.Semaphore(AT_ONCE)
 
     async def difference(dialogue: Dialogue) -> tuple[Dialogue, bytes] | None:
         async with free:
             for _ in range(TRIES):
-                if (got := await ask(port, dialogue.sent)) == dialogue.got[name]:
+                if (got := await ask(port, dialogue.sent)) == dialogue.got:
                     return None
             return dialogue, got
 
