@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 CHUNKED: Final = "chunked"  # the only transfer coding
 IN_CHUNKS: Final = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
+MOST_PIECES: Final = 100  # that are fed in one turn: empty lines in a body make many of them
 HTTP_2: Final = b"PRI "  # begins its preface, of which more follows the empty line
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -112,7 +113,7 @@ class AiohttpTransport(asyncio.Transport):
         self.server = server
         self.lender: ExpressConnection | None = lender
         self._wire = lender.transport
-        self._is_paused = False  # aiohttp holds enough of a body
+        self.is_paused = False  # aiohttp holds enough of a body
         self.lent = LentRequest(self)  # the latest one
         self.protocol = AiohttpProtocol(self, server)
         self.protocol.connection_made(self)
@@ -122,11 +123,15 @@ class AiohttpTransport(asyncio.Transport):
         at, lent = 0, self.lent
         if not lent.latest:
             data = data.lstrip(b"\r\n")  # before a request they mean nothing
-        while not self._is_paused and (end := lent.next(data, at)) > at:
+        for _ in range(MOST_PIECES):
+            if self.is_paused or (end := lent.next(data, at)) == at:
+                break
             piece, at = data[at:end], end
             lent.latest = (lent.latest + piece)[1 - len(END) :]
             self.protocol.data_received(piece)
             lent.take()
+        else:
+            self.server.loop.call_soon(self._go_on)
         return data[at:]
 
     def lost(self, error: Exception | None) -> None:
@@ -152,18 +157,18 @@ class AiohttpTransport(asyncio.Transport):
 
     def pause_reading(self) -> None:
         """Feed no more of the present body."""
-        self._is_paused = True
-        self._wire.pause_reading()
+        self.is_paused = True
+        if self.lender is not None:
+            self.lender.pause_reading()
 
     def resume_reading(self) -> None:
         """Feed more, in the next turn: this is called while aiohttp is fed."""
-        if self._is_paused:
-            self._is_paused = False
+        if self.is_paused:
+            self.is_paused = False
             self.server.loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        if self.lender is not None and not self._is_paused and not self._wire.is_closing():
-            self._wire.resume_reading()
+        if self.lender is not None:
             self.lender.lend()
 
     def close(self) -> None:
@@ -306,8 +311,10 @@ class LentRequest:
         """Take what aiohttp has of the body, if it is awaited."""
         if (reading := self._reading) is None or self._payload is None:
             return
-        self._body += self._payload.read_nowait()
-        if len(self._body) > self._transport.server.most_bytes:
+        most_bytes = self._transport.server.most_bytes
+        while len(self._body) <= most_bytes and (more := self._payload.read_nowait()):
+            self._body += more  # aiohttp may have held some more back
+        if len(self._body) > most_bytes:
             self.refuse(TooLarge())
         elif self._payload.is_eof():
             self._reading = None

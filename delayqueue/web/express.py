@@ -197,8 +197,7 @@ class ExpressConnection(asyncio.Protocol):
         if len(self._buffer) > SMALL_BYTES:
             waits = self._lent or self._is_stalled or self.pending is not None
             if waits and len(self._buffer) > MAX_AHEAD_BYTES and not self._is_full:
-                self._is_full = True
-                self.transport.pause_reading()
+                self.pause_reading()
             self._count()
 
     def eof_received(self) -> bool:
@@ -290,8 +289,8 @@ class ExpressConnection(asyncio.Protocol):
             return False
         elif self._is_busy:
             self._buffer = b""
-            self.closes = self._is_full = True
-            self.transport.pause_reading()
+            self.closes = True
+            self.pause_reading()
         else:
             self._refuse()
         self._count()
@@ -335,11 +334,11 @@ class ExpressConnection(asyncio.Protocol):
 
     def _begin_plain(self, head: Head, body: bytes) -> None:
         """Start to answer a request, without aiohttp."""
-        if self._is_full:
-            self._take_more()
         if self._aiohttp is not None:
             self._aiohttp.lost(None)
             self._aiohttp = None
+        if self._is_full:
+            self._take_more()
         if head.closes:
             self.closes = True
         if len(body) > SMALL_BYTES:
@@ -349,9 +348,15 @@ class ExpressConnection(asyncio.Protocol):
         if self._request_bytes:
             self._count()
 
+    def pause_reading(self) -> None:
+        """Take nothing more from the client, until _take_more() does."""
+        self._is_full = True
+        self.transport.pause_reading()
+
     def _take_more(self) -> None:
-        """Read on if what has arrived is not too much any more."""
-        if self._is_full and len(self._buffer) <= MAX_AHEAD_BYTES:
+        """Read on if what has arrived is not too much any more, for us and for aiohttp."""
+        is_held = self._aiohttp is not None and self._aiohttp.is_paused
+        if self._is_full and len(self._buffer) <= MAX_AHEAD_BYTES and not is_held:
             self._is_full = False
             self.transport.resume_reading()
 
@@ -373,7 +378,8 @@ class ExpressConnection(asyncio.Protocol):
         if aiohttp is None or lent is None:
             return
         self._buffer = aiohttp.feed(self._buffer)
-        self._take_more()
+        if self._is_full:
+            self._take_more()
         if not lent.is_answered and not self._waits:
             self._request_bytes += before_bytes - len(self._buffer)
             if self._counts or self._request_bytes > SMALL_BYTES:

@@ -14,6 +14,7 @@ import uvloop
 
 from delayqueue import tasks
 from delayqueue.errors import Unauthorized
+from delayqueue.web.app import MOST_PIECES
 from delayqueue.web.endpoint import Large, Returnable
 from delayqueue.web.express import Express
 from delayqueue.web.front import Front
@@ -184,6 +185,57 @@ async def test_others_get_their_turn_while_a_large_answer_is_written(
     large = [(turn, size) for turn, size in written if size > 1000]
     assert max(size for _, size in large) <= PIECE_BYTES + len("the head of the answer") * 10
     assert len({turn for turn, _ in large}) == len(large) >= len(answer) / PIECE_BYTES
+
+
+CHUNKED: Final = b"POST /push HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+LONG_BYTES: Final = 200_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"".join(b"1\r\n%c\r\n" % byte for byte in b'{"text":"%b"}' % (b"x" * LONG_BYTES)),
+        b'%x\r\n{"text":"%b"}%b\r\n'
+        % (11 + LONG_BYTES * 5, b"x" * LONG_BYTES, b"\r\n\r\n" * LONG_BYTES),
+    ],
+    ids=["many chunks", "many empty lines in one"],
+)
+async def test_a_body_in_odd_chunks_arrives_and_others_get_their_turn(body: bytes) -> None:
+    """aiohttp stops reading if it holds many chunks. Where a body may end, it has to be asked whether it does."""
+
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        return HttpResponse(b"%d" % len(text))
+
+    async with lane(handler) as (_, port), Turns() as turns:
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(CHUNKED + body + b"0\r\n\r\n" + post("/push", said("next")))
+        async with asyncio.timeout(60):
+            await reader.readuntil(b"\r\n\r\n%d" % LONG_BYTES)
+            await reader.readuntil(b"\r\n\r\n4")
+        assert turns.count > body.count(b"\r\n\r\n") / (4 * MOST_PIECES)
+        writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"GET /push HTTP/1.1\r\nHost: x\r\nX: ", CHUNKED + b"5\r\n"])
+async def test_a_request_that_arrives_too_slowly_is_ended_however_often_a_byte_comes(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With part of its head, the connection ends; with part of its body, the client is told."""
+
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        return HttpResponse()
+
+    for name in ("LOOK_S", "IDLE_S", "READ_S"):
+        monkeypatch.setattr(f"delayqueue.web.express.{name}", 0.1)
+    async with lane(handler) as (_, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(sent)
+        answering = asyncio.create_task(reader.read(12))
+        while not answering.done():
+            writer.write(b"a" if sent.startswith(b"GET") else b"")
+            await asyncio.sleep(0.01)
+        assert await answering == (b"" if sent.startswith(b"GET") else b"HTTP/1.1 408")
+        writer.close()
 
 
 async def test_a_head_is_read_once_however_slowly_its_body_comes(
