@@ -7,6 +7,7 @@ writes to a transport of ours; it never holds a second one. So every limit of co
 import asyncio
 import logging
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -124,12 +125,13 @@ class AiohttpTransport(asyncio.Transport):
         if not lent.latest:
             data = data.lstrip(b"\r\n")  # before a request they mean nothing
         for _ in range(MOST_PIECES):
-            if self.is_paused or (end := lent.next(data, at)) == at:
+            if at == len(data) or self.is_paused or (end := lent.next(data, at)) == at:
                 break
             piece, at = data[at:end], end
-            lent.latest = (lent.latest + piece)[1 - len(END) :]
+            lent.latest = (lent.latest + piece[1 - len(END) :])[1 - len(END) :]
             self.protocol.data_received(piece)
-            lent.take()
+            if lent.is_read:
+                lent.take()
         else:
             self.server.loop.call_soon(self._go_on)
         return data[at:]
@@ -189,10 +191,13 @@ class LentRequest:
         self._payload: StreamReader | None = None  # the body, once aiohttp has read the head
         self._body = bytearray()  # what was taken of it
         self._reading: asyncio.Future[bytes] | None = None  # while the front waits for it
-        self._expects = False  # the client is to be told to send the body
+        self._expects = False  # the client waits to be told to send the body
+        # what the front's answer depends on, and what is called then
+        self._awaited: tuple[asyncio.Future[Any], Callable[[asyncio.Future[Any]], object]] | None
+        self._awaited = None
         # the front's answer, and whether it is the last one of its connection
-        self._response: asyncio.Future[tuple[HttpResponse, bool]] = self._loop.create_future()
-        self._sending: asyncio.Future[None] = self._loop.create_future()
+        self._response: tuple[HttpResponse, bool] | None = None
+        self._sending: asyncio.Future[None] | None = None
         self.is_answered = False  # what is left of it is discarded
         self._is_last = False  # of its connection
 
@@ -205,6 +210,11 @@ class LentRequest:
     def is_incomplete(self) -> bool:
         """Whether more of it is known to be missing."""
         return not (self.has_arrived or (self.has_head and self._payload is None))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the front waits for its body."""
+        return self._reading is not None
 
     def next(self, data: bytes, at: int) -> int:
         """Where the next piece of the data ends that belongs to it; `at` = none does, or not so far.
@@ -229,9 +239,10 @@ class LentRequest:
 
     def _empty_line(self, data: bytes, at: int) -> int:
         """The end of the next empty line; 0 = none so far."""
-        early = (self.latest + data[at : at + len(END) - 1]).find(END)
-        if early >= 0:
-            return at + early - len(self.latest) + len(END)
+        if self.latest:
+            early = (self.latest + data[at : at + len(END) - 1]).find(END)
+            if early >= 0:
+                return at + early - len(self.latest) + len(END)
         found = data.find(END, at)
         return found + len(END) if found >= 0 else 0
 
@@ -240,7 +251,7 @@ class LentRequest:
         self.has_head, self._payload = True, payload
         if not message.chunked:
             self._left_bytes = int(message.headers.get(hdrs.CONTENT_LENGTH, 0))
-        if self._transport.lender is not None:
+        if self._transport.lender is not None and not payload.is_eof():
             self._transport.lender.lend()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -259,7 +270,7 @@ class LentRequest:
             asked = HttpRequest(request.method, request.path, headers, lender.peer)
             lender.begin(asked, None if has_body else b"")
         try:
-            response, is_last = await self._response
+            response, is_last = await self._decided()
             written = _written(response)
             if is_last:
                 written.force_close()
@@ -269,8 +280,33 @@ class LentRequest:
                 web.Response()
             )  # aiohttp would log an exception, and drops an answer that it cannot write
         finally:
-            self._sending.cancel()
+            if self._sending is not None:
+                self._sending.cancel()
         return written
+
+    def awaits(
+        self, call: asyncio.Future[Any], then: Callable[[asyncio.Future[Any]], object]
+    ) -> None:
+        """The answer depends on this call; `then` is called at its end."""
+        self._awaited = call, then
+
+    async def _decided(self) -> tuple[HttpResponse, bool]:
+        """The front's answer. What it depends on is awaited here: callbacks would take two turns of the loop more."""
+        while self._response is None and self._awaited is not None:
+            (call, then), self._awaited = self._awaited, None
+            try:
+                if not call.done():
+                    await call
+            except asyncio.CancelledError:  # the client is gone
+                call.add_done_callback(then)
+                raise
+            except Exception:  # noqa: S110  # `then` answers it
+                pass
+            then(call)
+            del call, then  # it may hold an error, whose traceback holds this frame
+        if self._response is None:
+            raise ConnectionResetError
+        return self._response
 
     async def _write(self, request: web.BaseRequest, written: web.Response) -> None:
         """Write the answer. Raises ConnectionError if the client is gone."""
@@ -285,7 +321,7 @@ class LentRequest:
         await written.write_eof()
         written.body = None  # aiohttp keeps the last answer of a connection until the next request
         lender = self._transport.lender
-        if lender is None or self._transport.is_closing():
+        if lender is None or self._sending is None or self._transport.is_closing():
             raise ConnectionResetError
         self._sending.set_result(None)
         self.is_answered = True
@@ -333,8 +369,9 @@ class LentRequest:
 
     def respond(self, response: HttpResponse, *, is_last: bool) -> asyncio.Future[None]:
         """Answer it. Returns what ends once all of the answer is sent."""
-        self._response.set_result((response, is_last))
-        return self._sending
+        self._response = response, is_last
+        self._sending = sending = self._loop.create_future()
+        return sending
 
 
 def _written(response: HttpResponse) -> web.Response:

@@ -391,7 +391,8 @@ class ExpressConnection(asyncio.Protocol):
         """The request that aiohttp has is answered; what has not arrived of it will be discarded."""
         self.pending = None
         self._request_bytes = 0
-        self._count()
+        if self._counts:
+            self._count()
 
     def take_back(self, lent: LentRequest, *, is_last: bool) -> None:
         """The request that aiohttp had is answered, and has arrived as a whole."""
@@ -417,7 +418,10 @@ class ExpressConnection(asyncio.Protocol):
 
     def awaits(self, later: Later[Any], then: Callable[[asyncio.Future[Any]], object]) -> None:
         """The answer depends on this. If the client leaves, its call is cancelled."""
-        later.call.add_done_callback(then)
+        if self._lent is None:
+            later.call.add_done_callback(then)
+        else:
+            self._lent.awaits(later.call, then)
         self.pending = later.call
         self._waits = later.leave is not None
         if self._waits:  # its body is no longer needed
