@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 CHUNKED: Final = "chunked"  # the only transfer coding
 IN_CHUNKS: Final = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
+LATEST_BYTES: Final = 1024
 MOST_PIECES: Final = 100  # that are fed in one turn: empty lines in a body make many of them
 HTTP_2: Final = b"PRI "  # begins its preface, of which more follows the empty line
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -128,7 +129,7 @@ class AiohttpTransport(asyncio.Transport):
             if at == len(data) or self.is_paused or (end := lent.next(data, at)) == at:
                 break
             piece, at = data[at:end], end
-            lent.latest = (lent.latest + piece[1 - len(END) :])[1 - len(END) :]
+            lent.latest = (lent.latest + piece)[-LATEST_BYTES:]
             self.protocol.data_received(piece)
             if lent.is_read:
                 lent.take()
@@ -185,7 +186,7 @@ class LentRequest:
     def __init__(self, transport: AiohttpTransport) -> None:
         self._transport = transport
         self._loop = transport.server.loop
-        self.latest = b""  # the last bytes that were fed: END may begin in them
+        self.latest = b""  # the last bytes that were fed: what is looked for may begin in them
         self.has_head = False  # it was fed
         self._left_bytes: int | None = None  # of a body whose length is known
         self._payload: StreamReader | None = None  # the body, once aiohttp has read the head
@@ -240,9 +241,10 @@ class LentRequest:
     def _empty_line(self, data: bytes, at: int) -> int:
         """The end of the next empty line; 0 = none so far."""
         if self.latest:
-            early = (self.latest + data[at : at + len(END) - 1]).find(END)
+            latest = self.latest[1 - len(END) :]
+            early = (latest + data[at : at + len(END) - 1]).find(END)
             if early >= 0:
-                return at + early - len(self.latest) + len(END)
+                return at + early - len(latest) + len(END)
         found = data.find(END, at)
         return found + len(END) if found >= 0 else 0
 

@@ -234,7 +234,10 @@ async def test_a_request_that_arrives_too_slowly_is_ended_however_often_a_byte_c
         while not answering.done():
             writer.write(b"a" if sent.startswith(b"GET") else b"")
             await asyncio.sleep(0.01)
-        assert await answering == (b"" if sent.startswith(b"GET") else b"HTTP/1.1 408")
+        got = b""
+        with suppress(ConnectionError):  # a byte may be on its way to the connection that ends
+            got = await answering
+        assert got == (b"" if sent.startswith(b"GET") else b"HTTP/1.1 408")
         writer.close()
 
 
