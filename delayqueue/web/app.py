@@ -8,6 +8,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -289,8 +290,9 @@ class LentRequest:
     def awaits(
         self, call: asyncio.Future[Any], then: Callable[[asyncio.Future[Any]], object]
     ) -> None:
-        """The answer depends on this call; `then` is called at its end."""
-        self._awaited = call, then
+        """The answer depends on this call; `then` is called at its end, in the present context, as a span needs it."""
+        context = copy_context()
+        self._awaited = call, lambda ended: context.run(then, ended)
 
     async def _decided(self) -> tuple[HttpResponse, bool]:
         """The front's answer. What it depends on is awaited here: callbacks would take two turns of the loop more."""
