@@ -17,30 +17,7 @@ PACKAGE: Final = Path(__file__).parents[1] / "delayqueue"
 PUBLIC: Final = frozenset({"_asdict", "_exit", "_fields", "_make", "_replace"})
 # Where the attributes of a class begin that has a base of another library: elsewhere, it may write to what that has.
 BEGINNINGS: Final = frozenset({"__init__", "__new__", "connection_made"})
-_STATE: Final = (
-    "RequestHandler tells nobody which requests wait, nor whether it reads or answers one"
-)
-LEFT: Final = {
-    (
-        "web/connections.py",
-        "_loop",
-    ): "web.Server hands it to its connections, and makes only RequestHandlers",
-    (
-        "web/connections.py",
-        "_kwargs",
-    ): "web.Server hands them to its connections, and makes only RequestHandlers",
-    ("web/connections.py", "_messages"): _STATE,
-    ("web/connections.py", "_request_in_progress"): _STATE,
-    ("web/connections.py", "_waiter"): _STATE,
-    (
-        "web/connections.py",
-        "_upgraded",
-    ): "RequestHandler tells nobody whether its parser took an offer of another protocol",
-    (
-        "web/connections.py",
-        "_parser",
-    ): "RequestHandler goes on parsing what comes after the answer that ends a connection",
-}
+LEFT: Final[dict[tuple[str, str], str]] = {}
 
 Found = dict[tuple[str, str], list[int]]
 

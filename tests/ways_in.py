@@ -1,6 +1,5 @@
 """The server with another way in, for tests that compare both: python -m tests.ways_in aiohttp, or one with a fault."""
 
-import asyncio
 import re
 import sys
 from contextlib import AbstractContextManager
@@ -8,12 +7,7 @@ from typing import Final
 from unittest.mock import patch
 
 from delayqueue.cli import main
-from delayqueue.web import head
-from delayqueue.web.express import Express
-
-
-def _of_aiohttp(express: Express) -> asyncio.Protocol:
-    return express.other()
+from delayqueue.web import express, head
 
 
 def _bare_line_feeds(pattern: re.Pattern[bytes]) -> re.Pattern[bytes]:
@@ -25,7 +19,10 @@ def _without(header: str) -> AbstractContextManager[object]:
 
 
 WAYS_IN: Final[dict[str, list[AbstractContextManager[object]]]] = {
-    "aiohttp": [patch.object(Express, "connection", _of_aiohttp)],
+    "aiohttp": [
+        patch.object(express, "read_head", lambda _: None),
+        patch.object(express, "may_become_plain", lambda _: False),
+    ],
     # faults, which a comparison with aiohttp must find
     "bare-line-feeds": [
         patch.object(head, "_REQUEST", _bare_line_feeds(head._REQUEST)),

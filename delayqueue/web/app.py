@@ -1,126 +1,321 @@
-"""The aiohttp server: it can answer every valid HTTP request. Only this file knows aiohttp's types."""
+"""The aiohttp server: it can answer every valid HTTP request. Only this file knows aiohttp's types.
+
+A connection of ours (express.py) lends it requests one by one. aiohttp's protocol gets the bytes of one request, and
+writes to a transport of ours; it never holds a second one. So every limit of connections is kept in one place.
+"""
 
 import asyncio
 import logging
+import re
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from delayqueue.errors import Malformed
-from delayqueue.net.limits import ClientLimits
-from delayqueue.web.connections import AiohttpConnection, Connections
+from delayqueue.errors import Malformed, QueueError, TooLarge
 from delayqueue.web.front import HasFront
-from delayqueue.web.http import (
-    PIECE_BYTES,
-    SERVER,
-    WAITING_PATHS,
-    HttpRequest,
-    HttpResponse,
-    pieces,
-)
+from delayqueue.web.head import END
+from delayqueue.web.http import PIECE_BYTES, SERVER, HttpRequest, HttpResponse, pieces
 
 if TYPE_CHECKING:
     from aiohttp.http import StreamWriter
+    from aiohttp.streams import StreamReader
+
+    from delayqueue.web.express import ExpressConnection
 
 log = logging.getLogger(__name__)
 
-KEEPALIVE_S: Final = 75.0  # for an idle connection; aiohttp's own default is over an hour
 CHUNKED: Final = "chunked"  # the only transfer coding
-READ_S: Final = 30.0  # for a request's body to arrive; aiohttp itself has no limit
+IN_CHUNKS: Final = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
+LATEST_BYTES: Final = 1024
+MOST_PIECES: Final = 100  # that are fed in one turn: empty lines in a body make many of them
+HTTP_2: Final = b"PRI "  # begins its preface, of which more follows the empty line
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-def build_server(server: HasFront, most_bytes: int, limits: ClientLimits) -> Connections:
-    """A server that lets the front of `server` answer everything; `most_bytes` limits a request's body.
+class AiohttpServer:
+    """Lets the front of `server` answer everything; `most_bytes` limits a request's body.
 
     It is aiohttp's low-level server instead of its Application, whose router and middlewares take a tenth of the
     processor time of a push or a pop (measured): all paths are constant, so there is nothing to resolve.
     """
-    logging.getLogger("aiohttp.server").addFilter(NoHttp())
-    loop = asyncio.get_running_loop()
 
-    async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        _check_supported(request)
-        answering = Answering(request)
-        try:
-            await server.front.handle(Streamed(request), answering)
-        finally:
-            _connection(request).forget(request)
-        return answering.sent
-
-    def request(
-        message: Any, payload: Any, protocol: AiohttpConnection, writer: Any, task: Any
-    ) -> web.BaseRequest:
-        began = web.BaseRequest(
-            message, payload, protocol, writer, task, loop, client_max_size=most_bytes
+    def __init__(self, server: HasFront, most_bytes: int) -> None:
+        self.server = server
+        self.most_bytes = most_bytes
+        self.loop = asyncio.get_running_loop()
+        self.web = web.Server(
+            self._handle,
+            request_factory=self._request,
+            handler_cancellation=True,  # a client that leaves while it waits takes no job
         )
-        protocol.began(began, offers_other=bool(message.upgrade))
-        return began
 
-    return Connections(
-        handle,
-        limits=limits,
-        refuse=lambda reason: _written(server.front.refusal(Malformed(reason))),
-        request_factory=request,
-        access_log=None,
-        auto_decompress=False,  # otherwise it would unpack a request before checks.py refuses it
-        handler_cancellation=True,  # a client that leaves while it waits takes no job
-        keepalive_timeout=KEEPALIVE_S,
-    )
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.version not in {HttpVersion10, HttpVersion11}:
+            raise HttpProcessingError(message="Unsupported HTTP version")
+        coding = request.headers.get(hdrs.TRANSFER_ENCODING, CHUNKED)
+        if coding.strip().lower() != CHUNKED:
+            raise HttpProcessingError(message="Unsupported transfer coding")
+        return await _lent(request.protocol).answer(request)
 
-
-def _check_supported(request: web.BaseRequest) -> None:
-    """Raises HttpProcessingError if we would misread the request."""
-    if request.version not in {HttpVersion10, HttpVersion11}:
-        raise HttpProcessingError(message="Unsupported HTTP version")
-    coding = request.headers.get(hdrs.TRANSFER_ENCODING, CHUNKED)
-    if coding.strip().lower() != CHUNKED:
-        raise HttpProcessingError(message="Unsupported transfer coding")
+    def _request(
+        self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any
+    ) -> web.BaseRequest:
+        _lent(protocol).begins(message, payload)
+        return web.BaseRequest(message, payload, protocol, writer, task, self.loop)
 
 
-class Streamed(HttpRequest):
-    """A request of aiohttp, whose body is read on demand."""
+class AiohttpProtocol(web.RequestHandler):
+    """aiohttp's end of a connection."""
 
-    __slots__ = ("_request",)
+    __slots__ = ("transport_of_ours",)
 
-    def __init__(self, request: web.BaseRequest) -> None:
+    def __init__(self, transport: "AiohttpTransport", server: AiohttpServer) -> None:
+        super().__init__(
+            server.web,
+            loop=server.loop,
+            access_log=cast("logging.Logger", None),
+            auto_decompress=False,  # otherwise it would unpack a request before checks.py refuses it
+            tcp_keepalive=False,  # the listener has set it
+        )
+        self.transport_of_ours = transport
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is not HTTP in the same form as everything else."""
+        if not isinstance(exc, HttpProcessingError):
+            response = super().handle_error(request, status, exc, message)
+            response.headers["Server"] = SERVER
+            return response
+        reason = (message or exc.message).partition(":")[0]  # and not the bytes that came
+        # as an error in the log, any client could fill the disk with it
+        log.debug("not HTTP, from %s: %s", request.remote, reason)
+        response = _written(self.transport_of_ours.server.server.front.refusal(Malformed(reason)))
+        response.force_close()
+        return response
+
+    def log_exception(self, *args: Any, **named: Any) -> None:
+        """Log an error, unless it tells of what is not HTTP, here in what is left of an answered request."""
+        if not isinstance(named.get("exc_info"), HttpProcessingError):
+            super().log_exception(*args, **named)
+
+
+class AiohttpTransport(asyncio.Transport):
+    """What aiohttp takes for its connection: through it come requests that a connection of ours lends, one by one."""
+
+    def __init__(self, server: AiohttpServer, lender: "ExpressConnection") -> None:
+        super().__init__()
+        self.server = server
+        self.lender: ExpressConnection | None = lender
+        self._wire = lender.transport
+        self.is_paused = False  # aiohttp holds enough of a body
+        self.lent = LentRequest(self)  # the latest one
+        self.protocol = AiohttpProtocol(self, server)
+        self.protocol.connection_made(self)
+
+    def feed(self, data: bytes) -> bytes:
+        """Give aiohttp what belongs to the lent request. Returns what is left."""
+        at, lent = 0, self.lent
+        if not lent.latest:
+            data = data.lstrip(b"\r\n")  # before a request they mean nothing
+        for _ in range(MOST_PIECES):
+            if at == len(data) or self.is_paused or (end := lent.next(data, at)) == at:
+                break
+            piece, at = data[at:end], end
+            lent.latest = (lent.latest + piece)[-LATEST_BYTES:]
+            self.protocol.data_received(piece)
+            if lent.is_read:
+                lent.take()
+        else:
+            self.server.loop.call_soon(self._go_on)
+        return data[at:]
+
+    def lost(self, error: Exception | None) -> None:
+        """The connection is closed, or lends nothing more."""
+        self.lender = None
+        self.protocol.connection_lost(error)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """What is known of the connection."""
+        return self._wire.get_extra_info(name, default)
+
+    def is_closing(self) -> bool:
+        """Whether aiohttp may write no more."""
+        return self.lender is None or self._wire.is_closing()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send this."""
+        self._wire.write(data)
+
+    def writelines(self, list_of_data: Any) -> None:
+        """Send these."""
+        self._wire.writelines(list_of_data)
+
+    def pause_reading(self) -> None:
+        """Feed no more of the present body."""
+        self.is_paused = True
+        if self.lender is not None:
+            self.lender.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Feed more, in the next turn: this is called while aiohttp is fed."""
+        if self.is_paused:
+            self.is_paused = False
+            self.server.loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if self.lender is not None:
+            self.lender.lend()
+
+    def close(self) -> None:
+        """Close the connection, once what is written is sent; not if it is idle, or answers by itself."""
+        if self.lender is not None:
+            self.lender.end_lent()
+
+
+class LentRequest:
+    """A request in aiohttp's hands."""
+
+    def __init__(self, transport: AiohttpTransport) -> None:
+        self._transport = transport
+        self._loop = transport.server.loop
+        self.latest = b""  # the last bytes that were fed: what is looked for may begin in them
+        self.has_head = False  # it was fed
+        self._left_bytes: int | None = None  # of a body whose length is known
+        self._payload: StreamReader | None = None  # the body, once aiohttp has read the head
+        self._body = bytearray()  # what was taken of it
+        self._reading: asyncio.Future[bytes] | None = None  # while the front waits for it
+        self._expects = False  # the client waits to be told to send the body
+        # what the front's answer depends on, and what is called then
+        self._awaited: tuple[asyncio.Future[Any], Callable[[asyncio.Future[Any]], object]] | None
+        self._awaited = None
+        # the front's answer, and whether it is the last one of its connection
+        self._response: tuple[HttpResponse, bool] | None = None
+        self._sending: asyncio.Future[None] | None = None
+        self.is_answered = False  # what is left of it is discarded
+        self._is_last = False  # of its connection
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether all of it is known to be here."""
+        return self._payload is not None and self._payload.is_eof()
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether more of it is known to be missing."""
+        return not (self.has_arrived or (self.has_head and self._payload is None))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the front waits for its body."""
+        return self._reading is not None
+
+    def next(self, data: bytes, at: int) -> int:
+        """Where the next piece of the data ends that belongs to it; `at` = none does, or not so far.
+
+        Nobody but aiohttp says where chunks end. If a line behind them is empty, they may, and so it is asked there.
+        """
+        if self.has_head and (self._payload is None or self._payload.is_eof()):
+            return at
+        if self._left_bytes is not None:
+            size = min(self._left_bytes, len(data) - at)
+            self._left_bytes -= size
+            return at + size
+        end = self._empty_line(data, at)
+        if end and not self.has_head and not data.startswith(HTTP_2, at):
+            self.has_head = True
+            if IN_CHUNKS.search(
+                data, at, end
+            ):  # together: aiohttp tells nobody of an error in later ones
+                end = data.find(END, end) + len(END)
+                end = end if end >= len(END) else 0
+        return end or len(data)
+
+    def _empty_line(self, data: bytes, at: int) -> int:
+        """The end of the next empty line; 0 = none so far."""
+        if self.latest:
+            latest = self.latest[1 - len(END) :]
+            early = (latest + data[at : at + len(END) - 1]).find(END)
+            if early >= 0:
+                return at + early - len(latest) + len(END)
+        found = data.find(END, at)
+        return found + len(END) if found >= 0 else 0
+
+    def begins(self, message: Any, payload: "StreamReader") -> None:
+        """Aiohttp has read the head, or found that it is not HTTP."""
+        self.has_head, self._payload = True, payload
+        if not message.chunked:
+            self._left_bytes = int(message.headers.get(hdrs.CONTENT_LENGTH, 0))
+        if self._transport.lender is not None and not payload.is_eof():
+            self._transport.lender.lend()
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Let the front answer, and write that.
+
+        It is written before aiohttp's handler returns, so that a client that is gone is noticed.
+        """
         headers: dict[str, str] = {}
         for name, value in request.headers.items():
             headers.setdefault(name.lower(), value)
-        super().__init__(request.method, request.path, headers, request.remote)
-        self._request = request
-        _connection(request).asked = self
+        self._expects = (
+            request.version == HttpVersion11 and headers.get("expect", "").lower() == "100-continue"
+        )
+        if (lender := self._transport.lender) is not None:
+            has_body = request.body_exists or self._expects
+            asked = HttpRequest(request.method, request.path, headers, lender.peer)
+            lender.begin(asked, None if has_body else b"")
+        try:
+            response, is_last = await self._decided()
+            written = _written(response)
+            if is_last:
+                written.force_close()
+            await self._write(request, written)
+        except ConnectionError:
+            return (
+                web.Response()
+            )  # aiohttp would log an exception, and drops an answer that it cannot write
+        finally:
+            if self._sending is not None:
+                self._sending.cancel()
+        return written
 
-    async def read(self) -> bytes:
-        """The whole body. Raises TooLarge, SlowRequest or TooMany."""
-        request = self._request
-        if hdrs.EXPECT in request.headers:
-            await _encourage(request)
-        body = await _connection(request).read(request, READ_S)
-        if self.path in WAITING_PATHS:  # it is parsed at once, and not needed while the poll waits
-            _connection(request).forget(request)
-        return body
+    def awaits(
+        self, call: asyncio.Future[Any], then: Callable[[asyncio.Future[Any]], object]
+    ) -> None:
+        """The answer depends on this call; `then` is called at its end, in the present context, as a span needs it."""
+        context = copy_context()
+        self._awaited = call, lambda ended: context.run(then, ended)
 
+    async def _decided(self) -> tuple[HttpResponse, bool]:
+        """The front's answer. What it depends on is awaited here: callbacks would take two turns of the loop more."""
+        while self._response is None and self._awaited is not None:
+            (call, then), self._awaited = self._awaited, None
+            try:
+                if not call.done():
+                    await call
+            except asyncio.CancelledError:  # the client is gone
+                call.add_done_callback(then)
+                raise
+            except Exception:  # noqa: S110  # `then` answers it
+                pass
+            then(call)
+            del call, then  # it may hold an error, whose traceback holds this frame
+        if self._response is None:
+            raise ConnectionResetError
+        return self._response
 
-class Answering:
-    """Writes the answer to a request of aiohttp.
-
-    It is written before aiohttp's handler returns, so that a client that is gone is noticed.
-    """
-
-    def __init__(self, request: web.BaseRequest) -> None:
-        self._request = request
-        # If the client is gone, aiohttp gets this: it would log an exception, and drops an answer that it cannot write.
-        self.sent: web.StreamResponse = web.Response()
-
-    async def send(self, response: HttpResponse) -> None:
+    async def _write(self, request: web.BaseRequest, written: web.Response) -> None:
         """Write the answer. Raises ConnectionError if the client is gone."""
-        request, connection, body = self._request, _connection(self._request), response.body
-        written = _written(response)
-        if connection.must_end:
-            written.force_close()
-        connection.answer_bytes = len(body)
         await written.prepare(request)
+        body = cast("bytes", written.body)
         if len(body) > PIECE_BYTES and request.method != hdrs.METH_HEAD:
             writer = cast("StreamWriter", request.writer)
             async for piece in pieces(body):
@@ -129,7 +324,58 @@ class Answering:
             written.body = None
         await written.write_eof()
         written.body = None  # aiohttp keeps the last answer of a connection until the next request
-        self.sent = written
+        lender = self._transport.lender
+        if lender is None or self._sending is None or self._transport.is_closing():
+            raise ConnectionResetError
+        self._sending.set_result(None)
+        self.is_answered = True
+        lender.answered()
+        self._is_last = not written.keep_alive
+        request.content.on_eof(self._over)
+
+    def _over(self) -> None:
+        """It is answered, and has arrived as a whole."""
+        if self._transport.lender is not None:
+            give_back = partial(self._transport.lender.take_back, self, is_last=self._is_last)
+            self._loop.call_soon(give_back)  # aiohttp's handler is about to end
+
+    def read(self) -> asyncio.Future[bytes]:
+        """Its body. Raises TooLarge, and what refuse() is told."""
+        self._reading = reading = self._loop.create_future()
+        if self._expects:  # curl sends a large body only after it, or after a second
+            self._transport.write(CONTINUE)
+        self.take()
+        return reading
+
+    def take(self) -> None:
+        """Take what aiohttp has of the body, if it is awaited."""
+        if (reading := self._reading) is None or self._payload is None:
+            return
+        most_bytes = self._transport.server.most_bytes
+        while len(self._body) <= most_bytes and (more := self._payload.read_nowait()):
+            self._body += more  # aiohttp may have held some more back
+        if len(self._body) > most_bytes:
+            self.refuse(TooLarge())
+        elif self._payload.is_eof():
+            self._reading = None
+            if not reading.done():
+                reading.set_result(bytes(self._body))
+            self._body.clear()
+
+    def refuse(self, error: QueueError) -> bool:
+        """Wait no longer for the body. Returns whether it was awaited."""
+        reading, self._reading = self._reading, None
+        if reading is None or reading.done():
+            return False
+        self._body.clear()
+        reading.set_exception(error)
+        return True
+
+    def respond(self, response: HttpResponse, *, is_last: bool) -> asyncio.Future[None]:
+        """Answer it. Returns what ends once all of the answer is sent."""
+        self._response = response, is_last
+        self._sending = sending = self._loop.create_future()
+        return sending
 
 
 def _written(response: HttpResponse) -> web.Response:
@@ -137,24 +383,5 @@ def _written(response: HttpResponse) -> web.Response:
     return web.Response(body=response.body, status=response.status, headers=headers)
 
 
-def _connection(request: web.BaseRequest) -> AiohttpConnection:
-    return cast("AiohttpConnection", request.protocol)
-
-
-async def _encourage(request: web.BaseRequest) -> None:
-    """Send 100 Continue: curl sends a large body only after it, or after a second."""
-    if request.version == HttpVersion11 and request.headers[hdrs.EXPECT].lower() == "100-continue":
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # nothing of the answer has been sent so far
-
-
-class NoHttp(logging.Filter):
-    """Keeps requests that are not HTTP out of aiohttp's log: as errors with tracebacks, they could fill the disk."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record stays; otherwise it becomes a line at level debug."""
-        error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, HttpProcessingError):
-            return True
-        log.debug("%s: %s", record.getMessage(), error)
-        return False
+def _lent(protocol: Any) -> LentRequest:
+    return cast("AiohttpProtocol", protocol).transport_of_ours.lent

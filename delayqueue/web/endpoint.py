@@ -4,7 +4,7 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from inspect import iscoroutinefunction, signature
+from inspect import signature
 from types import ModuleType, UnionType
 from typing import (
     Any,
@@ -101,8 +101,7 @@ class Endpoint:
 
     `takes` is the model of its body, None = it has none; with `takes_many` also an array of them. If one of its methods
     is GET, the body may be left out. `gives` is the type of the envelope's `data`, HttpResponse = it answers by itself.
-    `errors` are its own, in addition to those that any request can get. `asks` and `answers` are an example. With
-    `has_task` its handler is a coroutine, otherwise it returns a Later.
+    `errors` are its own, in addition to those that any request can get. `asks` and `answers` are an example.
     """
 
     name: str
@@ -111,7 +110,6 @@ class Endpoint:
     roles: Roles  # who may call it if tokens are set
     summary: str
     run: Run
-    has_task: bool = True
     takes: type[Request] | None = None
     takes_many: bool = False
     gives: Any = HttpResponse
@@ -169,7 +167,6 @@ def endpoint(  # noqa: PLR0913  # a declaration, in which all but path and roles
             roles=roles,
             summary=_summary(handler),
             run=_uniform(handler),
-            has_task=iscoroutinefunction(handler),
             takes=takes,
             takes_many=takes_many,
             gives=_data(gives),

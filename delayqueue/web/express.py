@@ -1,22 +1,24 @@
-"""The express lane: answers plain requests itself, and hands the connection to aiohttp at the first one that is not.
+"""The express lane: answers plain requests itself, and lends aiohttp each one that is not (app.py).
 
 aiohttp's protocol, request, response and task take more processor time than all the rest of a push. Most requests need
-none of their features: POST to a known path, a Content-Length, a short body. This protocol may refuse any request, and
-need not understand it: aiohttp gets its bytes, and all that follow on that connection.
+none of their features: POST to a known path, a Content-Length, a short body. This protocol may lend any request, and
+need not understand it: aiohttp gets its bytes, and says where it ends.
 """
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from email.utils import formatdate
 from time import time
 from typing import Any, Final, cast
 
-from delayqueue.errors import QueueError, TooMany
+from delayqueue.errors import QueueError, SlowRequest, TooMany
+from delayqueue.net.later import Later
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import cancel_all
+from delayqueue.web.app import AiohttpServer, AiohttpTransport, LentRequest
 from delayqueue.web.front import HasFront
 from delayqueue.web.head import END, MAX_HEAD_BYTES, Head, may_become_plain, read_head, start_of
 from delayqueue.web.http import (
@@ -33,8 +35,11 @@ MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer body is not plain
 MAX_AHEAD_BYTES: Final = (
     MAX_HEAD_BYTES + MAX_BODY_BYTES
 )  # that wait for their turn: one request or several
-PATIENCE_S: Final = 2.0  # after which an incomplete request goes to aiohttp, with its time limits
-IDLE_S: Final = 75.0  # after which a connection without a request is closed
+PATIENCE_S: Final = (
+    2.0  # after which an incomplete request goes to aiohttp, which may refuse what there is of it
+)
+IDLE_S: Final = 75.0  # after which a connection without a request is closed, or with part of a head
+READ_S: Final = 30.0  # for a request's body to arrive
 LOOK_S: Final = 1.0  # between two checks of all connections; the precision of these times
 
 OK_JSON: Final = (
@@ -45,23 +50,13 @@ CLOSE: Final = b"\r\nConnection: close"
 
 
 class Express:
-    """The connections of the express lane. `most_bytes` limits a request's body.
+    """The connections of the express lane. `most_bytes` limits a request's body."""
 
-    `other` makes the protocol that takes over a connection.
-    """
-
-    def __init__(
-        self,
-        server: HasFront,
-        paths: Collection[str],
-        limits: ClientLimits,
-        other: Callable[[], asyncio.Protocol],
-        most_bytes: int,
-    ) -> None:
+    def __init__(self, server: HasFront, limits: ClientLimits, most_bytes: int) -> None:
         self.server = server
         self.limits = limits
-        self.paths = paths
-        self.other = other
+        self.paths = server.front.paths("POST")
+        self.aiohttp = AiohttpServer(server, most_bytes)
         self.most_bytes = min(most_bytes, MAX_BODY_BYTES)
         self.loop = asyncio.get_running_loop()
         self.connections: set[ExpressConnection] = set()
@@ -75,6 +70,12 @@ class Express:
     def connection(self) -> "ExpressConnection":
         """The protocol of a new connection."""
         return ExpressConnection(self)
+
+    def once(self) -> "ExpressConnection":
+        """The protocol of a connection that is closed after its first answer."""
+        connection = self.connection()
+        connection.closes = True
+        return connection
 
     def written(self, response: HttpResponse, *, closes: bool) -> bytes:
         """The bytes of an answer."""
@@ -127,52 +128,56 @@ class ExpressConnection(asyncio.Protocol):
     """One connection: answers one request after the other."""
 
     __slots__ = (
+        "_aiohttp",
         "_answer_bytes",
-        "_asked",
         "_buffer",
-        "_closes",
         "_counts",
         "_drained",
         "_express",
         "_has_ended",
         "_is_full",
         "_is_stalled",
-        "_peer",
+        "_lent",
         "_request_bytes",
         "_since_s",
-        "_transport",
+        "_waits",
         "_whole_bytes",
+        "closes",
+        "peer",
         "pending",
+        "transport",
     )
 
-    _transport: asyncio.Transport
+    transport: asyncio.Transport
 
     def __init__(self, express: Express) -> None:
         self._express = express
         self._buffer = b""  # received and not answered
         self._answer_bytes = 0  # of the latest one
-        self._asked: HttpRequest | None = None  # the present request
-        self._closes = False  # after the answer
+        self.closes = False  # after the answer
         self._counts = False  # it holds so much that Unanswered knows it
         # for the present answer: set once nothing of it is left to send
         self._drained: asyncio.Future[None] | None = None
         self._has_ended = False  # the client sends nothing more
         self._is_full = False  # so much has arrived that reading is paused
+        self._aiohttp: AiohttpTransport | None = None  # since a request was not plain
+        self._lent: LentRequest | None = None  # the present request, if aiohttp has it
         self._request_bytes = 0  # of the present request, unless it waits
         self._is_stalled = False  # so much is unsent that nothing more is answered
         self._whole_bytes = 0  # of the next request: it is parsed again once they are there
         self._since_s = express.now_s  # since when it is in its present state
-        self._peer: str | None = None
-        # what the answer to the present request waits for
+        self.peer: str | None = None
+        # what the answer to the present request depends on
         self.pending: asyncio.Future[Any] | None = None
+        self._waits = False  # for something to happen (Peer.awaits)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read the peer's address while it is known: after a reset it is gone."""
-        self._transport = cast("asyncio.Transport", transport)
+        self.transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
-        self._peer = sys.intern(peer[0]) if peer else None
+        self.peer = sys.intern(peer[0]) if peer else None
         self._express.limits.connected.came()
-        self._express.limits.unread.watch(self._transport)
+        self._express.limits.unread.watch(self.transport)
         self._express.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -180,14 +185,19 @@ class ExpressConnection(asyncio.Protocol):
         if self._buffer:
             self._buffer += data
         else:
-            self._buffer, self._since_s = data, self._express.now_s
-        if self.pending is None and not self._is_stalled:
-            if len(self._buffer) >= self._whole_bytes:
-                self._next()
-        elif len(self._buffer) > MAX_AHEAD_BYTES and not self._is_full:
-            self._is_full = True
-            self._transport.pause_reading()
+            self._buffer = data
+            if self._lent is None:
+                self._since_s = self._express.now_s
+        if self._lent is not None:
+            self.lend()
+        elif (
+            self.pending is None and not self._is_stalled and len(self._buffer) >= self._whole_bytes
+        ):
+            self._next()
         if len(self._buffer) > SMALL_BYTES:
+            waits = self._lent or self._is_stalled or self.pending is not None
+            if waits and len(self._buffer) > MAX_AHEAD_BYTES and not self._is_full:
+                self.pause_reading()
             self._count()
 
     def eof_received(self) -> bool:
@@ -196,42 +206,51 @@ class ExpressConnection(asyncio.Protocol):
         A client that waits for jobs and closes its side is gone: a process that dies leaves the same sign.
         """
         self._has_ended = True
-        if self._transport.get_extra_info("sslcontext"):  # TLS connections cannot be half closed
+        if self.transport.get_extra_info("sslcontext"):  # TLS connections cannot be half closed
             self._buffer = b""
             return False
-        return self._is_stalled or (self.pending is not None and not self._waits)
+        return self._is_stalled or (self._is_busy and not self._waits)
 
     @property
-    def _waits(self) -> bool:
-        """Whether the present request is one that waits."""
-        return self._asked is not None and self._asked.waits
+    def _is_busy(self) -> bool:
+        """Whether a request is being answered, and not still arriving."""
+        if self._lent is not None:
+            return not self._lent.is_incomplete
+        return self.pending is not None
 
-    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
+    def connection_lost(self, error: Exception | None) -> None:
         """The client is gone: stop waiting for it."""
         self._express.lost(self)
         limits = self._express.limits
         limits.connected.left()
         limits.unanswered.gone(self)
-        limits.unread.flows(self._transport)
+        limits.unread.flows(self.transport)
+        self._lent = None
+        if self._aiohttp is not None:
+            self._aiohttp.lost(error)
         if self.pending is not None:
             self.pending.cancel()
 
     def pause_writing(self) -> None:
         """The client reads more slowly than it is answered."""
         self._is_stalled = True
-        self._express.limits.unread.stalled(self._transport, self._answer_bytes)
+        self._express.limits.unread.stalled(self.transport, self._answer_bytes)
+        if self._aiohttp is not None:
+            self._aiohttp.protocol.pause_writing()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
         self._is_stalled = False
-        self._express.limits.unread.flows(self._transport)
+        self._express.limits.unread.flows(self.transport)
         self._since_s = self._express.now_s
-        if self.pending is None:
-            self._go_on()
-        elif self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
+        if self._aiohttp is not None:
+            self._aiohttp.protocol.resume_writing()
+        if self._drained is not None:
+            if not self._drained.done():
+                self._drained.set_result(None)
             self._drained = None
-            self._answered()
+        elif self.pending is None and self._lent is None:
+            self._go_on()
 
     def look(self, now_s: float) -> None:
         """End what takes too long."""
@@ -239,33 +258,48 @@ class ExpressConnection(asyncio.Protocol):
         if self.pending is not None:
             if self.pending.done():  # its callbacks come before this one
                 self._express.loop.call_soon(self._abort_unanswered, self.pending)
+            elif self._lent is not None and lasted_s > READ_S:
+                self._lent.refuse(SlowRequest())
         elif self._is_stalled:
             return
-        elif self._buffer:
+        elif self._buffer and self._lent is None:
             if lasted_s > PATIENCE_S:
-                self._hand_over()
+                self._lend_next()
         elif lasted_s > IDLE_S:
             self._close()
 
     def close_if_idle(self) -> bool:
         """Close the connection, unless a request is being answered. Returns whether nothing was left to send."""
-        if self.pending is None:
+        is_busy = self._is_busy or self.pending is not None
+        if not is_busy:
             self._close()
-        return self.pending is None and not self._is_stalled
+        return not is_busy and not self._is_stalled
 
     def give_up(self) -> bool:
         """Refuse the request that has not arrived as a whole; behind one that is being answered, take no more."""
-        if not self._buffer:
+        lent = self._lent
+        if lent is not None and not lent.has_arrived:
+            if lent.refuse(TooMany(INCOMPLETE)):
+                self._request_bytes = 0
+            elif lent.has_head:  # as soon as its body is read, all are looked at again
+                return False
+            else:
+                self._refuse()
+        elif not self._buffer:
             return False
-        if self.pending is None:
-            self._transport.write(self._express.refusal(TooMany(INCOMPLETE)))
-            self._close()
-        else:
+        elif self._is_busy:
             self._buffer = b""
-            self._closes = self._is_full = True
-            self._transport.pause_reading()
+            self.closes = True
+            self.pause_reading()
+        else:
+            self._refuse()
         self._count()
         return True
+
+    def _refuse(self) -> None:
+        self.transport.write(self._express.refusal(TooMany(INCOMPLETE)))
+        self._request_bytes = 0
+        self._close()
 
     def _abort_unanswered(self, pending: asyncio.Future[Any]) -> None:
         """Close if what the answer waited for has come, and nothing was answered, which is our bug."""
@@ -274,22 +308,21 @@ class ExpressConnection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once."""
-        self._transport.abort()
+        self.transport.abort()
 
     def _next(self) -> None:
         """Answer the next request, if all of it is here."""
-        buffer = self._buffer
+        buffer, express, head = self._buffer, self._express, None
         if self._is_stalled or not buffer:
             return
         size = buffer.find(END) + len(END)
         if size < len(END):
-            if len(buffer) > MAX_HEAD_BYTES or not may_become_plain(buffer):
-                self._hand_over()
-            return
-        head = read_head(buffer[:size]) if size <= MAX_HEAD_BYTES else None
-        express = self._express
+            if len(buffer) <= MAX_HEAD_BYTES and may_become_plain(buffer):
+                return
+        elif size <= MAX_HEAD_BYTES:
+            head = read_head(buffer[:size])
         if head is None or head.length > express.most_bytes or head.path not in express.paths:
-            self._hand_over()
+            self._lend_next()
             return
         end = size + head.length
         if len(buffer) < end:
@@ -297,70 +330,160 @@ class ExpressConnection(asyncio.Protocol):
             return
         self._whole_bytes = 0
         self._buffer = buffer[end:]
-        if self._is_full and len(self._buffer) <= MAX_AHEAD_BYTES:
-            self._is_full = False
-            self._transport.resume_reading()
-        self._begin(head, buffer[size:end])
+        self._begin_plain(head, buffer[size:end])
 
-    def _begin(self, head: Head, body: bytes) -> None:
-        """Start to answer a request."""
-        express = self._express
-        self._closes = head.closes
-        self._asked = request = HttpRequest("POST", head.path, head.headers, self._peer, body)
-        express.server.front.begin(request, self)
-        if request.waits and self._has_ended and self.pending is not None:
-            self.pending.cancel()
-            self._close()  # earlier answers are still sent
-        elif len(body) > SMALL_BYTES and not request.waits:  # a poll's body is soon forgotten
+    def _begin_plain(self, head: Head, body: bytes) -> None:
+        """Start to answer a request, without aiohttp."""
+        if self._aiohttp is not None:
+            self._aiohttp.lost(None)
+            self._aiohttp = None
+        if self._is_full:
+            self._take_more()
+        if head.closes:
+            self.closes = True
+        if len(body) > SMALL_BYTES:
             self._request_bytes = len(body)
+        request = HttpRequest("POST", head.path, head.headers, self.peer)
+        self._express.server.front.begin(request, body, self)
+        if self._request_bytes:
             self._count()
 
-    async def send(self, response: HttpResponse) -> None:
-        """Write the answer to the present request, a large one in pieces, and wait as write() says."""
-        rest = await self._begin_large(response) if len(response.body) > PIECE_BYTES else None
-        if (sending := self.write(response, rest)) is not None:
-            await sending
+    def pause_reading(self) -> None:
+        """Take nothing more from the client, until _take_more() does."""
+        self._is_full = True
+        self.transport.pause_reading()
 
-    async def _begin_large(self, response: HttpResponse) -> memoryview:
-        """Write a large answer except its last piece, which is returned."""
-        self._answer_bytes = len(response.body)
-        closes = self._closes or self._express.stopping
-        last = memoryview(b"")
-        async for piece in pieces(self._express.written(response, closes=closes)):
-            if last and not self._transport.is_closing():
-                self._transport.write(last)
-            last = piece
-        return last
+    def _take_more(self) -> None:
+        """Read on if what has arrived is not too much any more, for us and for aiohttp."""
+        is_held = self._aiohttp is not None and self._aiohttp.is_paused
+        if self._is_full and len(self._buffer) <= MAX_AHEAD_BYTES and not is_held:
+            self._is_full = False
+            self.transport.resume_reading()
 
-    def write(
-        self, response: HttpResponse, rest: memoryview | None = None
-    ) -> asyncio.Future[None] | None:
-        """Write the answer to the present request, or its rest. Raises ConnectionResetError if the client is gone.
+    def begin(self, request: HttpRequest, body: bytes | None) -> None:
+        """Start to answer a request."""
+        self._express.server.front.begin(request, body, self)
 
-        Returns what ends once all of it is sent, if it must arrive and that takes time: a client that leaves meanwhile
-        has not got it, and the cancellation of `pending` says so.
+    def _lend_next(self) -> None:
+        """Let aiohttp answer the next request."""
+        self._whole_bytes = 0
+        if self._aiohttp is None:
+            self._aiohttp = AiohttpTransport(self._express.aiohttp, self)
+        self._lent = self._aiohttp.lent = LentRequest(self._aiohttp)
+        self.lend()
+
+    def lend(self) -> None:
+        """Give aiohttp more of the present request, as far as it has arrived."""
+        aiohttp, lent, before_bytes = self._aiohttp, self._lent, len(self._buffer)
+        if aiohttp is None or lent is None:
+            return
+        self._buffer = aiohttp.feed(self._buffer)
+        if self._is_full:
+            self._take_more()
+        if not lent.is_answered and not self._waits:
+            self._request_bytes += before_bytes - len(self._buffer)
+            if self._counts or self._request_bytes > SMALL_BYTES:
+                self._count()
+        if self._has_ended and lent.is_incomplete:
+            self._close()
+
+    def answered(self) -> None:
+        """The request that aiohttp has is answered; what has not arrived of it will be discarded."""
+        self.pending = None
+        self._request_bytes = 0
+        if self._counts:
+            self._count()
+
+    def take_back(self, lent: LentRequest, *, is_last: bool) -> None:
+        """The request that aiohttp had is answered, and has arrived as a whole."""
+        if self._lent is lent:
+            self._lent = None
+            self.closes = self.closes or is_last
+            self._answered()
+
+    def end_lent(self) -> None:
+        """Aiohttp closes what it takes for the connection: for good, if it has a request."""
+        if self._lent is not None:
+            self._close()
+        elif self._aiohttp is not None:
+            self._aiohttp.lost(None)
+            self._aiohttp = None
+
+    def read(self) -> asyncio.Future[bytes]:
+        """The body of the request that aiohttp has. Raises TooLarge, SlowRequest or TooMany."""
+        self._since_s = self._express.now_s
+        reading = cast("LentRequest", self._lent).read()
+        self._express.limits.unanswered.look()
+        return reading
+
+    def awaits(self, later: Later[Any], then: Callable[[asyncio.Future[Any]], object]) -> None:
+        """The answer depends on this. If the client leaves, its call is cancelled."""
+        if self._lent is None:
+            later.call.add_done_callback(then)
+        else:
+            self._lent.awaits(later.call, then)
+        self.pending = later.call
+        self._waits = later.leave is not None
+        if self._waits:  # its body is no longer needed
+            self._request_bytes = 0
+            if self._counts:
+                self._count()
+            if self._has_ended:
+                self._close()  # earlier answers are still sent
+        if self.transport.is_closing():
+            later.call.cancel()
+
+    def write(self, response: HttpResponse) -> asyncio.Future[None] | None:
+        """Write the answer to the present request. Raises ConnectionResetError if the client is gone.
+
+        Returns what ends once all of it is sent, if that takes time: a client that leaves meanwhile has not got it, and
+        its cancellation says so.
         """
-        transport = self._transport
+        transport, express = self.transport, self._express
         if transport.is_closing():
             raise ConnectionResetError
-        if self._express.stopping:
-            self._closes = True
+        if express.stopping:
+            self.closes = True
+        self._waits = False
         self._answer_bytes = len(response.body)
-        transport.write(rest or self._express.written(response, closes=self._closes))
-        if transport.is_closing():  # it can find only in writing that the client is gone
-            raise ConnectionResetError
-        if self._is_stalled and response.must_arrive:
-            response.body = b""  # the transport has it
+        if self._lent is not None:
+            self.pending = sending = self._lent.respond(response, is_last=self.closes)
+            return sending
+        written = express.written(response, closes=self.closes)
+        if self._answer_bytes > PIECE_BYTES:
+            sending = express.loop.create_task(self._write_large(written), name="answer")
+        else:
+            transport.write(written)
+            if transport.is_closing():  # it can find only in writing that the client is gone
+                raise ConnectionResetError
+            if not (self._is_stalled and response.must_arrive):
+                self._answered()
+                return None
+            sending = self._drained = express.loop.create_future()
+        self.pending = sending
+        sending.add_done_callback(self._sent)
+        return sending
+
+    async def _write_large(self, written: bytes) -> None:
+        """Write a large answer in pieces, and wait until all of it is sent."""
+        async for piece in pieces(written):
+            if self.transport.is_closing():
+                raise asyncio.CancelledError
+            self.transport.write(piece)
+        if self._is_stalled:
             self._drained = self._express.loop.create_future()
-            return self._drained
-        self._answered()
-        return None
+            await self._drained
+
+    def _sent(self, sending: asyncio.Future[None]) -> None:
+        """All of an answer is sent, or the client is gone."""
+        if not sending.cancelled():
+            self._answered()
 
     def _answered(self) -> None:
         """Go on with the next request."""
-        self.pending = self._asked = None
+        self.pending = None
         self._request_bytes = 0
-        if self._closes or self._express.stopping:
+        if self.closes or self._express.stopping:
             self._close()
         else:
             self._since_s = self._express.now_s
@@ -372,7 +495,7 @@ class ExpressConnection(asyncio.Protocol):
     def _go_on(self) -> None:
         """Answer the next request; close if none can come any more."""
         self._next()
-        if self._has_ended and self.pending is None and not self._is_stalled:
+        if self._has_ended and not self._is_busy and not self._is_stalled:
             self._close()
 
     def _count(self) -> None:
@@ -384,19 +507,4 @@ class ExpressConnection(asyncio.Protocol):
     def _close(self) -> None:
         """Send what is written, and answer nothing more."""
         self._buffer = b""
-        self._transport.close()
-
-    def _hand_over(self) -> None:
-        """Let aiohttp answer everything that is unanswered or still to come."""
-        other = self._express.other()
-        unanswered, self._buffer = self._buffer, b""
-        self._express.connections.discard(self)
-        self._express.limits.unanswered.gone(self)
-        if self._is_full:
-            self._transport.resume_reading()
-        other.connection_made(self._transport)
-        self._transport.set_protocol(other)
-        other.data_received(unanswered)
-        if self._has_ended and not other.eof_received():
-            self._transport.close()
-        self._has_ended = False  # the rest is aiohttp's
+        self.transport.close()

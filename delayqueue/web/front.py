@@ -30,7 +30,7 @@ from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
 from delayqueue.web.endpoint import BOTH, Endpoint, InvalidItem, Large, Returnable
 from delayqueue.web.envelope import Responder
-from delayqueue.web.http import DirectPeer, HttpRequest, HttpResponse, Peer, without_slashes
+from delayqueue.web.http import HttpRequest, HttpResponse, Peer, without_slashes
 from delayqueue.web.parse import Reader, is_array, parse_array
 from delayqueue.web.requests import Request
 
@@ -42,6 +42,7 @@ OTHER_PATHS: Final = "other"
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # editors on Windows and .NET put it before UTF-8
 NO_METHODS: Final[Mapping[str, Endpoint]] = MappingProxyType({})
 
+Work = Coroutine[Any, Any, Any]
 Check = Callable[[HttpRequest], None]  # raises the error with which the client is refused
 
 
@@ -69,11 +70,13 @@ class Cycle:
     """What is known of a request on its way to its answer."""
 
     request: HttpRequest
+    client: Peer
     began_s: float = field(default_factory=perf_counter)
     path: str = OTHER_PATHS  # the endpoint's: no client can fill the metrics with unknown ones
     endpoint: Endpoint = field(init=False)
     admitted_by: int = 0  # the guard's revision
     target: audit.Target | None = None
+    data: object = None  # what the answer tells
     undelivered: Callable[[], None] | None = None  # takes back what the answer gives away
 
     def take_back(self) -> None:
@@ -82,14 +85,9 @@ class Cycle:
         if undelivered is not None:
             undelivered()
 
-    def ended(self, task: asyncio.Future[None]) -> None:
-        """The task that was to answer has ended, possibly before it ran."""
-        if task.cancelled():
-            self.take_back()
-
 
 class Front:
-    """Answers each request, by either protocol."""
+    """Answers each request, whichever protocol brought it."""
 
     def __init__(
         self,
@@ -122,133 +120,91 @@ class Front:
         endpoint = self._endpoints.get(path, NO_METHODS).get(method)
         return endpoint is not None and BOTH.isdisjoint(endpoint.roles or ())
 
-    def begin(self, request: HttpRequest, client: DirectPeer) -> None:
-        """Begin to answer a request whose body is here; `client.pending` becomes what its answer waits for.
+    def begin(self, request: HttpRequest, body: bytes | None, client: Peer) -> None:
+        """Begin to answer a request; if its body is None, the client has it (`Peer.read`) once it is admitted.
 
-        A request that needs one call is answered in a callback of that (`Later`), any other has a task.
+        It is answered in callbacks of what its answer depends on. If the answer cannot be sent, what it gave away is
+        taken back (`Returnable`).
         """
-        endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
-        if endpoint is None or endpoint.has_task or not (request.body or b"").startswith(b"{"):
-            client.pending = task(self.handle(request, client))
-            return
-        cycle = Cycle(request)
-        try:
-            later = cast("Later[object]", self._run(cycle, self._admit(cycle, endpoint)))
-        except Exception as error:
-            client.pending = task(
-                self._send(cycle, client, *_refusal(self._api.responder, request, error))
-            )
-        else:
-            client.pending = later.call
-            later.call.add_done_callback(partial(self._settle, cycle, client, later))
-
-    async def handle(self, request: HttpRequest, client: Peer) -> None:
-        """Answer a request. If the answer cannot be sent, what it gave away is taken back (`Returnable`)."""
-        cycle = Cycle(request)
+        cycle = Cycle(request, client)
         try:
             api = self._admit(cycle)
-            if cycle.endpoint.takes is not None and request.body is None:
-                request.body = await request.read()
-            data = await self._run(cycle, api)
-        except ConnectionError:  # the client is gone, in the middle of its request
-            answer = OK, HttpResponse(status=CLIENT_GONE)
+            if body is None and cycle.endpoint.takes is not None:
+                later = Later(client.read(), partial(self._run, cycle, api))
+            else:
+                later = self._run(cycle, api, body or b"")
         except Exception as error:
-            answer = _refusal(self._api.responder, request, error)
+            self._fail(cycle, error)
         else:
-            await self._finish(cycle, client, data)
-            return
-        await self._send(cycle, client, *answer)
+            client.awaits(later, partial(self._ended, cycle, later))
 
-    def _settle(
-        self, cycle: Cycle, client: DirectPeer, later: Later[object], call: asyncio.Future[Any]
-    ) -> None:
-        """Answer with what a call has returned or raised."""
-        if call.cancelled():  # the client is gone
+    def _fail(self, cycle: Cycle, error: Exception) -> None:
+        """Refuse a request in the next turn: at once, errors of requests that came together would nest."""
+        call = asyncio.get_running_loop().create_future()
+        call.set_exception(error)
+        later = Later(call, _itself)
+        cycle.client.awaits(later, partial(self._ended, cycle, later))
+
+    def _ended(self, cycle: Cycle, later: Later[Any], call: asyncio.Future[Any]) -> None:
+        """Answer with what a call has returned or raised, or wait for what that depends on in turn."""
+        if call.cancelled():
             if later.leave is not None:
                 later.leave()
+            self._gone(cycle)
             return
-        code, data = OK, None
+        code = OK
         try:
             data = later.read(call.result())
             content = self._lend(cycle, data) if isinstance(data, Returnable) else data
-            if type(content) is Large:
-                client.pending = task(self._finish(cycle, client, data))
-                client.pending.add_done_callback(cycle.ended)  # it may be cancelled before it runs
+            if isinstance(content, Large):
+                cycle.data, done = data, cycle.endpoint.done
+                work = self._api.responder.ok_by_turns(cycle.request, content.data, done)
+                content = _in_task(work)
+            if isinstance(content, Later):
+                cycle.client.awaits(content, partial(self._ended, cycle, content))
                 return
-            response = self._api.responder.ok(cycle.request, content, cycle.endpoint.done)
-        except Exception as error:
-            del call, later  # they hold the error, whose traceback holds this frame
-            code, response = self._refuse(cycle, error)
-        self._write(cycle, client, code, response, data)
-
-    async def _finish(self, cycle: Cycle, client: Peer, data: object) -> None:
-        """Answer with the data that a handler has returned; others get their turn while large data is written."""
-        code = OK
-        try:
-            content = self._lend(cycle, data) if isinstance(data, Returnable) else data
             if isinstance(content, HttpResponse):
                 response = content
-            elif isinstance(content, Large):
-                response = await self._api.responder.ok_by_turns(
-                    cycle.request, content.data, cycle.endpoint.done
-                )
             else:
+                cycle.data = data
                 response = self._api.responder.ok(cycle.request, content, cycle.endpoint.done)
         except Exception as error:
-            code, response = self._refuse(cycle, error)
-        except asyncio.CancelledError:  # the client is gone
+            del call, later  # they hold the error, whose traceback holds this frame
             cycle.take_back()
-            raise
-        await self._send(cycle, client, code, response, data)
+            code, response = _refusal(self._api.responder, cycle.request, error)
+        self._send(cycle, code, response)
 
-    async def _send(
-        self, cycle: Cycle, client: Peer, code: Code, response: HttpResponse, data: object = None
-    ) -> None:
+    def _send(self, cycle: Cycle, code: Code, response: HttpResponse) -> None:
         """Send an answer. One that must arrive is taken back if it does not, and recorded afterwards."""
         response.must_arrive, status = cycle.undelivered is not None, response.status
         if not response.must_arrive:
-            self._record(cycle, code, status, data)
+            self._record(cycle, code, status)
         try:
-            await client.send(response)
-        except BaseException as error:
-            cycle.take_back()
-            if not isinstance(error, ConnectionError):
-                raise
-            status = CLIENT_GONE
-        if response.must_arrive:
-            self._record(cycle, code, status, data)
-
-    def _write(
-        self, cycle: Cycle, client: DirectPeer, code: Code, response: HttpResponse, data: object
-    ) -> None:
-        """Send an answer as _send() does, without a task."""
-        response.must_arrive, status = cycle.undelivered is not None, response.status
-        if not response.must_arrive:
-            self._record(cycle, code, status, data)
-        try:
-            sending = client.write(response)
+            sending = cycle.client.write(response)
         except ConnectionError:
             cycle.take_back()
             status, sending = CLIENT_GONE, None
-        if sending is not None:
-            client.pending = sending
-            sending.add_done_callback(partial(self._sent, cycle, code, status, data))
-        elif response.must_arrive:
-            self._record(cycle, code, status, data)
+        if response.must_arrive:
+            if sending is None:
+                self._record(cycle, code, status)
+            else:
+                sending.add_done_callback(partial(self._sent, cycle, code, status))
 
-    def _sent(
-        self, cycle: Cycle, code: Code, status: int, data: object, sending: asyncio.Future[None]
-    ) -> None:
+    def _sent(self, cycle: Cycle, code: Code, status: int, sending: asyncio.Future[None]) -> None:
         """All of an answer that must arrive is sent, or its client is gone."""
         if sending.cancelled():
-            cycle.take_back()
+            self._gone(cycle)
         else:
-            self._record(cycle, code, status, data)
+            self._record(cycle, code, status)
 
-    def _record(self, cycle: Cycle, code: Code, status: int, data: object) -> None:
+    def _gone(self, cycle: Cycle) -> None:
+        """The client is gone before its answer was sent."""
+        cycle.take_back()
+
+    def _record(self, cycle: Cycle, code: Code, status: int) -> None:
         """Count the answer, and log it as far as the settings and the client want that."""
         if cycle.target is not None:
-            deed = audit.note(self._api.guard, cycle.request, cycle.target, code, data)
+            deed = audit.note(self._api.guard, cycle.request, cycle.target, code, cycle.data)
             if deed.has_changed:
                 self._api.queue.history.did(deed.who, deed.what)
         self._api.queue.metrics.count(REQUESTS, cycle.path, int(code))
@@ -259,14 +215,15 @@ class Front:
         """The answer to something that is no request, or not all of one."""
         return self._api.responder.error(HttpRequest("", "", {}, None), error)
 
-    def _admit(self, cycle: Cycle, endpoint: Endpoint | None = None) -> Api:
-        """Find the endpoint, unless it is known, and the Api with the topics that the client may reach.
+    def _admit(self, cycle: Cycle) -> Api:
+        """Find the endpoint, and the Api with the topics that the client may reach.
 
         Raises NoSuchPath, WrongMethod, Unauthorized, Forbidden or TooMany if it is refused.
         """
         request, guard = cycle.request, self._api.guard
         for check in self._checks:
             check(request)
+        endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
         endpoint = cycle.endpoint = endpoint or self._find(request)
         cycle.path = endpoint.path
         cycle.admitted_by = guard.revision
@@ -292,21 +249,20 @@ class Front:
             raise WrongMethod(methods)
         return endpoint
 
-    def _run(self, cycle: Cycle, api: Api) -> Awaitable[object]:
-        """Read the request, whatever its Content-Type, and call its handler.
+    def _run(self, cycle: Cycle, api: Api, raw: bytes) -> Later[Any]:
+        """Read the request's body, whatever its Content-Type, and call its handler.
 
         Raises Forbidden if the client may not reach its topics, and whatever the handler raises.
         """
         request, endpoint = cycle.request, cycle.endpoint
         if endpoint.takes is None:
-            return endpoint.run(api, None, request)
-        raw, request.body = request.body or b"", None  # a waiting poll no longer needs it
+            return _in_task(endpoint.run(api, None, request))
         if not raw.startswith(b"{"):
             raw = raw.removeprefix(BYTE_ORDER_MARK)
             if "content-encoding" in request.headers:
                 uncompressed(request, raw)
             if endpoint.takes_many and is_array(raw):
-                return self._run_many(cycle, api, endpoint.takes, raw)
+                return _in_task(self._run_many(cycle, api, endpoint.takes, raw))
             if "GET" in endpoint.methods and not raw.strip():
                 raw = b"{}"
         asked = self._reader.read(endpoint.takes, raw, request)
@@ -315,8 +271,7 @@ class Front:
         if audit.HEADER in request.headers:
             cycle.target = audit.target_of(endpoint, asked)
         answer = endpoint.run(api, asked, request)
-        request.waits = type(answer) is Later and answer.leave is not None
-        return answer
+        return answer if type(answer) is Later else _in_task(answer)
 
     async def _run_many(self, cycle: Cycle, api: Api, model: type[Request], raw: bytes) -> object:
         """Read an array of requests, and call its handler."""
@@ -352,11 +307,6 @@ class Front:
             guard.check_again(cycle.request, cycle.endpoint.roles, _topics(data.data))
         return data.data
 
-    def _refuse(self, cycle: Cycle, error: Exception) -> tuple[Code, HttpResponse]:
-        """The answer to an exception, and its code; what the request was to get is taken back."""
-        cycle.take_back()
-        return _refusal(self._api.responder, cycle.request, error)
-
 
 def _topics(jobs: Any) -> set[str]:
     """The topics of the jobs in an answer: one, many or none."""
@@ -382,6 +332,14 @@ def _refusal(
     return Unavailable.code, responder.error(request, Unavailable(), name)
 
 
-def task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task with a name, because asyncio would generate one for each."""
-    return asyncio.get_running_loop().create_task(work, name="request")
+def _in_task(work: Awaitable[Any]) -> Later[Any]:
+    """What a coroutine returns. Its task has a name, because asyncio would generate one for each."""
+    if isinstance(work, Later):
+        return work
+    task = asyncio.get_running_loop().create_task(cast("Work", work), name="request")
+    return Later(task, _itself)
+
+
+def _itself(result: object) -> object:
+    """What a task returns is the data."""
+    return result

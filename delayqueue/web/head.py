@@ -23,7 +23,9 @@ _FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++):([\t\x20-\x7e]*+)\r
 _LENGTH: Final = re.compile("[0-9]{1,9}")
 _MOST_FIELDS: Final = 128  # aiohttp refuses more
 # Headers that ask for more than an answer to a body of known length.
-_NOT_PLAIN: Final = frozenset({"transfer-encoding", "content-encoding", "expect", "te", "trailer"})
+_NOT_PLAIN: Final = frozenset(
+    {"transfer-encoding", "content-encoding", "expect", "te", "trailer", "proxy-connection"}
+)
 # What else a connection that stays open can be asked: an offer to speak another protocol, as Java's HttpClient makes it
 # on each new connection, may be ignored.
 _STAYS_OPEN: Final = frozenset({"keep-alive", "upgrade", "http2-settings"})

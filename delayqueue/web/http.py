@@ -2,15 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
+from delayqueue.net.later import Later
+
 Warnings = dict[str, dict[str, None]]  # by header, the names in it, each once
 
-# Requests to these always wait (HttpRequest.waits).
-WAITING_PATHS: Final = frozenset({"/pop"})
 SLASHES: Final = re.compile(r"/(?:\.?/)+")  # in //push, of a client whose base URL ends in a slash
 SERVER: Final = "delay-queue"  # the header Server of answers; a version would help attackers only
 HTTP_OK: Final = (
@@ -32,21 +32,14 @@ class HttpRequest:
     """One request.
 
     `path` is without query and %-escapes, `headers` are by their names in lower case, the first one of each name.
-    `peer` is the client's address, None if it is not known. `warnings` are for the answer's headers. `waits`: for
-    something to happen; if its client closes the connection, or its half of it, it counts as gone.
+    `peer` is the client's address, None if it is not known. `warnings` are for the answer's headers.
     """
 
     method: str
     path: str
     headers: Mapping[str, str]
     peer: str | None
-    body: bytes | None = None
     warnings: Warnings | None = None
-    waits: bool = False
-
-    async def read(self) -> bytes:
-        """The whole body. Raises TooLarge, SlowRequest or TooMany."""
-        return self.body or b""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,20 +61,19 @@ async def pieces(data: bytes) -> AsyncIterator[memoryview]:
 
 
 class Peer(Protocol):
-    """The client's end of a connection, to which the answer is written."""
+    """The client's end of a connection, for one request."""
 
-    async def send(self, response: HttpResponse) -> None:
-        """Write the answer; one that must arrive is waited for. Raises ConnectionError if the client is gone."""
+    def read(self) -> asyncio.Future[bytes]:
+        """The request's body, which has not arrived so far. Raises TooLarge, SlowRequest or TooMany."""
 
+    def awaits(self, later: Later[Any], then: Callable[[asyncio.Future[Any]], object]) -> None:
+        """The answer depends on `later`, whose call is cancelled if the client leaves; `then` is called at its end.
 
-class DirectPeer(Peer, Protocol):
-    """A receiver that need not wait to write."""
-
-    # what the answer waits for; if the client leaves, it is cancelled
-    pending: asyncio.Future[Any] | None
+        With a `leave`, the call waits for something to happen: a client that closes its half of the connection leaves.
+        """
 
     def write(self, response: HttpResponse) -> asyncio.Future[None] | None:
         """Write the answer. Raises ConnectionError if the client is gone.
 
-        Returns what ends once all of it is sent, if it must arrive and the client reads it slowly.
+        Returns what ends once all of it is sent, if that takes time; it is cancelled if the client leaves meanwhile.
         """

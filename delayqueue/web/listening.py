@@ -1,4 +1,4 @@
-"""Accepts connections: the express lane takes them, and hands the rest to aiohttp."""
+"""Accepts connections: the express lane takes them, and lends aiohttp what is not for it."""
 
 import asyncio
 import ssl
@@ -11,7 +11,6 @@ from delayqueue.errors import TooMany
 from delayqueue.net.connected import FULL, Door, Spare
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.listener import SHUTDOWN_S, listen
-from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
 from delayqueue.web.front import HasFront
 from delayqueue.web.head import END, asked_by
@@ -33,14 +32,10 @@ async def listening(
 
     Raises StartupError if the address is not available.
     """
-    other = build_server(server, most_bytes, limits)
-    express = Express(server, server.front.paths("POST"), limits, other, most_bytes)
+    express = Express(server, limits, most_bytes)
 
     def for_operators(head: bytes) -> asyncio.Protocol | None:
-        if not server.front.is_for_operators(*asked_by(head)):
-            return None
-        limits.connected.came()
-        return other.once()
+        return express.once() if server.front.is_for_operators(*asked_by(head)) else None
 
     door = Door(
         express.connection,
@@ -53,5 +48,4 @@ async def listening(
         yield
     finally:
         listener.close()
-        other.pre_shutdown()
-        await asyncio.gather(express.close(SHUTDOWN_S), other.shutdown(SHUTDOWN_S))
+        await express.close(SHUTDOWN_S)

@@ -10,8 +10,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from delayqueue.domain.message import clean
 from delayqueue.errors import Code
-from delayqueue.web.front import Cycle, Front, task
-from delayqueue.web.http import DirectPeer, HttpRequest, Peer
+from delayqueue.web.front import Cycle, Front
+from delayqueue.web.http import HttpRequest, Peer
 
 W3C: Final = TraceContextTextMapPropagator()
 
@@ -30,22 +30,16 @@ class TracedFront(Front):
         self._tracer = tracer
         self._scheme = scheme
 
-    def begin(self, request: HttpRequest, client: DirectPeer) -> None:
-        """Answer in a task: the span lasts as long."""
-        client.pending = task(self.handle(request, client))
+    def begin(self, request: HttpRequest, body: bytes | None, client: Peer) -> None:
+        """Begin to answer a client's request. Its jobs get the span's context, unless they bring one.
 
-    async def handle(self, request: HttpRequest, client: Peer) -> None:
-        """Answer a client's request. Its jobs get the span's context, unless they bring one."""
+        The span stays current in all callbacks and tasks of the request.
+        """
         if request.path in self._only_read:
-            await super().handle(request, client)
+            super().begin(request, body, client)
             return
-        with trace.use_span(
-            self._begin(request),
-            end_on_exit=True,
-            record_exception=False,
-            set_status_on_exception=False,
-        ):
-            await super().handle(request, client)
+        with trace.use_span(self._begin(request), end_on_exit=False):
+            super().begin(request, body, client)
 
     def _begin(self, request: HttpRequest) -> Span:
         parent = W3C.extract(request.headers, Context())
@@ -71,12 +65,21 @@ class TracedFront(Front):
             request.headers = headers
         return span
 
-    def _record(self, cycle: Cycle, code: Code, status: int, data: object) -> None:
-        """Record the answer, also in the span of its request."""
-        super()._record(cycle, code, status, data)
+    def _record(self, cycle: Cycle, code: Code, status: int) -> None:
+        """Record the answer, also in the span of its request, which ends."""
+        super()._record(cycle, code, status)
+        if cycle.request.path in self._only_read:
+            return
         span = trace.get_current_span()
         span.set_attribute("http.response.status_code", status)
         span.set_attribute("delay_queue.code", int(code))
         if status >= 500:
             span.set_attribute("error.type", str(status))
             span.set_status(StatusCode.ERROR)
+        span.end()
+
+    def _gone(self, cycle: Cycle) -> None:
+        """The client is gone: the span has no answer."""
+        super()._gone(cycle)
+        if cycle.request.path not in self._only_read:
+            trace.get_current_span().end()

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -49,13 +48,8 @@ def last_request(request_id: str = LAST, job: str = "-") -> bytes:
     return "\r\n".join([*head, f"X-Request-Id: {request_id}", "", body]).encode()
 
 
-async def talk(
-    port: int, pieces: Iterable[bytes], *, pause_s: float, quiet_s: float, waits: bool = False
-) -> Seen:
-    """Send the pieces, each after a pause; when nothing has come for `quiet_s`, close our side, and read to the end.
-
-    `waits`: the pause ends as soon as something has come.
-    """
+async def talk(port: int, pieces: Iterable[bytes], *, pause_s: float, quiet_s: float) -> Seen:
+    """Send the pieces, each after a pause; when nothing has come for `quiet_s`, close our side, and read to the end."""
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
     got = Received()
     reading = asyncio.create_task(got.read(reader))
@@ -63,13 +57,8 @@ async def talk(
         for piece in pieces:
             if writer.is_closing():
                 break
-            got.came.clear()
             writer.write(piece)
-            if waits:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(got.came.wait(), pause_s)
-            else:
-                await asyncio.sleep(pause_s)
+            await asyncio.sleep(pause_s)
         await asyncio.wait([reading], timeout=quiet_s)
         if not reading.done() and not writer.is_closing():
             writer.write_eof()
@@ -89,14 +78,12 @@ class Received:
     def __init__(self) -> None:
         self.content = b""
         self.was_reset = False
-        self.came = asyncio.Event()
 
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Read to the end."""
         try:
             while more := await reader.read(1 << 16):
                 self.content += more
-                self.came.set()
         except ConnectionError:
             self.was_reset = True
 

@@ -116,7 +116,7 @@ async def test_incomplete_requests_are_refused_when_all_of_them_are_too_long_tog
         told = [each for each in stalled if each.got]
         for each in told:
             status, answer = each.answer()
-            assert (status, answer["code"]) == (429, TOO_MANY)
+            assert (status, answer["code"]) == (429, TOO_MANY), each.got
             assert b"\r\nRetry-After: 1\r\n" in each.got
         assert len(told) < count
         assert await refused(listening.server, "unanswered") >= before + len(told)

@@ -13,10 +13,10 @@ from delayqueue.config.config import Config
 from delayqueue.domain.job import MAX_ID_BYTES, MAX_TOPIC_BYTES
 from delayqueue.store.original import names, pulse, source
 from delayqueue.web import warnings
-from delayqueue.web.app import KEEPALIVE_S, READ_S
 from delayqueue.web.endpoints.jobs import GetRequest
 from delayqueue.web.endpoints.push import PushRequest
 from delayqueue.web.endpoints.reservations import EndRequest, PopRequest
+from delayqueue.web.express import IDLE_S, READ_S
 from delayqueue.web.parse import MOST_MEMBERS
 from tests.importer.old import packed
 from tests.processes import StoreServer
@@ -94,7 +94,7 @@ def test_the_differences_that_a_client_can_see_are_those_of_the_code(page: str) 
         f"{MAX_ID_BYTES} ",
         f"{MAX_TOPIC_BYTES} ",
         f"{Config().max_body_bytes} ",
-        f"{KEEPALIVE_S:.0f} ",
+        f"{IDLE_S:.0f} ",
         f"{READ_S:.0f} ",
         warnings.UNKNOWN_FIELDS,
     ):

@@ -16,8 +16,45 @@ from delayqueue.web.endpoint import OPEN, Endpoint, Returnable, endpoint
 from delayqueue.web.envelope import Responder
 from delayqueue.web.front import Front, build_front
 from delayqueue.web.http import HttpRequest, HttpResponse
+from delayqueue.web.requests import Request
 
-Handler = Callable[[HttpRequest], Awaitable[HttpResponse | Returnable[HttpResponse]]]
+# gets the request, and the text in its body
+Handler = Callable[[HttpRequest, str], Awaitable[HttpResponse | Returnable[HttpResponse]]]
+
+
+class TextRequest(Request):
+    """A text."""
+
+    text: str = ""
+
+
+class Client:
+    """A client that reads what it is sent, or is gone. `pending` is what its answer depends on."""
+
+    def __init__(self, *, is_gone: bool = False) -> None:
+        self.got: list[HttpResponse] = []
+        self.pending: asyncio.Future[Any] | None = None
+        self._is_gone = is_gone
+        self._ended = asyncio.Event()
+
+    async def ask(self, front: Front, request: HttpRequest, body: bytes = b"{}") -> None:
+        """Wait for the answer."""
+        front.begin(request, body, self)
+        await self._ended.wait()
+
+    def read(self) -> asyncio.Future[bytes]:
+        raise AssertionError("the body is here")
+
+    def awaits(self, later: Later[Any], then: Callable[[asyncio.Future[Any]], object]) -> None:
+        later.call.add_done_callback(then)
+        self.pending = later.call
+
+    def write(self, response: HttpResponse) -> None:
+        self.pending = None
+        self._ended.set()
+        if self._is_gone:
+            raise ConnectionResetError
+        self.got.append(response)
 
 
 @dataclass

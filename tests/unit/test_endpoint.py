@@ -15,10 +15,10 @@ from delayqueue.web.endpoint import BAD, CONSUMERS, PRODUCERS, Returnable, endpo
 from delayqueue.web.endpoints import FAMILIES, about
 from delayqueue.web.fields import JobId, Seconds
 from delayqueue.web.front import Front
-from delayqueue.web.http import HttpRequest, HttpResponse
+from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, TopicRequest
 
-from .fronts import front_of
+from .fronts import Client, front_of
 
 TOKENS: Final = {Role.PRODUCE: "producer-0123456789", Role.ADMIN: "admin-0123456789abc"}
 
@@ -59,21 +59,15 @@ def family() -> ModuleType:
     return module
 
 
-class Client:
-    """Keeps what it is sent."""
-
-    async def send(self, response: HttpResponse) -> None:
-        self.response = response
-
-
 async def ask(
     front: Front, path: str, asked: object = None, token: str = "", method: str = "POST"
 ) -> Any:
     """The status, and what is answered."""
     client, headers = Client(), {"authorization": f"Bearer {token}"} if token else {}
     body = b"" if asked is None else json.dumps(asked).encode()
-    await front.handle(HttpRequest(method, path, headers, "127.0.0.1", body), client)
-    return client.response.status, json.loads(client.response.body)
+    await client.ask(front, HttpRequest(method, path, headers, "127.0.0.1"), body)
+    [response] = client.got
+    return response.status, json.loads(response.body)
 
 
 async def test_a_declared_endpoint_answers(family: ModuleType) -> None:
@@ -154,12 +148,8 @@ async def test_data_that_nobody_gets_is_given_back() -> None:
         """Lend something."""
         return Returnable(None, lambda: returned.append("it"))
 
-    class Gone(Client):
-        async def send(self, response: HttpResponse) -> None:  # noqa: ARG002  # as Client's
-            raise ConnectionResetError
-
-    request = HttpRequest("POST", "/lend", {}, "127.0.0.1", b"")
-    await front_of(lend).handle(request, Gone())
+    request = HttpRequest("POST", "/lend", {}, "127.0.0.1")
+    await Client(is_gone=True).ask(front_of(lend), request)
     assert returned == ["it"]
 
 

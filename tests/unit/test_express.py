@@ -14,7 +14,7 @@ import uvloop
 
 from delayqueue import tasks
 from delayqueue.errors import Unauthorized
-from delayqueue.web.app import build_server
+from delayqueue.web.app import MOST_PIECES
 from delayqueue.web.endpoint import Large, Returnable
 from delayqueue.web.express import Express
 from delayqueue.web.front import Front
@@ -34,40 +34,44 @@ MOST_BYTES: Final = 1 << 20
 @asynccontextmanager
 async def lane(handler: Handler | Front) -> AsyncIterator[tuple[Express, int]]:
     """The lane that lets a front answer, or `handler` in it /push and /pop; and its port."""
-    loop, shared = asyncio.get_running_loop(), limits()
+    loop = asyncio.get_running_loop()
     server = Server(handler if isinstance(handler, Front) else front(handler))
-    aiohttp = build_server(server, MOST_BYTES, shared)
-    express = Express(server, server.front.paths("POST"), shared, aiohttp, MOST_BYTES)
+    express = Express(server, limits(), MOST_BYTES)
     listener = await loop.create_server(express.connection, LOOPBACK, 0)
     try:
         yield express, listener.sockets[0].getsockname()[1]
     finally:
         listener.close()
-        await asyncio.gather(express.close(1), aiohttp.shutdown(1))
+        await express.close(1)
 
 
-def post(path: str, body: bytes) -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+def post(path: str, body: bytes, *lines: str) -> bytes:
+    head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *lines, "", ""]
+    return "\r\n".join(head).encode() + body
+
+
+def said(text: str) -> bytes:
+    """A body with this text."""
+    return json.dumps({"text": text}).encode()
 
 
 async def test_aiohttp_reads_on_where_the_lane_had_paused() -> None:
     """So much has arrived behind a poll that the lane stops reading; and the next request is not for the lane."""
     go_on = asyncio.Event()
 
-    async def handler(request: HttpRequest) -> HttpResponse:
+    async def handler(request: HttpRequest, text: str) -> HttpResponse:
         if request.path == "/pop":
             await go_on.wait()
-        return HttpResponse(b"%d" % len(await request.read()))
+        return HttpResponse(b"%d" % len(text))
 
     async with lane(handler) as (express, port):
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
-        long = post("/push", b"x" * 100_000)
-        writer.write(post("/pop", b"poll"))
+        long = post("/push", said("x" * 100_000))
+        writer.write(post("/pop", said("poll")))
         await until(lambda: any(each.pending for each in express.connections))
         [connection] = express.connections
         sent = 0
-        while connection._transport.is_reading():
+        while connection.transport.is_reading():
             writer.write(long[sent : sent + 10_000])
             sent += 10_000
             await asyncio.sleep(0.01)
@@ -79,18 +83,52 @@ async def test_aiohttp_reads_on_where_the_lane_had_paused() -> None:
         writer.close()
 
 
-async def test_a_client_that_is_found_gone_as_it_is_answered_has_got_nothing() -> None:
+BY_AIOHTTP: Final = "TE: trailers"  # a header that the lane does not answer
+BOTH_WAYS: Final = pytest.mark.parametrize("lines", [(), (BY_AIOHTTP,)], ids=["lane", "aiohttp"])
+
+
+@BOTH_WAYS
+async def test_a_client_that_is_found_gone_as_it_is_answered_has_got_nothing(
+    lines: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
     """The reset has arrived, and the loop has not seen it yet."""
     undelivered: list[str] = []
 
-    async def handler(_: HttpRequest) -> Returnable[HttpResponse]:
+    async def handler(_: HttpRequest, text: str) -> Returnable[HttpResponse]:
         reset(client)
         return Returnable(HttpResponse(b"for nobody"), lambda: undelivered.append("told"))
 
     async with lane(handler) as (_, port):
         client = socket.create_connection((LOOPBACK, port))
-        client.sendall(post("/pop", b"poll"))
+        client.sendall(post("/pop", said("poll"), *lines))
         await until(lambda: undelivered == ["told"])
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+@BOTH_WAYS
+async def test_a_connection_that_is_lost_while_it_is_answered_holds_nothing(
+    lines: tuple[str, ...],
+) -> None:
+    held_bytes: list[int] = []
+
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        unanswered = express.limits.unanswered
+        await until(lambda: unanswered.bytes > len(request))
+        held_bytes.append(unanswered.bytes)
+        [connection] = express.connections
+        connection.abort()
+        await asyncio.sleep(60)
+        return HttpResponse(b"for nobody")
+
+    async with lane(handler) as (express, port):
+        _, writer = await asyncio.open_connection(LOOPBACK, port)
+        request = post("/pop", b"{}" + b" " * 40_000, *lines)
+        writer.write(request * 3)
+        await until(lambda: bool(held_bytes) and not express.connections)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        writer.close()
+        assert express.limits.unanswered.bytes == 0
 
 
 def test_nothing_behind_a_request_that_closes_is_answered() -> None:
@@ -99,21 +137,21 @@ def test_nothing_behind_a_request_that_closes_is_answered() -> None:
 
 
 async def _close_with_more_behind() -> None:
-    answered: list[bytes] = []
+    answered: list[str] = []
 
-    async def handler(request: HttpRequest) -> HttpResponse:
-        answered.append(await request.read())
+    async def handler(request: HttpRequest, text: str) -> HttpResponse:
+        answered.append(text)
         return HttpResponse(b"x" * (16 << 20))
 
     async with lane(handler) as (_, port):
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
-        closing = post("/push", b"first").replace(b"Host: x", b"Host: x\r\nConnection: close")
-        writer.write(closing + post("/push", b"second"))
+        closing = post("/push", said("first")).replace(b"Host: x", b"Host: x\r\nConnection: close")
+        writer.write(closing + post("/push", said("second")))
         await until(lambda: bool(answered))
         async with asyncio.timeout(10):
             assert len(await reader.read()) > 16 << 20
         writer.close()
-    assert answered == [b"first"]
+    assert answered == ["first"]
 
 
 @pytest.mark.parametrize("extra", [b"", b"Expect: 100-continue\r\n"], ids=["lane", "aiohttp"])
@@ -123,8 +161,7 @@ async def test_others_get_their_turn_while_a_large_answer_is_written(
     answer, turns = bytes(range(256)) * (32 << 10), Turns()
     written: list[tuple[int, int]] = []
 
-    async def handler(request: HttpRequest) -> HttpResponse:
-        await request.read()
+    async def handler(request: HttpRequest, text: str) -> HttpResponse:
         return HttpResponse(answer)
 
     transports: Any = getattr(asyncio.selector_events, "_SelectorSocketTransport")  # noqa: B009
@@ -143,7 +180,7 @@ async def test_others_get_their_turn_while_a_large_answer_is_written(
     monkeypatch.setattr(transports, "writelines", recording_pieces)
     async with lane(handler) as (_, port), turns:
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
-        writer.write(post("/push", b"first").replace(b"Host: x\r\n", b"Host: x\r\n" + extra))
+        writer.write(post("/push", said("first")).replace(b"Host: x\r\n", b"Host: x\r\n" + extra))
         async with asyncio.timeout(10):
             await reader.readuntil(b"\r\n\r\n")
             if extra:
@@ -153,6 +190,60 @@ async def test_others_get_their_turn_while_a_large_answer_is_written(
     large = [(turn, size) for turn, size in written if size > 1000]
     assert max(size for _, size in large) <= PIECE_BYTES + len("the head of the answer") * 10
     assert len({turn for turn, _ in large}) == len(large) >= len(answer) / PIECE_BYTES
+
+
+CHUNKED: Final = b"POST /push HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+LONG_BYTES: Final = 200_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"".join(b"1\r\n%c\r\n" % byte for byte in b'{"text":"%b"}' % (b"x" * LONG_BYTES)),
+        b'%x\r\n{"text":"%b"}%b\r\n'
+        % (11 + LONG_BYTES * 5, b"x" * LONG_BYTES, b"\r\n\r\n" * LONG_BYTES),
+    ],
+    ids=["many chunks", "many empty lines in one"],
+)
+async def test_a_body_in_odd_chunks_arrives_and_others_get_their_turn(body: bytes) -> None:
+    """aiohttp stops reading if it holds many chunks. Where a body may end, it has to be asked whether it does."""
+
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        return HttpResponse(b"%d" % len(text))
+
+    async with lane(handler) as (_, port), Turns() as turns:
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(CHUNKED + body + b"0\r\n\r\n" + post("/push", said("next")))
+        async with asyncio.timeout(60):
+            await reader.readuntil(b"\r\n\r\n%d" % LONG_BYTES)
+            await reader.readuntil(b"\r\n\r\n4")
+        assert turns.count > body.count(b"\r\n\r\n") / (4 * MOST_PIECES)
+        writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"GET /push HTTP/1.1\r\nHost: x\r\nX: ", CHUNKED + b"5\r\n"])
+async def test_a_request_that_arrives_too_slowly_is_ended_however_often_a_byte_comes(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With part of its head, the connection ends; with part of its body, the client is told."""
+
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        return HttpResponse()
+
+    for name in ("LOOK_S", "IDLE_S", "READ_S"):
+        monkeypatch.setattr(f"delayqueue.web.express.{name}", 0.1)
+    async with lane(handler) as (_, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(sent)
+        answering = asyncio.create_task(reader.read(12))
+        while not answering.done():
+            writer.write(b"a" if sent.startswith(b"GET") else b"")
+            await asyncio.sleep(0.01)
+        got = b""
+        with suppress(ConnectionError):  # a byte may be on its way to the connection that ends
+            got = await answering
+        assert got == (b"" if sent.startswith(b"GET") else b"HTTP/1.1 408")
+        writer.close()
 
 
 async def test_a_head_is_read_once_however_slowly_its_body_comes(
@@ -165,14 +256,14 @@ async def test_a_head_is_read_once_however_slowly_its_body_comes(
         reads.append(raw)
         return read_head(raw)
 
-    async def handler(request: HttpRequest) -> HttpResponse:
-        return HttpResponse(await request.read())
+    async def handler(request: HttpRequest, text: str) -> HttpResponse:
+        return HttpResponse(text.encode())
 
     monkeypatch.setattr("delayqueue.web.express.read_head", read)
     async with lane(handler) as (_, port):
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
-        writer.write(post("/push", b"0123456789")[:-10])
-        for digit in b"0123456789":
+        writer.write(post("/push", said("0123456789"))[:-12])
+        for digit in b'0123456789"}':
             await asyncio.sleep(0.01)
             writer.write(bytes([digit]))
         async with asyncio.timeout(5):

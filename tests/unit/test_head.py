@@ -62,6 +62,7 @@ def test_a_client_can_say_that_it_wants_no_more(word: str) -> None:
         (b"Host: x", b"Host: x\r\nContent-Encoding: gzip", "a compressed body"),
         (b"Host: x", b"Host: x\r\nConnection: upgrade, close", "more than close or keep-alive"),
         (b"Host: x", b"\r\n".join(b"X%d: a" % n for n in range(127)) + b"\r\nHost: x", "long"),
+        (b"Host: x", b"Host: x\r\nProxy-Connection: close", "it closes the connection, too"),
         (b"Host: x", b"Host: x\r\nConnection: keep-alive, x", "more than close or keep-alive"),
         (b"Length: 2", b"Length: +2", "a sign"),
         (b"Length: 2", b"Length: 2, 2", "two lengths"),
