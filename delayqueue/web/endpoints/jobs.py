@@ -215,7 +215,7 @@ Found = FullJob | Large[list[FullJob | Result | None]] | None
 
 @endpoint("/get", HOLDERS, asks={"id": "1001"}, answers=FULL, stability=Stability.STABLE)
 def get(api: Api, asked: GetRequest) -> Later[Found | Returnable[FullJob | None]]:
-    """Return all about jobs, or about one job once it has ended."""
+    """Return everything about jobs, or about one job once it has ended."""
     ids, jobs = asked.each(), api.jobs
     longest_s = asked.end_wait_s(api.longest_wait_s)
     if not longest_s:
