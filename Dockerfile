@@ -5,7 +5,7 @@
 # yours set DELAYQUEUE_REDIS_HOST=HOST:PORT (docker-compose.yml does). Every setting can be given as a
 # DELAYQUEUE_* variable; those below win over a file named with `-c FILE`.
 
-FROM python:3.11-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b AS build
+FROM python:3.14-slim-trixie@sha256:e11c17f46f87983eb946b121694dedba6290ee2b0dd5294d137d82943502d179 AS build
 WORKDIR /src
 RUN ["python", "-m", "venv", "/opt/delay-queue"]
 # the very files that were tried, by their hashes; `make lock` chooses new ones
@@ -17,7 +17,7 @@ RUN ["/opt/delay-queue/bin/pip", "install", "--no-cache-dir", "--disable-pip-ver
 # not needed at run time
 RUN ["/opt/delay-queue/bin/pip", "uninstall", "--yes", "pip", "setuptools"]
 
-FROM python:3.11-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b
+FROM python:3.14-slim-trixie@sha256:e11c17f46f87983eb946b121694dedba6290ee2b0dd5294d137d82943502d179
 LABEL org.opencontainers.image.title="delay-queue" \
       org.opencontainers.image.description="A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey" \
       org.opencontainers.image.licenses="MIT" \

@@ -20,8 +20,6 @@ KUBERNETES := v1.33.2
 KEDA := v2.17.2
 # what builds the wheel
 BUILD := setuptools>=77.0.3
-# what is read as prose: pages, docstrings and comments
-PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples clients bench/README.md bench/MEASURED.md faults/README.md faults/MEASURED.md delayqueue
 # every version with its hashes: what the image holds, what all tests run with, and three parts of that
 IMAGE_LOCK := deploy/requirements.txt
 TEST_LOCK := deploy/requirements-test.txt
@@ -48,13 +46,12 @@ test-all: $(VENV)/.installed-test ## install PHP, Go, Chromium, databases, …, 
 test-every-store: $(VENV)/.installed-test ## run all tests over Sentinel and Cluster and in every look of the page, too
 	$(PYTEST) --every-store
 
-lint: $(VENV)/.installed-lint ## ruff, mypy, private attributes of libraries, spelling and style; needs Python only
+lint: $(VENV)/.installed-lint ## ruff, mypy, private attributes of libraries, spelling; needs Python only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m scripts.private
 	$(BIN)/codespell --dictionary=- --dictionary=scripts/words.txt
-	scripts/style $(BIN)/codespell $(PROSE)
 	$(BIN)/python -m scripts.generate --check
 
 contract: $(VENV)/.installed-lint ## list the pages, tables and tests that lack an endpoint, a script, a command, a setting

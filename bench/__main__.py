@@ -8,20 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bench import (
-    beanstalk,
-    calls,
-    cliffs,
-    footprint,
-    hooks,
-    lists,
-    page,
-    rates,
-    soak,
-    timing,
-    workers,
-)
-from bench.chart import Labels, line_chart
+from bench import cliffs, footprint, rates, soak, timing
 from bench.measure import Measure, Scale
 from bench.processes import BenchError, raise_file_limit
 from bench.report import Findings, as_json, table
@@ -29,29 +16,8 @@ from bench.target import Target, parse_target
 
 MEASURES = {
     measure.name: measure
-    for measure in (
-        *rates.MEASURES,
-        *timing.MEASURES,
-        *footprint.MEASURES,
-        *beanstalk.MEASURES,
-        *page.MEASURES,
-        *hooks.MEASURES,
-        *calls.MEASURES,
-        *cliffs.MEASURES,
-        *lists.MEASURES,
-        *workers.MEASURES,
-        *soak.MEASURES,
-    )
-}
-# by the name of their curves
-CHARTS = {
-    "lateness": Labels(
-        "Lateness at 500 jobs/s", "percent of the jobs", "ms late at most", log_y=True
-    ),
-    "growth of push": Labels("Push rate over sleeping jobs", "sleeping jobs", "jobs/s", log_x=True),
-    "growth of lateness": Labels(
-        "Lateness over sleeping jobs", "sleeping jobs", "ms late, p99", log_x=True
-    ),
+    for module in (rates, timing, footprint, cliffs, soak)
+    for measure in module.MEASURES
 }
 
 
@@ -69,8 +35,6 @@ def main() -> int:
     print(table(findings))
     if arguments.json:
         arguments.json.write_text(json.dumps(as_json(findings), indent=1) + "\n")
-    if arguments.plot:
-        write_charts(findings, arguments.plot)
     return 1 if findings.failures else 0
 
 
@@ -82,20 +46,15 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"measures:\n{names}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("measures", nargs="*", metavar="MEASURE", help="default: all but beanstalk")
+    parser.add_argument(
+        "measures", nargs="*", metavar="MEASURE", help="default: all but cliffs and soak"
+    )
     parser.add_argument(
         "--target",
         action="append",
         metavar="NAME=ADDRESS",
-        help="http://127.0.0.1:PORT of a running server (lmstfy+http://, seqdelay+http:// for those), "
-        "self[:key=value,...] for our own or beanstalkd for that one, started here; default: ours=self; "
-        "ratios are to the first",
-    )
-    parser.add_argument(
-        "--redis", action="append", default=[], metavar="NAME=URL", help="the Redis of a target"
-    )
-    parser.add_argument(
-        "--flush", action="store_true", help="empty those Redis databases before each measure"
+        help="self[:key=value,...] for our server, or the path of ouqiang/delay-queue or a fork of it, each started "
+        "here; default: ours=self; ratios are to the first",
     )
     parser.add_argument("--quick", action="store_true", help="rough figures in little time")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of the cheap measures")
@@ -104,14 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--minutes", type=float, metavar="N", help="of soak; default: 30")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
-    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write charts (SVG) there")
     return parser
 
 
 def _targets(arguments: argparse.Namespace) -> list[Target]:
-    redis_urls = dict(text.split("=", 1) for text in arguments.redis)
-    texts = arguments.target or ["ours=self"]
-    return [parse_target(text, redis_urls, flush=arguments.flush) for text in texts]
+    return [parse_target(text) for text in arguments.target or ["ours=self"]]
 
 
 def _measures(arguments: argparse.Namespace) -> list[Measure]:
@@ -155,15 +111,6 @@ def _measure_in_turn(
                 except BenchError as error:
                     findings.fail(measure.name, name, str(error))
                     waiting.remove((name, server))
-
-
-def write_charts(findings: Findings, folder: Path) -> None:
-    """One SVG file per chart that there are curves for."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, labels in CHARTS.items():
-        curves = findings.curves(name)
-        if curves:
-            (folder / f"{name.replace(' ', '-')}.svg").write_text(line_chart(labels, curves))
 
 
 if __name__ == "__main__":

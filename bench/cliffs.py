@@ -48,8 +48,8 @@ Figures = dict[str, Figure]
 def cliffs(server: Server, scale: Scale) -> Outcome:
     """Each scene in turn, on an empty store; `scale.cliff` is the share of the jobs that it takes."""
     figures: Figures = {}
-    server.seen().hold_rewrites()
-    if not run_before_others(server.seen().info("process_id")):
+    server.store.hold_rewrites()
+    if not run_before_others(server.store.info("process_id")):
         print("  the store's longest calls include what others took away", file=sys.stderr)
     with Client(server.url, timeout=ENDS_S) as queue:
         for scene in SCENES:
@@ -57,7 +57,7 @@ def cliffs(server: Server, scale: Scale) -> Outcome:
             for name, figure in found.items():  # a later scene can fail
                 print(f"  {name}: {figure.value:,.1f} {figure.unit}", file=sys.stderr, flush=True)
             figures |= found
-            server.seen().flush()
+            server.store.flush()
     for what in OVERALL:
         worst = max(each.value for name, each in figures.items() if name.endswith(what))
         figures[f"all scenes: {what}"] = Figure(worst, "ms")
@@ -70,7 +70,7 @@ def _beside(
     """Do that beside a probe. What the store does by itself begins at `due`."""
     if due:
         time.sleep(max(0.0, due - 2 * SETTLES_S - time.time()))
-    probe, store = Probe(server.url), server.seen()
+    probe, store = Probe(server.url), server.store
     pid = store.info("process_id")
     with probe.beside():
         time.sleep(SETTLES_S)
@@ -114,7 +114,7 @@ def _pushed_before(
     _push(queue, BATCH, lambda _: Job(topic=f"{TOPIC}-measured", delay=DAY_S))
     foreseen_s = SPARE * (time.monotonic() - began_at) * jobs / BATCH
     while True:
-        server.seen().flush()
+        server.store.flush()
         due = math.ceil(time.time() + 4 * SETTLES_S + foreseen_s)
         _push(queue, jobs, partial(job, due))
         if time.time() < due - 2 * SETTLES_S:
@@ -132,7 +132,7 @@ def _due_together(server: Server, queue: Client, jobs: int, topics: int) -> Figu
     return _beside(
         server,
         f"{jobs:,} due in {topics:,} topics",
-        lambda: wait_until(lambda: not server.seen().due_topics(due), "all ready", ENDS_S, LOOK_S),
+        lambda: wait_until(lambda: not server.store.due_topics(due), "all ready", ENDS_S, LOOK_S),
         due,
     )
 
@@ -142,13 +142,13 @@ def _many_topics(server: Server, queue: Client, share: float) -> Figures:
     figures: Figures = {}
     for count, spread in (jobs, jobs), (10 * jobs, jobs), (10 * jobs, topics):
         figures |= _due_together(server, queue, count, spread)
-        server.seen().flush()
+        server.store.flush()
     return figures
 
 
 def _stalled_store(server: Server, _: Client, __: float) -> Figures:
     """What is due in the half second after the store stood still."""
-    store, probe = server.seen().info("process_id"), Probe(server.url)
+    store, probe = server.store.info("process_id"), Probe(server.url)
     with probe.beside():
         time.sleep(SETTLES_S)
         os.kill(store, signal.SIGSTOP)
@@ -198,7 +198,7 @@ def _expired_jobs(server: Server, queue: Client, share: float) -> Figures:
 
     def have_expired() -> bool:
         now = time.time()
-        return now > end + PUSHED_S and not server.seen().due_topics(now)
+        return now > end + PUSHED_S and not server.store.due_topics(now)
 
     return _beside(
         server,
@@ -259,7 +259,7 @@ def _counted_topics(server: Server, queue: Client, share: float) -> Figures:
 
 
 def _large_bodies(server: Server, queue: Client, _: float) -> Figures:
-    store, body, figures = server.seen(), '"\n' * (LARGE_BYTES // 2), {}
+    store, body, figures = server.store, '"\n' * (LARGE_BYTES // 2), {}
     jobs = [Job(topic=TOPIC, body=body) for _ in range(LARGE)]
     taken: list[ReservedJob] = []
     acts: dict[str, Callable[[Job], object]] = {

@@ -2,7 +2,7 @@
 
 import time
 
-from bench.load import fill, loading, run
+from bench.load import fill, loading
 from bench.measure import SLEEP_FROM_S, SLEEP_TO_S, Figure, Measure, Outcome, Scale, new_topic
 from bench.processes import (
     BenchError,
@@ -53,12 +53,12 @@ def _put_to_sleep(server: Server, jobs: int, body_bytes: int = BODY_BYTES) -> in
 
 def _settled_memory(server: Server) -> int:
     _settle(server)
-    return int(server.seen().info("used_memory"))
+    return int(server.store.info("used_memory"))
 
 
 def _settle(server: Server) -> None:
     time.sleep(SETTLE_S)
-    store = server.seen()
+    store = server.store
     wait_until(
         lambda: (
             not store.info("aof_rewrite_in_progress") and not store.info("aof_rewrite_scheduled")
@@ -78,7 +78,7 @@ def polls(server: Server, scale: Scale) -> Outcome:
         wait_until(lambda: connections(server.port) >= scale.polls, "polls", CONNECT_LIMIT_S)
         time.sleep(SETTLE_S)
         with_polls = resident_bytes(pids)
-        clients = server.seen().info("connected_clients") - 1  # ours
+        clients = server.store.info("connected_clients") - 1  # ours
     return Outcome(
         {
             "server": Figure(with_polls / 2**20, "MiB"),
@@ -88,33 +88,9 @@ def polls(server: Server, scale: Scale) -> Outcome:
     )
 
 
-def came_and_went(server: Server, scale: Scale) -> Outcome:
-    """The server's memory before and after many connections with a request each, by which protocol answers them."""
-    pids = listeners(server.port)
-    figures: dict[str, Figure] = {}
-    for way, te in (("plain", False), ("aiohttp", True)):
-        for when, jobs in (("before", scale.connections // 10), ("after", scale.connections)):
-            run(
-                "push.lua",
-                server,
-                new_topic(),
-                connections=32,
-                count=jobs,
-                connect=True,
-                te=te,
-                body_bytes=BODY_BYTES,
-                delay_from=SLEEP_FROM_S,
-                delay_to=SLEEP_TO_S,
-            )
-            time.sleep(SETTLE_S)
-            figures[f"{way}, {when}"] = Figure(resident_bytes(pids) / 2**20, "MiB")
-    return Outcome(figures)
-
-
 def growth(server: Server, scale: Scale) -> Outcome:
     """Push rate and lateness with more and more sleeping jobs."""
     figures: dict[str, Figure] = {}
-    rates, lates = [], []
     asleep = 0
     for level in sorted(scale.sleeping):
         if level > asleep:
@@ -124,16 +100,14 @@ def growth(server: Server, scale: Scale) -> Outcome:
         rate = push(server, scale).figures["jobs"]
         asleep += round(rate.value * scale.seconds)
         figures |= {f"push at {level:,}": rate, f"p99 at {level:,}": late}
-        rates.append((float(level), rate.value))
-        lates.append((float(level), late.value))
-    return Outcome(figures, {"growth of push": rates, "growth of lateness": lates})
+    return Outcome(figures)
 
 
 def idle(server: Server, scale: Scale) -> Outcome:
     """Processor time of server and Redis while many jobs sleep and no requests come."""
     _put_to_sleep(server, scale.idle_jobs)
     _settle(server)
-    server_pids, store_pids = listeners(server.port), [int(server.seen().info("process_id"))]
+    server_pids, store_pids = listeners(server.port), [int(server.store.info("process_id"))]
     before = cpu_seconds(server_pids), cpu_seconds(store_pids)
     time.sleep(scale.idle_seconds)
     after = cpu_seconds(server_pids), cpu_seconds(store_pids)
@@ -154,7 +128,4 @@ MEASURES = (
     Measure("growth", "push rate and lateness over sleeping jobs", growth, repeated=False),
     Measure("idle", "processor at rest with a million sleeping jobs", idle, repeated=False),
     Measure("polls", "memory and Redis connections of waiting polls", polls, repeated=False),
-    Measure(
-        "connections", "memory after 100,000 that came and went", came_and_went, repeated=False
-    ),
 )

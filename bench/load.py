@@ -24,17 +24,22 @@ Curve = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a load did. `late_ms`: lateness in milliseconds by share of the jobs in percent."""
+    """What a load did. `late_ms`: lateness in milliseconds by share of the jobs in percent.
+
+    It began with the first request, and ended with the last job; both are Unix times.
+    """
 
     jobs: int
-    elapsed_s: float
+    began_at: float
+    ended_at: float
     answer_ms_p99: float
     late_ms: Curve
 
     @property
     def rate(self) -> float:
         """Jobs per second."""
-        return self.jobs / self.elapsed_s if self.elapsed_s else 0.0
+        took_s = self.ended_at - self.began_at
+        return self.jobs / took_s if took_s else 0.0
 
     def late(self, share: float) -> float:
         """Lateness of the job at this percentile of the curve, milliseconds."""

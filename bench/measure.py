@@ -2,9 +2,8 @@
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from bench.load import Curve
 from bench.target import Server
 
 # jobs of a load that must not fall due while anything is measured
@@ -23,14 +22,9 @@ class Scale:
     lateness_seconds: int = 20
     weighed_jobs: int = 100_000
     polls: int = 9_000
-    connections: int = 100_000
     sleeping: tuple[int, ...] = (10_000, 200_000, 2_000_000)
     idle_jobs: int = 1_000_000
     idle_seconds: int = 30
-    page_jobs: int = 1_000_000
-    page_dead: int = 10_000
-    hook_seconds: int = 10
-    calls: int = 10_000
     cliff: float = 1.0
     soak_minutes: float = 30
 
@@ -46,14 +40,9 @@ class Scale:
             lateness_seconds=6,
             weighed_jobs=20_000,
             polls=1_000,
-            connections=10_000,
             sleeping=(1_000, 100_000),
             idle_jobs=20_000,
             idle_seconds=5,
-            page_jobs=20_000,
-            page_dead=1_000,
-            hook_seconds=4,
-            calls=1000,
             cliff=0.1,
             soak_minutes=1,
         )
@@ -73,7 +62,6 @@ class Outcome:
     """What one round of a measure found out about one server."""
 
     figures: dict[str, Figure]
-    curves: dict[str, Curve] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

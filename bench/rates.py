@@ -25,14 +25,14 @@ POPPED_SHARE = 0.75
 
 
 class Processor:
-    """The processor time of a server and, if visible, its store, from now on.
+    """The processor time of a server and its store, from now on.
 
     It is steadier than a rate on a shared machine, and it is what people pay for.
     """
 
-    def __init__(self, server: Server, port: int) -> None:
-        self._servers = listeners(port)
-        self._stores = [] if server.store is None else [int(server.store.info("process_id"))]
+    def __init__(self, server: Server) -> None:
+        self._servers = listeners(server.port)
+        self._stores = [int(server.store.info("process_id"))]
         self._before_s = self._used_s()
 
     def _used_s(self) -> tuple[float, float]:
@@ -40,13 +40,11 @@ class Processor:
 
     def spent(self, jobs: int) -> dict[str, Figure]:
         """The figures of a load of `jobs` jobs."""
-        spent_us = [
+        server_us, store_us = (
             1e6 * (after - before) / jobs
             for before, after in zip(self._before_s, self._used_s(), strict=True)
-        ]
-        parts = {"server": spent_us[0]}
-        if self._stores:
-            parts |= {"store": spent_us[1], "both": sum(spent_us)}
+        )
+        parts = {"server": server_us, "store": store_us, "both": server_us + store_us}
         return {part: Figure(value, "µs of processor a job") for part, value in parts.items()}
 
 
@@ -54,7 +52,7 @@ def _rate(
     server: Server, script: str, topic: str, **options: Any
 ) -> tuple[Tally, dict[str, Figure]]:
     """Run a load: its tally, and the figures of every rate."""
-    processor = Processor(server, server.port)
+    processor = Processor(server)
     tally = run(script, server, topic, **options)
     return tally, {"jobs": per_second(tally.rate)} | processor.spent(tally.jobs)
 

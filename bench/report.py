@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.load import Curve
 from bench.measure import Figure, Outcome
 
 Row = tuple[str, ...]
@@ -18,11 +17,16 @@ Row = tuple[str, ...]
 
 @dataclass(slots=True)
 class Findings:
-    """All rounds of all measures: measure -> target -> outcomes, and why some are missing."""
+    """All rounds of all measures: measure -> target -> outcomes, and why some are missing.
+
+    `versions`: of the targets, if they are of several kinds. `left_out`: why a target is not there at all.
+    """
 
     targets: list[str]
     outcomes: dict[str, dict[str, list[Outcome]]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def add(self, measure: str, target: str, outcome: Outcome) -> None:
         """Record one round."""
@@ -32,30 +36,33 @@ class Findings:
         """Record that a measure was not possible."""
         self.failures.append(f"{measure}: {target}: {reason}")
 
-    def curves(self, name: str) -> dict[str, Curve]:
-        """The curve of this name in the last round of each target."""
-        return {
-            target: rounds[-1].curves[name]
-            for by_target in self.outcomes.values()
-            for target, rounds in by_target.items()
-            if name in rounds[-1].curves
-        }
+    def leave_out(self, target: str, reason: str) -> None:
+        """Record that there is no such target here."""
+        self.targets.remove(target)
+        self.left_out[target] = reason
 
 
-def table(findings: Findings) -> str:
-    """Medians of all targets side by side; the ratio of each to the first."""
+def table(findings: Findings, *, ratios: bool = True) -> str:
+    """Medians of all targets side by side; with the ratio of each to the first."""
+    told = [f"{name}: {version}" for name, version in findings.versions.items()]
+    told += [f"{name}: left out: {reason}" for name, reason in findings.left_out.items()]
+    told += findings.failures
+    if not findings.targets:
+        return "\n".join(told)
     first, *others = findings.targets
     head = ("measure", "figure", "unit", first)
-    rows = [head + tuple(cell for name in others for cell in (name, f"/ {first}"))]
+    rows = [head + tuple(cell for name in others for cell in (name, f"/ {first}")[: 1 + ratios])]
     for measure, by_target in findings.outcomes.items():
-        rows += _rows(measure, by_target, findings.targets)
+        rows += _rows(measure, by_target, findings.targets, ratios=ratios)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [_line(row, widths) for row in rows]
-    rule = "-+-".join("-" * width for width in widths)
-    return "\n".join([lines[0], rule, *lines[1:], *findings.failures])
+    rule = f"| {' | '.join('-' * width for width in widths)} |"
+    return "\n".join([lines[0], rule, *lines[1:], *told])
 
 
-def _rows(measure: str, by_target: dict[str, list[Outcome]], targets: list[str]) -> Iterator[Row]:
+def _rows(
+    measure: str, by_target: dict[str, list[Outcome]], targets: list[str], *, ratios: bool
+) -> Iterator[Row]:
     shown: dict[str, Figure] = {}
     for rounds in by_target.values():
         shown |= rounds[0].figures
@@ -63,7 +70,7 @@ def _rows(measure: str, by_target: dict[str, list[Outcome]], targets: list[str])
         base, *others = (_median(by_target.get(target, []), name) for target in targets)
         cells = [_number(base)]
         for value in others:
-            cells += [_number(value), _ratio(value, base)]
+            cells += [_number(value), _ratio(value, base)][: 1 + ratios]
         better = " ↑" if figure.more_is_better else ""
         yield (measure, name, figure.unit + better, *cells)
 
@@ -86,7 +93,7 @@ def _ratio(value: float | None, base: float | None) -> str:
 def _line(row: Row, widths: list[int]) -> str:
     texts = [text.ljust(width) for text, width in zip(row[:3], widths[:3], strict=True)]
     numbers = [text.rjust(width) for text, width in zip(row[3:], widths[3:], strict=True)]
-    return " | ".join(texts + numbers)
+    return f"| {' | '.join(texts + numbers)} |"
 
 
 def as_json(findings: Findings) -> dict[str, Any]:
@@ -96,6 +103,8 @@ def as_json(findings: Findings) -> dict[str, Any]:
         "command": shlex.join(["python", *sys.orig_argv[1:]]),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
         "targets": findings.targets,
+        "versions": findings.versions,
+        "left_out": findings.left_out,
         "measures": {
             measure: {target: _plain(rounds) for target, rounds in by_target.items()}
             for measure, by_target in findings.outcomes.items()
@@ -105,15 +114,11 @@ def as_json(findings: Findings) -> dict[str, Any]:
 
 
 def _plain(rounds: list[Outcome]) -> dict[str, Any]:
-    figures: dict[str, Figure] = rounds[0].figures
     return {
-        "figures": {
-            name: {
-                "unit": figure.unit,
-                "median": _median(rounds, name),
-                "rounds": [outcome.figures[name].value for outcome in rounds],
-            }
-            for name, figure in figures.items()
-        },
-        "curves": rounds[-1].curves,
+        name: {
+            "unit": figure.unit,
+            "median": _median(rounds, name),
+            "rounds": [outcome.figures[name].value for outcome in rounds],
+        }
+        for name, figure in rounds[0].figures.items()
     }

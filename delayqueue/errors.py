@@ -5,6 +5,7 @@ that never reached it.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from enum import IntEnum
 from http import HTTPStatus
 from math import ceil
@@ -37,6 +38,11 @@ class Text(NamedTuple):
 
     zh: str
     en: str
+
+
+def utc(at: datetime) -> str:
+    """The time as messages tell it: 2026-11-28 09:33:00 UTC. The page shows it in the browser's zone."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 class BadValue(ValueError):
@@ -164,11 +170,16 @@ class Unavailable(QueueError):
     default: ClassVar[Text] = Text("存储暂不可用", "the store is unavailable; try again")
 
     @classmethod
-    def because(cls, ailment: Text | None) -> Self:
-        """The error that says what ails the store; None = that is not known."""
+    def because(cls, ailment: Text | None, since: datetime | None = None) -> Self:
+        """The error that says what ails the store, and since when; None = that is not known."""
         if ailment is None:
             return cls()
-        return cls.of(f"存储不可用：{ailment.zh}", f"the store is unavailable: {ailment.en}")
+        zh, en = f"存储不可用：{ailment.zh}", f"the store is unavailable: {ailment.en}"
+        return (
+            cls.of(f"{zh}（自 {utc(since)} 起）", f"{en} (since {utc(since)})")
+            if since
+            else cls.of(zh, en)
+        )
 
 
 class Unauthorized(QueueError):

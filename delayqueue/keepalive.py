@@ -8,7 +8,7 @@ OPTIONS: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """Have TCP notice within a minute that the other end is gone; set on a listener, of each connection to it."""
+    """Let TCP notice within a minute that the other end is gone; a listener passes it on to each connection."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in OPTIONS.items():
         if hasattr(socket, name):  # only Linux has all of them

@@ -267,7 +267,7 @@ class Metrics:
         return self._events[event]
 
     def histogram(self, metric: Metric, *labels: str) -> Histogram:
-        """Where the times of a metric are counted; `labels` are the values of its labels, in order.
+        """The histogram of a metric; `labels` are the values of its labels, in order.
 
         One with labels is shown from its first time on.
         """

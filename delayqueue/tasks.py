@@ -134,17 +134,17 @@ class Tasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start one more."""
+        """Start a task for the work."""
         task = asyncio.create_task(work, name=self._name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def cancel(self) -> None:
-        """Cancel all, until they have ended."""
+        """Cancel all tasks, until they have ended."""
         await cancel_all(self._tasks)
 
     async def ended(self) -> None:
-        """Wait until all have ended, including those that start meanwhile."""
+        """Wait until all tasks have ended, including those that start meanwhile."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 

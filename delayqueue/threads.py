@@ -73,7 +73,7 @@ class Threads:
             work = self._next()
 
     def _next(self) -> Callable[[], None] | None:
-        """The next call; None if none comes."""
+        """The next call; None if no call comes within IDLE_S."""
         with self._lock:
             self._idle += 1
         try:

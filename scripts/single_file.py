@@ -14,7 +14,7 @@ from sysconfig import get_platform
 from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent
-PYTHONS: Final = ("3.11", "3.12", "3.13")
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 
 
 def main(wheel: Path) -> None:

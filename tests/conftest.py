@@ -28,6 +28,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # folders and files that take half a minute or more: a processor that begins with one last would keep the others waiting
 LONG: Final = {
     *("browser", "relay", "client", "upgrade", "test_crashes.py", "test_reloading.py"),
+    "test_reload_workers.py",
     *("test_moves.py", "test_replication.py", "test_shards.py"),
 }
 
@@ -48,7 +49,7 @@ LEFT_OUT: Final = {
     **{
         f"{folder}/test_{name}.py": "time"
         for folder, names in {
-            "api": "answer_bounds crashes eviction lost_shard notify outage reloading replicas "
+            "api": "answer_bounds crashes eviction lost_shard notify outage reload_workers reloading replicas "
             "connections end_waits metrics openapi seen_workers stats two_servers unwell_stores walk",
             "client": "due_times light repeats transport worker worker_processes",
             "engine": "history moves paging rebalance",

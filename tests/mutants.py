@@ -18,7 +18,7 @@ PACKAGE: Final = "delayqueue"
 IGNORED: Final = shutil.ignore_patterns(".git", ".venv", "__pycache__", "build", "dist", ".*_cache")
 LONGEST_S: Final = 900
 MATCHING: Final = (
-    "tests/engine/test_matcher.py tests/engine/test_matcher_model.py tests/engine/test_waiters.py"
+    "tests/engine/test_matcher.py tests/engine/test_matcher_model.py tests/engine/test_polls.py"
 )
 MOVING: Final = (
     "tests/engine/test_router.py tests/engine/test_rebalance.py tests/engine/test_moves.py"
@@ -372,6 +372,20 @@ MUTANTS: Final = [
         "former = {}",
         "a reload gives each token its whole burst again",
         "tests/unit/test_auth.py tests/api/test_reloading.py tests/api/test_access.py",
+    ),
+    Mutant(
+        "server/frontend.py",
+        "        self._guard.use(settings.grants, config.token_rate)\n",
+        "",
+        "a token that a reload removes stays in force",
+        "tests/api/test_reloading.py",
+    ),
+    Mutant(
+        "server/reload.py",
+        "if stamps == self._seen.get(files) != self._read.get(files):",
+        "if stamps != self._read.get(files) and files in self._read:",
+        "a file that changed before the first look is not read again",
+        "tests/unit/test_reload.py",
     ),
     Mutant(
         "domain/access.py",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, Final
 
+from delayqueue.config.config import Config
 from delayqueue.errors import QueueError
 from delayqueue.metrics import Metrics
 from delayqueue.web.endpoints.push import PushRequest
@@ -71,9 +72,7 @@ CASES: Final[list[dict[str, Any]]] = [
 
 
 # what a push needs of the server's Api
-LIMITS: Final[Any] = SimpleNamespace(
-    max_body_bytes=1024 * 1024, requires_delay=False, new_id=lambda: "made"
-)
+LIMITS: Final[Any] = SimpleNamespace(config=Config(), new_id=lambda: "made")
 
 
 def verdict(fields: Mapping[str, Any]) -> str:

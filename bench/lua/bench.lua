@@ -92,8 +92,8 @@ function done(summary, latency)
   table.sort(late)
   local broken = summary.errors.connect + summary.errors.read + summary.errors.write
   io.write(string.format(
-    'BENCH {"jobs":%d,"refused":%d,"broken":%d,"elapsed_s":%.6f,"answer_ms_p99":%.3f,"late_ms":[%s]}\n',
-    total, refused, broken, math.max(0, last - first) / 1e6, latency:percentile(99) / 1000,
+    'BENCH {"jobs":%d,"refused":%d,"broken":%d,"began_at":%.6f,"ended_at":%.6f,"answer_ms_p99":%.3f,"late_ms":[%s]}\n',
+    total, refused, broken, math.min(first, last) / 1e6, last / 1e6, latency:percentile(99) / 1000,
     #late > 0 and curve(late) or ""))
 end
 

@@ -7,7 +7,6 @@
 --   whole_seconds        true: a due time between two seconds cannot be asked for
 local HEADERS = {["Content-Type"] = "application/json"}
 if os.getenv("CONNECT") == "1" then HEADERS["Connection"] = "close" end
-if os.getenv("TE") == "1" then HEADERS["TE"] = "trailers" end -- no plain request: aiohttp answers it
 local TTR_S = 86400 -- nothing that a load leaves unfinished may come back while another is measured
 local WAIT_S = 180
 
@@ -73,51 +72,30 @@ function ours.push_batch(jobs)
   return post("/push", "[" .. table.concat(texts, ",") .. "]")
 end
 
+function ours.pop_batch(topic, count)
+  return post("/pop", string.format('{"topic":"%s","count":%d}', topic, count))
+end
+
+-- The jobs in an answer: id, body and receipt of each.
+function ours.popped_batch(answer)
+  local jobs = {}
+  for id, body, receipt in answer:gmatch('"id":"([^"]+)","body":"([^"]*)","attempt":%d+,"receipt":"([^"]+)"') do
+    jobs[#jobs + 1] = {id = id, body = body, receipt = receipt}
+  end
+  return jobs
+end
+
+function ours.finish_batch(_, jobs)
+  local ids, receipts = {}, {}
+  for i, job in ipairs(jobs) do ids[i], receipts[i] = job.id, job.receipt end
+  return post("/finish", string.format('{"ids":["%s"],"receipts":["%s"]}',
+    table.concat(ids, '","'), table.concat(receipts, '","')))
+end
+
 function ours.accepted(status, answer, many)
   if not many then return original.accepted(status, answer) end
   local _, codes = answer:gsub('"code":%s*0[,}]', "")
   return math.max(0, codes - 1) -- one of them is the envelope's
 end
 
--- bitleak/lmstfy: it gives the ids itself, and bodies come back as base64.
-local lmstfy = {whole_seconds = true}
-
-function lmstfy.push(job)
-  return wrk.format("PUT", string.format("/api/bench/%s?ttl=0&tries=10&delay=%d",
-    job.topic, delay_of(job, 1000)), HEADERS, job.body)
-end
-
-function lmstfy.pop(topic)
-  return wrk.format("GET", string.format("/api/bench/%s?ttr=%d&timeout=%d", topic, TTR_S, WAIT_S))
-end
-
-function lmstfy.finish(topic, id)
-  return wrk.format("DELETE", string.format("/api/bench/%s/job/%s", topic, id))
-end
-
-function lmstfy.accepted(status)
-  return one_if(status >= 200 and status < 300)
-end
-
-function lmstfy.popped(answer)
-  return answer:find('"data":', 1, true) and answer:match('"job_id":%s*"([^"]+)"')
-end
-
--- gocronx/seqdelay: the words of the original, other paths, milliseconds.
-local seqdelay = {whole_seconds = false, accepted = original.accepted, popped = id_and_body}
-
-function seqdelay.push(job)
-  return post("/add", string.format(
-    '{"topic":"%s","id":"%s","delay_ms":%d,"ttr_ms":%d,"max_retries":10,"body":"%s"}',
-    job.topic, job.id, math.max(1, delay_of(job, 1)), TTR_S * 1000, job.body))
-end
-
-function seqdelay.pop(topic)
-  return post("/pop", string.format('{"topic":"%s","timeout_ms":%d}', topic, WAIT_S * 1000))
-end
-
-function seqdelay.finish(topic, id)
-  return post("/finish", string.format('{"topic":"%s","id":"%s"}', topic, id))
-end
-
-return {original = original, ours = ours, lmstfy = lmstfy, seqdelay = seqdelay}
+return {original = original, ours = ours}

@@ -1,34 +1,31 @@
 """How the data of an answer is declared."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
-# Of a member that not every answer has. One with only a default is left out by servers that do not know it yet.
-OPTIONAL: Final[Mapping[str, bool]] = {"nullable": True}
-NEVER_NULL: Final[Mapping[str, bool]] = {
-    "nullable": False
-}  # optional, too: None stands for its absence
-LEFT_OUT: Final[Any] = ...  # instead of a value: the server does not send this member
+# instead of the value of an omittable member: the server does not send it
+LEFT_OUT: Final[Any] = ...
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def answer(name: str = "", *, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
-    """Make a class the data of an answer; `name` is what Python programs call it, if that is another.
+def omittable(*, nullable: bool = False, **options: Any) -> Any:
+    """A member that not every answer has; the client reads its default instead. `nullable`: null is another value.
+
+    Options as for field(). A member with a plain default is in every answer of this version: earlier servers do not
+    know it.
+    """
+    return field(**options, metadata={"nullable": nullable})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, omittable))
+def answer(kind: type[T]) -> type[T]:
+    """Make a class the data of an answer.
 
     Type checkers refuse assignments to its members. Python does not, because a frozen dataclass takes three times as
     long to create, and some calls answer with hundreds.
     """
-
-    def declare(kind: type[T]) -> type[T]:
-        made = dataclass(slots=True, unsafe_hash=True, kw_only=kw_only)(kind)
-        if name:
-            made.__repr__ = lambda self: f"{name}({_shown(self)})"  # type: ignore[method-assign]
-        return made
-
-    return declare
+    return dataclass(slots=True, unsafe_hash=True)(kind)
 
 
 def members_of(data: Any) -> dict[str, Any]:
@@ -37,5 +34,6 @@ def members_of(data: Any) -> dict[str, Any]:
     return {name: value for name, value in members if value is not LEFT_OUT}
 
 
-def _shown(data: Any) -> str:
-    return ", ".join(f"{each.name}={getattr(data, each.name)!r}" for each in fields(data))
+def seconds(ms: int | None) -> float | None:
+    """Unix milliseconds as unix seconds."""
+    return None if ms is None else ms / 1000

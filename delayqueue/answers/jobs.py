@@ -1,12 +1,12 @@
 """Jobs, and what happened to them."""
 
-from dataclasses import field
+from dataclasses import KW_ONLY
 
-from delayqueue.answers.answer import LEFT_OUT, NEVER_NULL, OPTIONAL, answer
+from delayqueue.answers.answer import LEFT_OUT, answer, omittable
 from delayqueue.domain.job import USUAL_PRIORITY, State
 
 
-@answer()
+@answer
 class ReservedJob:
     """A job that /pop handed out; `due` is when it was to be delivered."""
 
@@ -16,11 +16,11 @@ class ReservedJob:
     attempt: int
     receipt: str
     due: float
-    traceparent: str = field(default="", metadata=OPTIONAL)  # if it was pushed with one
-    tags: tuple[str, ...] = field(default=(), metadata=OPTIONAL)  # if it has any
+    traceparent: str = omittable(default="")  # if it was pushed with one
+    tags: tuple[str, ...] = omittable(default=())  # if it has any
 
 
-@answer()
+@answer
 class JobCall:
     """The call that the server makes when the job is due. `headers` has names; the values stay in the server."""
 
@@ -32,7 +32,7 @@ class JobCall:
     give_up: bool
 
 
-@answer()
+@answer
 class TakenJob:
     """A job that /take handed out. It has left the queue, so there is nothing to finish.
 
@@ -43,29 +43,29 @@ class TakenJob:
     id: str
     body: str
     due: float
-    ttr: int | None = field(default=None, metadata=NEVER_NULL)  # an older server does not send it
-    tags: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
-    priority: int = field(default=USUAL_PRIORITY, metadata=OPTIONAL)
-    retry: tuple[float, ...] | None = field(default=None, metadata=NEVER_NULL)
-    retain: float | None = field(default=None, metadata=NEVER_NULL)
-    expires: float | None = field(default=None, metadata=NEVER_NULL)
-    call: JobCall | None = field(default=None, metadata=NEVER_NULL)
-    traceparent: str = field(default="", metadata=OPTIONAL)
-    idempotency_key: str = field(default="", metadata=OPTIONAL)
+    ttr: int | None = omittable(default=None)  # an older server does not send it
+    tags: tuple[str, ...] = omittable(default=())
+    priority: int = omittable(default=USUAL_PRIORITY)
+    retry: tuple[float, ...] | None = omittable(default=None)
+    retain: float | None = omittable(default=None)
+    expires: float | None = omittable(default=None)
+    call: JobCall | None = omittable(default=None)
+    traceparent: str = omittable(default="")
+    idempotency_key: str = omittable(default="")
 
 
-@answer("Attempt")
-class FailedAttempt:
+@answer
+class Attempt:
     """One delivery that was released, buried or not finished in time."""
 
     attempt: int
     started: float
     ended: float
     message: str
-    worker: str = field(default="", metadata=OPTIONAL)  # that had it, if that is known
+    worker: str = omittable(default="")  # that had it, if that is known
 
 
-@answer("Result")
+@answer
 class SubscriberResult:
     """A subscriber's result for a job: `succeeded` or `failed`. `due`: when it is called again, null = it is not."""
 
@@ -78,8 +78,8 @@ class SubscriberResult:
     message: str
 
 
-@answer("JobDetails", kw_only=True)
-class FullJob:
+@answer
+class JobDetails:
     """All about a job; `delay` is its due time in whole unix seconds, as in the original.
 
     `call` is there only if the job has one, `worker` only while a worker has it that told its name, `put_off_until`
@@ -89,6 +89,7 @@ class FullJob:
     end, and when it expires; null = it has none.
     """
 
+    _: KW_ONLY
     topic: str
     id: str
     delay: int = 0
@@ -103,25 +104,25 @@ class FullJob:
     due: float
     started: float | None
     ended: float | None
-    attempts: tuple[FailedAttempt, ...]
+    attempts: tuple[Attempt, ...]
     results: tuple[SubscriberResult, ...]
-    call: JobCall | None = field(default=None, metadata=NEVER_NULL)
-    worker: str | None = field(default=None, metadata=NEVER_NULL)
-    put_off_until: float | None = field(default=None, metadata=NEVER_NULL)
-    retry: tuple[float, ...] | None = field(default=None, metadata=OPTIONAL)
-    retain: float | None = field(default=None, metadata=OPTIONAL)
-    expires: float | None = field(default=None, metadata=OPTIONAL)
+    call: JobCall | None = omittable(default=None)
+    worker: str | None = omittable(default=None)
+    put_off_until: float | None = omittable(default=None)
+    retry: tuple[float, ...] | None = omittable(default=None, nullable=True)
+    retain: float | None = omittable(default=None, nullable=True)
+    expires: float | None = omittable(default=None, nullable=True)
 
 
-@answer()
+@answer
 class Page:
     """Some of the jobs; `cursor` leads to the next page, "" on the last one."""
 
-    jobs: list[FullJob]
+    jobs: list[JobDetails]
     cursor: str
 
 
-@answer()
+@answer
 class FoundJob:
     """A job that was found; /get returns all about it."""
 
@@ -131,7 +132,7 @@ class FoundJob:
     due: float
 
 
-@answer()
+@answer
 class Findings:
     """The jobs found among the `looked` that were searched. `cursor`: to search on, "" = all have been searched."""
 
@@ -140,15 +141,15 @@ class Findings:
     cursor: str
 
 
-@answer()
+@answer
 class NewId:
     """The id that the server generated."""
 
     id: str
 
 
-@answer("Outcome")
-class PushResult:
+@answer
+class Outcome:
     """What happened to one job of an array."""
 
     id: object
@@ -156,7 +157,7 @@ class PushResult:
     message: str = ""
 
 
-@answer()
+@answer
 class Result:
     """What happened to one of many ids."""
 
@@ -164,43 +165,43 @@ class Result:
     code: int
 
 
-@answer()
+@answer
 class MovedJob(Result):
     """What happened to one of many ids, and when it is due; null if it was not moved."""
 
     due: float | None
 
 
-@answer()
+@answer
 class Due:
     """When the job is due again; null if it was buried or has expired."""
 
     due: float | None
 
 
-@answer()
+@answer
 class Deadline:
     """When the reservation ends."""
 
     deadline: float | None
 
 
-@answer()
+@answer
 class Count:
     """How many jobs were affected."""
 
     count: int
 
 
-@answer()
+@answer
 class Kicked(Count):
     """How many jobs are ready now; with `ids`, what happened to each."""
 
-    results: list[Result] = field(default=LEFT_OUT, metadata=OPTIONAL)
+    results: list[Result] = omittable(default=LEFT_OUT)
 
 
-@answer()
+@answer
 class Rescheduled(Count):
     """How many jobs have the new due time or priority; with `ids`, what happened to each."""
 
-    results: list[MovedJob] = field(default=LEFT_OUT, metadata=OPTIONAL)
+    results: list[MovedJob] = omittable(default=LEFT_OUT)

@@ -2,12 +2,12 @@
 
 from dataclasses import field
 
-from delayqueue.answers.answer import NEVER_NULL, answer
+from delayqueue.answers.answer import answer, omittable
 from delayqueue.answers.jobs import JobCall
 
 
-@answer("Schedule")
-class ScheduleState:
+@answer
+class Schedule:
     """A schedule and its next occurrence. Either `cron` is "" or `every` null; `declared`: from a config file.
 
     `call` is there only if its jobs have one.
@@ -24,18 +24,18 @@ class ScheduleState:
     paused: bool = field(default=False, kw_only=True)
     next: float | None
     declared: bool
-    call: JobCall | None = field(default=None, metadata=NEVER_NULL)
+    call: JobCall | None = omittable(default=None)
 
 
-@answer()
+@answer
 class SchedulePage:
     """Some of the schedules; `cursor` leads to the next page, "" on the last one."""
 
-    schedules: list[ScheduleState]
+    schedules: list[Schedule]
     cursor: str
 
 
-@answer()
+@answer
 class Occurrence:
     """One time of a schedule, also written in the schedule's time zone."""
 
@@ -43,7 +43,7 @@ class Occurrence:
     local: str
 
 
-@answer()
+@answer
 class Next:
     """The next occurrence of a schedule; null = never again."""
 

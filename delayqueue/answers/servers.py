@@ -1,13 +1,13 @@
 """The servers, their store and their past, and what a token allows."""
 
-from dataclasses import field
+from dataclasses import KW_ONLY, field
 
-from delayqueue.answers.answer import LEFT_OUT, OPTIONAL, answer
-from delayqueue.answers.topics import TopicState
+from delayqueue.answers.answer import LEFT_OUT, answer, omittable
+from delayqueue.answers.topics import TopicCounts
 
 
-@answer("ServerStats")
-class ServerState:
+@answer
+class ServerStats:
     """A server process: jobs since its start, lateness in the last minute in seconds.
 
     `call_limit`: how many calls of jobs it makes at once to one host, 0 = none.
@@ -26,7 +26,7 @@ class ServerState:
     call_limit: int = 0
 
 
-@answer()
+@answer
 class HostCalls:
     """The calls of jobs to a host and port, by all servers: those under way and of the last minute, the last failure.
 
@@ -48,8 +48,8 @@ class HostCalls:
     error: str
 
 
-@answer("OutboxStats")
-class OutboxState:
+@answer
+class OutboxStats:
     """An outbox, as one of its relays told it at `seen`: rows that have `failed`, and why the newest of them has.
 
     `oldest_age`: of the oldest row that waits, in seconds; 0 = none waits.
@@ -62,7 +62,7 @@ class OutboxState:
     seen: float
 
 
-@answer()
+@answer
 class WorkerJob:
     """A job that a worker has in hand, since when, and until when it is its own."""
 
@@ -72,8 +72,8 @@ class WorkerJob:
     until: float
 
 
-@answer("WorkerStats")
-class WorkerState:
+@answer
+class WorkerStats:
     """A worker that told its name with a poll, seen by any server; `since` the first time, `seen` the last time.
 
     `address` is that of its connection. It has `in_hand` jobs, which are its own until `until` at the latest; `jobs`
@@ -98,11 +98,11 @@ class WorkerState:
     failed: int
 
 
-@answer("StoreStats")
-class StoreState:
+@answer
+class StoreStats:
     """The store; memory in bytes, `memory_limit` 0 = none.
 
-    `alarms`: why it takes no jobs, or loses some; `warnings`: why it could lose some when it stops.
+    `alarms`: why it takes no jobs, or loses some; `warnings`: why it could soon.
     """
 
     version: str
@@ -113,21 +113,21 @@ class StoreState:
     alarms: list[str] = field(default_factory=list)
 
 
-@answer()
+@answer
 class Attention:
     """A topic that needs attention, and why: `buried`, `late`, `paused`."""
 
-    topic: TopicState
+    topic: TopicCounts
     why: list[str]
 
 
-@answer("Trouble")
-class TroubleState:
+@answer
+class Trouble:
     """What goes wrong again and again, `count` times within the last hour or longer, `at` the last time.
 
     `kind`: a `job` whose TTR expires (`count` is its attempt, `message` the worker), a `worker` that let the TTR of
-    jobs expire (`message` is the last job), a `subscriber` or `host` all of whose calls fail, or `pushes` that are
-    refused (`name` is the code).
+    jobs expire (`message` is the last job), a `subscriber` or `host` all of whose calls fail, `pushes` that are
+    refused (`name` is the code), `connections` that are refused, or jobs of a topic that the store has `lost`.
     """
 
     kind: str
@@ -138,7 +138,7 @@ class TroubleState:
     message: str
 
 
-@answer(kw_only=True)
+@answer
 class Stats:
     """An overview. `called`: ready jobs with a call; `calls`: the hosts to which calls go, those in trouble first.
 
@@ -146,26 +146,27 @@ class Stats:
     false, it has no member that takes a count of all topics.
     """
 
-    topics: int = field(default=0, metadata=OPTIONAL)
-    paused: int = field(default=0, metadata=OPTIONAL)
-    delayed: int = field(default=0, metadata=OPTIONAL)
-    ready: int = field(default=0, metadata=OPTIONAL)
-    reserved: int = field(default=0, metadata=OPTIONAL)
-    buried: int = field(default=0, metadata=OPTIONAL)
-    oldest_ready_age: float | None = field(default=None, metadata=OPTIONAL)
-    busiest: list[TopicState] = field(default_factory=list, metadata=OPTIONAL)
-    attention: list[Attention] = field(default_factory=list, metadata=OPTIONAL)
-    servers: list[ServerState]
-    called: int = field(default=0, metadata=OPTIONAL)
+    _: KW_ONLY
+    topics: int = omittable(default=0)
+    paused: int = omittable(default=0)
+    delayed: int = omittable(default=0)
+    ready: int = omittable(default=0)
+    reserved: int = omittable(default=0)
+    buried: int = omittable(default=0)
+    oldest_ready_age: float | None = omittable(default=None, nullable=True)
+    busiest: list[TopicCounts] = omittable(default_factory=list)
+    attention: list[Attention] = omittable(default_factory=list)
+    servers: list[ServerStats]
+    called: int = omittable(default=0)
     calls: list[HostCalls] = field(default_factory=list)
-    outboxes: list[OutboxState] = field(default_factory=list)
-    troubles: list[TroubleState] = field(default_factory=list)
-    store: StoreState
+    outboxes: list[OutboxStats] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    store: StoreStats
     settings: dict[str, str]
     set_in: dict[str, str] = field(default_factory=dict)
 
 
-@answer()
+@answer
 class Access:
     """What a token allows: the paths that its roles may call, and the topics that it may reach there."""
 
@@ -174,7 +175,7 @@ class Access:
     endpoints: list[str] = field(default_factory=list)  # earlier versions do not tell them
 
 
-@answer()
+@answer
 class Readiness:
     """The buckets, counted from 1, whose store does not answer while that of others does.
 
@@ -184,12 +185,12 @@ class Readiness:
     """
 
     away: list[int]
-    durable: bool = field(default=LEFT_OUT, metadata=OPTIONAL)
-    alarms: list[str] = field(default=LEFT_OUT, metadata=OPTIONAL)
-    emptied: bool = field(default=LEFT_OUT, metadata=OPTIONAL)
+    durable: bool = omittable(default=LEFT_OUT)
+    alarms: list[str] = omittable(default=LEFT_OUT)
+    emptied: bool = omittable(default=LEFT_OUT)
 
 
-@answer()
+@answer
 class HistoryMark:
     """A server was `started`, an `outage` of the store lasted that many seconds, or a `failover` happened.
 
@@ -205,7 +206,7 @@ class HistoryMark:
     what: str = ""
 
 
-@answer()
+@answer
 class History:
     """Figures per step of time, the first step at `start`; null = nothing is known.
 

@@ -2,10 +2,10 @@
 
 from dataclasses import field
 
-from delayqueue.answers.answer import NEVER_NULL, answer
+from delayqueue.answers.answer import answer, omittable
 
 
-@answer()
+@answer
 class FailedCall:
     """A failed call of a subscriber: when, with which job, and the start of the error message."""
 
@@ -14,7 +14,7 @@ class FailedCall:
     message: str
 
 
-@answer("Calls")
+@answer
 class CallCounts:
     """The calls of a subscriber within 24 hours, their average length in seconds, the last failures."""
 
@@ -24,7 +24,7 @@ class CallCounts:
     failures: tuple[FailedCall, ...]
 
 
-@answer()
+@answer
 class Trial:
     """The outcome of a call with a made-up job: the HTTP status (0 = no answer), and the answer."""
 
@@ -34,11 +34,12 @@ class Trial:
     message: str
 
 
-@answer("Subscriber")
-class SubscriberState:
-    """A webhook or Python handler for a topic's jobs. `handler`: the Python callable; `declared`: from a config file.
+@answer
+class Subscriber:
+    """A webhook for a topic's jobs. `declared`: from a config file.
 
     `headers` has names; the values stay in the server. `paused`: since when, in unix seconds, null = not paused.
+    `handler` is "", unless a server of an earlier version has put a Python callable there, which only such a one calls.
     """
 
     name: str
@@ -57,12 +58,12 @@ class SubscriberState:
     method: str = "POST"
     headers: dict[str, str] = field(default_factory=dict[str, str])
     paused: float | None = None
-    calls: CallCounts | None = field(default=None, metadata=NEVER_NULL)  # only if asked for
+    calls: CallCounts | None = omittable(default=None)  # only if asked for
 
 
-@answer()
+@answer
 class SubscriberPage:
     """Some of the subscribers; `cursor` leads to the next page, "" on the last one."""
 
-    subscribers: list[SubscriberState]
+    subscribers: list[Subscriber]
     cursor: str

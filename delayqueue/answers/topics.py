@@ -2,11 +2,11 @@
 
 from dataclasses import field
 
-from delayqueue.answers.answer import OPTIONAL, answer
+from delayqueue.answers.answer import answer, omittable
 
 
-@answer("Limits")
-class LimitState:
+@answer
+class Limits:
     """How fast and how many at once a topic's jobs are handed out, and for how many seconds its buried ones are kept.
 
     null = no limit; for `buried_retain`, the server's setting. `buried_to`: the topic to which they are reported, if
@@ -17,11 +17,11 @@ class LimitState:
     burst: int | None
     concurrency: int | None
     buried_retain: float | None = field(default=None, kw_only=True)
-    buried_to: str | None = field(default=None, kw_only=True, metadata=OPTIONAL)
+    buried_to: str | None = omittable(default=None, nullable=True, kw_only=True)
     declared: bool
 
 
-@answer()
+@answer
 class TopicRates:
     """Jobs pushed, handed out and finished a second, and attempts that failed, over about the last minute."""
 
@@ -31,8 +31,8 @@ class TopicRates:
     failed: float
 
 
-@answer("TopicCounts")
-class TopicState:
+@answer
+class TopicCounts:
     """A topic and its exact counts. `paused`: false, true = until resumed, or the unix time at which it ends.
 
     `due_soon`, if asked for: how many jobs fall due within 60, 300 and 3600 seconds, by these numbers. `rates`, if
@@ -46,12 +46,12 @@ class TopicState:
     buried: int
     oldest_ready_age: float | None
     paused: bool | float
-    limit: LimitState | None
-    due_soon: dict[str, int] | None = field(default=None, metadata=OPTIONAL)
-    rates: TopicRates | None = field(default=None, metadata=OPTIONAL)
+    limit: Limits | None
+    due_soon: dict[str, int] | None = omittable(default=None, nullable=True)
+    rates: TopicRates | None = omittable(default=None, nullable=True)
 
 
-@answer()
+@answer
 class Forecast:
     """How many jobs fall due in each step, the first at `start`."""
 
@@ -60,7 +60,7 @@ class Forecast:
     counts: list[int]
 
 
-@answer()
+@answer
 class Note:
     """What somebody said about dead letters. `by`: the roles of the token, and what the log calls it."""
 
@@ -69,7 +69,7 @@ class Note:
     at: float
 
 
-@answer()
+@answer
 class DeadLetterGroup:
     """Dead letters with one reason: how many, since when, how many of which topics, and some of their ids.
 
@@ -83,12 +83,12 @@ class DeadLetterGroup:
     last: float
     topics: dict[str, int]
     ids: list[str]
-    counts: list[int] | None = field(default=None, metadata=OPTIONAL)
-    note: Note | None = field(default=None, metadata=OPTIONAL)
+    counts: list[int] | None = omittable(default=None, nullable=True)
+    note: Note | None = omittable(default=None, nullable=True)
 
 
-@answer("DeadLetters")
-class Buried:
+@answer
+class DeadLetters:
     """A page of groups of dead letters, the largest first. `cursor` leads to the next page, "" on the last one."""
 
     groups: list[DeadLetterGroup]

@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _count(self) -> None:
-        """Say how much of unanswered commands is here."""
+        """Report how many bytes of unanswered commands are held."""
         held_bytes = self._parser.held_bytes + self._putting_bytes
         self._counts = held_bytes > SMALL_BYTES
         self._limits.unanswered.holds(self, held_bytes)

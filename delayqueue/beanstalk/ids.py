@@ -25,7 +25,7 @@ class Numbers:
         self._fetching = asyncio.Lock()
 
     def take(self, count: int) -> range | None:
-        """That many new numbers; None if some must be fetched first, by next()."""
+        """`count` new numbers; None if some must first be fetched by next()."""
         first = self._next
         if self._end - first < count:
             return None
@@ -45,7 +45,7 @@ class Numbers:
         return self._next - 1
 
     def leave(self, number: int, skip: int) -> None:
-        """This number is somebody's id: leave the rest of its block, and `skip` numbers behind it, on all servers."""
+        """Leave the rest of this number's block, and `skip` numbers behind it, on all servers: it is a job's id."""
         if self._end - BLOCK <= number < self._end:
             self._next = self._end = 0
             self._skip = skip

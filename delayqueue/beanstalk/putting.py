@@ -98,7 +98,7 @@ async def _push(server: BeanstalkServer, jobs: Sequence[Job]) -> list[int]:
 
 
 def _inserted(server: BeanstalkServer, jobs: Sequence[Job]) -> bytes:
-    """Count jobs of one tube that are there, and tell their client."""
+    """Count the jobs that were put into a tube, and answer their client."""
     server.puts += len(jobs)
     server.tubes.count(jobs[0].topic).puts += len(jobs)
     return "".join([f"INSERTED {job.id}\r\n" for job in jobs]).encode()

@@ -9,7 +9,7 @@ from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import MARGIN_S, Session
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import Reserved
-from delayqueue.engine.jobs import Jobs
+from delayqueue.engine.polls import Polls
 from delayqueue.engine.wait_queue import Poll
 
 FOREVER_S: Final = 2.0**31
@@ -34,12 +34,14 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
 
     tubes = server.reachable(session.watched)
     if len(tubes) > MOST_TUBES:
-        task = server.loop.create_task(pop_of_many(server.jobs, tubes, wait_s), name="many tubes")
+        task = server.loop.create_task(
+            pop_of_many(server.jobs.polls, tubes, wait_s), name="many tubes"
+        )
         take, session.is_waiting = task.result, wait_s > 0
         return Pending(task, read, task.cancel if wait_s else None)
-    poll = server.jobs.poll(tubes, 1, wait_s, by_priority=True)
+    poll = server.jobs.polls.begin(tubes, 1, wait_s, by_priority=True)
     take, session.is_waiting = poll.take, wait_s > 0
-    return Pending(poll.future, read, partial(server.jobs.leave, poll) if wait_s else None)
+    return Pending(poll.future, read, partial(server.jobs.polls.leave, poll) if wait_s else None)
 
 
 def reserve_job(server: BeanstalkServer, session: Session, number: int) -> Answer:
@@ -50,7 +52,7 @@ def reserve_job(server: BeanstalkServer, session: Session, number: int) -> Answe
 
 
 def _reserved(server: BeanstalkServer, session: Session, job: Reserved) -> Answer:
-    """Tell the client of a job that is now reserved for it."""
+    """The answer with a job that is now reserved for the client."""
     number = server.ids.find(job.id)
     return (
         _numbered(server, session, job) if number is None else _told(server, session, number, job)
@@ -58,52 +60,52 @@ def _reserved(server: BeanstalkServer, session: Session, job: Reserved) -> Answe
 
 
 async def _numbered(server: BeanstalkServer, session: Session, job: Reserved) -> bytes:
-    """Tell the client of a job whose id has no number yet."""
+    """The answer with a job whose id has no number yet."""
     try:
         number = await server.ids.number_of(job.id)
     except BaseException:
-        server.jobs.requeue((job,))
+        server.jobs.polls.requeue((job,))
         raise
     return _told(server, session, number, job)
 
 
 def _told(server: BeanstalkServer, session: Session, number: int, job: Reserved) -> bytes:
     if session.is_closed:
-        server.jobs.requeue((job,))
+        server.jobs.polls.requeue((job,))
         raise Closing
     body = raw_body(job.body)
     session.hold(number, job, server.loop.time())
     return b"RESERVED %d %d\r\n%b\r\n" % (number, len(body), body)
 
 
-async def pop_of_many(jobs: Jobs, tubes: tuple[str, ...], wait_s: float) -> list[Reserved]:
+async def pop_of_many(polls: Polls, tubes: tuple[str, ...], wait_s: float) -> list[Reserved]:
     """The most urgent job of some of these tubes, [] if none comes in time: a poll for all would take too long.
 
-    Raises what Jobs.pop raises; a cancelled caller takes nothing.
+    Raises what Polls.pop raises; a cancelled caller takes nothing.
     """
     pieces = [tubes[at : at + MOST_TUBES] for at in range(0, len(tubes), MOST_TUBES)]
     if wait_s:
-        return await _first(jobs, pieces, wait_s)
+        return await _first(polls, pieces, wait_s)
     for piece in pieces:
-        if found := await jobs.pop(piece, 1, 0, by_priority=True):
+        if found := await polls.pop(piece, 1, 0, by_priority=True):
             return found
     return []
 
 
-async def _first(jobs: Jobs, pieces: list[tuple[str, ...]], wait_s: float) -> list[Reserved]:
+async def _first(polls: Polls, pieces: list[tuple[str, ...]], wait_s: float) -> list[Reserved]:
     """What the first poll to be answered brings; jobs that others bring at the same time are put back."""
-    polls = list[Poll]()
+    begun = list[Poll]()
     try:
-        polls.extend(jobs.poll(piece, 1, wait_s, by_priority=True) for piece in pieces)
-        waiting = {poll.future for poll in polls}
+        begun.extend(polls.begin(piece, 1, wait_s, by_priority=True) for piece in pieces)
+        waiting = {poll.future for poll in begun}
         while waiting:
             ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for poll in polls:
+            for poll in begun:
                 if poll.future in ended:
                     poll.future.result()  # raises if the store has failed
                     if found := poll.take():
                         return found
         return []
     finally:
-        for poll in polls:
-            jobs.leave(poll)
+        for poll in begun:
+            polls.leave(poll)

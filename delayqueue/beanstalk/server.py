@@ -4,8 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from delayqueue.beanstalk.access import TubeAccess
@@ -62,8 +61,8 @@ class BeanstalkServer:
         self.sessions.discard(session)
         jobs = session.close(self.loop.time())
         if untold is not None and (job := jobs.pop(untold, None)) is not None:
-            self.jobs.requeue((job,))
-        self.jobs.requeue(jobs.values(), "" if self.is_draining else LOST)
+            self.jobs.polls.requeue((job,))
+        self.jobs.polls.requeue(jobs.values(), "" if self.is_draining else LOST)
 
     def allows(self, topic: str) -> bool:
         """Whether clients may reach this topic."""
@@ -83,7 +82,7 @@ class BeanstalkServer:
     def keep(self, session: Session, number: int, held: Held) -> None:
         """The store has not done what a job needed: the connection keeps it, or it is put back."""
         if session.is_closed:
-            self.jobs.requeue((held.job,))
+            self.jobs.polls.requeue((held.job,))
         else:
             session.put_back(number, held)
 
@@ -96,13 +95,9 @@ class BeanstalkServer:
         held = {topic.topic for topic in topics if topic.holds_something and is_tube(topic.topic)}
         return held.union(filter(self.allows, self.tubes.names()))
 
-    @asynccontextmanager
-    async def draining(self) -> AsyncIterator[None]:
-        """From the end of the block on, no job is accepted, and no client waits for one."""
-        try:
-            yield
-        finally:
-            self.is_draining = True
+    def drain(self) -> None:
+        """From now on, no job is accepted, and no client waits for one."""
+        self.is_draining = True
 
     async def close(self) -> None:
         """Wait for calls in flight."""

@@ -53,7 +53,7 @@ class Session:
         self.is_waiting = False  # for a job
         self.has_ended = False  # the client sends nothing more
         self.is_closed = False
-        self.latest: int | None = None  # the job that it was last told of
+        self.latest: int | None = None  # the job that its client got last
         tubes.default.users += 1
         tubes.default.watchers += 1
 
@@ -103,13 +103,13 @@ class Session:
         return len(watched)
 
     def hold(self, number: int, job: Reserved, now: float) -> None:
-        """The job is reserved for this connection, whose client is told next."""
+        """Note that the job is reserved for this connection."""
         self.latest = number
         job.body = ""  # the client has it
         self.put_back(number, Held(job, now + job.ttr_ms / 1000))
 
     def put_back(self, number: int, held: Held) -> None:
-        """The connection still holds the job."""
+        """Note that the connection still holds the job."""
         if self._jobs is None:
             self._jobs = {}
         elif number in self._jobs:  # an earlier reservation, which somebody else has ended

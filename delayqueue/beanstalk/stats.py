@@ -9,7 +9,7 @@ from typing import Final
 
 from delayqueue import __version__
 from delayqueue.beanstalk.server import LOST, BeanstalkServer
-from delayqueue.domain.job import Attempt, JobView, State
+from delayqueue.domain.job import FailedAttempt, JobView, State
 from delayqueue.store.census import TopicView
 
 # The messages of jobs that a connection puts back, and of the timer. They tell apart what is counted for a job.
@@ -79,7 +79,7 @@ def job_stats(number: int, job: JobView, held_s: float | None) -> bytes:
     )
 
 
-def _ended_by(message: str, attempts: Sequence[Attempt]) -> int:
+def _ended_by(message: str, attempts: Sequence[FailedAttempt]) -> int:
     return sum(attempt.message == message for attempt in attempts)
 
 

@@ -35,7 +35,7 @@ class Tube:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a connection refers to it."""
+        """Whether a connection refers to the tube."""
         return self.users + self.watchers > 0
 
 
@@ -58,7 +58,7 @@ class Tubes:
         return tube
 
     def find(self, name: str) -> Tube | None:
-        """The tube; None if nobody refers to it and nothing was counted for it."""
+        """The tube; None if no connection refers to it and nothing was counted for it."""
         return self._in_use.get(name) or self._idle.get(name)
 
     def count(self, name: str) -> Tube:
@@ -71,7 +71,7 @@ class Tubes:
         return tube
 
     def begin_watch(self, others: int) -> bool:
-        """A connection that watches that many others watches one more. Returns whether it may."""
+        """Count one more watch of a connection that watches `others` tubes. Returns whether it may."""
         if others >= NOT_COUNTED:
             if self.watched_beyond >= MOST_WATCHED_TOGETHER:
                 return False
@@ -79,7 +79,7 @@ class Tubes:
         return True
 
     def end_watch(self, others: int) -> None:
-        """A connection has stopped watching a tube, and watches that many others."""
+        """Count the end of a watch; the connection still watches `others` tubes."""
         if others >= NOT_COUNTED:
             self.watched_beyond -= 1
 

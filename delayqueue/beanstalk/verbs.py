@@ -102,7 +102,7 @@ async def _delete_others(
 
 
 async def delete(server: BeanstalkServer, session: Session, number: int) -> bytes:
-    """Delete a job that this connection does not hold, and nobody else."""
+    """Delete a job that neither this connection nor another client holds."""
     held = session.take_former(number)
     if held is not None:
         return await _delete_former(server, session, number, held)

@@ -16,25 +16,20 @@ from delayqueue.config.sections import Declared
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import check_declared_calls
-from delayqueue.delivery.callables import load_all
 from delayqueue.domain.subscriber import Subscriber
-from delayqueue.engine.registrations import entry_of, refuse_taken
+from delayqueue.server.sections import check_sections
 from delayqueue.server.serve import check_addresses
 from delayqueue.server.tracing import check_tracing
-from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.keys import BucketKeys
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.layout import check_layout, check_writable, layout_warnings
 from delayqueue.store.marks import Marks
-from delayqueue.store.registry import registered_in
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.data_dir import holds_store, place_of
 from delayqueue.store.servers.durability import check_durability, replica_warnings
 from delayqueue.store.servers.embedded import check_startable, running_in
 from delayqueue.store.servers.health import alarms, durability_warnings
-from delayqueue.store.servers.shards import Shards
-from delayqueue.store.topics import check_limits
 from delayqueue.web.auth import Authenticator
-from delayqueue.web.tls import Tls
+from delayqueue.web.tls import Certificate
 
 
 def check(asked: Namespace) -> int:
@@ -50,7 +45,7 @@ def check(asked: Namespace) -> int:
         wrong += error.lines(None)
     log.set_up(config.log_level, config.log_format)
     looks: list[Callable[[Config], object]] = [
-        *(Authenticator.of, Tls.of, TubeAccess.of, check_tracing),
+        *(Authenticator.of, Certificate.of, TubeAccess.of, check_tracing),
         *(partial(_check_subscriber, one) for one in config.declared.subscribers),
         check_declared_calls,
         check_addresses,
@@ -75,7 +70,6 @@ def _found(look: Callable[[Config], object], config: Config) -> list[str]:
 
 def _check_subscriber(declared: Declared[Subscriber], config: Config) -> None:
     AddressGuard(config.webhook_allow).check_declared([declared])
-    load_all([declared])
 
 
 def _check_store(config: Config) -> None:
@@ -110,7 +104,7 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
         await check_durability(shards, config)
         await check_writable(shards, config)
         stored = await check_layout(shards, config)
-        await _check_sections(shards, config, stored.layout)
+        await check_sections(shards, config)
         buckets = Buckets(config.bucket_name, config.queue_name, stored.layout)
         found = [alarm.en for alarm in await alarms(shards, buckets.tags)]
         if emptied := await Marks(shards, buckets).read():
@@ -122,14 +116,3 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
             *await replica_warnings(shards, config),
         ]
         return warnings, not found
-
-
-async def _check_sections(shards: Shards, config: Config, layout: Layout) -> None:
-    """Raises StartupError if the store cannot accept the sections' declarations."""
-    declared = config.declared
-    check_limits(declared.limits, layout.size)
-    keys = BucketKeys.of(1, config.bucket_name, config.queue_name)
-    subscribers = [entry_of(one.entry) for one in declared.subscribers]
-    refuse_taken("subscribers", subscribers, await registered_in(shards, keys, "subscribers"))
-    schedules = [entry_of(one.entry) for one in declared.schedules]
-    refuse_taken("schedules", schedules, await registered_in(shards, keys, "schedules"))

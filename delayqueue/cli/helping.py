@@ -1,4 +1,4 @@
-"""What `--help` says beyond the arguments of a verb, and what was probably meant by a wrong word."""
+"""What `--help` prints beyond the arguments of a verb, and the messages for wrong words."""
 
 from argparse import Action, ArgumentParser
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ class HelpSettings(Action):
     """The option `--help-settings`: prints every setting, and ends the program."""
 
     def __call__(self, parser: ArgumentParser, *_: Any) -> None:
-        """Print them."""
+        """Print every setting."""
         say(_settings())
         parser.exit()
 
@@ -48,7 +48,7 @@ class ShowBuild(Action):
     """The option `--version`: prints which build this is, and ends the program."""
 
     def __call__(self, parser: ArgumentParser, *_: Any) -> None:
-        """Print it."""
+        """Print the build."""
         say(resolve_name("delayqueue.config.build:build")())
         parser.exit()
 
@@ -76,12 +76,12 @@ def _row(name: str, text: str, columns: int) -> str:
 
 
 def no_verb(word: str, verbs: Iterable[str]) -> str:
-    """That there is no such verb, and which one may be meant."""
+    """The message for an unknown verb, with the one that may be meant."""
     return f"there is no verb {word!r}; {_meant(word, verbs) or 'delay-queue help lists them'}"
 
 
 def no_arguments(words: Iterable[str], verb: Subcommand) -> str:
-    """That the verb has no such arguments, and which may be meant."""
+    """The message for unknown arguments of a verb, with those that may be meant."""
     flags = [flag for one in verb.arguments for flag in one.flags if flag.startswith("--")]
     flags += OF_ALL
     names = [word.partition("=")[0] for word in words if word.startswith("--")]

@@ -33,7 +33,7 @@ FAMILIES: Final[Families] = {"on this machine": LOCAL, **REMOTE}
 VERBS: Final = {verb.name: verb for verbs in FAMILIES.values() for verb in verbs}
 
 
-class Parser(ArgumentParser):
+class VerbParser(ArgumentParser):
     """One whose help is output as all other is: some versions of argparse let its OSError go, others swallow it."""
 
     def print_help(self, file: Any = None) -> None:
@@ -48,12 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status."""
     show_every_character()
     try:
-        try:
-            return _run(sys.argv[1:] if arguments is None else arguments)
-        except SystemExit:  # argparse has printed something
-            if sys.stdout is not None:
-                write("")
-            raise
+        return _run(sys.argv[1:] if arguments is None else arguments)
     except OutputError as error:
         return CLOSED_PIPE if error.is_left else complain([str(error)], REFUSED)
 
@@ -102,8 +97,8 @@ def _taken_apart(arguments: Sequence[str]) -> tuple[list[str], list[str], list[s
 
 
 def _parser(names: Iterable[str]) -> ArgumentParser:
-    """The parser, with those of these verbs."""
-    parser = Parser(
+    """The parser, with a parser for each of these verbs."""
+    parser = VerbParser(
         prog="delay-queue",
         usage="%(prog)s [-c FILE] [VERB ...]",
         description="A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey.",

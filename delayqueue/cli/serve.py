@@ -9,15 +9,13 @@ from delayqueue.cli.subcommand import DONE
 from delayqueue.config.config import Config
 from delayqueue.server.serve import serve as serving
 from delayqueue.store.servers.data_dir import place_of
-from delayqueue.threads import not_waited_for
 
 
 def serve(config: Config, _asked: Namespace) -> int:
     """Run the server."""
     if config.embedded and sys.stderr.isatty():
         sys.stderr.write(_introduction(config))
-    with not_waited_for():
-        uvloop.run(serving(config))
+    uvloop.run(serving(config))
     return DONE
 
 

@@ -28,7 +28,7 @@ class Argument(NamedTuple):
     options: dict[str, Any]
 
     def add_to(self, parser: ArgumentParser) -> None:
-        """Add it to the parser."""
+        """Add the argument to the parser."""
         parser.add_argument(*self.flags, **self.options)
 
 

@@ -163,7 +163,7 @@ def _longest(jobs_in_hand: Sequence[Row], now_s: float) -> str:
 
 
 def _sign_of(worker: Row, now_s: float) -> str:
-    """When the server last heard of it, and what that means for its jobs."""
+    """The worker's last sign of life, and what that means for its jobs."""
     seen = f"{age(max(0, now_s - worker['seen']))} ago"
     if not worker["gone"]:
         return seen

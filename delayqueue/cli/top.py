@@ -25,6 +25,7 @@ CALL_COLUMNS: Final = [
     "since",
     "next",
 ]
+TROUBLE_COLUMNS: Final = ["trouble", "name", "topic", "count", "last", "message"]
 OUTBOX_COLUMNS: Final = ["outbox", "failed rows", "oldest", "seen", "newest reason"]
 MIB: Final = 1024 * 1024
 
@@ -37,7 +38,7 @@ class Top:
         self._rates: dict[str, list[str]] = {}
 
     def __call__(self, stats: Row) -> str:
-        """Servers, then topics: those that need attention, with the reason, then the busiest."""
+        """What goes wrong, servers, then topics: those that need attention, with the reason, then the busiest."""
         most = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
         troubled = {one["topic"]["topic"]: one for one in stats["attention"]}
         topics = [[*topic_cells(one["topic"]), ", ".join(one["why"])] for one in troubled.values()]
@@ -49,6 +50,8 @@ class Top:
             fitting(SERVER_COLUMNS, [self._server(one) for one in stats["servers"]], most),
             fitting([*TOPIC_COLUMNS, "attention"], topics, most) if topics else "no topics",
         ]
+        if troubles := stats.get("troubles"):
+            parts.insert(1, fitting(TROUBLE_COLUMNS, list(map(_trouble, troubles)), most))
         if calls := stats.get("calls"):
             parts.append(fitting(CALL_COLUMNS, list(map(_calls, calls)), most))
         if outboxes := stats.get("outboxes"):
@@ -84,6 +87,12 @@ def _calls(host: Row) -> list[str]:
         age(since and max(0, time.time() - since)),
         age(next_try and max(0, next_try - time.time())),
     ]
+
+
+def _trouble(trouble: Row) -> list[str]:
+    names = [cell(name, trouble[name] or None) for name in ("kind", "name", "topic")]
+    last = age(max(0, time.time() - trouble["at"])) + " ago"
+    return [*names, str(trouble["count"]), last, cell("message", trouble["message"])]
 
 
 def _outbox(outbox: Row) -> list[str]:

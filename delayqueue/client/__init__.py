@@ -4,8 +4,50 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from delayqueue.answers.jobs import (
+        Attempt,
+        Findings,
+        FoundJob,
+        JobCall,
+        JobDetails,
+        Outcome,
+        Page,
+        ReservedJob,
+        SubscriberResult,
+        TakenJob,
+    )
+    from delayqueue.answers.schedules import Occurrence, Schedule, SchedulePage
+    from delayqueue.answers.servers import (
+        Access,
+        Attention,
+        History,
+        HistoryMark,
+        HostCalls,
+        OutboxStats,
+        ServerStats,
+        Stats,
+        StoreStats,
+        Trouble,
+        WorkerJob,
+        WorkerStats,
+    )
+    from delayqueue.answers.subscribers import (
+        CallCounts,
+        FailedCall,
+        Subscriber,
+        SubscriberPage,
+        Trial,
+    )
+    from delayqueue.answers.topics import (
+        DeadLetterGroup,
+        DeadLetters,
+        Forecast,
+        Limits,
+        Note,
+        TopicCounts,
+        TopicRates,
+    )
     from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.answers import *
     from delayqueue.client.blocking import Client
     from delayqueue.client.calls import TransportError
     from delayqueue.client.jobs import Job
@@ -24,12 +66,15 @@ if TYPE_CHECKING:
         WrongState,
     )
 
+    Calls = CallCounts
+    Result = SubscriberResult
+
 __all__ = [
     "Access",
     "AsyncClient",
     "Attempt",
     "Attention",
-    "Calls",
+    "CallCounts",
     "Client",
     "DeadLetterGroup",
     "DeadLetters",
@@ -56,7 +101,6 @@ __all__ = [
     "Payload",
     "QueueError",
     "ReservedJob",
-    "Result",
     "Schedule",
     "SchedulePage",
     "ServerStats",
@@ -65,6 +109,7 @@ __all__ = [
     "StoreStats",
     "Subscriber",
     "SubscriberPage",
+    "SubscriberResult",
     "TakenJob",
     "TooLarge",
     "TooMany",
@@ -80,17 +125,24 @@ __all__ = [
     "WrongState",
 ]
 # where they are; asyncio is imported for AsyncClient only
-_HOMES = ("errors", "client.calls", "client.jobs", "client.payload", "client.answers")
+_HOMES = (
+    *("errors", "client.calls", "client.jobs", "client.payload"),
+    *("answers.jobs", "answers.topics", "answers.subscribers", "answers.schedules"),
+    "answers.servers",
+)
 _OF_CLIENTS = {"Client": "client.blocking", "AsyncClient": "client.aio"}
+# names of version 0.1: they can be imported until the next minor version
+_FORMER = {"Calls": "CallCounts", "Result": "SubscriberResult"}
 
 
 def __getattr__(name: str) -> object:
     """Import on first use: the command line, which only sends calls, does not wait for the verbs and the answers."""
-    if name in __all__:
-        homes = [_OF_CLIENTS[name]] if name in _OF_CLIENTS else _HOMES
+    wanted = _FORMER.get(name, name)
+    if wanted in __all__:
+        homes = [_OF_CLIENTS[wanted]] if wanted in _OF_CLIENTS else _HOMES
         for module in map(import_module, (f"delayqueue.{home}" for home in homes)):
-            if hasattr(module, name):
-                return getattr(module, name)
+            if hasattr(module, wanted):
+                return getattr(module, wanted)
     raise AttributeError(f"module {__name__} has no attribute {name}")
 
 

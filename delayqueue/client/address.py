@@ -99,7 +99,7 @@ def _shown(url: str) -> str:
 
 
 def _basic(user: str, password: str) -> str:
-    """What stands for both in the header `Authorization`."""
+    """User and password in the form of the header `Authorization`."""
     return b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
 
 

@@ -32,7 +32,7 @@ class AsyncClient(Caller, Verbs):
 
     @property
     def _pool(self) -> _Pool:
-        """That of the running loop."""
+        """The pool of the running loop."""
         loop = asyncio.get_running_loop()
         return self._pools.get(loop) or self._add(loop)
 
@@ -44,7 +44,7 @@ class AsyncClient(Caller, Verbs):
 
     @property
     def url(self) -> str:
-        """Where the server is."""
+        """The URL of the server."""
         return str(self._address)
 
     async def __aenter__(self) -> Self:

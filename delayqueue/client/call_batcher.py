@@ -36,7 +36,7 @@ class _Batch:
         return len(self.requests) < MAX_BATCH and self.chars + chars <= MAX_CHARS
 
     def leave(self) -> None:
-        """A caller waits no longer; what nobody waits for is given up."""
+        """Note that a caller no longer waits; a call for which nobody waits is given up."""
         self.waiting -= 1
         if self.codes is not None and not self.waiting:
             self.codes.cancel()
@@ -85,9 +85,9 @@ class CallBatcher:
             batch.codes = asyncio.create_task(self._send_all(batch), name="batch")
 
     async def _send_all(self, batch: _Batch) -> list[int]:
-        """The code of each. Raises an error that concerns them all; [] if a single job may have caused it.
+        """Send the calls as one. Returns a code for each, [] if a single job may have caused an error.
 
-        It may be refused, or not be sent: then its request cannot be JSON.
+        Such a job is refused, or cannot be sent, since its request is no JSON. Raises an error that concerns them all.
         """
         call = batch.first
         request = call.join(batch.requests) if call.join else None

@@ -199,7 +199,7 @@ class Blocking(Protocol):
     """What sends a call and returns its result."""
 
     def send(self, call: Call[T]) -> T:
-        """Send it."""
+        """Send a call."""
         ...
 
 
@@ -207,7 +207,7 @@ class Awaited(Protocol):
     """What sends a call and returns a coroutine of its result."""
 
     def send(self, call: Call[T]) -> Coroutine[Any, Any, T]:
-        """Send it."""
+        """Send a call."""
         ...
 
 

@@ -129,7 +129,7 @@ def _chunk_bytes(line: bytes) -> int:
 
 
 def _length(status: int, told: bytes | None) -> int | None:
-    """Raises BadResponse if it is told, and is no number."""
+    """The length of the body by the head of the response; None = unknown. Raises BadResponse if it is no number."""
     if status in {204, 304}:
         return 0
     if told is not None and not (told.isdigit() and len(told) <= MOST_DIGITS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from delayqueue.client.answers import JobDetails, Outcome, ReservedJob
+from delayqueue.answers.jobs import JobDetails, Outcome, ReservedJob
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import count_of, each, listed, member, nothing, read_or_none
 from delayqueue.client.jobs import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-from delayqueue.client.answers import Occurrence, Schedule, SchedulePage
+from delayqueue.answers.schedules import Occurrence, Schedule, SchedulePage
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import each, member, nothing, read_page
 from delayqueue.client.jobs import CallTo, OnConflict, given

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
-from delayqueue.client.answers import Access, History, Stats, WorkerStats
+from delayqueue.answers.servers import Access, History, Stats, WorkerStats
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import each, nothing, read
 from delayqueue.client.jobs import given

@@ -17,7 +17,7 @@ class Collected(Protocol[T_co]):
         ...
 
     def __contains__(self, value: object, /) -> bool:
-        """Whether it has this value, of whatever type."""
+        """Whether the collection has this value, of whatever type."""
         ...
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import Span, Tracer, TracerProvider
 
+    from delayqueue.answers.jobs import ReservedJob
     from delayqueue.client.address import ServerAddress
-    from delayqueue.client.answers import ReservedJob
     from delayqueue.client.calls import Call
 
 T = TypeVar("T")

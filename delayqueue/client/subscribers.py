@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
-from delayqueue.client.answers import Subscriber, SubscriberPage, Trial
+from delayqueue.answers.subscribers import Subscriber, SubscriberPage, Trial
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import each, nothing, read, read_page
 from delayqueue.client.jobs import OnConflict, Retry, given
@@ -86,7 +86,7 @@ class SubscriberVerbs:
     def try_subscriber(self, name: str, body: str = "") -> Call[Trial]:
         """Call a webhook with a made-up job.
 
-        Raises NoSuchJob if no subscriber has the name, WrongState if it is a Python handler.
+        Raises NoSuchJob if no subscriber has the name, WrongState if it has no URL.
         """
         request = given(**locals())
         return Call("/try-subscriber", request, partial(read, Trial), wait_s=LONGEST_TRIAL_S)

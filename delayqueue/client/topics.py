@@ -6,15 +6,8 @@ from functools import partial
 from types import EllipsisType
 from typing import Final, Literal
 
-from delayqueue.client.answers import (
-    DeadLetters,
-    Findings,
-    Forecast,
-    Limits,
-    Page,
-    TakenJob,
-    TopicCounts,
-)
+from delayqueue.answers.jobs import Findings, Page, TakenJob
+from delayqueue.answers.topics import DeadLetters, Forecast, Limits, TopicCounts
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import count_of, each, nothing, read
 from delayqueue.client.jobs import AnyState, given

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from delayqueue.answers.jobs import ReservedJob
     from delayqueue.client.address import ServerAddress
-    from delayqueue.client.answers import ReservedJob
     from delayqueue.client.calls import Call
 
 T = TypeVar("T")

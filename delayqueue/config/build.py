@@ -16,7 +16,7 @@ GIT_S: Final = 2.0  # for git to answer
 
 @cache
 def build() -> str:
-    """Version and commit: 0.1.0+25742d3c, with .dirty if files of the checkout are changed; 0.1.0 if nobody knows."""
+    """Version and commit: 0.1.0+25742d3c, with .dirty if files of the checkout are changed; 0.1.0 if it is unknown."""
     commit = os.environ.get(VARIABLE, "")[:CHARS] or _of_package() or _of_checkout()
     return f"{__version__}+{commit}" if commit else __version__
 

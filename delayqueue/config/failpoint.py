@@ -19,7 +19,7 @@ class Failpoint:
         self._left = int(number or 1)
 
     def reach(self, name: str) -> None:
-        """The program is at this place."""
+        """Note that the program has reached this place."""
         if name == self._name:
             self._left -= 1
             if self._left == 0:

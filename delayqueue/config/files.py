@@ -20,7 +20,7 @@ def read_limited(path: Path) -> bytes:
 
 
 def check_readable(path: Path) -> None:
-    """For a file that something else reads. Raises OSError if it has more than MOST_BYTES, or no end, as a device."""
+    """Check a file that a library reads. Raises OSError if it has more than MOST_BYTES, or no end, like a device."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "is not a regular file")

@@ -56,7 +56,7 @@ def printable(text: str) -> str:
 def parsed(
     where: str, text: str, parse: Callable[[str], T], *, secret: bool = False, unit: str = ""
 ) -> T:
-    """The value that is meant. Raises Mistake, which shows the text unless it is secret."""
+    """The parsed value. Raises Mistake, which shows the text unless it is secret."""
     try:
         return parse(text)
     except ValueError as error:

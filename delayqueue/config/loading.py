@@ -139,7 +139,7 @@ def _hint(name: str, known: Iterable[str]) -> str:
 
 
 def _bare(name: str) -> str:
-    """Without what all variables share, else each is like any other."""
+    """The name without the prefix of all variables, which would make each resemble the others."""
     return name.lower().removeprefix(PREFIX.lower())
 
 

@@ -29,13 +29,13 @@ class Option:
 
     @property
     def unit(self) -> str:
-        """What its number counts, as the field's name says; "" if that has no unit."""
+        """The unit of the setting, from the name of its field; "" if that has none."""
         last = self.field.rpartition("_")[2]
         return last if last in UNITS else ""
 
     @property
     def key(self) -> str:
-        """Its name in a config file: that of redis_read_timeout_ms is redis.read_timeout."""
+        """The setting's name in a config file: that of redis_read_timeout_ms is redis.read_timeout."""
         name = self.field.removesuffix(f"_{self.unit}")
         return f"redis.{name.removeprefix(STORE)}" if name.startswith(STORE) else name
 

@@ -32,7 +32,6 @@ from delayqueue.domain.subscriber import (
     Payload,
     Subscriber,
     check_expect,
-    check_handler,
     check_name,
     check_secret,
     check_timeout,
@@ -101,11 +100,8 @@ def _name(where: str, name: str, check: Callable[[str], str]) -> str:
 def _subscriber(where: str, name: str, values: dict[str, Any]) -> Declared[Subscriber]:
     if "topic" not in values:
         raise Mistake(f"{where}: topic is missing")
-    if ("url" in values) == ("handler" in values):
-        raise Mistake(f"{where}: give either url or handler")
-    for key in ("method", "headers", "expect", "payload"):
-        if key in values and "url" not in values:
-            raise Mistake(f"{where}: {key} is only for a url")
+    if "url" not in values:
+        raise Mistake(f"{where}: url is missing")
     values["headers"] = tuple(values.get("headers", {}).items())
     return Declared(where, Subscriber(name=name, declared=True, **values))
 
@@ -145,6 +141,8 @@ def _values(
 
 def _add(values: dict[str, Any], line: ini.Line, keys: dict[str, tuple[str, Parser]]) -> None:
     where, key, text = line
+    if key == "handler" and keys is SUBSCRIBER_KEYS:
+        raise Mistake(f"{where}: {key}: {NO_HANDLERS}")
     if key not in keys:
         raise Mistake(f"{where}: {key}: unknown key; a section takes {', '.join(keys)}")
     field, parse = keys[key]
@@ -214,6 +212,10 @@ def _retry_ms(text: str) -> tuple[int, ...]:
         ) from None
 
 
+NO_HANDLERS: Final = (
+    "a server calls only URLs: remove the section, and let a Worker run the function, "
+    "as docs/subscribers.md says under Python functions"
+)
 # of the request to a URL: a subscriber's, or that of a call
 REQUEST_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "method": ("method", partial(check_choice, Method)),
@@ -225,7 +227,6 @@ SUBSCRIBER_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "topic": ("topic", _topic),
     "order": ("order", whole(-MAX_ORDER, MAX_ORDER)),
     "url": ("url", check_url),
-    "handler": ("handler", check_handler),
     **REQUEST_KEYS,
     "retry": ("retry_ms", _retry_ms),
     "concurrency": ("concurrency", whole(1, MAX_CONCURRENCY)),

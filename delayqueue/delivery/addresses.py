@@ -118,8 +118,6 @@ class AddressGuard:
     def check_declared(self, subscribers: Iterable[Declared[Subscriber]]) -> None:
         """Check the subscribers in a config file. Raises StartupError, which names the place, if one is forbidden."""
         for where, subscriber in subscribers:
-            if not subscriber.url:  # it has a handler
-                continue
             try:
                 self.check_url(subscriber.url)
             except ValueError as error:

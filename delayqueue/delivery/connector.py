@@ -1,4 +1,4 @@
-"""Connections to strangers: what one may send during a call is limited, and none lasts for long."""
+"""Connections to receivers of calls: what one may send during a call is limited, and none lasts for long."""
 
 import asyncio
 import socket
@@ -16,6 +16,7 @@ from aiohttp.tracing import Trace
 
 from delayqueue.delivery.addresses import AddressGuard, Target
 from delayqueue.delivery.outcome import RESULT_BYTES
+from delayqueue.delivery.side_loop import Turns
 
 CALL_BYTES: Final = 2 * RESULT_BYTES  # a body, its head, and what HTTP and TLS put around them
 TURN_BYTES: Final = 16 * 1024  # after which other connections have their turn
@@ -27,21 +28,23 @@ class MeteredSocket(socket.socket):
     """A socket that receives at most CALL_BYTES until begin() is called again; then reading raises OSError.
 
     It counts below TLS and HTTP, so it limits all that these do with what comes: messages, renewed keys, tickets. It
-    works in asyncio's own loops, which read by these two methods.
+    works in asyncio's own loops, which read by these two methods. What comes takes time, so between two readings it
+    leaves `turns` to other threads.
     """
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, turns: Turns, *args: Any) -> None:
         super().__init__(*args)
+        self._turns = turns
         self._left_bytes = CALL_BYTES
         self._first_at: float | None = None
 
     @property
     def age_s(self) -> float:
-        """Seconds since its first call began; 0 before that."""
+        """Seconds since the first call on this connection began; 0 before that."""
         return 0.0 if self._first_at is None else monotonic() - self._first_at
 
     def begin(self) -> None:
-        """Begin a call, which may receive as much again."""
+        """Begin a call, for which CALL_BYTES may arrive again."""
         self._left_bytes = CALL_BYTES
         if self._first_at is None:
             self._first_at = monotonic()
@@ -60,6 +63,7 @@ class MeteredSocket(socket.socket):
         return came
 
     def _count(self, came: int) -> None:
+        self._turns.leave()
         self._left_bytes -= came
         if self._left_bytes < 0:
             raise ConnectionAbortedError(f"sent more than {CALL_BYTES} bytes during a call")
@@ -97,7 +101,7 @@ class MeteredAnswers(ResponseHandler):
             )
 
 
-class CallRequest(aiohttp.ClientRequest):
+class MeteredRequest(aiohttp.ClientRequest):
     """The request of a call; `answers` reads those of the connection that it was sent on."""
 
     answers: MeteredAnswers | None = None
@@ -119,7 +123,7 @@ async def once_more(
     A middleware of aiohttp, which itself repeats a GET, PUT or DELETE on any connection, and a POST never: it does not
     repeat the errors that are raised here. Raises aiohttp.ClientConnectionError if the connection fails.
     """
-    ours = cast("CallRequest", request)
+    ours = cast("MeteredRequest", request)
     try:
         try:
             return await send(request)
@@ -150,13 +154,14 @@ class MeteredConnector(aiohttp.TCPConnector):
         # private, for want of a public way to another protocol in aiohttp 3.14; test_strangers.py notices if it changes
         self._factory = partial(MeteredAnswers, asyncio.get_running_loop())  # type: ignore[assignment]  # a subclass
         self._guard = guard
+        self._turns = Turns()
         self._sockets = WeakValueDictionary[int, MeteredSocket]()  # by file number
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
         """A connection for one call."""
-        request = cast("CallRequest", req)
+        request = cast("MeteredRequest", req)
         while True:
             connection = await super().connect(req, traces, timeout)
             answers, transport = cast("MeteredAnswers", connection.protocol), connection.transport
@@ -178,12 +183,12 @@ class MeteredConnector(aiohttp.TCPConnector):
 
     def _make_socket(self, target: Target) -> MeteredSocket:
         self._guard.check_target(target)
-        made = MeteredSocket(*target[:3])
+        made = MeteredSocket(self._turns, *target[:3])
         self._sockets[made.fileno()] = made
         return made
 
 
 def _abort_unsent(transport: asyncio.Transport) -> None:
-    """At the end of a call: close() would keep the rest of a request until its receiver reads it."""
+    """End a call whose request is not sent as a whole: close() would keep the rest until its receiver reads it."""
     if transport.get_write_buffer_size():
         transport.abort()

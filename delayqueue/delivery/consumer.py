@@ -59,14 +59,14 @@ class Consumer:
 
     async def _consume(self, room: int) -> None:
         """Begin jobs as they become ready, endlessly; there is room for that many more."""
-        poll = self._poll = self._jobs.consume(self._topics, room)
+        poll = self._poll = self._jobs.polls.consume(self._topics, room)
         try:
             while True:
                 await poll.future
                 await self._begin_all(poll.take())
         finally:
             self._poll = None
-            self._jobs.leave(poll)
+            self._jobs.polls.leave(poll)
 
     async def _begin_all(self, jobs: list[Reserved]) -> None:
         """Begin these jobs; others have their turns in between. If cancelled, gives back those that have not begun."""
@@ -78,7 +78,7 @@ class Consumer:
                 self._begin(job)
                 begun += 1
         finally:
-            self._jobs.requeue(jobs[begun:])
+            self._jobs.polls.requeue(jobs[begun:])
 
     def _begin(self, job: Reserved) -> None:
         task = self._spawn(self._work(job), f"job of {job.topic}")
@@ -89,4 +89,4 @@ class Consumer:
         self.in_hand.discard(task)
         self._room.set()
         if self._poll is not None:
-            self._jobs.widen(self._poll)
+            self._jobs.polls.widen(self._poll)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from itertools import groupby
 
-from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.delivery.topic_consumer import TopicConsumer
+from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
@@ -25,10 +25,10 @@ GRACE_S = 3.0  # for calls in flight when the server stops
 class TopicConsumers:
     """Calls the subscribers of this server's store. `run` is a background loop of the server."""
 
-    def __init__(self, queue: DelayQueue, caller: SubscriberCaller) -> None:
+    def __init__(self, queue: DelayQueue, webhooks: Webhooks) -> None:
         self._queue = queue
         self._jobs = queue.within(EVERYWHERE)
-        self._caller = caller
+        self._webhooks = webhooks
         self._consumers: dict[str, TopicConsumer] = {}
         self._failures = FailureLog()
         self._tasks = TaskGroup()
@@ -75,7 +75,7 @@ class TopicConsumers:
             self._consumers[topic] = TopicConsumer(
                 self._queue,
                 self._jobs,
-                self._caller,
+                self._webhooks,
                 topic,
                 refresh=self.refresh,
                 failures=self._failures,
@@ -87,16 +87,19 @@ class TopicConsumers:
                 del self._consumers[topic]
 
     def _callable(self, topic: str, subscribed: list[Subscribed]) -> list[Subscriber]:
-        """The subscribers; none if one is paused or cannot be called by this process, because no job may skip it."""
+        """The subscribers; none if one is paused, or has no URL, because no job may skip it.
+
+        A server of an earlier version can have put a Python function there, and calls it.
+        """
         if any(one.paused_ms is not None for one in subscribed):
             return []
         subscribers = [one.subscriber for one in subscribed]
-        foreign = [one.name for one in subscribers if not self._caller.can_call(one)]
-        if not foreign:
+        without_url = [one.name for one in subscribers if not one.url]
+        if not without_url:
             return subscribers
         log.warning(
-            "topic %r is left to other servers: the config file of this one does not name the handler of %s",
+            "topic %r is left to servers of an earlier version and to workers: Python functions subscribe to it: %s",
             topic,
-            ", ".join(foreign),
+            ", ".join(without_url),
         )
         return []

@@ -22,7 +22,6 @@ from delayqueue.store.types import Postponement, Recording
 
 log = logging.getLogger(__name__)
 
-UNCALLED_S = 1.0  # before a job goes back whose subscriber could not be called
 # statuses that another attempt is not going to change
 HOPELESS = frozenset((400, 401, 403, 404, 405, 410, 422))
 
@@ -75,7 +74,7 @@ class Delivery:
         except (StaleReceipt, NoSuchJob):
             log.info("job %r was taken away from its subscribers", self._job.id)
         except asyncio.CancelledError:
-            self._jobs.requeue([self._job])
+            self._jobs.polls.requeue([self._job])
             raise
         except Exception:
             log.exception("bug: job %r is delivered again after its TTR", self._job.id)
@@ -96,17 +95,13 @@ class Delivery:
                     self._note(name, result.succeeded, result.message, result.due_ms)
                 continue
             if self._stopping.is_set():
-                self._jobs.requeue([self._job])
+                self._jobs.polls.requeue([self._job])
                 return
-            last, was_called = await self._call(subscriber)
-            if not was_called:
-                await asyncio.sleep(UNCALLED_S)
-                self._jobs.requeue([self._job])
-                return
+            last = await self._call(subscriber)
         await self._end(last)
 
     def _judge(self, subscriber: Subscriber, outcome: CallOutcome) -> None:
-        """Note whether it fails again and again; /stats tells the hosts of jobs' own calls by themselves."""
+        """Note whether the subscriber keeps failing; for jobs' own calls, /stats shows the hosts instead."""
         if self._job.call:
             return
         if outcome.succeeded:
@@ -127,14 +122,12 @@ class Delivery:
         self._earlier = {result.subscriber: result for result in view.results}
         self._began_ms = view.started_ms or 0
 
-    async def _call(self, subscriber: Subscriber) -> tuple[Recording | None, bool]:
-        """Call a subscriber. Returns what to record, None if it wants no more calls, and whether it could be called."""
+    async def _call(self, subscriber: Subscriber) -> Recording | None:
+        """Call a subscriber. Returns what to record; None if it wants no more calls."""
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         event = Event.of(self._job, dict(self._results))
         outcome = self._kept(subscriber, await self._call_one(subscriber, event))
-        if not outcome.called:
-            return None, False
         word = "succeeded" if outcome.succeeded else "failed"
         self._queue.metrics.count(SUBSCRIBER_CALLS, subscriber.name, word)
         self._judge(subscriber, outcome)
@@ -142,7 +135,7 @@ class Delivery:
             log.warning("%s is unsubscribed: its URL answered 410", subscriber.name)
             await self._surely(lambda: self._queue.subscribers.drop(subscriber))
             await self._surely(lambda: self._refresh(""))
-            return None, True
+            return None
         before = self._earlier.get(subscriber.name)
         attempts_before = before.attempts if before else 0
         recording = Recording(
@@ -158,7 +151,7 @@ class Delivery:
         if not outcome.succeeded:
             self._failures.failed(subscriber, self._job.topic, recording, outcome)
         self._note(subscriber.name, outcome.succeeded, recording.message, recording.delay_ms)
-        return recording, True
+        return recording
 
     async def _record(self, recording: Recording) -> None:
         await self._surely(lambda: self._jobs.record(recording))
@@ -179,7 +172,7 @@ class Delivery:
         subscribers = self._subscribers() or self._begun_with  # there are none while one is paused
         names = [one.name for one in subscribers]
         behind = names.index(subscriber.name) + 1 if subscriber.name in names else 0
-        return any(one.handler or one.payload is Payload.EVENT for one in subscribers[behind:])
+        return any(one.payload is Payload.EVENT for one in subscribers[behind:])
 
     def _delay_ms(
         self, subscriber: Subscriber, attempts_before: int, outcome: CallOutcome
@@ -206,7 +199,7 @@ class Delivery:
             if is_over:
                 return
         if not subscribers:  # all were unsubscribed meanwhile: the job waits for new ones
-            self._jobs.requeue([self._job])
+            self._jobs.polls.requeue([self._job])
         elif is_over:
             ends = [self._job.id], [self._job.receipt]
             await self._surely(lambda: self._jobs.finish(*ends, message))

@@ -21,8 +21,8 @@ LOG_CHARS: Final = 200  # of a message
 
 
 @dataclass(slots=True)
-class _Line:
-    """When it was logged, in the clock's seconds, and how many calls failed since."""
+class _LastLine:
+    """When the last line was logged, in the clock's seconds, and how many calls have failed since."""
 
     at_s: float
     unlogged: int = 0
@@ -31,29 +31,26 @@ class _Line:
 class FailureLog:
     """The first failure is logged at once; the next line, a minute later at the earliest, says how many came between.
 
-    All jobs with a call have the same subscriber, so each host that fails them has its line. Failures of Python
-    handlers are all logged, with their tracebacks.
+    All jobs with a call have the same subscriber, so each host that fails them has its line.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         # by subscriber and host, the one that was logged last at the end
-        self._lines = OrderedDict[tuple[str, str], _Line]()
+        self._lines = OrderedDict[tuple[str, str], _LastLine]()
 
     def failed(
         self, subscriber: Subscriber, topic: str, recording: Recording, outcome: CallOutcome
     ) -> None:
         """Log a failed call; without the answer's text, which may hold what no log should."""
-        where = between = ""
-        if subscriber.url:
-            where = _host(subscriber.url)
-            line = self._lines.get((subscriber.name, where))
-            if line is not None and self._clock() < line.at_s + EVERY_S:
-                line.unlogged += 1
-                return
-            if line is not None and line.unlogged:
-                between = f"; {line.unlogged} more failed there since the last such line"
-            self._begin_line((subscriber.name, where))
+        where, between = _host(subscriber.url), ""
+        line = self._lines.get((subscriber.name, where))
+        if line is not None and self._clock() < line.at_s + EVERY_S:
+            line.unlogged += 1
+            return
+        if line is not None and line.unlogged:
+            between = f"; {line.unlogged} more failed there since the last such line"
+        self._begin_line((subscriber.name, where))
         reason = (
             f"HTTP status {outcome.status}" if outcome.status else recording.message[:LOG_CHARS]
         )
@@ -66,18 +63,17 @@ class FailureLog:
             where and f", at {where}",
             reason,
             between,
-            exc_info=outcome.error,
         )
 
     def _begin_line(self, key: tuple[str, str]) -> None:
-        self._lines[key] = _Line(self._clock())
+        self._lines[key] = _LastLine(self._clock())
         self._lines.move_to_end(key)
         if len(self._lines) > MOST:
             self._lines.popitem(last=False)
 
 
 def _host(url: str) -> str:
-    """The host and port of a URL; "" for one that has none, which the failure says."""
+    """The host and port of a URL; "" for a URL without one, which the failure reports."""
     try:
         return host_and_port_of(url)
     except BadValue:

@@ -37,7 +37,7 @@ class HostPlaces:
 
     @property
     def is_full(self) -> bool:
-        """Whether a job may not even wait."""
+        """Whether as many jobs wait for a place as may."""
         return self.users >= 2 * self._limit
 
     def again_ms(self, full_hosts: float = 1) -> int:

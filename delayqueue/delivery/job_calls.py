@@ -123,7 +123,7 @@ class JobCalls:
     def _put_off(self, job: Reserved, delay_ms: int) -> None:
         """Give back a job for which there is no place; the attempt does not count."""
         self._queue.metrics.count(SUBSCRIBER_CALLS, NAME, "put_off")
-        self._jobs.requeue([job], delay_ms=delay_ms)
+        self._jobs.polls.requeue([job], delay_ms=delay_ms)
 
     def _delivery(self, job: Reserved, call: Call, host: HostPlaces, tally: HostTally) -> Delivery:
         subscriber = call.subscriber(
@@ -159,7 +159,7 @@ class JobCalls:
         return outcome
 
     async def _outcome(self, subscriber: Subscriber, event: Event) -> CallOutcome:
-        """What the settings allow may have changed since the push."""
+        """Call the URL, unless the settings have forbidden it since the push."""
         try:
             self._guard.check_url(subscriber.url)
         except ValueError as error:
@@ -179,7 +179,7 @@ async def _place(host: HostPlaces, tally: HostTally, due_s: float) -> AsyncItera
 
 
 def _host(url: str) -> str:
-    """The host and port of a URL; "" for one that cannot be called, which the guard says then."""
+    """The host and port of a URL; "" for one that cannot be called, which the guard reports then."""
     with suppress(ValueError):
         return host_and_port_of(url)
     return ""

@@ -14,21 +14,20 @@ _values = attrgetter(*(each.name for each in fields(Reserved)))
 
 
 class CallOutcome(NamedTuple):
-    """`message` is the other side's answer. `gone`: it wants no more calls. `retry_after_ms`: no call before that.
+    """`message` is the subscriber's answer.
 
-    `error` is what a Python handler raised, `status` the HTTP status of a webhook's answer, 0 if none came. `lacks`
-    says why the message is only the beginning of the answer: "is longer than ..."; "" if it is all of it. `called`:
-    whether the call has begun; one that has not says nothing about the subscriber.
+    `gone`: the subscriber wants no more calls. `retry_after_ms`: no call before that.
+
+    `status` is the HTTP status of the answer, 0 if none came. `lacks` says why the message is only the beginning of the
+    answer: "is longer than ..."; "" if it is all of it.
     """
 
     succeeded: bool
     message: str
     retry_after_ms: int = 0
     gone: bool = False
-    error: BaseException | None = None
     status: int = 0
     lacks: str = ""
-    called: bool = True
 
 
 class Earlier(NamedTuple):

@@ -1,86 +1,62 @@
-"""An event loop for what other people decide: what blocks, stops or breaks it does not affect the server's loop."""
+"""An event loop beside the server's, in a thread of its own: strangers decide what has to be read there."""
 
 import asyncio
-import logging
-import sys
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
+from time import sleep, thread_time
 from typing import Any, Final, Generic, TypeVar
 
 from delayqueue.tasks import cancel_all
 
-log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
-# While this loop is busy, the server's gets its turn of the interpreter after this long; CPython's default is 5 ms.
-TURN_S: Final = 0.0005
+BUSY_S: Final = 0.001  # of processor time, after which the server's loop has its turn
+TURN_S: Final = 1e-6  # long enough for the system to let another thread run
 
 
 class SideLoop:
-    """A loop in its own thread, which starts with the first coroutine and ends with the program."""
+    """A loop in its own thread. It is one of asyncio's own, whose sockets can be metered, unlike those of uvloop."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_closed = False
-        # never freed: that would close files a second time, by numbers that belong to others by now
-        self._broken: list[asyncio.AbstractEventLoop] = []
+        """Raises RuntimeError if no thread can be started."""
+        self._loop = asyncio.SelectorEventLoop()
+        threading.Thread(target=self._live, name=name, daemon=True).start()
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` returns or raises. If this is cancelled, `work` is cancelled, too, and not waited for.
-
-        If the loop breaks, `work` never ends, so callers set a time limit. Raises RuntimeError if no thread can be
-        started.
-        """
-        if self._loop is None:
-            self._loop = self._begun()
-        loop = self._loop  # if it breaks meanwhile, another one takes its place
+        """What `work` returns or raises. If this is cancelled, `work` is cancelled, too, and not waited for."""
         crossing = _Crossing(work)
-        loop.call_soon_threadsafe(crossing.begin)
+        self._loop.call_soon_threadsafe(crossing.begin)
         try:
             return await crossing.outcome
         except asyncio.CancelledError:
             with suppress(RuntimeError):  # it is closed
-                loop.call_soon_threadsafe(crossing.cancel)
+                self._loop.call_soon_threadsafe(crossing.cancel)
             raise
 
-    @property
-    def current(self) -> str:
-        """The name of the task that runs there now, or blocks it; "" if there is none."""
-        task = None if self._loop is None else asyncio.current_task(self._loop)
-        return "" if task is None else task.get_name()
-
     async def aclose(self) -> None:
-        """Cancel what runs in the loop and end it, if that obeys; other people's code may not, so its loop is left."""
-        if self._loop is not None:
-            await self.run(_cancel_others())
-            self._is_closed = True
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        """Cancel what runs in the loop, and end it."""
+        await self.run(_cancel_others())
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def _begun(self) -> asyncio.AbstractEventLoop:
-        sys.setswitchinterval(TURN_S)
-        loop = asyncio.SelectorEventLoop()
-        threading.Thread(target=self._live, args=(loop,), name=self._name, daemon=True).start()
-        return loop
+    def _live(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
 
-    def _live(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Run the loop; restart it if somebody stops it, or if a leftover task wants to end the program."""
-        while True:
-            try:
-                loop.run_forever()
-                if self._is_closed:
-                    loop.close()
-                    return
-                log.warning("the %s was stopped; it is running again", self._name)
-            except (SystemExit, KeyboardInterrupt) as error:
-                log.error("a task in the %s raised %s", self._name, type(error).__name__)  # noqa: TRY400  # of no use
-            except BaseException:
-                log.exception("the %s broke; calls from now on get a new one", self._name)
-                self._broken.append(loop)
-                self._loop = None
-                return
+
+class Turns:
+    """The turns that a busy thread leaves to the others: by itself, CPython lets it keep the interpreter for 5 ms."""
+
+    def __init__(self) -> None:
+        self._left_at_s = 0.0  # of the thread's processor time
+
+    def leave(self) -> None:
+        """Let another thread have its turn if this one has used the processor for BUSY_S since the last time."""
+        if thread_time() - self._left_at_s > BUSY_S:
+            sleep(TURN_S)
+            self._left_at_s = thread_time()
 
 
 class _Crossing(Generic[T]):

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.consumer import Consumer, Spawn
 from delayqueue.delivery.delivery import Delivery
 from delayqueue.delivery.failure_log import FailureLog
+from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.jobs import Jobs
@@ -24,7 +24,7 @@ class TopicConsumer:
         self,
         queue: DelayQueue,
         jobs: Jobs,
-        caller: SubscriberCaller,
+        webhooks: Webhooks,
         topic: str,
         *,
         refresh: Callable[[str], Awaitable[None]],
@@ -33,7 +33,7 @@ class TopicConsumer:
     ) -> None:
         self._queue = queue
         self._jobs = jobs
-        self._caller = caller
+        self._webhooks = webhooks
         self._refresh = refresh
         self._failures = failures
         self._subscribers: Sequence[Subscriber] = ()
@@ -64,7 +64,7 @@ class TopicConsumer:
         return Delivery(
             self._queue,
             self._jobs,
-            self._caller.call,
+            self._webhooks.call,
             job,
             subscribers=lambda: self._subscribers,
             refresh=self._refresh,

@@ -61,7 +61,7 @@ class TracedWebhooks(Webhooks):
 
 
 def _server(url: str) -> dict[str, str | int]:
-    """The attributes of the host that is called; none if there is none, which the call says."""
+    """The attributes of the host that is called; none if the URL has no host, which the call reports."""
     with suppress(BadValue):
         called = request_url(url)
         return {"server.address": called.raw_host or "", "server.port": called.port or 0}

@@ -6,15 +6,17 @@ import time
 from dataclasses import replace
 from typing import Final
 
+from delayqueue.answers.subscribers import Trial
 from delayqueue.delivery.outcome import Event
 from delayqueue.delivery.webhook import Webhooks
+from delayqueue.domain.body import readable
 from delayqueue.domain.message import clean
-from delayqueue.domain.subscriber import Subscriber, TrialOutcome
+from delayqueue.domain.subscriber import Subscriber
 
 LONGEST_MS: Final = 30_000  # somebody is waiting for the answer
 
 
-async def try_webhook(webhooks: Webhooks, subscriber: Subscriber, body: str) -> TrialOutcome:
+async def try_webhook(webhooks: Webhooks, subscriber: Subscriber, body: str) -> Trial:
     """Call a subscriber's URL as with a real job; the request says that it is a trial."""
     event = Event(
         topic=subscriber.topic,
@@ -31,5 +33,5 @@ async def try_webhook(webhooks: Webhooks, subscriber: Subscriber, body: str) -> 
     started_at = loop.time()
     bounded = replace(subscriber, timeout_ms=min(subscriber.timeout_ms, LONGEST_MS))
     outcome = await webhooks.call(bounded, event)
-    took_ms = round(1000 * (loop.time() - started_at))
-    return TrialOutcome(outcome.succeeded, outcome.status, clean(outcome.message), took_ms)
+    took_s = round(loop.time() - started_at, 3)
+    return Trial(outcome.succeeded, outcome.status, took_s, readable(clean(outcome.message)))

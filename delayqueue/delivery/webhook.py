@@ -21,7 +21,7 @@ from multidict import CIMultiDict
 
 from delayqueue import __version__
 from delayqueue.delivery.addresses import AddressGuard, Resolver
-from delayqueue.delivery.connector import CallRequest, MeteredConnector, once_more
+from delayqueue.delivery.connector import MeteredConnector, MeteredRequest, once_more
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.delivery.urls import request_url
@@ -41,7 +41,7 @@ VISIBLE: Final = (
 
 
 class Webhooks:
-    """Calls subscribers' URLs, outside the server's loop: strangers decide what TLS and HTTP have to be read there."""
+    """Calls subscribers' URLs, outside the server's loop: a receiver's TLS and HTTP can take long to read."""
 
     def __init__(self, side_loop: SideLoop, session: aiohttp.ClientSession) -> None:
         self._side_loop = side_loop
@@ -103,7 +103,7 @@ class Webhooks:
 async def _session(guard: AddressGuard, resolver: AbstractResolver) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=MeteredConnector(guard, resolver),
-        request_class=CallRequest,
+        request_class=MeteredRequest,
         middlewares=(once_more,),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,  # only the start of an answer is needed

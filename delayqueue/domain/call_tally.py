@@ -14,6 +14,7 @@ from delayqueue.domain.written import known
 MOST_HOSTS: Final = 200  # remembered; the report on all takes half a millisecond
 MOST_REPORTED: Final = 20
 MOST_ERROR_CHARS: Final = 200
+FORGOTTEN_S: Final = 3600.0  # after it, that calls fail is no news
 MOST_UNTIL: Final = 1000  # times that jobs wait for, before those that are past are forgotten
 SLOT_S: Final = 10
 SLOTS: Final = 6  # a minute, of which the last slot is not over
@@ -23,7 +24,7 @@ NEAR_STEP_S, FAR_STEP_S, FAR_S = 0.1, 10.0, 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class HostCalls:
+class HostReport:
     """The calls of jobs to a host: those under way, what happened to others within a minute, and the last failure.
 
     `waiting`: jobs that are due and have no place there, in the servers and in the store. Times are unix seconds, 0 =
@@ -41,29 +42,39 @@ class HostCalls:
     took_s: float = 0  # of all these calls together
     failed_at: float = 0  # unix seconds, 0 = no failure is remembered
     error: str = ""
+    failing: int = (
+        0  # calls that failed since the last success, however long ago: retries can be hours apart
+    )
+    succeeded_at: float = 0  # unix seconds, 0 = no success is remembered
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> Self:
         """Parse what a server wrote; fields that only a newer version knows are ignored."""
         return cls(**known(cls, written))
 
-    def __add__(self, other: "HostCalls") -> "HostCalls":
-        """Both together, of one host."""
+    def __add__(self, other: "HostReport") -> "HostReport":
+        """The sum of two reports on one host."""
         last = max(self, other, key=lambda one: one.failed_at)
         counts = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
         firsts: dict[str, Any] = {
             name: min(filter(None, (getattr(self, name), getattr(other, name))), default=0)
             for name in ("waiting_since", "next_try")
         }
-        return replace(last, **counts, **firsts)
+        succeeded_at = max(self.succeeded_at, other.succeeded_at)
+        return replace(last, **counts, **firsts, succeeded_at=succeeded_at)
+
+    @property
+    def fails(self) -> bool:
+        """Whether no call succeeds."""
+        return self.failing > 0 and self.failed_at > self.succeeded_at
 
 
 OF_A_MINUTE: Final = ("succeeded", "failed", "put_off", "took_s")
-COUNTS: Final = ("calling", "waiting", *OF_A_MINUTE)
+COUNTS: Final = ("calling", "waiting", "failing", *OF_A_MINUTE)
 
 
 class HostTally:
-    """What is counted of one host."""
+    """The counters of one host."""
 
     def __init__(self, host: str, now: Callable[[], float]) -> None:
         self._host = host
@@ -75,6 +86,7 @@ class HostTally:
         ]()  # until then: how many, and when the first was due
         self._slots: dict[int, dict[str, float]] = {}
         self._failed_at, self._error = 0.0, ""
+        self._failing, self._succeeded_at = 0, 0.0
 
     @contextmanager
     def calling(self) -> Iterator[None]:
@@ -89,7 +101,10 @@ class HostTally:
         """Count a call; `error` says why it failed, None = it has not."""
         self._count("took_s", took_s)
         self._count("succeeded" if error is None else "failed", 1)
-        if error is not None:
+        if error is None:
+            self._failing, self._succeeded_at = 0, self._now()
+        else:
+            self._failing += 1
             self._failed_at, self._error = self._now(), error[:MOST_ERROR_CHARS]
 
     @contextmanager
@@ -112,14 +127,14 @@ class HostTally:
         if len(self._put_off) > MOST_UNTIL:
             self._forget()
 
-    def report(self) -> HostCalls:
+    def report(self) -> HostReport:
         """The figures as they are now."""
         self._forget()
         counts: dict[str, Any] = {
             name: sum(slot[name] for slot in self._slots.values()) for name in OF_A_MINUTE
         }
         dues = [*self._waiting.values(), *(due for _, due in self._put_off.values())]
-        return HostCalls(
+        return HostReport(
             self._host,
             calling=self._calling,
             waiting=len(self._waiting) + sum(count for count, _ in self._put_off.values()),
@@ -127,6 +142,8 @@ class HostTally:
             next_try=min(self._put_off, default=0),
             failed_at=self._failed_at,
             error=self._error,
+            failing=self._failing if self._now() - self._failed_at < FORGOTTEN_S else 0,
+            succeeded_at=self._succeeded_at,
             **counts,
         )
 
@@ -153,25 +170,30 @@ class CallTally:
         self._hosts = OrderedDict[str, HostTally]()  # the one with the latest news last
 
     def of(self, host: str) -> HostTally:
-        """Where to count the news of a host."""
+        """The tally of a host, which becomes the one with the latest news."""
         found = self._hosts.pop(host, None) or HostTally(host, self._now)
         self._hosts[host] = found
         if len(self._hosts) > MOST_HOSTS:
             self._hosts.popitem(last=False)
         return found
 
-    def report(self) -> list[HostCalls]:
+    def report(self) -> list[HostReport]:
         """The hosts with the most trouble, then those that are called most."""
         return nlargest(MOST_REPORTED, (each.report() for each in self._hosts.values()), _trouble)
 
 
-def together(reports: Iterable[HostCalls]) -> list[HostCalls]:
-    """What several processes report, each host once, in the order of CallTally.report()."""
-    found = dict[str, HostCalls]()
+def together(reports: Iterable[HostReport]) -> list[HostReport]:
+    """The reports of several processes, added up for each host, in the order of CallTally.report()."""
+    found = dict[str, HostReport]()
     for each in reports:
         found[each.host] = found[each.host] + each if each.host in found else each
     return sorted(found.values(), key=_trouble, reverse=True)
 
 
-def _trouble(one: HostCalls) -> tuple[float, ...]:
-    return one.failed + one.put_off + one.waiting, one.calling, one.succeeded, one.failed_at
+def _trouble(one: HostReport) -> tuple[float, ...]:
+    return (
+        max(one.failed, one.failing) + one.put_off + one.waiting,
+        one.calling,
+        one.succeeded,
+        one.failed_at,
+    )

@@ -1,4 +1,4 @@
-"""Control characters in text of others, which move a terminal's cursor, or hide or turn what stands there."""
+"""Control characters in other people's text: they move a terminal's cursor, or hide or reverse text."""
 
 import json
 import re
@@ -14,5 +14,5 @@ def escaped(text: str, escape: str = "\\") -> str:
 
 
 def json_line(data: Any) -> str:
-    """JSON that people can read on a terminal, whatever is in it, and that is the same to programs."""
+    """JSON that is safe to show on a terminal, and has the same value for programs."""
     return escaped(json.dumps(data, ensure_ascii=False))

@@ -54,7 +54,7 @@ class Cron:
         return next((at_s for at_s in self._once(time_s, -1) if at_s <= time_s), None)
 
     def _matches(self, clock: datetime, step: int) -> Iterator[datetime]:
-        """What a wall clock shows that matches, after `clock`; with a step of -1, before it, backwards."""
+        """The matching times of a wall clock after `clock`; with a step of -1 those before it, the latest first."""
         from cronsim import CronSim, CronSimError  # noqa: PLC0415  # the client's command line works without it
 
         try:
@@ -63,14 +63,14 @@ class Cron:
             raise ValueError(str(error)) from None
 
     def _once(self, time_s: int, step: int) -> Iterator[int]:
-        """Times of which each comes once a day, from near that time on."""
+        """Matching times, each once a day, from near `time_s` on."""
         clock = datetime.fromtimestamp(time_s, self._zone)
         if step < 0:  # also what the clock will show before it is put back: it came before
             clock += timedelta(seconds=REPETITION_S * clock.fold + 1)
         return map(self._first, self._matches(clock.replace(tzinfo=None, fold=0), step))
 
     def _first(self, clock: datetime) -> int:
-        """When the clock shows this for the first time; the end of a gap that has it."""
+        """When the clock first shows `clock`; if the clock skips it, the end of that gap."""
         first_s, second_s = (
             round(clock.replace(tzinfo=self._zone, fold=fold).timestamp()) for fold in (0, 1)
         )
@@ -78,7 +78,7 @@ class Cron:
         return first_s if first_s <= second_s else self._change(second_s, first_s)
 
     def _shown(self, time_s: int, step: int) -> int | None:
-        """The next time at which the clock shows a match: after that time, or with a step of -1 until it."""
+        """The first time after `time_s` at which the clock shows a match; with a step of -1 the last one until then."""
         offset_s = self._offset_s(time_s)
         clock = _clock(time_s + offset_s) + (SECOND if step < 0 else timedelta())
         while True:
@@ -97,7 +97,7 @@ class Cron:
             clock = _clock(time_s + offset_s) - step * SECOND
 
     def _change(self, near_s: int, far_s: int) -> int:
-        """A time on the far side of a change of the clock between them, next to it."""
+        """The time next to a change of the clock between the two times, on its far side."""
         offset_s = self._offset_s(near_s)
         while abs(far_s - near_s) > 1:
             middle_s = (near_s + far_s) // 2
@@ -112,7 +112,7 @@ class Cron:
 
 
 def _shown_s(clock: datetime) -> int:
-    """The unix time at which a clock in UTC shows this."""
+    """The unix time at which a clock in UTC shows this time."""
     return round(clock.replace(tzinfo=UTC).timestamp())
 
 

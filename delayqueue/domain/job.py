@@ -22,14 +22,14 @@ MAX_TAG_BYTES = 256
 MAX_FORECAST_STEPS = 1000
 MAX_KEY_BYTES = 256  # of an idempotency key
 MAX_MESSAGE_CHARS = 1024  # the rest of a longer message is cut off
-# Both as in beanstalkd's protocol, whose clients mostly use this priority unless told otherwise
+# Both as in beanstalkd's protocol, whose clients mostly use this priority by default
 USUAL_PRIORITY = 1024
 MAX_PRIORITY = 2**32 - 1
 CALLS: Final = ""  # instead of a topic: the jobs with a call, of all topics. No topic is empty
 
 
 class State(StrEnum):
-    """The states of a job. It is in exactly one of them."""
+    """The states of a job, which is in exactly one of them."""
 
     DELAYED = "delayed"  # waits for its due time
     READY = "ready"  # waits for a consumer
@@ -108,7 +108,7 @@ class Reserved:
 
 
 @dataclass(slots=True)
-class Attempt:
+class FailedAttempt:
     """A reservation that failed: by a release, a bury or an expired TTR. `worker`: who had it, "" = unknown."""
 
     attempt: int
@@ -154,7 +154,7 @@ class JobView:
     created_ms: int
     started_ms: int | None
     ended_ms: int | None
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[FailedAttempt, ...]
     results: tuple[CallResult, ...]
     priority: int
     remarks: tuple[str, ...]

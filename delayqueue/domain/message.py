@@ -15,7 +15,7 @@ def clean(text: str) -> str:
 
 
 def without(secrets: Iterable[str], text: str) -> str:
-    """The text with "***" for each of the secrets, as they are and as JSON has them.
+    """The text with "***" instead of each secret, also where JSON has escaped it.
 
     Of "Bearer abc", what follows the space is one by itself. What is shorter than LEAST_SECRET_CHARS stays.
     """
@@ -53,7 +53,7 @@ def error_message(error: BaseException) -> str:
 
 
 def _json(value: object) -> str:
-    """The value as JSON, with text for what JSON does not have; as Python writes it if that does not do."""
+    """The value as JSON, with text for values that JSON lacks; if that is impossible, its Python notation."""
     try:
         return json.dumps(
             value, default=str, ensure_ascii=False, allow_nan=False, separators=(",", ":")

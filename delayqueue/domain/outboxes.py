@@ -1,9 +1,9 @@
-"""What relays tell about their outboxes: how many rows have failed, and why. No IO."""
+"""Relays' reports on their outboxes: how many rows have failed, and why. No IO."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from delayqueue.domain.written import known
 
@@ -16,7 +16,7 @@ FORGOTTEN_S: Final = 3600.0  # after the last word of its relays
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """An outbox, as one of its relays told it `ago_s` ago.
+    """A relay's report on its outbox, made `ago_s` ago.
 
     `failed` rows cannot be carried out, the newest of them for this `reason`; the oldest row that waits has `oldest_s`,
     0 = none waits.
@@ -35,34 +35,21 @@ class Outbox:
 
 
 class Outboxes:
-    """Those of which this process has heard."""
+    """The outboxes on which relays have reported to this process."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
         self._told: dict[str, tuple[float, Outbox]] = {}  # the one with the latest news last
 
     def tell(self, outbox: Outbox) -> None:
-        """A relay tells how its outbox is."""
+        """Take a relay's report on its outbox."""
         self._told.pop(outbox.name, None)
         self._told[outbox.name] = self._now(), outbox
         if len(self._told) > MOST_OUTBOXES:
             del self._told[next(iter(self._told))]
 
     def report(self) -> Iterator[Outbox]:
-        """All that are not forgotten."""
+        """The reports that are not older than FORGOTTEN_S, with their ages."""
         for told_s, outbox in self._told.values():
             if (ago_s := round(self._now() - told_s, 3)) <= FORGOTTEN_S:
                 yield replace(outbox, ago_s=ago_s)
-
-
-class Seen(NamedTuple):
-    """An outbox, and when a relay told this of it, in unix seconds."""
-
-    at: float
-    outbox: Outbox
-
-
-def latest(reports: Iterable[Seen]) -> list[Seen]:
-    """The latest news of each, those with most failed rows first."""
-    found = {one.outbox.name: one for one in sorted(reports, key=lambda one: one.at)}
-    return sorted(found.values(), key=lambda one: (-one.outbox.failed, one.outbox.name))

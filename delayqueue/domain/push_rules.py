@@ -34,7 +34,7 @@ WHITE_SPACE: Final = (
     "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-NEW_ID: Final = "*"  # as an id: asks for a unique one
+NEW_ID: Final = "*"  # as an id: the server makes a unique one
 TRACEPARENT: Final = re.compile(
     "(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 )
@@ -235,7 +235,7 @@ def _call(field: str, value: Any) -> dict[str, Any]:
 
 
 def _by(check: Callable[[Any], object], kind: Rule) -> Rule:
-    """The rule of a value of this kind that `check` takes; it raises BadValue for another."""
+    """The rule that passes values of this kind to `check`, and raises BadValue for other values."""
 
     def rule(field: str, value: Any) -> Any:
         given = kind(field, value)

@@ -108,7 +108,7 @@ class Schedule:
             Cron(self.cron, self.tz)
 
     def plan(self, first_ms: int, now_ms: int) -> tuple[list[int], int | None]:
-        """Which occurrences from `first_ms`, itself one, until now to push; and the next one to wait for."""
+        """The occurrences to push, from `first_ms`, itself one, until now; and the next one to wait for."""
         time_ms: int | None = first_ms
         if self.catch_up is not CatchUp.ALL and first_ms < now_ms - LATE_MS:
             time_ms = self.after(now_ms - LATE_MS - 1)
@@ -133,7 +133,7 @@ def _ms(time_s: int | None) -> int | None:
 
 
 def check_form(*, cron: bool, every: bool, tz: str | None) -> None:
-    """Check that one of the two is given, and a time zone only with cron; UTC, in which `every` counts, is as none."""
+    """Check that either `cron` or `every` is given, and a time zone other than UTC only with `cron`."""
     if cron == every:
         raise BadValue("需要 cron 或 every 之一", "give one of cron, every")
     if every and tz not in {None, "UTC"}:

@@ -26,7 +26,7 @@ FINEST: Final = RINGS["3h"]
 
 
 class Row(NamedTuple):
-    """An addition to a slot. topic None = all, "" = topics that are not named; depth None = nobody has counted."""
+    """An addition to a slot. topic None = all, "" = topics that are not named; depth None = not counted."""
 
     topic: str | None
     counts: Counts
@@ -50,7 +50,7 @@ class Mark(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """What is known of a time slot; None = nothing."""
+    """The figures of a time slot; None = unknown."""
 
     counts: Counts
     depth: Depth | None
@@ -63,26 +63,3 @@ class Slots(NamedTuple):
     now_ms: int
     slots: list[Slot | None]
     marks: list[Mark]
-
-
-class Rates(NamedTuple):
-    """Jobs pushed, handed out and finished a second, and attempts that failed."""
-
-    pushed: float
-    delivered: float
-    finished: float
-    failed: float
-
-
-def rates(before: Slot | None, current: Slot | None, elapsed: float) -> Rates | None:
-    """The rates of about the last minute; None if nothing is known of it.
-
-    `elapsed` is the part of the current slot of the FINEST ring that is over. What happened in the slot before it is
-    taken as spread evenly.
-    """
-    if before is None and current is None:
-        return None
-    old, new = (slot.counts if slot else NO_COUNTS for slot in (before, current))
-    counted = ((getattr(old, name), getattr(new, name)) for name in Rates._fields)
-    step_s = FINEST.step_ms / 1000
-    return Rates(*(round((was * (1 - elapsed) + now) / step_s, 3) for was, now in counted))

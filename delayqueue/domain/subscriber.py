@@ -1,4 +1,4 @@
-"""A subscriber: a URL or Python callable that the server calls with a topic's due jobs. Pure.
+"""A subscriber: a URL that the server calls with a topic's due jobs. Pure.
 
 The checks take a value that a user wrote and return what it means; they raise BadValue.
 """
@@ -9,7 +9,7 @@ import re
 from base64 import b64decode
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from delayqueue.domain import retry
@@ -53,7 +53,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscriber:
-    """Either a `url` that is called, or a `handler`, a Python callable as "package.module:callable".
+    """A `url` that is called. `handler` is that of an earlier version instead: a Python callable, or "".
 
     `headers` are names and values; `give_up`: an answer that another attempt is not going to change is a failure for
     good.
@@ -112,15 +112,6 @@ class Subscriber:
         return not wanted or said == wanted
 
 
-class TrialOutcome(NamedTuple):
-    """The outcome of a call with a made-up job: the HTTP status (0 = no answer), and the answer."""
-
-    succeeded: bool
-    status: int
-    message: str
-    took_ms: int
-
-
 NEWER_FIELDS: Final = {
     "expect": "",
     "on_failure": OnFailure.BURY,
@@ -167,15 +158,6 @@ def check_url(text: str) -> str:
             f"须为 http[s]://HOST[:PORT][/PATH]，最长{MAX_URL_CHARS}个字符",
             f"must be http[s]://HOST[:PORT][/PATH], at most {MAX_URL_CHARS} characters",
         )
-    return text
-
-
-def check_handler(text: str) -> str:
-    """Check the path of a Python handler."""
-    module, colon, name = text.partition(":")
-    parts = [*module.split("."), *name.split(".")]
-    if not (colon and all(part.isidentifier() for part in parts)):
-        raise BadValue("须为 package.module:callable", "must be package.module:callable")
     return text
 
 

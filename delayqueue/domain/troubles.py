@@ -12,25 +12,27 @@ from delayqueue.domain.written import known
 MOST: Final = 50  # remembered, the latest ones
 MAX_MESSAGE_CHARS: Final = 200
 FORGOTTEN_S: Final = 3600.0
-# A TTR can be a day: a job that hangs is heard of once in it.
+# A TTR can be a day: then a job that hangs times out once a day.
 FORGOTTEN_JOB_S: Final = 25 * 3600.0
 HANGS_AFTER: Final = 3  # attempts whose TTR expired: one can be bad luck
 FAILS_AFTER: Final = 3  # calls of a subscriber that failed one after the other
 
 
 class Kind(StrEnum):
-    """What is in trouble."""
+    """What can be in trouble."""
 
     JOB = "job"  # its TTR expires again and again
     WORKER = "worker"  # the TTR of jobs that it had expired
     SUBSCRIBER = "subscriber"  # all calls fail
     HOST = "host"  # all calls of jobs to it fail
     PUSHES = "pushes"  # they are refused
+    CONNECTIONS = "connections"  # they are refused
+    LOST = "lost"  # jobs of a topic, whose records the store has dropped
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """`name`: of the job, worker, subscriber or host, or the code of refused pushes; `topic`: the job's.
+class TroubleReport:
+    """`name`: of the job, worker, subscriber, host or topic, or the code of refused pushes; `topic`: the job's.
 
     `count`: of a job the attempt, else how often it happened; last `ago_s` ago, with this `message`.
     """
@@ -49,18 +51,20 @@ class Trouble:
 
 
 class Troubles:
-    """Those that this process has noticed."""
+    """The troubles that this process has noticed."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
-        self._noted = OrderedDict[tuple[Kind, str], tuple[float, Trouble]]()  # the latest one last
+        self._noted = OrderedDict[
+            tuple[Kind, str], tuple[float, TroubleReport]
+        ]()  # the latest one last
 
     def note(
         self, kind: Kind, name: str, *, topic: str = "", message: str = "", count: int = 1
     ) -> None:
-        """It has happened `count` times more."""
+        """Count a trouble `count` times more."""
         _, before = self._noted.pop((kind, name), (0, None))
-        noted = Trouble(
+        noted = TroubleReport(
             kind,
             name,
             topic,
@@ -81,11 +85,11 @@ class Troubles:
             self.note(Kind.JOB, job_id, topic=topic, message=worker, count=attempt)
 
     def over(self, kind: Kind, name: str) -> None:
-        """It has gone well."""
+        """Forget a trouble: its job, call or host has done well."""
         self._noted.pop((kind, name), None)
 
-    def report(self) -> Iterator[Trouble]:
-        """All that are not forgotten, and have happened often enough, the latest ones first."""
+    def report(self) -> Iterator[TroubleReport]:
+        """The troubles that are recent and frequent enough to report, the latest first."""
         for (kind, _), (at_s, noted) in reversed(self._noted.items()):
             ago_s = round(self._now() - at_s, 3)
             kept_s = FORGOTTEN_JOB_S if kind is Kind.JOB else FORGOTTEN_S
@@ -93,9 +97,9 @@ class Troubles:
                 yield replace(noted, ago_s=ago_s)
 
 
-def together(reports: Iterable[tuple[float, Trouble]]) -> list[tuple[float, Trouble]]:
-    """What several processes report, each with the unix time at which it happened last: each once, latest first."""
-    found: dict[tuple[str, str], tuple[float, Trouble]] = {}
+def together(reports: Iterable[tuple[float, TroubleReport]]) -> list[tuple[float, TroubleReport]]:
+    """The reports of several processes, one for each trouble, with the unix time of its last event, latest first."""
+    found: dict[tuple[str, str], tuple[float, TroubleReport]] = {}
     for at, one in sorted(reports, key=lambda each: each[0]):
         before = found.get((one.kind, one.name))
         if before and one.kind != Kind.JOB:

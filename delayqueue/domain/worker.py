@@ -1,4 +1,4 @@
-"""Who a worker says that it is. No IO."""
+"""How a worker describes itself. No IO."""
 
 from typing import Final, NamedTuple
 
@@ -8,7 +8,7 @@ MAX_PID: Final = 2**32 - 1
 MAX_CONCURRENCY: Final = 100_000
 
 
-class Worker(NamedTuple):
+class WorkerIdentity(NamedTuple):
     """A program that takes jobs, as it describes itself; the name tells it from all others.
 
     `concurrency`: how many jobs it runs at once. "" and 0 = it does not say.

@@ -17,7 +17,7 @@ SLOW_S = 0.1  # a call that takes longer no longer keeps its polls from asking o
 
 
 class BucketPoller:
-    """Asks its bucket for what the matcher wants, as long as it wants something.
+    """Reserves jobs of its bucket for as long as the matcher wants some.
 
     `requeue` takes the jobs that no poll is left to take. The store's listeners are told when a topic that waits for
     its rate may go on. If a call fails, for whatever reason, its polls are told, and the bucket is asked again.
@@ -40,7 +40,7 @@ class BucketPoller:
         self._watch: asyncio.TimerHandle | None = None  # looks whether a call takes long
 
     def wake(self) -> None:
-        """The matcher has something to ask for; polls that arrive in this turn of the loop go with the same call."""
+        """Make a call for what the matcher wants, after this turn of the loop: other polls go with the same call."""
         if not self._is_awake:
             self._is_awake = True
             self._loop.call_soon(self._ask)

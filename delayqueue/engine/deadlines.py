@@ -1,4 +1,4 @@
-"""The deadlines of all that wait, on one timer of the event loop: a timer for each would take 700 bytes."""
+"""The deadlines of many waits, on one timer of the event loop: a timer for each would take 700 bytes."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ SPARE = 1000  # a clean-up is not worth it for fewer answered ones than this
 
 
 class Waiting(Protocol):
-    """Waits until its future is done, but not after its deadline. Each has another number."""
+    """A wait for a future, until a deadline. Each has a number of its own."""
 
     number: int
     deadline: float  # loop time
@@ -20,7 +20,7 @@ W = TypeVar("W", bound=Waiting)
 
 
 class Deadlines(Generic[W]):
-    """Calls `expire` with those that are still waiting at their deadlines."""
+    """Calls `expire` with each wait that is not done at its deadline."""
 
     def __init__(self, expire: Callable[[W], None]) -> None:
         self._expire = expire
@@ -28,11 +28,11 @@ class Deadlines(Generic[W]):
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """How many are kept, including answered ones."""
+        """The number of waits that are kept, including those that are done."""
         return len(self._heap)
 
     def add(self, one: W, waiting: int) -> None:
-        """Expire it at its deadline, unless it is done by then; `waiting` wait, including this one."""
+        """Expire a wait at its deadline, unless it is done by then; `waiting`: how many are not done, with this one."""
         heap = self._heap
         if len(heap) > 2 * waiting + SPARE:
             heap[:] = [entry for entry in heap if not entry[2].future.done()]
@@ -55,7 +55,7 @@ class Deadlines(Generic[W]):
             self._arm(heap[0][0])
 
     def close(self) -> None:
-        """Expire no more."""
+        """Expire no more waits."""
         self._heap.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -44,7 +44,7 @@ class EndWaits:
     """All clients of this process that wait for the end of a job."""
 
     def __init__(self, store: Store, check_room: Callable[[], None]) -> None:
-        """`check_room` raises TooMany if one more is too many."""
+        """`check_room` raises TooMany if there is no room for one more wait."""
         self._store = store
         self._check_room = check_room
         self._by_id: dict[str, set[EndWait]] = {}
@@ -74,20 +74,20 @@ class EndWaits:
         return wait
 
     def leave(self, wait: EndWait) -> None:
-        """The client no longer waits."""
+        """End a wait: its client is gone."""
         self._remove(wait)
         wait.future.cancel()
 
     def ended(self, job_id: str) -> None:
-        """A script says that it has ended this job."""
+        """Answer the clients that wait for this job: a script has ended it."""
         self._answer(list(self._by_id.get(job_id, ())))
 
     def resync(self) -> None:
-        """Announcements may have been lost."""
+        """Ask the store again soon: announcements may have been lost."""
         self._look.set()
 
     async def run(self) -> None:
-        """Ask the store again, now and then while somebody waits, endlessly."""
+        """Ask the store again from time to time while clients wait, until cancelled."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
@@ -98,7 +98,7 @@ class EndWaits:
                     await self._look_again(piece, scope)
 
     async def close(self) -> None:
-        """Answer all, from now on without a wait, with what their jobs are."""
+        """Answer all clients with their jobs as they are; from now on no client waits."""
         self._closing = True
         self._deadlines.close()
         self._answer(list(chain.from_iterable(self._by_id.values())))
@@ -106,7 +106,7 @@ class EndWaits:
             await asyncio.wait(self._reading)
 
     def _ids(self) -> dict[Scope, dict[str, None]]:
-        """What is waited for."""
+        """The ids of the jobs that clients wait for, by scope."""
         ids: dict[Scope, dict[str, None]] = {}
         for wait in chain.from_iterable(self._by_id.values()):
             ids.setdefault(wait.scope, {})[wait.id] = None
@@ -122,7 +122,7 @@ class EndWaits:
                 self._answer([each for each in self._by_id.get(job_id, ()) if each.scope == scope])
 
     def _looked(self, wait: EndWait, look: asyncio.Future[list[bool]]) -> None:
-        """The store has been told, and says whether the job has still to end."""
+        """Answer the client if its job had ended before the store was told of the wait, or if that failed."""
         if look.cancelled():  # the loop ends
             return
         if (error := look.exception()) is not None:
@@ -135,7 +135,7 @@ class EndWaits:
         self._answer([wait])
 
     def _answer(self, waits: Iterable[EndWait]) -> None:
-        """Answer them with what their job is."""
+        """Answer the clients with their jobs as they are."""
         for wait in waits:
             if self._remove(wait):
                 self._read(wait)
@@ -156,7 +156,7 @@ class EndWaits:
             wait.future.set_result(reading.result())
 
     def _remove(self, wait: EndWait) -> bool:
-        """It waits no longer; returns whether it did."""
+        """Forget a wait; returns whether it was still open."""
         waits = self._by_id.get(wait.id, set())
         if wait not in waits:
             return False

@@ -1,24 +1,25 @@
 """Tells other server processes that this one is alive, with its figures, and reads theirs."""
 
 import asyncio
-import json
 import logging
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from time import time
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from delayqueue.config.build import build
-from delayqueue.domain.call_tally import HostCalls
-from delayqueue.domain.outboxes import Outbox, Outboxes
-from delayqueue.domain.troubles import Kind, Trouble, Troubles
-from delayqueue.domain.written import known
+from delayqueue.domain.damage import LOST
+from delayqueue.domain.outboxes import Outboxes
+from delayqueue.domain.troubles import Kind, Troubles
+from delayqueue.engine.server_reports import SILENT, ServerReport
 from delayqueue.errors import Code, Unavailable
 from delayqueue.metrics import (
     DELIVERY_LATENESS,
+    JOB_EVENTS,
     LATENESS_S,
+    REFUSED,
     REQUESTS,
     WAITING_POLLS,
     Metrics,
@@ -31,42 +32,6 @@ log = logging.getLogger(__name__)
 INTERVAL_S: Final = 2.0
 SILENCE_MS: Final = 15_000  # after this silence a process counts as gone
 WINDOW_S: Final = 60.0  # lateness covers the last minute
-
-
-@dataclass(frozen=True, slots=True)
-class ServerView:
-    """A server process. Counters since its start; lateness in seconds, None if nothing was delivered recently."""
-
-    name: str
-    seen: float  # unix seconds, by the store's clock
-    version: str = ""
-    started: float = 0  # unix seconds, by its own clock
-    pushed: int = 0
-    delivered: int = 0
-    finished: int = 0
-    waiting: int = 0
-    lateness_p50: float | None = None
-    lateness_p99: float | None = None
-    call_limit: int = 0  # calls of jobs at once to one host; 0 = it makes none
-    calls: tuple[HostCalls, ...] = ()  # to the hosts with the most trouble
-    outboxes: tuple[Outbox, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
-    halts: bool = False  # while the number of buckets is changed; an older version goes on
-
-    @classmethod
-    def read(cls, name: str, seen_ms: int, figures: str) -> Self:
-        """Parse what a server wrote; fields that only a newer version knows are ignored."""
-        written = json.loads(figures)
-        told = known(cls, written) | {"name": name, "seen": seen_ms / 1000}
-        told["calls"] = tuple(map(HostCalls.read, written.get("calls", ())))
-        told["outboxes"] = tuple(map(Outbox.read, written.get("outboxes", ())))
-        told["troubles"] = tuple(map(Trouble.read, written.get("troubles", ())))
-        return cls(**told)
-
-
-_FIGURES: Final = frozenset(field.name for field in fields(ServerView)) - {"name", "seen"}
-# Left out while they say nothing: the first version refuses what it does not know. The others it must be told.
-_LATER: Final = frozenset({"call_limit", "calls", "outboxes", "troubles"})
 
 
 class Late(NamedTuple):
@@ -86,7 +51,7 @@ class Heartbeat:
         self._metrics = metrics
         self._name = name
         self._troubles = troubles or Troubles()
-        self._refused = Counter[int]()  # pushes, by code, as of the last beat
+        self._counted = Counter[tuple[Kind, str, str]]()  # what is a trouble, as of the last beat
         self.outboxes = Outboxes()
         self._started = time()
         self.noted_at: float | None = None  # loop time at which the store last accepted the entry
@@ -98,8 +63,8 @@ class Heartbeat:
         while True:
             self._window.append(self._late())
             try:
-                figures = json.dumps(self._figures())
-                await self._registry.heartbeat("servers", self._name, figures, SILENCE_MS)
+                written = self._report().written
+                await self._registry.heartbeat("servers", self._name, written, SILENCE_MS)
                 self.noted_at = asyncio.get_running_loop().time()
                 self.has_failed = False
             except Unavailable:
@@ -107,29 +72,28 @@ class Heartbeat:
                 log.debug("heartbeat failed")
             await asyncio.sleep(INTERVAL_S)
 
-    async def servers(self) -> list[ServerView]:
+    async def servers(self) -> list[ServerReport]:
         """All processes that were alive recently, by name. Raises Unavailable if the store does not answer.
 
         This one is, also if the store has taken no entry for a while.
         """
         entries = await self._registry.servers("servers", SILENCE_MS)
-        found = {entry[0]: ServerView.read(*entry) for entry in entries}
+        found = {entry[0]: ServerReport.read(*entry) for entry in entries}
         if self._name not in found and self._window:
-            found[self._name] = ServerView.read(
-                self._name, round(time() * 1000), json.dumps(self._figures())
-            )
+            found[self._name] = self._report()
         return [found[name] for name in sorted(found)]
 
-    def _figures(self) -> dict[str, object]:
+    def _report(self) -> ServerReport:
         figures = self._metrics.snapshot()
-        self._note_refused(figures)
+        self._note_counted(figures)
         calls = self._metrics.calls
         counted = zip(self._window[-1].counts, self._window[0].counts, strict=True)
         late = [now - then for now, then in counted]
         worst_s = max(each.worst_s for each in list(self._window)[1:] or self._window)
-        view = ServerView(
-            name="",
-            seen=0,
+        stats = replace(
+            SILENT,
+            name=self._name,
+            seen=round(time(), 3),
             version=build(),
             started=self._started,
             pushed=self._metrics.events("pushed"),
@@ -139,29 +103,33 @@ class Heartbeat:
             lateness_p50=quantile(late, 0.5, worst_s),
             lateness_p99=quantile(late, 0.99, worst_s),
             call_limit=calls.per_host if calls else 0,
+        )
+        return ServerReport(
+            stats,
             calls=tuple(calls.report()) if calls else (),
             outboxes=tuple(self.outboxes.report()),
             troubles=tuple(self._troubles.report()),
             halts=True,
         )
-        return {
-            field: value
-            for field, value in asdict(view).items()
-            if field in _FIGURES and (value or field not in _LATER)
-        }
 
-    def _note_refused(self, figures: Snapshot) -> None:
-        """Refused pushes are a trouble, but those of an id that exists: so a client pushes once."""
-        refused = Counter[int](
-            {
-                code: count
-                for (path, code), count in figures[REQUESTS.name]
-                if path == "/push" and code not in {Code.OK, Code.JOB_EXISTS}
-            }
-        )
-        for code, count in (refused - self._refused).items():
-            self._troubles.note(Kind.PUSHES, str(int(code)), count=count)
-        self._refused = refused
+    def _note_counted(self, figures: Snapshot) -> None:
+        """What was counted since the last beat and is a trouble.
+
+        Refused pushes are one, but those of an id that exists: so a client pushes once.
+        """
+        counted = Counter[tuple[Kind, str, str]]()
+        for (path, code), count in figures[REQUESTS.name]:
+            if path == "/push" and code not in {Code.OK, Code.JOB_EXISTS}:
+                counted[Kind.PUSHES, str(int(code)), ""] += count
+        for (limit,), count in figures[REFUSED.name]:
+            if limit == "connections":
+                counted[Kind.CONNECTIONS, "", ""] += count
+        for (event, topic), count in figures[JOB_EVENTS.name]:
+            if event == LOST:
+                counted[Kind.LOST, topic, topic] += count
+        for (kind, name, topic), count in (counted - self._counted).items():
+            self._troubles.note(kind, name, topic=topic, count=count)
+        self._counted = counted
 
     def _late(self) -> Late:
         late = self._metrics.histogram(DELIVERY_LATENESS)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from random import uniform
 from typing import Final, NamedTuple
 
+from delayqueue.answers.topics import TopicRates
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.slots import (
@@ -17,7 +18,6 @@ from delayqueue.domain.slots import (
     RINGS,
     Depth,
     Mark,
-    Rates,
     Row,
     Slots,
 )
@@ -72,7 +72,7 @@ class HistoryRecorder:
         self._jumps = 0
 
     async def run(self) -> None:
-        """Add until cancelled."""
+        """Add the counts until cancelled."""
         self._metrics.tally = self._tally
         self._notice(Noticed("started", asyncio.get_running_loop().time(), server=self._name))
         while True:
@@ -93,9 +93,9 @@ class HistoryRecorder:
         """The last 3h, 2d or 30d of a topic, or of all topics (""). Raises Unavailable."""
         return await self._store.slots.read(RINGS[span], topic, scope)
 
-    async def rates(self, topics: Sequence[str]) -> dict[str, Rates]:
+    async def rates(self, topics: Sequence[str]) -> dict[str, TopicRates]:
         """The rates of the last minute of those topics of which they are known. Raises Unavailable."""
-        found: dict[str, Rates] = {}
+        found: dict[str, TopicRates] = {}
         for piece in pieces(topics, TOPICS_PER_CALL):
             known = zip(piece, await self._store.slots.rates(piece), strict=True)
             found.update((topic, rates) for topic, rates in known if rates)
@@ -167,7 +167,7 @@ class HistoryRecorder:
             self._notice(Noticed("clock", now))
 
     def did(self, by: str, what: str) -> None:
-        """Somebody did something with the page."""
+        """Mark what somebody did with the page."""
         if self._metrics.tally:  # only if a history is kept
             now = asyncio.get_running_loop().time()
             self._notice(Noticed(DEED, now, server=f"{by}\n{what[:MAX_DEED_CHARS]}"))

@@ -24,7 +24,7 @@ from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.original.packed import Packed, unpack
 from delayqueue.store.original.place import CLOCKS_S, Place, Standing, standing
-from delayqueue.store.original.source import PAGE, AnotherImport, Look, Original, Take
+from delayqueue.store.original.source import PAGE, AnotherImport, Original, StoredId, Take
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import PUSH, SETTLE, STAGED_DUE_MS, Settlement
@@ -41,7 +41,7 @@ Page = Callable[[int], Awaitable[list[bytes]]]
 class _Plan(NamedTuple):
     """A job that can be moved now."""
 
-    look: Look
+    look: StoredId
     job: Packed
     standing: Standing
 
@@ -131,7 +131,7 @@ class Importer:
             del todo[: len(looks)]
         return gone
 
-    async def _move(self, looks: list[Look], now_s: int, queue: bytes) -> int:
+    async def _move(self, looks: list[StoredId], now_s: int, queue: bytes) -> int:
         """Move what can be moved of one batch; returns how many entries are gone."""
         plans: list[_Plan] = []
         takes: list[Take] = []
@@ -159,7 +159,7 @@ class Importer:
             self._count(take, places.get(take.look.id), done=done)
         return sum(taken)
 
-    def _plan(self, look: Look, now_s: int, *, listed: bool) -> _Plan | Take | None:
+    def _plan(self, look: StoredId, now_s: int, *, listed: bool) -> _Plan | Take | None:
         """What to do with an id; None = the old server has it for now."""
         since_s = self._lost_since_s.pop(look.id, now_s)
         if look.record is None:

@@ -12,11 +12,11 @@ from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Job, JobView, Reserved
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of
 from delayqueue.engine.end_waits import EndWait
+from delayqueue.engine.polls import Polls
 from delayqueue.engine.take_service import TakeService
-from delayqueue.engine.waiters import Waiters
 from delayqueue.engine.workers import Workers
 from delayqueue.errors import OF_CODE, Code
-from delayqueue.store.dead_letters import DeadLetters
+from delayqueue.store.dead_letters import DeadLetterPages
 from delayqueue.store.listings import Listings, read_jobs
 from delayqueue.store.search import Search
 from delayqueue.store.store import Store
@@ -53,7 +53,7 @@ class Jobs:
     """The verbs on the jobs of a scope: jobs of other topics do not exist here. DelayQueue.within() makes it.
 
     Those on topics and tags are in `topics`, the counts of all topics, of any scope, in `census`, those on ranges in
-    `listings` and `taking`; those on polls are described in Waiters. Verbs that name topics do not check them: the
+    `listings` and `taking`, those on polls in `polls`. Verbs that name topics do not check them: the
     caller does.
 
     Verbs that need one call of the store return its Future. Verbs for one job raise the error for its code (NoSuchJob,
@@ -64,25 +64,21 @@ class Jobs:
     def __init__(
         self,
         store: Store,
-        waiters: Waiters,
+        polls: Polls,
         taking: TakeService,
         workers: Workers,
         scope: Scope,
     ) -> None:
         self._store = store
-        self._waiters = waiters
         self._workers = workers
         self.scope = scope
         self.taking = taking
         self.census = store.census
         self.topics = Topics(store, scope)
         self.listings = Listings(store, scope)
-        self.dead_letters = DeadLetters(store)
+        self.dead_letters = DeadLetterPages(store)
         self.search = Search(store, scope)
-        # polls name their topics, whatever the scope
-        self.pop, self.poll, self.leave = waiters.pop, waiters.poll, waiters.leave
-        self.consume, self.widen = waiters.consume, waiters.widen
-        self.requeue, self.stop_waiting = waiters.requeue, waiters.ends.leave
+        self.polls = polls  # they name their topics, whatever the scope
 
     def push(self, job: Job) -> Future[Pushed]:
         """Add a job, or replace the one with that id. Returns a code: JOB_EXISTS if `if_exists` is `fail`."""
@@ -119,7 +115,7 @@ class Jobs:
 
     def wait_for_end(self, job_id: str, wait_s: float) -> EndWait:
         """Begin to wait, up to `wait_s`, for a job's end or burial. Whoever calls it takes the answer, or stops."""
-        return self._waiters.ends.wait(job_id, wait_s, self.scope)
+        return self.polls.ends.wait(job_id, wait_s, self.scope)
 
     def release(  # noqa: PLR0913  # everything that can be said about a failed attempt
         self,

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from delayqueue.domain.job import CALLS, Reserved
-from delayqueue.engine.wait_queue import Poll, StandingPoll, TopicWaiters, WaitQueue
+from delayqueue.engine.wait_queue import Poll, StandingPoll, TopicQueues, WaitQueue
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.types import Demand
 
@@ -27,7 +27,7 @@ _first_number, _demand = attrgetter("first_number"), attrgetter("demand")
 
 
 class Loan(NamedTuple):
-    """What a request may use up."""
+    """The credits and suspects that a request may use up."""
 
     topics: tuple[str, ...]  # to ask for, in the queue's order
     credits: dict[str, int]  # by topic
@@ -38,7 +38,7 @@ NO_LOAN = Loan((), {}, [])
 
 
 class BucketRequest(NamedTuple):
-    """What a call asks of its bucket for one queue."""
+    """The part of a call to a bucket that is for one queue."""
 
     queue: WaitQueue
     demand: Demand
@@ -127,7 +127,7 @@ class Matcher:
         self.waiting = 0  # number of waiting polls
         self._last_number = 0
         self._queues: dict[tuple[tuple[str, ...], bool], WaitQueue] = {}
-        self._by_topic: dict[str, TopicWaiters] = {}
+        self._by_topic: dict[str, TopicQueues] = {}
         self._buckets: list[BucketState] = []
 
     def grow(self, wake: Callable[[], None]) -> None:
@@ -153,7 +153,7 @@ class Matcher:
                 if waiters := self._by_topic.get(topic):
                     waiters.open(queue)
                 else:
-                    self._by_topic[topic] = TopicWaiters(queue)
+                    self._by_topic[topic] = TopicQueues(queue)
         else:
             queue.add(poll)
         for bucket in range(len(self._buckets)):
@@ -191,7 +191,7 @@ class Matcher:
             self._answer([poll])
 
     def expire(self, poll: Poll) -> None:
-        """Answer the poll with nothing, whatever is on its way."""
+        """Answer the poll with no jobs, even if some are on their way."""
         self._answer([poll])
 
     def notify(self, bucket: int, topic: str, arrived: int) -> None:
@@ -324,7 +324,7 @@ class Matcher:
             state.requests.append(BucketRequest(queue, demand, unasked, loan, self._last_number))
 
     def _discount(self, state: BucketState) -> None:
-        """What the call asks for no longer counts as asked."""
+        """Take what the call asked for off the jobs that are asked for."""
         if state.counted:
             state.counted = False
             for request in state.requests:

@@ -1,26 +1,14 @@
-"""What people say about dead letters of one reason, for all who look at them."""
+"""People's notes on dead letters of one reason, shown to everybody who looks at them."""
 
 import json
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
-
+from delayqueue.answers.topics import Note
 from delayqueue.store.registry import Entry, Registry
 
 MOST: Final = 100  # the oldest gives way to one more
-KEPT_MS: Final = 30 * 86_400_000
-
-
-class Note(NamedTuple):
-    """What was said, by whom, and when."""
-
-    text: str
-    by: str
-    at_ms: int
-
-
-NOTE: Final = TypeAdapter(Note)
+KEPT_S: Final = 30 * 86_400.0
 
 
 class Notes:
@@ -30,38 +18,39 @@ class Notes:
         self._registry = registry
 
     async def all(self) -> Mapping[str, Note]:
-        """Those that are not too old, the oldest first."""
-        notes, now_ms = await self._read()
-        return {reason: note for reason, note in notes.items() if not _is_old(note, now_ms)}
+        """The notes that are not too old, the oldest first."""
+        notes, now_s = await self._read()
+        return {reason: note for reason, note in notes.items() if not _is_old(note, now_s)}
 
     async def put(self, reason: str, text: str, by: str) -> None:
-        """Say something about a reason, instead of what was said before."""
-        notes, now_ms = await self._read()
+        """Set the note of a reason."""
+        notes, now_s = await self._read()
         others = [each for each in notes if each != reason]
-        spare = {each for each in others if _is_old(notes[each], now_ms)}
+        spare = {each for each in others if _is_old(notes[each], now_s)}
         spare.update(others[: max(0, len(others) + 1 - MOST)])
         for each in spare:
             await self.remove(each)
-        written = NOTE.dump_json(Note(text, by, now_ms)).decode()
+        written = json.dumps([text, by, round(1000 * now_s)])
         await self._registry.register("notes", Entry(reason, written), "replace")
 
     async def remove(self, reason: str) -> None:
         """Drop the note of a reason, if it has one."""
         await self._registry.unregister("notes", reason)
 
-    async def _read(self) -> tuple[dict[str, Note], int]:
-        """All notes, the oldest first, and the store's time. An unreadable one counts as the oldest."""
+    async def _read(self) -> tuple[dict[str, Note], float]:
+        """All notes, the oldest first, and the store's time in seconds. An unreadable one counts as the oldest."""
         _, entries, now_ms = await self._registry.registered("notes")
         notes = {entry.name: _note(entry.definition) for entry in entries or ()}
-        return dict(sorted(notes.items(), key=lambda each: each[1].at_ms)), now_ms
+        return dict(sorted(notes.items(), key=lambda each: each[1].at)), now_ms / 1000
 
 
 def _note(written: str) -> Note:
     try:
-        return NOTE.validate_python(json.loads(written))
-    except (ValueError, ValidationError):
+        text, by, at_ms = json.loads(written)
+        return Note(str(text), str(by), int(at_ms) / 1000)
+    except (ValueError, TypeError, OverflowError):
         return Note("", "", 0)
 
 
-def _is_old(note: Note, now_ms: int) -> bool:
-    return now_ms - note.at_ms > KEPT_MS
+def _is_old(note: Note, now_s: float) -> bool:
+    return now_s - note.at > KEPT_S

@@ -9,11 +9,11 @@ from delayqueue.engine.heartbeat import Heartbeat
 from delayqueue.engine.history import HistoryRecorder
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.notes import Notes
+from delayqueue.engine.polls import Polls
 from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.timers import Timers, stale_before
-from delayqueue.engine.waiters import Waiters
 from delayqueue.engine.workers import Workers
 from delayqueue.errors import Text
 from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
@@ -36,26 +36,26 @@ class DelayQueue:
         keeps_history: bool = False,
     ) -> None:
         self.metrics = store.metrics
-        self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
+        self.metrics.show(WAITING_POLLS, lambda: self._polls.waiting)
         self.metrics.show(BUCKETS_AWAY, lambda: len(self.stale_buckets()))
         self.store = store
-        self._waiters = Waiters(store, max_polls)
+        self._polls = Polls(store, max_polls)
         self._taking = TakeService(store)
         self.workers = Workers(store, name)
         self.subscribers = Subscribers(store)
         self.schedules = Schedules(store.registry)
         self.notes = Notes(store.registry)
         self.troubles = Troubles()
-        self.timers = Timers(store, self._waiters.resync, self.troubles.timed_out, buried_retain_ms)
+        self.timers = Timers(store, self._polls.resync, self.troubles.timed_out, buried_retain_ms)
         self.heartbeat = Heartbeat(store.registry, self.metrics, name, self.troubles)
         self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)
         self._keeps_history = keeps_history
-        store.buckets.on_growth(self._waiters.grow)
-        store.on_ready(self._waiters.wake)
+        store.buckets.on_growth(self._polls.grow)
+        store.on_ready(self._polls.wake)
 
     def within(self, scope: Scope) -> Jobs:
         """The verbs on jobs, for a client that may reach the topics of a scope."""
-        return Jobs(self.store, self._waiters, self._taking, self.workers, scope)
+        return Jobs(self.store, self._polls, self._taking, self.workers, scope)
 
     def stale_buckets(self) -> list[int]:
         """Buckets that do not work: their timer has not ticked recently, or their store accepts no writes.
@@ -77,16 +77,16 @@ class DelayQueue:
 
     def ailment(self) -> Text | None:
         """What ails the store; None if it is well."""
-        return self.store.ailment()
+        return self.store.ailment() or self.store.watch.ailment
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         """The loops that must run, by name; the server owns their tasks."""
         loops = {"history": self.history.run} if self._keeps_history else {}
         return loops | {
             "wakeups": partial(
-                self.store.listen, self._waiters.wake, self._waiters.ends.ended, self._resync
+                self.store.listen, self._polls.wake, self._polls.ends.ended, self._resync
             ),
-            "waits for ends": self._waiters.ends.run,
+            "waits for ends": self._polls.ends.run,
             "heartbeat": self.heartbeat.run,
             "workers": self.workers.run,
             "schedules": self.schedules.run,
@@ -95,11 +95,15 @@ class DelayQueue:
         }
 
     def _resync(self, bucket: int) -> None:
-        """Announcements of the bucket may have been lost."""
-        self._waiters.resync(bucket)
-        self._waiters.ends.resync()
+        """Ask the bucket again soon: its announcements may have been lost."""
+        self._polls.resync(bucket)
+        self._polls.ends.resync()
+
+    async def drain(self) -> None:
+        """Answer every poll with nothing from now on, and put back what was reserved for it."""
+        await self._polls.close()
 
     async def aclose(self) -> None:
-        """Answer every waiting poll with nothing, and put back what was reserved for it."""
-        await self._waiters.close()
+        """Drain it, and wait until all that was to be put back has been."""
+        await self.drain()
         await self._taking.close()

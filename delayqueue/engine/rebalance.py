@@ -16,10 +16,11 @@ from zlib import crc32
 
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
-from delayqueue.engine.heartbeat import SILENCE_MS, ServerView
+from delayqueue.engine.heartbeat import SILENCE_MS
+from delayqueue.engine.server_reports import ServerReport
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.change import AnotherChange, LayoutChange
-from delayqueue.store.entries import LIST, Entries, Entry, Key, Page
+from delayqueue.store.entries import LIST, Entries, Entry, EntryPage, Key
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
 from delayqueue.store.topics import FIRST, check_concurrency, settings_in, split_limits
@@ -57,7 +58,7 @@ class Rebalance:
         return min(99, 100 * self._looked // max(1, self._total))
 
     async def run(self) -> None:
-        """Do everything. From begin() to end() no server works."""
+        """Change the number of buckets. From begin() to end() no server works."""
         await self._check()
         await self._patiently(self._change.begin)
         async with TaskGroup() as group:
@@ -75,13 +76,13 @@ class Rebalance:
             except Invalid as error:
                 raise StartupError(f"the topic {topic!r}: {error}") from None
         found = await self._patiently(self._servers)
-        if older := sorted(server.name for server in found if not server.halts):
+        if older := sorted(server.stats.name for server in found if not server.halts):
             raise StartupError(
                 f"servers of an older version work on this store: {', '.join(older)}. "
                 "Replace them by this version, or stop them, and wait for 15 seconds"
             )
 
-    async def _servers(self) -> list[ServerView]:
+    async def _servers(self) -> list[ServerReport]:
         """Server processes that were alive recently. No script is asked: if a change is under way, it would refuse."""
         first = self._store.bucket(FIRST)
         key = first.keys.registered("servers")
@@ -91,7 +92,7 @@ class Rebalance:
         for name, written in told.items():
             heard_ms, _, figures = text(written).partition(" ")
             if int(heard_ms) > seconds * 1000 - SILENCE_MS:
-                found.append(ServerView.read(text(name), int(heard_ms), figures))
+                found.append(ServerReport.read(text(name), int(heard_ms), figures))
         return found
 
     async def _tell(self) -> None:
@@ -116,7 +117,7 @@ class Rebalance:
     async def _of_all_keys(
         self, work: Callable[[Key], Awaitable[None]], kind: str | None = None
     ) -> None:
-        """Do it for every key, or every one of this type; for some of them twice."""
+        """Do the work for every key, or every key of this type; for some keys twice."""
         free = asyncio.Semaphore(AT_ONCE)
 
         async def do(key: Key) -> None:
@@ -152,7 +153,7 @@ class Rebalance:
                 return
 
     async def _move_list(self, key: Key) -> None:
-        """In order. What stays is passed over."""
+        """Move the entries of a list in order, and pass over those that stay."""
         place = 0
         while entries := (await self._page(key, b"%d" % place)).entries:
             leaving = await self._put(key, entries)
@@ -174,13 +175,13 @@ class Rebalance:
         while place >= 0:
             place = await self._patiently(partial(self._entries.drop_ghosts, key, place))
 
-    async def _page(self, key: Key, cursor: bytes) -> Page:
+    async def _page(self, key: Key, cursor: bytes) -> EntryPage:
         page = await self._patiently(partial(self._entries.page, key, cursor))
         self._looked += len(page.entries)
         return page
 
     async def _put(self, key: Key, entries: Sequence[Entry]) -> list[int]:
-        """Add those that belong to other buckets there. Returns their places."""
+        """Add entries that belong to other buckets to those. Returns their places."""
         away: dict[int, list[int]] = {}
         for at, entry in enumerate(entries):
             if (bucket := crc32(key.id_of(entry)) % self._size) != key.bucket:
@@ -214,7 +215,7 @@ class Rebalance:
         return settings
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do it, and retry while the store is unavailable. Everything here can be repeated."""
+        """Do the work, and retry while the store is unavailable: every step here can be repeated."""
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE_S
         while True:

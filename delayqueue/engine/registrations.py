@@ -21,7 +21,7 @@ OTHER_FILE = "all servers of a store should have the same sections"
 
 
 class Registrations(Generic[Kept]):
-    """The verbs on one kind. All raise Unavailable if the store does not answer."""
+    """The verbs on one of the two kinds. All raise Unavailable if the store does not answer."""
 
     def __init__(self, registry: Registry, kind: Kind, read: Callable[[str], Kept]) -> None:
         """`read` parses a definition."""
@@ -30,7 +30,7 @@ class Registrations(Generic[Kept]):
         self._read_one: Callable[[str], Kept] = read
 
     async def register(self, one: Kept, if_exists: str) -> None:
-        """Register one; repeating the same one is no error.
+        """Register a subscriber or a schedule; the same one again is no error.
 
         Raises JobExists if the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
         """
@@ -39,7 +39,7 @@ class Registrations(Generic[Kept]):
             raise self._exists(one.name)
 
     async def change(self, name: str, fields: Mapping[str, Any]) -> None:
-        """Give these fields of one other values; what others change meanwhile stays changed.
+        """Change these fields of a subscriber or schedule; what others change meanwhile stays changed.
 
         Raises NoSuchJob if it is unknown, JobExists if a config file declares it.
         """
@@ -55,12 +55,8 @@ class Registrations(Generic[Kept]):
             code = Code(await self._registry.register(self._kind, wanted, f"={entry.definition}"))
 
     async def remove(self, name: str) -> None:
-        """Remove one. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
+        """Remove one by its name. Raises NoSuchJob if that is unknown, WrongState if a config file declares it."""
         self._raise_for(await self._registry.unregister(self._kind, name), name)
-
-    async def check_declared(self, wanted: Iterable[Kept]) -> None:
-        """Raises StartupError if `declare` would."""
-        refuse_taken(self._kind, map(entry_of, wanted), await self._definitions())
 
     async def declare(self, wanted: Iterable[Kept]) -> None:
         """Replace everything that the config file declared before, and log what that changes.

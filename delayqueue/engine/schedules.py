@@ -5,10 +5,12 @@ import logging
 import secrets
 from collections.abc import Iterable
 from itertools import count
-from typing import NamedTuple
 
+from delayqueue.answers import schedules as answers
+from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.domain.job import Job
 from delayqueue.domain.schedule import Schedule
+from delayqueue.engine.job_answers import job_call
 from delayqueue.engine.registrations import Registrations, read_all
 from delayqueue.errors import Unavailable
 from delayqueue.store.registry import DueJobs, Entry, OccurrenceJob, Registry
@@ -20,13 +22,6 @@ PREVIEWED = 10  # times that are shown before a schedule is saved
 RETRY_S = 0.2  # before the next try if nothing could be pushed
 # A clock that is put back by less repeats no occurrences: they wait until it has caught up, as in Debian's cron
 CORRECTION_MS = 3 * 3_600_000
-
-
-class Planned(NamedTuple):
-    """A schedule and its next occurrence, None = there is none."""
-
-    schedule: Schedule
-    next_ms: int | None
 
 
 class Schedules(Registrations[Schedule]):
@@ -46,10 +41,10 @@ class Schedules(Registrations[Schedule]):
         entries = await self._stored(name)
         return entries[0].time_ms if entries else None
 
-    async def all(self) -> list[Planned]:
+    async def all(self) -> list[answers.Schedule]:
         """Every schedule, by name."""
         found = read_all(Schedule.read, sorted(await self._stored()))
-        return [Planned(schedule, entry.time_ms) async for entry, schedule in found]
+        return [_answer(schedule, entry.time_ms) async for entry, schedule in found]
 
     async def count(self) -> int:
         """How many schedules there are."""
@@ -144,6 +139,23 @@ class Schedules(Registrations[Schedule]):
         if self._registry.owns(plain):
             return plain
         return next(job_id for n in count() if self._registry.owns(job_id := f"{plain}#{n}"))
+
+
+def _answer(one: Schedule, next_ms: int | None) -> answers.Schedule:
+    return answers.Schedule(
+        name=one.name,
+        topic=one.topic,
+        cron=one.cron,
+        every=seconds(one.every_ms or None),
+        tz=one.tz,
+        body=one.body,
+        ttr=one.ttr_ms // 1000,
+        catch_up=one.catch_up.value,
+        paused=one.paused,
+        next=seconds(next_ms),
+        declared=one.declared,
+        call=job_call(one.call) if one.call else LEFT_OUT,
+    )
 
 
 def _read_plannable(definition: str) -> Schedule:

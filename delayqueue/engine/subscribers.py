@@ -1,13 +1,18 @@
 """The subscribers that all servers share: registering them, and knowing them without a call for each job."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from delayqueue.answers import subscribers as answers
+from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.domain.subscriber import Subscriber
+from delayqueue.engine.job_answers import without_values
 from delayqueue.engine.registrations import Registrations, read_all
 from delayqueue.store.registry import Entry
 from delayqueue.store.store import Store
-from delayqueue.store.subscriber_calls import SubscriberCalls, calls_of
+from delayqueue.store.subscriber_calls import calls_of
+from delayqueue.tasks import by_turns
 
 
 class Subscribed(NamedTuple):
@@ -42,17 +47,21 @@ class Subscribers(Registrations[Subscriber]):
             return found.subscriber
         raise self._unknown(name)
 
-    async def all(self) -> list[Subscribed]:
-        """Every subscriber, by topic in calling order."""
-        return await _read(await self._stored())
+    async def all(self) -> list[answers.Subscriber]:
+        """Every subscriber, by topic in calling order, without its calls."""
+        found = await _read(await self._stored())
+        return [_answer(one) async for one in by_turns(found)]
 
     async def count(self) -> int:
         """How many subscribers there are."""
         return (await self._registry.state()).subscribers
 
-    async def calls(self, names: Sequence[str]) -> dict[str, SubscriberCalls]:
-        """The calls of these subscribers within the last day."""
-        return await calls_of(self._store, names)
+    async def with_calls(
+        self, subscribers: Sequence[answers.Subscriber]
+    ) -> list[answers.Subscriber]:
+        """These subscribers with their calls within the last day."""
+        calls = await calls_of(self._store, [one.name for one in subscribers])
+        return [replace(one, calls=calls[one.name]) for one in subscribers]
 
     async def changes(self, known: str) -> tuple[str, list[Subscribed] | None]:
         """The revision of the subscribers; and all of them, if that is not the known one."""
@@ -60,13 +69,37 @@ class Subscribers(Registrations[Subscriber]):
         return revision, None if entries is None else await _read(entries)
 
 
-def calling_order(one: Subscribed) -> tuple[str, int, str]:
+def calling_order(one: Subscriber | answers.Subscriber) -> tuple[str, int, str]:
     """By topic, and of a topic in the order in which they are called."""
-    return one.subscriber.topic, one.subscriber.order, one.subscriber.name
+    return one.topic, one.order, one.name
 
 
 async def _read(entries: Iterable[Entry]) -> list[Subscribed]:
     found = [
         Subscribed(one, entry.time_ms) async for entry, one in read_all(Subscriber.read, entries)
     ]
-    return sorted(found, key=calling_order)
+    return sorted(found, key=lambda one: calling_order(one.subscriber))
+
+
+def _answer(found: Subscribed) -> answers.Subscriber:
+    """A subscriber as clients see it; its secret and the values of its headers stay in the server."""
+    one = found.subscriber
+    return answers.Subscriber(
+        name=one.name,
+        topic=one.topic,
+        order=one.order,
+        url=one.url,
+        handler=one.handler,
+        timeout=one.timeout_ms / 1000,
+        retry=tuple(delay_ms / 1000 for delay_ms in one.retry_ms),
+        concurrency=one.concurrency,
+        signed=bool(one.secret),
+        declared=one.declared,
+        expect=one.expect,
+        on_failure=one.on_failure.value,
+        payload=one.payload.value,
+        method=one.method.value,
+        headers=without_values(name for name, _ in one.headers),
+        paused=seconds(found.paused_ms),
+        calls=LEFT_OUT,
+    )

@@ -1,4 +1,4 @@
-"""Takes jobs out of the queue for a client, and puts them back if the client is gone before it can have got them."""
+"""Takes jobs out of the queue for a client, and puts them back if the client is gone before they can have arrived."""
 
 import asyncio
 import logging
@@ -41,7 +41,7 @@ class TakeService:
         self._restoring.start(self._restore(jobs))
 
     async def close(self) -> None:
-        """Wait until everything is put back."""
+        """Wait until all jobs are put back."""
         await self._restoring.ended()
 
     async def _undo(self, work: asyncio.Task[list[Taken]]) -> None:

@@ -43,7 +43,7 @@ class Poll:
             self.future.exception()  # nobody may be left to hear it
 
     def take(self) -> list[Reserved]:
-        """The jobs in its answer. It keeps none: an answered poll can live until its deadline, and a job be large."""
+        """The jobs of its answer, once: an answered poll can live until its deadline, and a job be large."""
         jobs, self._jobs = self._jobs, None
         return jobs or []
 
@@ -61,7 +61,7 @@ class StandingPoll(Poll):
         self.topics = topics
 
     def answer(self, jobs: list[Reserved]) -> None:
-        """Give it jobs; it wants that many fewer."""
+        """Give the poll jobs; it wants that many fewer."""
         self.wanted -= len(jobs)
         self._jobs = [*(self._jobs or ()), *jobs]
         if not self.future.done():
@@ -179,7 +179,7 @@ class WaitQueue:
         return over
 
     def note_rest(self, bucket: int, unasked: int) -> None:
-        """First questions did not bring that many of the jobs that they asked the bucket for, and it may have them."""
+        """Note that first questions did not bring that many jobs, although the bucket may have them."""
         unasked = self.unasked[bucket] + max(unasked, 0)
         if self.last_number > self.dry_up_to[bucket]:  # older polls took what it brought
             unasked = max(unasked, 1)
@@ -204,11 +204,11 @@ class WaitQueue:
         return told
 
 
-class TopicWaiters:
+class TopicQueues:
     """The open wait queues of a topic, of which there is at least one. Only the matcher changes it (matcher.py).
 
-    They are in the order of their first polls. A queue whose first poll is gone, or that is closed, stays in its old
-    place until it is met: so a poll that leaves costs the same however many topics and queues there are.
+    They are in the order of their first polls. A queue whose first poll is gone, or that is closed, keeps its place
+    until takers() comes to it: so the cost of a leaving poll does not grow with the number of topics and queues.
     """
 
     __slots__ = ("_entries", "queues")
@@ -223,7 +223,7 @@ class TopicWaiters:
         self.queues += 1
 
     def close(self) -> None:
-        """One of the queues has no polls any more, and is not the last."""
+        """Remove one of several queues: it has no polls any more."""
         self.queues -= 1
         if len(self._entries) > 2 * self.queues:
             self._entries = [entry for entry in self._entries if entry[1].polls]

@@ -12,14 +12,15 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from delayqueue.answers.servers import WorkerStats
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import nonce_of
-from delayqueue.domain.worker import Worker
+from delayqueue.domain.worker import WorkerIdentity
 from delayqueue.engine.heartbeat import SILENCE_MS, WINDOW_S
-from delayqueue.engine.worker_view import MOST_SHOWN, WorkerCounts, WorkerView
+from delayqueue.engine.worker_reports import MOST_SHOWN, is_lost, merged, read_worker
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import ENDED, GIVEN_BACK, HOLD, LOST, Holding
@@ -34,7 +35,7 @@ LOOK_SHARE: Final = 0.1
 FORGOTTEN_S: Final = 60.0  # after the last sign of a worker that has nothing in hand
 MOST_WORKERS: Final = 2000  # of one process; more are not seen
 MOST_IN_HAND: Final = 10_000  # jobs of all these workers; more are not seen
-MOST_CHARS: Final = 1024 * 1024  # that are told of them: a worker takes about 400
+MOST_CHARS: Final = 1024 * 1024  # written about them: a worker takes about 400
 TOGETHER: Final = 500  # jobs that are looked at in one call
 
 _written: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -50,7 +51,7 @@ class InHand:
     receipt: str
     since_s: float
     look_s: float  # when to ask the store about it
-    deadline_ms: int | None = None  # None = the store has not told it yet
+    deadline_ms: int | None = None  # None = not known yet
     is_over: bool = False  # it is asked about once more, so that the store forgets who had it
 
 
@@ -58,14 +59,14 @@ class InHand:
 class SeenWorker:
     """A worker that this process has seen; times are loop times."""
 
-    who: Worker
+    who: WorkerIdentity
     address: str
     since_s: float
     topics: tuple[str, ...] = ()
     seen_s: float = 0.0
     # the end of its poll: until then its connection shows that it is there
     waits_until_s: float = 0.0
-    gone: bool = False  # a connection on which it waited broke, and nothing was heard of it since
+    gone: bool = False  # a connection on which it waited broke, and there was no sign of life since
     finished: int = 0
     failed: int = 0
     window: deque[tuple[int, int]] = field(
@@ -73,16 +74,23 @@ class SeenWorker:
     )
 
     def heard(self, now_s: float) -> None:
-        """It has shown that it is alive."""
+        """Note a sign of life."""
         self.seen_s, self.gone = now_s, False
 
     def last_s(self, now_s: float) -> float:
-        """When there was the last sign of it."""
+        """The time of the last sign of life."""
         return max(self.seen_s, min(now_s, self.waits_until_s))
 
 
+class WorkerCounts(NamedTuple):
+    """How many workers are alive, and how many are gone with jobs in hand."""
+
+    alive: int
+    gone: int
+
+
 class Workers:
-    """Those that this process has seen, and how all servers' are read."""
+    """The workers that this process has seen, and how those of all servers are read."""
 
     def __init__(self, store: Store, name: str) -> None:
         self._store = store
@@ -94,9 +102,9 @@ class Workers:
         self._has_told = False
 
     def polls(
-        self, who: Worker, topics: tuple[str, ...], wait_s: float, address: str
+        self, who: WorkerIdentity, topics: tuple[str, ...], wait_s: float, address: str
     ) -> SeenWorker | None:
-        """A worker begins to wait for jobs; None if there are too many."""
+        """Note that a worker begins to wait for jobs. Returns None if there are too many workers."""
         now_s = self._loop.time()
         seen = self._seen.get(who.name)
         if seen is None:
@@ -111,7 +119,7 @@ class Workers:
         return seen
 
     def took(self, seen: SeenWorker, jobs: Iterable[Reserved]) -> None:
-        """A worker's poll is answered with these jobs."""
+        """Note that a worker's poll is answered with these jobs."""
         now_s = seen.waits_until_s = self._loop.time()
         seen.heard(now_s)
         for job in jobs:
@@ -125,7 +133,7 @@ class Workers:
             )
 
     def left(self, seen: SeenWorker, jobs: Iterable[Reserved] = ()) -> None:
-        """A worker's connection broke while it waited, or before it got these jobs."""
+        """Note that a worker's connection broke while it waited, or before it got these jobs."""
         now_s = self._loop.time()
         seen.seen_s = seen.waits_until_s = now_s
         seen.gone = True
@@ -134,7 +142,7 @@ class Workers:
                 self._end(known, now_s)
 
     def finished(self, receipts: Sequence[str], codes: Sequence[int]) -> list[int]:
-        """Jobs were finished by these receipts, with these codes; returns the codes."""
+        """Note that jobs were finished by these receipts, with these codes; returns the codes."""
         now_s = self._loop.time()
         for receipt, code in zip(receipts, codes, strict=True):
             job = self.in_hand.get(receipt)
@@ -145,15 +153,15 @@ class Workers:
         return list(codes)
 
     def given_back(self, receipt: str) -> None:
-        """The attempt of this receipt has failed."""
+        """Note that the attempt of this receipt has failed."""
         job = self.in_hand.get(receipt)
         if job is not None and not job.is_over:
             job.worker.failed += 1
             self._end(job, self._loop.time())
 
     def _end(self, job: InHand, now_s: float) -> None:
-        """It is no longer in hand."""
-        if now_s - job.since_s < SETTLED_S:  # the store has not heard of it
+        """Note that a job is no longer in hand."""
+        if now_s - job.since_s < SETTLED_S:  # the store does not know who has it
             self._forget(job)
         else:
             job.is_over, job.look_s = True, now_s
@@ -164,7 +172,7 @@ class Workers:
             del self._last[job.id]
 
     async def run(self) -> None:
-        """Ask for the jobs in hand, and tell the other servers, until cancelled."""
+        """Look after the jobs in hand, and write reports for the other servers, until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL_S)
             try:
@@ -173,31 +181,27 @@ class Workers:
             except Unavailable:
                 log.debug("the workers cannot be told")
 
-    async def all(self) -> list[WorkerView]:
+    async def all(self) -> list[WorkerStats]:
         """The workers that all servers have seen, by name, and first those that are gone with jobs in hand.
 
         Raises Unavailable if the store does not answer.
         """
-        found: dict[str, WorkerView] = {}
+        found: dict[str, WorkerStats] = {}
         for _, heard_ms, written in await self._store.registry.servers("workers", SILENCE_MS):
             rows: list[Mapping[str, Any]] = json.loads(written)
             async for row in by_turns(rows):
-                view = WorkerView.read(row, heard_ms / 1000)
-                if known := found.get(view.name):
-                    known.add(view)
-                else:
-                    found[view.name] = view
-        return sorted(found.values(), key=lambda view: (not view.is_lost, view.name))
+                seen = read_worker(row, heard_ms / 1000)
+                known = found.get(seen.name)
+                found[seen.name] = merged(known, seen) if known else seen
+        return sorted(found.values(), key=lambda one: (not is_lost(one), one.name))
 
     async def count(self) -> WorkerCounts:
         """How many of all() are alive, and how many are lost. Raises Unavailable if the store does not answer."""
-        views = await self.all()
-        return WorkerCounts(
-            sum(not view.gone for view in views), sum(view.is_lost for view in views)
-        )
+        found = await self.all()
+        return WorkerCounts(sum(not one.gone for one in found), sum(map(is_lost, found)))
 
     async def look(self) -> None:
-        """Ask the store about all jobs whose time for that has come."""
+        """Ask the store about the jobs that are due for a look."""
         now_s = self._loop.time()
         jobs = [job for job in self.in_hand.values() if job.look_s <= now_s]
         for at in range(0, len(jobs), TOGETHER):
@@ -217,7 +221,7 @@ class Workers:
                 self._note(job, result, now_s)
 
     def _note(self, job: InHand, result: int, now_s: float) -> None:
-        """What the store has said about a job, which may have been finished meanwhile."""
+        """Note the store's answer about a job, which may have been finished meanwhile."""
         worker = job.worker
         if result == LOST:
             return

@@ -41,7 +41,7 @@ class Spare:
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How the clients of one protocol are served: `make` makes a connection, `refusal` is what the others are told."""
+    """How the clients of one protocol are served: `make` makes a connection, `refusal` is sent to the others."""
 
     make: Callable[[], asyncio.Protocol]
     refusal: Callable[[], bytes]
@@ -64,11 +64,11 @@ class Connected:
         self.count = 0
 
     def came(self) -> None:
-        """A connection begins."""
+        """Count a connection that begins."""
         self.count += 1
 
     def left(self) -> None:
-        """A connection has ended."""
+        """Count a connection that has ended."""
         self.count -= 1
 
     def has_room(self, kept: int = 0) -> bool:
@@ -89,11 +89,11 @@ class Connected:
             next(iter(self._undecided)).refuse()
 
     def decided(self, connection: "Beyond") -> None:
-        """Its first request is no longer awaited."""
+        """Stop waiting for the first request of this connection."""
         self._undecided.pop(connection, None)
 
     def refuses(self, connection: "Beyond") -> None:
-        """This connection is being told why it is refused. If there are too many, the oldest one is cut off."""
+        """Note that this connection is being sent its refusal. If there are too many, the oldest one is cut off."""
         self._metrics.count(REFUSED, "connections")
         self._refused.happened()
         self._leaving[connection] = None
@@ -101,7 +101,7 @@ class Connected:
             next(iter(self._leaving)).abort()
 
     def forget(self, connection: "Beyond") -> None:
-        """It has ended, or is about to."""
+        """Forget a connection that has ended, or is about to."""
         self.decided(connection)
         self._leaving.pop(connection, None)
 
@@ -178,7 +178,7 @@ class Beyond(asyncio.Protocol):
         self._transport.abort()
 
     def _become(self, protocol: asyncio.Protocol) -> None:
-        """Let this protocol have the connection, and what came on it."""
+        """Hand the connection to this protocol, with the bytes that have arrived."""
         self._stop_waiting()
         self._connected.decided(self)
         protocol.connection_made(self._transport)

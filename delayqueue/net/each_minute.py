@@ -8,7 +8,7 @@ MINUTE_S: Final = 60.0
 
 
 class EachMinute:
-    """Tells of what can happen thousands of times a second: of the first one at once, then once a minute.
+    """Reports events that can come thousands of times a second: the first one at once, then once a minute.
 
     `tell` gets how many there were.
     """
@@ -19,7 +19,7 @@ class EachMinute:
         self._next: asyncio.TimerHandle | None = None
 
     def happened(self) -> None:
-        """It happened once more; needs a running loop."""
+        """Count one more event; needs a running loop."""
         self._count += 1
         if self._next is None:
             self._look()

@@ -1,4 +1,4 @@
-"""What all connections of a process may take together."""
+"""The limits that all connections of a process share."""
 
 from dataclasses import dataclass
 

@@ -24,7 +24,7 @@ class Holder(Protocol):
     """A connection with requests that are not answered."""
 
     def give_up(self) -> bool:
-        """Refuse what has not arrived as a whole, and say how much is left (`Unanswered.holds`).
+        """Refuse the incomplete request, and report how many bytes are left (`Unanswered.holds`).
 
         Returns whether there was anything.
         """
@@ -46,7 +46,7 @@ class Unanswered:
         self.bytes = 0
 
     def holds(self, holder: Holder, size_bytes: int) -> None:
-        """The connection holds so much now."""
+        """Note how many bytes the connection holds now."""
         before_bytes, since_s = self._held.get(holder) or (0, self._loop.time())
         if size_bytes <= SMALL_BYTES:
             if before_bytes:
@@ -58,7 +58,7 @@ class Unanswered:
             self.look()
 
     def gone(self, holder: Holder) -> None:
-        """The connection holds nothing any more."""
+        """Note that the connection holds no bytes any more."""
         if (found := self._held.pop(holder, None)) is not None:
             self.bytes -= found[0]
 

@@ -43,7 +43,7 @@ class Unread:
         transport.set_write_buffer_limits(high=1 if is_tls else 0, low=0)
 
     def stalled(self, transport: asyncio.Transport, answer_bytes: int) -> None:
-        """The client reads its answer, which may be written only in part so far, more slowly than we write it."""
+        """Note that a client reads its answer, of which only a part may be written, more slowly than we write it."""
         wait_s = max(self._patience_s, answer_bytes / self._slowest_bytes_per_s)
         timer = self._loop.call_later(wait_s, self._cut_off, transport)
         self._stalled[transport] = answer_bytes, timer
@@ -52,7 +52,7 @@ class Unread:
             self._cut_off(next(iter(self._stalled)))
 
     def flows(self, transport: asyncio.Transport) -> None:
-        """The client has caught up, or is gone (resume_writing, connection_lost)."""
+        """Note that a client has caught up, or is gone (resume_writing, connection_lost)."""
         if (found := self._stalled.pop(transport, None)) is not None:
             answer_bytes, timer = found
             self._bytes -= answer_bytes

@@ -185,7 +185,7 @@ class Database(ABC):
         return found[0][0]
 
     def _take_behind(self, rows: Iterable[OutboxRow]) -> list[OutboxRow]:
-        """Take the rows behind these, if they are first now."""
+        """Take the rows that follow these, if they are now the first rows of their ids."""
         seqs = _listed(row.next_seq for row in rows if row.next_seq is not None)
         return self._take(f"o.seq IN ({seqs}) AND {JOB}", MOST_ROWS) if seqs else []
 

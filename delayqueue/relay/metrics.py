@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RelayMetrics(Collector):
-    """Reads the numbers of a relay when it is asked."""
+    """Reads the numbers of a relay whenever Prometheus collects them."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay

@@ -42,7 +42,7 @@ class MySQLUrl:
 
     @classmethod
     def read(cls, url: str) -> MySQLUrl:
-        """Take it apart. Raises ValueError for what cannot be obeyed."""
+        """Take a URL apart. Raises ValueError for what cannot be obeyed."""
         parts = urlsplit(url)
         try:
             port = parts.port or 3306

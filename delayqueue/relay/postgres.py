@@ -76,7 +76,7 @@ class Postgres(Database):
         self._conninfo = make_conninfo(dsn, **usual, options=" ".join(filter(None, options)))
 
     def connect(self) -> Any:
-        """A connection that is told of new rows."""
+        """A connection that gets a NOTIFY for new rows."""
         connection = psycopg.connect(self._conninfo)
         # each statement sees what is committed, whatever the database's default is
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED

@@ -8,7 +8,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from delayqueue.client.answers import Outcome
+from delayqueue.answers.jobs import Outcome
 from delayqueue.client.calls import TransportError
 from delayqueue.domain.message import clean, error_message
 from delayqueue.errors import Code, Forbidden, QueueError, Text, TooMany, Unauthorized, Unavailable
@@ -58,7 +58,7 @@ class Relay:
         self._client = client
         self._remember_s = remember_s
         self.moved: Counter[str] = Counter()  # rows `pushed`, `cancelled` and `failed`
-        self.failed = 0  # rows that stand failed, when the server was last told
+        self.failed = 0  # rows that had failed at the last report
         self._tell_at_s = 0.0  # by time.monotonic()
 
     def run(self, signals: StopSignals, poll_s: float | None = None) -> None:
@@ -116,7 +116,7 @@ class Relay:
         return len(rows)
 
     def tell(self) -> None:
-        """Tell the server how the outbox is, if it listens. Raises one of the database's errors."""
+        """Report on the outbox to the server, if that is reachable. Raises one of the database's errors."""
         self._tell_at_s = time.monotonic() + TELL_S
         self.failed, reason = self._database.failures()
         outbox = {
@@ -156,7 +156,7 @@ class Relay:
         return outcomes
 
     def _may_push(self) -> bool:
-        """Whether the token may push at all; who may, may cancel."""
+        """Whether the token may push: if so, it may cancel, too."""
         return "/push" in self._client.whoami().endpoints
 
     def _each(

@@ -1,4 +1,4 @@
-"""A row of the outbox, and what it asks the server for."""
+"""A row of the outbox, and the request that it stands for."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class OutboxRow:
 
     @property
     def is_cancel(self) -> bool:
-        """Whether it cancels, instead of pushing: one without an id cancels by tag."""
+        """Whether the row cancels, instead of pushing: one without an id cancels by tag."""
         return bool(self.cancel) or self.id is None
 
     @property
     def wants_id(self) -> bool:
-        """Whether it pushes a job that has no id yet."""
+        """Whether the row pushes a job that has no id yet."""
         return self.id == NEW_ID and not self.cancel
 
     def check_id(self) -> None:

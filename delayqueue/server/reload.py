@@ -1,45 +1,160 @@
-"""Reloads the settings: reads the config again while the server runs, and logs the result.
+"""Reloads the settings while the server runs: one process reads and checks them, and tells the others.
 
-Whatever cannot be used changes nothing. settings.py puts them into force, reload_workers.py in all processes or none.
+Whatever cannot be used changes nothing. What is told can be used by all: nothing is read again for it.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import pickle
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Final, NamedTuple, Protocol, Self, TypeVar
+from pathlib import Path
+from typing import Final, Self, TypeVar
 
-from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
 from delayqueue.config.reloaded import changed_to
-from delayqueue.config.startup import StartupError
-from delayqueue.domain.access import Grant
+from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.log import set_up
+from delayqueue.server.settings import Settings
 from delayqueue.threads import Threads
-from delayqueue.web.auth import all_grants
-from delayqueue.web.tls import Tls
 
 log = logging.getLogger(__name__)
 
-READ_S: Final = 60.0  # to read files, or to import a handler: some modules take long
+READ_S: Final = 60.0  # to read files: some are on the network
+CHECK_S: Final = 2.0  # for a look into the store: tokens do not wait for it
+LOOK_S: Final = 0.5  # between two checks of the files
+SIZE_BYTES: Final = 8  # of the number before each message
 
 T = TypeVar("T")
+Stamp = tuple[int, int, int] | None
+Check = Callable[[Config], Awaitable[None]]  # raises StartupError
 
 
-class Files(NamedTuple):
-    """What the files that a config names hold, read and checked."""
+class Reloader:
+    """Has the settings in force, and decides which take their place."""
 
-    grants: Sequence[Grant]
-    tls: Tls | None
-    access: TubeAccess
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._changed = asyncio.Event()  # set, and replaced, when others are in force
+        self._seen: dict[tuple[Path, ...], tuple[Stamp, ...]] = {}
+        self._read: dict[tuple[Path, ...], tuple[Stamp, ...]] = {}
 
     @classmethod
-    def of(cls, config: Config) -> Self:
-        """Read them. Raises StartupError if one is invalid."""
-        return cls(all_grants(config), Tls.of(config), TubeAccess.of(config))
+    async def begin(cls, config: Config) -> Self:
+        """With the settings that the server starts with. Raises StartupError if something is wrong with them."""
+        return cls(await in_time("reading files", partial(Settings.read, config)))
+
+    async def run(self, requested: asyncio.Event, check: Check) -> None:
+        """Read everything again whenever `requested` is set, and a file when it has changed, until cancelled.
+
+        `check` asks the store whether it accepts the sections of a config.
+        """
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await requested.wait()
+            if requested.is_set():
+                requested.clear()
+                await self._attempt(self._reload(check))
+            else:
+                await self._look()
+
+    async def news(self, known: Settings) -> AsyncIterator[Settings]:
+        """What takes the place of the settings that are known, and of those in turn. Some may be left out."""
+        while True:
+            while self.settings is known:
+                await self._changed.wait()
+            known = self.settings
+            yield known
+
+    @contextmanager
+    def line(self, name: str) -> Iterator[tuple[Settings, socket.socket]]:
+        """The settings for a process that is started now, and where it receives() others until the block ends."""
+        ours, theirs = socket.socketpair()
+        settings = self.settings
+        telling = asyncio.create_task(self._tell(ours, settings), name=f"line to {name}")
+        try:
+            yield settings, theirs
+        finally:
+            telling.cancel()
+            theirs.close()
+
+    async def _tell(self, line: socket.socket, known: Settings) -> None:
+        _, writer = await asyncio.open_unix_connection(sock=line)
+        try:
+            async for settings in self.news(known):
+                message = pickle.dumps(settings)
+                writer.write(len(message).to_bytes(SIZE_BYTES) + message)
+                await writer.drain()  # if it is stuck, it gets only the latest once it goes on
+        except OSError:  # it has ended
+            pass
+        finally:
+            writer.transport.abort()
+
+    async def _attempt(self, change: Awaitable[None]) -> None:
+        """If a change fails, log why, a line for each reason."""
+        try:
+            await change
+        except StartupError as error:
+            reasons = list(error.messages)
+        except Exception as error:  # a bug must not end the server
+            log.exception("a reload failed unexpectedly")
+            reasons = [repr(error)]
+        else:
+            return
+        for reason in reasons:
+            log.error("not reloaded, the previous settings stay: %s", reason)
+
+    async def _reload(self, check: Check) -> None:
+        """Raises StartupError if something is wrong with the new settings."""
+        doing, work = "reading the settings", partial(read_again, self.settings)
+        settings, left = await in_time(doing, work)
+        with suppress(StoreUnwell, TimeoutError):
+            async with asyncio.timeout(CHECK_S):
+                await check(settings.config)
+        self._put_into_force(settings)
+        if left:
+            log.warning("not changed: %s; this takes a restart", ", ".join(left))
+
+    async def _look(self) -> None:
+        """Read the files that have changed."""
+        for files, read in self.settings.watched().items():
+            stamps = tuple(map(_stamp, files))
+            # only when they no longer change: they may be half written
+            if stamps == self._seen.get(files) != self._read.get(files):
+                self._read[files] = stamps
+                await self._attempt(self._read_changed(read))
+            self._seen[files] = stamps
+
+    async def _read_changed(self, read: Callable[[], Settings]) -> None:
+        """Raises StartupError if the files are invalid."""
+        settings = await in_time("reading a file", read)
+        if settings._replace(source=self.settings.source) != self.settings:
+            self._put_into_force(settings)
+
+    def _put_into_force(self, settings: Settings) -> None:
+        self.settings = settings
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+async def received(line: socket.socket) -> AsyncIterator[Settings]:
+    """What a process is told on its line, endlessly."""
+    reader, writer = await asyncio.open_unix_connection(sock=line)
+    try:
+        while True:
+            size_bytes = int.from_bytes(await reader.readexactly(SIZE_BYTES))
+            yield pickle.loads(await reader.readexactly(size_bytes))  # noqa: S301  # from our parent
+    except (asyncio.IncompleteReadError, ConnectionError):
+        await (
+            asyncio.Event().wait()
+        )  # the parent has ended, and so will this process (processes.py)
+    finally:
+        writer.close()
 
 
 async def in_time(doing: str, work: Callable[[], T]) -> T:
@@ -54,58 +169,25 @@ async def in_time(doing: str, work: Callable[[], T]) -> T:
         raise StartupError(f"{doing} takes longer than {READ_S:g} s") from None
 
 
-class Changeable(Protocol):
-    """What works by a config and can change to another one."""
-
-    config: Config
-
-    async def change(self, config: Config) -> list[str]:
-        """Use it. Returns why that cannot be, or raises StartupError; [] if it is done."""
-        ...
-
-
-async def reload_on(requested: asyncio.Event, settings: Changeable) -> None:
-    """Read the config again whenever `requested` is set, until cancelled. If it cannot be used, nothing changes."""
-    while True:
-        await requested.wait()
-        requested.clear()
-        with collected() as refusals:
-            doing, work = "reading the settings", partial(read_again, settings.config)
-            config, left = await in_time(doing, work)
-            refusals.extend(await settings.change(config))
-        for line in refusals:
-            log.error("not reloaded, the previous settings stay: %s", line)
-        if not refusals:
-            announce(config, left)
-
-
-def read_again(config: Config) -> tuple[Config, list[str]]:
-    """The new config after reading the file of `config` again, and the keys of changes that take a restart.
+def read_again(settings: Settings) -> tuple[Settings, list[str]]:
+    """The settings after reading the file of their config again, and the keys of changes that take a restart.
 
     Raises StartupError if something is wrong with it, or with a file of tokens or TLS that it names, or if it would
     open a door.
     """
-    found, left = changed_to(config, load(config.file, os.environ))
-    Files.of(found)
-    return found, left
+    found, left = changed_to(settings.config, load(settings.config.file, os.environ))
+    return Settings.read(found, settings.revision + 1), left
 
 
-@contextmanager
-def collected() -> Iterator[list[str]]:
-    """The reasons why the block fails, a line each, instead of an exception."""
-    reasons: list[str] = []
+def announce(settings: Settings) -> None:
+    """Log that these are in force in this process, in the way that they say."""
+    set_up(settings.config.log_level, settings.config.log_format)
+    log.info("reloaded: %s", settings.source)
+
+
+def _stamp(file: Path) -> Stamp:
     try:
-        yield reasons
-    except StartupError as error:
-        reasons += error.messages
-    except Exception as error:  # a bug must not end the server
-        log.exception("a reload failed unexpectedly")
-        reasons.append(repr(error))
-
-
-def announce(config: Config, left: Sequence[str] = ()) -> None:
-    """Log that the new config is in force, in the way that it says; the changes of `left` take a restart."""
-    set_up(config.log_level, config.log_format)
-    log.info("reloaded: %s", config.file or "the environment")
-    if left:
-        log.warning("not changed: %s; this takes a restart", ", ".join(left))
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

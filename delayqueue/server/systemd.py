@@ -16,7 +16,7 @@ START_S: Final = 0.1  # between two checks of whether all processes serve
 NO_WATCHDOG_S: Final = 60.0  # if systemd has no watchdog
 
 
-class Service:
+class Notifier:
     """This process as a service of systemd; does nothing if something else started it."""
 
     def __init__(self, environment: Mapping[str, str], pid: int) -> None:

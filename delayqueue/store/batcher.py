@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from delayqueue.domain.access import Scope
 from delayqueue.errors import Unavailable
-from delayqueue.store.call import Call
+from delayqueue.store.call import ScriptCall
 from delayqueue.store.replies import Reply
 from delayqueue.store.servers.pipeline import AT_A_TIME
 from delayqueue.store.verbs import Verb
@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Request(asyncio.Future[Any], Generic[Item, Result]):
+class StoreRequest(asyncio.Future[Any], Generic[Item, Result]):
     """Items of one request, and the future of what `read` makes of their results, or of the error that it raises.
 
     `lost` is the result of items for which the store fails after others were done, None = the request fails.
@@ -92,11 +92,11 @@ class Batcher(Generic[Item, Result]):
         self._bucket = bucket
         self._function = bucket.scripts[verb.script]
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[Request[Item, Result]] = []
+        self._waiting: list[StoreRequest[Item, Result]] = []
         self._piece = sys.maxsize  # items per call: about as many as one can do
         self._free = AT_A_TIME  # further calls that may begin
 
-    def submit(self, request: Request[Item, Result]) -> None:
+    def submit(self, request: StoreRequest[Item, Result]) -> None:
         """Send its items with the next call: after this turn of the loop if one may begin, else after one in flight.
 
         Requests of this turn go with the same call.
@@ -124,9 +124,11 @@ class Batcher(Generic[Item, Result]):
             except Exception as error:
                 answered(error)
             else:
-                self._bucket.send(Call(self._function, self._bucket, args, self._scope, answered))
+                self._bucket.send(
+                    ScriptCall(self._function, self._bucket, args, self._scope, answered)
+                )
 
-    def _take(self) -> tuple[list[Request[Item, Result]], list[Item]]:
+    def _take(self) -> tuple[list[StoreRequest[Item, Result]], list[Item]]:
         """The requests of the next call, and their items."""
         items: list[Item] = []
         limit, size_bytes = min(BATCH_LIMIT, self._piece), 0
@@ -144,7 +146,7 @@ class Batcher(Generic[Item, Result]):
 
     def _answered(
         self,
-        requests: list[Request[Item, Result]],
+        requests: list[StoreRequest[Item, Result]],
         items: Sequence[Item],
         answer: Reply | Exception,
     ) -> None:
@@ -165,7 +167,7 @@ class Batcher(Generic[Item, Result]):
             self._loop.call_soon(self._begin)
 
     def _deal_out(
-        self, results: Sequence[Result], requests: list[Request[Item, Result]], size: int
+        self, results: Sequence[Result], requests: list[StoreRequest[Item, Result]], size: int
     ) -> None:
         """Give the requests the results of the first of their `size` items."""
         done = len(results)
@@ -182,7 +184,7 @@ class Batcher(Generic[Item, Result]):
             at = upto
         self._waiting[:0] = unfinished
 
-    def _fail(self, requests: list[Request[Item, Result]], error: Exception) -> None:
+    def _fail(self, requests: list[StoreRequest[Item, Result]], error: Exception) -> None:
         if isinstance(error, UnicodeEncodeError):
             bad = [request for request in requests if not self._can_be_sent(request)] or requests
             self._waiting[:0] = [request for request in requests if request not in bad]
@@ -192,7 +194,7 @@ class Batcher(Generic[Item, Result]):
         for request in requests:
             request.fail(error)
 
-    def _can_be_sent(self, request: Request[Item, Result]) -> bool:
+    def _can_be_sent(self, request: StoreRequest[Item, Result]) -> bool:
         try:
             for word in self._verb.pack(request.left):
                 if isinstance(word, str):
@@ -201,7 +203,7 @@ class Batcher(Generic[Item, Result]):
             return False
         return True
 
-    def _take_impatient(self) -> list[Request[Item, Result]]:
+    def _take_impatient(self) -> list[StoreRequest[Item, Result]]:
         last = monotonic() - PATIENCE_S
         taken = [request for request in self._waiting if request.since < last]
         self._waiting = [request for request in self._waiting if request.since >= last]

@@ -33,7 +33,7 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import SCRIPT_ERRORS
 from delayqueue.store.batcher import Batcher
-from delayqueue.store.call import Call
+from delayqueue.store.call import ScriptCall
 from delayqueue.store.record import text
 from delayqueue.store.replies import Reply, reserved
 from delayqueue.store.servers.ailments import UNKNOWN, ailment
@@ -125,7 +125,9 @@ class Bucket:
         """
         future = asyncio.get_running_loop().create_future()
         self.send(
-            Call(self.scripts[script], self, args, scope, partial(_settle, future, read), future)
+            ScriptCall(
+                self.scripts[script], self, args, scope, partial(_settle, future, read), future
+            )
         )
         return future
 
@@ -151,7 +153,7 @@ class Bucket:
         for batcher in self.batchers.values():
             batcher.fail_waiting(error)
 
-    def send(self, call: Call) -> None:
+    def send(self, call: ScriptCall) -> None:
         """Send a call to the bucket's server."""
         if self._store.closed:
             call.fail(Unavailable.because(self._store.closed))
@@ -241,11 +243,11 @@ class Bucket:
         """The ids in this range of a topic's ready list, including ghosts; -1 is the last position."""
         return (await self.run("ready_ids", [topic, first, last])).results
 
-    def recover(self, call: Call, error: Exception | None = None) -> None:
+    def recover(self, call: ScriptCall, error: Exception | None = None) -> None:
         """See to a call whose attempt failed with this error; None = it cannot be attempted yet."""
         self._store.recoveries.start(self._recover(call, error))
 
-    async def _recover(self, call: Call, error: Exception | None) -> None:
+    async def _recover(self, call: ScriptCall, error: Exception | None) -> None:
         try:
             server = await self._ready(call, error)
         except Exception as failure:
@@ -254,7 +256,7 @@ class Bucket:
         if call.waiter is None or not call.waiter.done():
             call.attempt(server)
 
-    async def _ready(self, call: Call, error: Exception | None) -> Server:
+    async def _ready(self, call: ScriptCall, error: Exception | None) -> Server:
         """The server for the next attempt, ready for it. Raises Unavailable if no attempt is left."""
         if error is not None and str(error).startswith(STALE):
             self._store.be_outdated(call.generation)
@@ -267,7 +269,7 @@ class Bucket:
                 self._failed(head.name, failure, call.made_s, writes=head.writes)
             raise Unavailable.because(ailment(failure)) from failure
 
-    async def _next_server(self, call: Call, error: Exception | None) -> Server:
+    async def _next_server(self, call: ScriptCall, error: Exception | None) -> Server:
         try:
             async with asyncio.timeout(call.until_s - monotonic()):
                 while True:
@@ -285,7 +287,7 @@ class Bucket:
                 await self._shards.learn(silence, call.server)
             raise silence from None
 
-    async def _prepare(self, call: Call, error: Exception | None) -> Server:
+    async def _prepare(self, call: ScriptCall, error: Exception | None) -> Server:
         """Find the server for the next attempt, and give it what the call needs.
 
         Raises RedisError: that of `call.server`; None = it is not known which one to ask.
@@ -298,7 +300,7 @@ class Bucket:
             await requirement.require(server.redis)
         return server
 
-    async def _mend(self, call: Call, error: Exception, server: Server) -> None:
+    async def _mend(self, call: ScriptCall, error: Exception, server: Server) -> None:
         """See to it that the next attempt does not fail as the last one did. Raises the error if it would."""
         call.repeats += 1
         if call.repeats > MOST_REPEATS:

@@ -81,7 +81,7 @@ def functions_by_name(
     }
 
 
-class Call:
+class ScriptCall:
     """A call, which may be sent several times (bucket.py says when).
 
     `end` is called once, with the reply, or the error: Unavailable, or UnicodeEncodeError if no bytes stand for an

@@ -19,7 +19,7 @@ from delayqueue.tasks import SingleFlight, by_turns
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store
-    from delayqueue.store.types import TopicCounts
+    from delayqueue.store.types import BucketCounts
 
 Item = TypeVar("Item")
 Found = TypeVar("Found", bound=Sequence[object])
@@ -52,7 +52,7 @@ class TopicView:
         jobs = self.delayed + self.ready + self.reserved + self.buried
         return jobs > 0 or self.paused_until_ms is not None
 
-    def add(self, counts: "TopicCounts | TopicView") -> None:
+    def add(self, counts: "BucketCounts | TopicView") -> None:
         """Add one bucket's counts, or those of another topic."""
         self.delayed += counts.delayed
         self.ready += counts.ready
@@ -180,7 +180,7 @@ class Census:
         return found
 
 
-async def counts_in(bucket: Bucket, topics: Sequence[str]) -> list["TopicCounts"]:
+async def counts_in(bucket: Bucket, topics: Sequence[str]) -> list["BucketCounts"]:
     """The exact counts of topics in a bucket."""
 
     async def count(piece: Sequence[str]) -> Sequence[Any]:

@@ -28,7 +28,7 @@ class DeadLetter(NamedTuple):
     buried_ms: int
 
 
-class DeadLetters:
+class DeadLetterPages:
     """Each page comes with the cursor of the next one. Raises Unavailable if the store does not answer."""
 
     def __init__(self, store: Store) -> None:

@@ -57,7 +57,7 @@ class Key(NamedTuple):
         return job_id
 
 
-class Page(NamedTuple):
+class EntryPage(NamedTuple):
     """Some entries; the cursor of the next page, b"0" = there is none, not for lists; the store's process."""
 
     cursor: bytes
@@ -111,12 +111,14 @@ class Entries:
                 keys.append(key)
         return cursor, keys
 
-    async def page(self, key: Key, cursor: bytes) -> Page:
+    async def page(self, key: Key, cursor: bytes) -> EntryPage:
         """A page of a key; the cursor is b"0" at first, of a list the place of the first entry."""
         reply = await self._store.bucket(key.bucket).run("export", [key.name, key.kind, cursor])
         after, found, process = reply.results
         width = 1 if key.kind in {"set", LIST} else 2
-        return Page(after, [found[at : at + width] for at in range(0, len(found), width)], process)
+        return EntryPage(
+            after, [found[at : at + width] for at in range(0, len(found), width)], process
+        )
 
     async def put(self, key: Key, bucket: int, entries: Iterable[Entry]) -> None:
         """Add entries of the key to the same key of another bucket."""

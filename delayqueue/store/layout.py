@@ -41,7 +41,7 @@ return redis.call('HGETALL', KEYS[1])
 """
 
 
-class Change(NamedTuple):
+class Resize(NamedTuple):
     """A change of the number of buckets that has not ended: to `size` buckets. `percent` of the data is looked at."""
 
     size: int
@@ -60,20 +60,20 @@ class Stored(NamedTuple):
     """The layout in force, and the change under way."""
 
     layout: Layout
-    change: Change | None
+    change: Resize | None
 
 
 async def claim_layout(shards: Shards, config: Config) -> Stored:
     """Write the layout if there is none, and check it. Raises StartupError and StoreUnwell as check_layout() does."""
     key = _key(config)
-    with _one_line():
+    with in_one_line():
         await shards.call(key, partial(_add, key, _wanted(config)))  # the first server decides
     return await check_layout(shards, config)
 
 
 async def check_writable(shards: Shards, config: Config) -> None:
     """Raises StoreUnwell if the store accepts no writes, as a replica does. Changes nothing."""
-    with _one_line():
+    with in_one_line():
         await shards.call(_key(config), partial(_add, _key(config), {}))
 
 
@@ -85,7 +85,7 @@ async def check_layout(shards: Shards, config: Config) -> Stored:
     `bucket_size` that was in force before is accepted (layout_warnings): a restart must not depend on new settings.
     """
     key = _key(config)
-    with _one_line():
+    with in_one_line():
         stored = await shards.call(key, partial(_read, key))
     return _checked(stored, config)
 
@@ -154,7 +154,7 @@ def layout_warnings(stored: Stored, config: Config) -> list[str]:
 async def data_id(shards: Shards, config: Config) -> str:
     """A name for this data that no other data has, made the first time that it is asked for."""
     key = _key(config)
-    with _one_line():
+    with in_one_line():
         await shards.call(key, partial(_add, key, {"id": secrets.token_hex(8)}))
         name: Any = await shards.call(key, lambda redis: redis.hget(key, "id"))
     return str(name.decode())
@@ -185,9 +185,9 @@ def parse(stored: Mapping[str, str], default_size: int) -> Stored:
         tuple(map(int, filter(None, stored.get("former_bucket_sizes", "").split(",")))),
     )
     if size := stored.get("changing"):
-        return Stored(layout, Change(int(size), int(stored.get("percent", 0))))
+        return Stored(layout, Resize(int(size), int(stored.get("percent", 0))))
     # an older version changes the number of buckets while its servers work, and says so in `moving`
-    return Stored(layout, Change(layout.size) if stored.get("moving") else None)
+    return Stored(layout, Resize(layout.size) if stored.get("moving") else None)
 
 
 def _key(config: Config) -> str:
@@ -207,7 +207,8 @@ def _wanted(config: Config) -> dict[str, str]:
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
+def in_one_line() -> Iterator[None]:
+    """Raises StoreUnwell or StartupError, of one line, where the block raises RedisError."""
     try:
         yield
     except RedisError as error:

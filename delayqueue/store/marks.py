@@ -5,6 +5,9 @@ master of a Cluster that was emptied alone is noticed, too: the layout's `marked
 server that finds another id than the one it knows, or another id in a bucket than in the layout, writes `emptied`, the
 time, and `former`, the id that it knows, into the layout, where servers that start later find them. An operator who has
 seen it writes `accepted`, the id. Until then all servers know the former data: a backup of it is what they wait for.
+
+The layout and the fence of bucket 1 are on one server, so if one of the two has the id, then the other was dropped
+alone (an eviction, or somebody deleted the key), and gets it back: the store was not emptied.
 """
 
 import secrets
@@ -13,17 +16,21 @@ from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
 
-from delayqueue.errors import Text
+from delayqueue.errors import Text, utc
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.servers.shards import Shards
 
-# ARGV: an id for data without one, the id that this server knows ("" = none). Writes nothing but what is missing.
+# KEYS: the layout, the fence of bucket 1. ARGV: an id for data without one, the id that this server knows ("" = none).
+# Writes nothing but what is missing.
 # Returns the id, `emptied`, `former` and `accepted` ("" = not there), how many buckets are marked.
 LAYOUT: Final = """
 local layout = KEYS[1]
 local id = redis.call('HGET', layout, 'id')
 if not id then
   id = ARGV[1]
+  for _, member in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+    id = string.match(member, '^mark (.+)$') or id
+  end
   redis.call('HDEL', layout, '')  -- as a first write that takes no memory, it lets a full store take the others
   redis.call('HSET', layout, 'id', id)
 end
@@ -77,7 +84,8 @@ class Marks:
         count = self._buckets.count
         gone: list[int] = []
         for bucket in range(count):
-            mark = await self._bucket(bucket, found.id, "" if bucket < found.marked else "0")
+            is_marked = 0 < bucket < found.marked
+            mark = await self._bucket(bucket, found.id, "" if is_marked else "0")
             if not mark:
                 gone.append(bucket + 1)
             elif mark != found.id and found.emptied_s is None and found.accepted != found.id:
@@ -98,7 +106,7 @@ class Marks:
         if data_id is None:
             return None
         found = _found(data_id, emptied, b"", accepted or b"", int(marked or 0))
-        marks = range(min(found.marked, self._buckets.count))
+        marks = range(1, min(found.marked, self._buckets.count))
         return _said(found, [n + 1 for n in marks if not await self._bucket(n, found.id, "")])
 
     async def accept(self) -> None:
@@ -110,10 +118,10 @@ class Marks:
         await self._write("accepted", found.id)
 
     async def _layout(self, known: str) -> _Found:
-        key = self._buckets.keys[0].layout
+        key, fence = self._buckets.keys[0].layout, self._buckets.keys[0].fence
 
         async def ask(redis: Redis) -> Any:
-            return await redis.eval(LAYOUT, 1, key, secrets.token_hex(8), known)
+            return await redis.eval(LAYOUT, 2, key, fence, secrets.token_hex(8), known)
 
         return _found(*await self._shards.call(key, ask))
 
@@ -154,10 +162,9 @@ def _said(found: _Found, gone: list[int]) -> Text | None:
 
 
 def _emptied(at: datetime) -> Text:
-    time = f"{at:%Y-%m-%d %H:%M:%S} UTC"
     return Text(
-        f"{time} 起，存储是空的或另一个：其中的任务没有了；如果这是有意的，请确认它是新的",
-        f"since {time} the store is an empty one, or another one: the jobs that it had are gone; "
+        f"自 {utc(at)} 起，存储已被清空或更换，原有的任务都没有了；如果这是有意的，请确认这是新的存储",
+        f"since {utc(at)} the store is an empty one, or another one: the jobs that it had are gone; "
         "if that was intended, say that it is new",
     )
 
@@ -165,7 +172,7 @@ def _emptied(at: datetime) -> Text:
 def _partly_emptied(buckets: list[int]) -> Text:
     named = ", ".join(map(str, buckets))
     return Text(
-        f"存储的一部分被清空了：桶 {named} 的任务没有了；如果这是有意的，请确认它是新的",
+        f"存储的一部分已被清空，桶 {named} 的任务都没有了；如果这是有意的，请确认这是新的存储",
         f"a part of the store was emptied: the jobs of the buckets {named} are gone; "
         "if that was intended, say that it is new",
     )

@@ -14,8 +14,8 @@ from delayqueue.domain.body import body_of
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
-    Attempt,
     CallResult,
+    FailedAttempt,
     Job,
     JobView,
     Reserved,
@@ -132,7 +132,7 @@ class Run:
     attempt: int
     started_ms: int
     results: tuple[CallResult, ...]
-    notes: tuple[Attempt, ...]
+    notes: tuple[FailedAttempt, ...]
 
 
 def parse_run(raw: bytes) -> Run:
@@ -167,7 +167,7 @@ def _parse_results(raw: bytes) -> list[CallResult]:
     return []
 
 
-def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
+def _parse_notes(raw: bytes, at: int) -> list[FailedAttempt]:
     notes = []
     worker = ""
     while head := _NOTE.match(raw, at):
@@ -177,7 +177,7 @@ def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
         if attempt == ended_ms == 0:  # _run.lua: who had the next one
             worker = message
             continue
-        notes.append(Attempt(attempt, started_ms, ended_ms, message, worker))
+        notes.append(FailedAttempt(attempt, started_ms, ended_ms, message, worker))
         worker = ""
     return notes
 

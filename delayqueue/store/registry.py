@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from delayqueue.domain.job import Job
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.keys import BucketKeys
+from delayqueue.store.layout import in_one_line
 from delayqueue.store.record import dump_options, text
 from delayqueue.store.servers.shards import Shards
 
@@ -169,9 +170,13 @@ class Registry:
 
 
 async def registered_in(shards: Shards, keys: BucketKeys, kind: Kind) -> dict[str, str]:
-    """The definitions of a kind by name, read without a script, which might have to be loaded."""
+    """The definitions of a kind by name, read without a script, which might have to be loaded.
+
+    Raises StoreUnwell if they cannot be read now, StartupError if the store refuses that.
+    """
     key = keys.registered(kind)
-    found: Any = await shards.call(key, lambda redis: redis.hgetall(key))
+    with in_one_line():
+        found: Any = await shards.call(key, lambda redis: redis.hgetall(key))
     return {text(name): text(definition) for name, definition in found.items()}
 
 

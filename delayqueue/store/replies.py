@@ -9,7 +9,14 @@ from delayqueue.domain.job import JobView, Reserved, State
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.store.record import ended_view, live_view, reserved_job, text
-from delayqueue.store.types import NO_CHANGE, SOON_MS, Change, Moved, Reservation, TopicCounts
+from delayqueue.store.types import (
+    NO_CHANGE,
+    SOON_MS,
+    BucketCounts,
+    Change,
+    Moved,
+    Reservation,
+)
 
 BURIED = -1  # instead of the time of a job that is delivered again
 
@@ -82,13 +89,13 @@ def reservation(job_id: str, nonce: str, result: int | Sequence[Any]) -> Reserva
     return Reservation(code, job)
 
 
-def topic_counts(answer: int | Sequence[Any]) -> TopicCounts:
+def topic_counts(answer: int | Sequence[Any]) -> BucketCounts:
     """The counts and settings of a topic."""
     if isinstance(answer, int):
-        return TopicCounts(answer, 0, 0, 0, None, None, None, 0)
+        return BucketCounts(answer, 0, 0, 0, None, None, None, 0)
     delayed, ready, reserved, buried, oldest, paused, limit, urgent, called = answer
     in_force = Limit.read(json.loads(limit)) if limit else None
-    return TopicCounts(
+    return BucketCounts(
         delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force, urgent, called
     )
 

@@ -6,18 +6,18 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
+from delayqueue.answers.topics import TopicRates
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.slots import (
     FINEST,
     MOST_TOPICS,
+    NO_COUNTS,
     RINGS,
     Mark,
-    Rates,
     Ring,
     Row,
     Slot,
     Slots,
-    rates,
 )
 from delayqueue.domain.tally import Counts
 from delayqueue.store.bucket import Bucket
@@ -27,6 +27,7 @@ PIECE: Final = 360  # slots that a call reads: about 2 ms of the store's time
 SCOPED_PIECE: Final = 24  # the same if it adds up topics
 FIGURES: Final = re.compile(rb"(\d*)," * 11)
 _numbers: Callable[[Counts], tuple[int, ...]] = attrgetter(*(each.name for each in fields(Counts)))
+RATES: Final = [each.name for each in fields(TopicRates)]
 MARK: Final = re.compile(r"(\d+) (\w+) (\d+) (.*)", re.DOTALL)
 
 
@@ -70,14 +71,14 @@ class SlotStore:
         marks = [mark for mark in known if mark and now_ms - mark.ago_ms >= start_ms]
         return Slots(start_ms, now_ms, [_slot(each) for each in packed], marks)
 
-    async def rates(self, topics: Sequence[str]) -> list[Rates | None]:
+    async def rates(self, topics: Sequence[str]) -> list[TopicRates | None]:
         """How often things happened within the last minute, by topic; None for those of which that is not known."""
         what = [*FINEST, MOST_TOPICS, 1, 2, "", 0, *topics]
         reply = await self._bucket.run("history", what)
         slots = [_slot(packed) for packed in reply.results[1]]
         elapsed = reply.now_ms % FINEST.step_ms / FINEST.step_ms
         pairs = zip(slots[: len(topics)], slots[len(topics) :], strict=True)
-        return [rates(before, current, elapsed) for before, current in pairs]
+        return [_rates(before, current, elapsed) for before, current in pairs]
 
 
 def _field(topic: str | None) -> str:
@@ -105,3 +106,17 @@ def _mark(raw: bytes, now_ms: int) -> Mark | None:
     """Parse a mark; None if it is not one."""
     parts = MARK.fullmatch(text(raw))
     return parts and Mark(parts[2], now_ms - int(parts[1]), int(parts[3]), parts[4])
+
+
+def _rates(before: Slot | None, current: Slot | None, elapsed: float) -> TopicRates | None:
+    """The rates of about the last minute; None if both slots are unknown.
+
+    `elapsed` is the part of the current slot of the FINEST ring that is over. What happened in the slot before it is
+    taken as spread evenly.
+    """
+    if before is None and current is None:
+        return None
+    old, new = (slot.counts if slot else NO_COUNTS for slot in (before, current))
+    counted = ((getattr(old, name), getattr(new, name)) for name in RATES)
+    step_s = FINEST.step_ms / 1000
+    return TopicRates(*(round((was * (1 - elapsed) + now) / step_s, 3) for was, now in counted))

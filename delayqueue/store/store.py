@@ -17,7 +17,7 @@ from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Invalid, Text, Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.announcements import Announcements
-from delayqueue.store.batcher import Request
+from delayqueue.store.batcher import StoreRequest
 from delayqueue.store.bucket import OUTDATED, Bucket
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.call import functions_by_name
@@ -111,7 +111,7 @@ class Store:
         read: Callable[[Sequence[Result]], T],
     ) -> asyncio.Future[T]:
         """What `read` makes of the results that run() gives, or the error that it raises."""
-        request = Request(items, verb.lost, read)
+        request = StoreRequest(items, verb.lost, read)
         bucket = self._buckets[0]
         if self.buckets.layout.size > 1 or not items:
             numbers = {self.buckets.of(one) for item in items for one in verb.ids(item)}
@@ -124,7 +124,7 @@ class Store:
         return request
 
     async def _split(
-        self, verb: Verb[Item, Result], scope: Scope, request: Request[Item, Result]
+        self, verb: Verb[Item, Result], scope: Scope, request: StoreRequest[Item, Result]
     ) -> None:
         """Ask each bucket for its items."""
         try:

@@ -200,8 +200,8 @@ class TagPage(NamedTuple):
         return [self.tag, self.topic, self.limit, *self.place]
 
 
-class TopicCounts(NamedTuple):
-    """One topic in one bucket; exact. `paused_until_ms`: 0 = until resumed, None = not paused; others: TopicView."""
+class BucketCounts(NamedTuple):
+    """The exact counts of a topic in one bucket. `paused_until_ms`: 0 = until resumed, None = not paused."""
 
     delayed: int
     ready: int

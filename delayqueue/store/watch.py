@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from redis.exceptions import RedisError
@@ -36,6 +37,8 @@ class StoreWatch:
         self._emptied: Text | None = None
         self._evicted: int | None = None  # keys that were dropped for room until the last look
         self.alarms: Sequence[Text] = ()
+        self.ailment: Text | None = None  # why it takes no new jobs
+        self.ailing_since: datetime | None = None
         store.metrics.show(STORE_WRITABLE, lambda: self._takes_jobs)
         store.metrics.show(STORE_EMPTIED, lambda: self.is_emptied)
 
@@ -58,8 +61,11 @@ class StoreWatch:
             looks = await look_at(store.shards, store.buckets.tags)
         found = [alarm for look in looks for alarm in look.alarms()]
         is_open = bool(looks) and store.closed is None
+        self.ailment = next(filter(None, (look.ailment for look in looks)), None)
         if not is_open:
-            found.append(Unavailable.because(store.ailment() or OF_CLASS[RedisTimeoutError]).text)
+            self.ailment = store.ailment() or OF_CLASS[RedisTimeoutError]
+            found.append(Unavailable.because(self.ailment).text)
+        self.ailing_since = (self.ailing_since or datetime.now(UTC)) if self.ailment else None
         if store.closed is None:
             with suppress(RedisError):  # what ails it is said already; it stays as it was
                 self._emptied = await self._marks.look()

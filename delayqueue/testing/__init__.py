@@ -12,11 +12,11 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from delayqueue.client.answers import ReservedJob
 from delayqueue.client.jobs import new_id
 from delayqueue.client.payload import body_of
 from delayqueue.testing.handling import verdict_on
 from delayqueue.testing.queue import Queue, Ran
+from delayqueue.worker.handled_job import HandledJob
 from delayqueue.worker.verdict import Buried, Finished, Released
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["Buried", "Finished", "Queue", "Ran", "Released", "arun", "job", "run"]
 
 
-def job(topic: str, body: Payload = "", *, id: str | None = None, attempt: int = 1) -> ReservedJob:  # noqa: A002  # its name in the API
+def job(topic: str, body: Payload = "", *, id: str | None = None, attempt: int = 1) -> HandledJob:  # noqa: A002  # its name in the API
     """A job as a handler gets it."""
-    return ReservedJob(
+    return HandledJob(
         topic, new_id() if id is None else id, body_of(body), attempt, "a-receipt", time.time()
     )
 

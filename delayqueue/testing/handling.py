@@ -11,7 +11,7 @@ from delayqueue.worker.executor import Executor
 from delayqueue.worker.verdict import Finished, verdict_of
 
 if TYPE_CHECKING:
-    from delayqueue.client.answers import ReservedJob
+    from delayqueue.answers.jobs import ReservedJob
     from delayqueue.worker import Verdict, Worker
 
 

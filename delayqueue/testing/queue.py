@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from delayqueue.client.aio import AsyncClient
-from delayqueue.client.answers import ReservedJob
 from delayqueue.client.blocking import Client
 from delayqueue.client.jobs import new_id
 from delayqueue.client.times import seconds
@@ -17,12 +16,14 @@ from delayqueue.domain.push_rules import NEW_ID
 from delayqueue.errors import Code, JobExists, NoSuchJob, QueueError, WrongState, shown
 from delayqueue.testing.handling import verdict_on
 from delayqueue.testing.rules import asked, pushed
+from delayqueue.worker.handled_job import HandledJob
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.verdict import Buried, Released, with_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from delayqueue.answers.jobs import ReservedJob
     from delayqueue.client.calls import Call
     from delayqueue.client.times import Seconds
     from delayqueue.domain.schedule import Schedule
@@ -173,7 +174,7 @@ class Queue(Client):
         topic, job_id, body = (held.request[name] for name in ("topic", "id", "body"))
         trace = held.request.get("traceparent", "")
         tags = tuple(held.request.get("tags", ()))
-        job = ReservedJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, trace, tags)
+        job = HandledJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, trace, tags)
         verdict = await verdict_on(worker, job, context)
         if self._jobs.get(job_id) is held:  # otherwise it was pushed again, or deleted, meanwhile
             verdict = self._settle(worker, held, verdict)

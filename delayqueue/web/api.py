@@ -1,11 +1,13 @@
 """What every handler uses: the queue, the limits, the settings."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from delayqueue.answers.subscribers import Trial
+from delayqueue.config.config import Config
 from delayqueue.domain.access import Scope
-from delayqueue.domain.subscriber import Subscriber, TrialOutcome
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.metrics import Snapshot
@@ -15,29 +17,21 @@ from delayqueue.web.envelope import Responder
 from delayqueue.web.ids import IdMaker
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
     """Everything that handlers use, once per server process."""
 
     queue: DelayQueue
     jobs: Jobs  # of the topics that the client may reach
+    config: Config  # in force
     responder: Responder
-    max_body_bytes: int
-    strict: bool
-    requires_delay: bool  # of each push that has no `due`
-    longest_wait_s: float
-    snapshots: Callable[[], Awaitable[dict[str, Snapshot]]]  # figures of all workers, by number
-    metrics_topics: int
-    settings: Mapping[str, str]  # to show
-    set_in: Mapping[
-        str, str
-    ]  # where those were set that do not have their defaults: "FILE:LINE", or a variable
     guard: Authenticator
+    snapshots: Callable[[], Awaitable[dict[str, Snapshot]]]  # figures of all workers, by number
     check_url: Callable[[str], str]  # raises BadValue for a URL that webhooks may not call
     check_call: (
         Callable[[str], str] | None
     )  # the same for a job's call; None = the server makes none
-    try_webhook: Callable[[Subscriber, str], Awaitable[TrialOutcome]]  # with this body
+    try_webhook: Callable[[Subscriber, str], Awaitable[Trial]]  # with this body
     endpoints: tuple[Endpoint, ...]  # all endpoints
     new_id: IdMaker = field(default_factory=IdMaker)
 

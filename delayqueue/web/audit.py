@@ -46,7 +46,7 @@ def target_of(endpoint: Endpoint, asked: object) -> Target | None:
 
 
 def note(guard: Authenticator, request: HttpRequest, target: Target, code: Code, data: Any) -> Deed:
-    """Log what happened to it."""
+    """Log the outcome of a change."""
     fields: dict[str, Any] = {
         "who": guard.name_of(request),
         "client": request.peer,
@@ -68,7 +68,7 @@ def note(guard: Authenticator, request: HttpRequest, target: Target, code: Code,
 
 
 def _count(data: Any) -> int:
-    """How many were changed."""
+    """How many jobs were changed."""
     if isinstance(data, Large):
         data = data.data
     if isinstance(data, list):

@@ -69,11 +69,11 @@ class Principal:
         return frozenset(self._topics)
 
     def add(self, grant: Grant) -> None:
-        """The token grants this, too."""
+        """Add a grant to those of the token."""
         self._topics.setdefault(grant.role, []).append(grant.topics)
 
     def scope(self, roles: frozenset[Role]) -> Scope:
-        """The topics that it may reach at an endpoint for these roles. Raises Forbidden if it may not call it."""
+        """The topics that the token may reach at an endpoint for these roles. Raises Forbidden without such a role."""
         scope = self._scopes.get(roles)
         if scope is None:
             granted = [self._topics.get(role, ()) for role in {Role.ADMIN, *roles}]
@@ -102,7 +102,7 @@ class Authenticator:
         return cls(all_grants(config), config.token_rate)
 
     def use(self, grants: Iterable[Grant], rate: int) -> None:
-        """Let these tokens take the place of the present ones."""
+        """Replace the present tokens by these."""
         former = self._principals if rate == self._rate else {}
         principals: dict[bytes, Principal] = {}
         for grant in grants:
@@ -159,7 +159,7 @@ class Authenticator:
         return f"{roles} token {sha256(token.encode('utf-8', 'surrogateescape')).hexdigest()[:4]}"
 
     def _find(self, token: str) -> Principal:
-        """How long this takes reveals nothing about the tokens: it compares digests, whose key nobody knows."""
+        """The token in force. Takes a time that reveals nothing: digests with a secret key are compared."""
         found = self._principals.get(self._digest(token))
         if found is None:
             raise Unauthorized(UNKNOWN if token else None)

@@ -41,7 +41,7 @@ def is_cross_origin(headers: Mapping[str, str]) -> bool:
 
 
 def uncompressed(request: HttpRequest, body: bytes) -> None:
-    """Refuse a compressed body. Plain JSON that only says so is taken, as the original does."""
+    """Refuse a compressed body. Plain JSON whose header only claims so is accepted, as by the original."""
     says_so = request.headers.get("content-encoding", "identity") != "identity"
     if says_so and body[:64].lstrip()[:1] not in {b"{", b"[", b""}:
         raise Compressed

@@ -135,7 +135,7 @@ class Endpoint:
         return (*self.methods, *others)
 
     def allows(self, roles: Iterable[Role]) -> bool:
-        """Whether a client with these roles may call it."""
+        """Whether a client with these roles may call the endpoint."""
         return self.roles is None or not {Role.ADMIN, *self.roles}.isdisjoint(roles)
 
 

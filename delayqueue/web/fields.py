@@ -222,7 +222,7 @@ def check_traceparent(text: str) -> str:
 
 
 def is_traceparent(text: str) -> bool:
-    """Whether it is a header as W3C Trace Context describes it: version, trace, span, flags."""
+    """Whether the text is a header as W3C Trace Context describes it: version, trace, span, flags."""
     return TRACEPARENT.fullmatch(text) is not None
 
 

@@ -12,7 +12,7 @@ Warnings = dict[str, dict[str, None]]  # by header, the names in it, each once
 # Requests to these always wait (HttpRequest.waits).
 WAITING_PATHS: Final = frozenset({"/pop"})
 SLASHES: Final = re.compile(r"/(?:\.?/)+")  # in //push, of a client whose base URL ends in a slash
-SERVER: Final = "delay-queue"  # what answers call us: strangers need no versions
+SERVER: Final = "delay-queue"  # the header Server of answers; a version would help attackers only
 HTTP_OK: Final = (
     HTTPStatus.OK.value
 )  # to look it up there takes Python 3.11 a third of a microsecond

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from delayqueue import __version__
 from delayqueue.domain.controls import escaped
 from delayqueue.domain.job import LIVE_STATES
-from delayqueue.engine.worker_view import WorkerCounts
+from delayqueue.engine.workers import WorkerCounts
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, JOB_EVENTS, OTHER, Metric, Snapshot
 from delayqueue.store.census import SOON_S, TopicView
 from delayqueue.store.types import Health
@@ -48,7 +48,7 @@ class TopicFigures:
         most: int,
         due_soon: Mapping[str, Sequence[int]] = NOT_COUNTED,
     ) -> Self:
-        """Of these topics; `most` are named. A paused one of the others is not late."""
+        """The figures of these topics; `most` are named. A paused one of the others is not late."""
         others = TopicView(OTHER)
         async for view in by_turns(topics[most:]):
             is_paused = view.paused_until_ms is not None
@@ -75,7 +75,7 @@ class Figures(Collector):
         self._store = store
 
     def collect(self) -> Iterator[Family]:
-        """One family per name."""
+        """The metrics, one family for each name."""
         version: dict[tuple[str, ...], float] = {(__version__,): 1}
         yield _gauge("delayqueue_build_info", "Version of the server.", version, "version")
         for metric in COUNTERS:

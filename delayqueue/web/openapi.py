@@ -125,12 +125,12 @@ def _has_body(endpoint: Endpoint, method: str) -> bool:
 
 
 def _in_envelope(endpoint: Endpoint) -> bool:
-    """Whether it answers JSON, not a page, or text for a program."""
+    """Whether the endpoint answers JSON, and neither a page nor text for a program."""
     return endpoint.gives is not HttpResponse
 
 
 def _errors_of(endpoint: Endpoint, method: str) -> Errors:
-    """All errors that it can answer."""
+    """All errors that the endpoint can answer."""
     guards = GUARDED if endpoint.roles is not None else (Forbidden,)
     if not _in_envelope(endpoint):
         return guards if endpoint.roles else ()
@@ -162,7 +162,7 @@ def _in_capitals(words: str) -> str:
 
 
 def request_name(endpoint: Endpoint) -> str:
-    """The name of the schema of its body."""
+    """The name of the schema of the endpoint's request."""
     return f"{_in_capitals(endpoint.path)}Request"
 
 
@@ -189,7 +189,7 @@ def _body(endpoint: Endpoint) -> Json:
 
 
 def _requests(endpoints: Iterable[Endpoint]) -> Json:
-    """What the endpoints take, and the objects in it."""
+    """The schemas of requests, and of the objects in them."""
     schemas: Json = {}
     for endpoint in endpoints:
         if endpoint.takes is not None:
@@ -220,7 +220,7 @@ def _as_sent(schema: Json) -> Json:
 
 
 def _answers(endpoints: Iterable[Endpoint]) -> Json:
-    """What the endpoints answer if all is well, and the objects in it."""
+    """The schemas of successful answers, and of the objects in them."""
     inputs = [
         (_answer_name(endpoint), ANSWERED, TypeAdapter(described(endpoint.gives)))
         for endpoint in endpoints

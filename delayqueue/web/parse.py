@@ -105,7 +105,7 @@ class Reader:
         return self._read_closely(model, item, request)
 
     def _read_closely(self, model: type[Model], members: object, request: HttpRequest) -> Model:
-        """Parse an unusual request: in any letter case, with all that can be said about it."""
+        """Parse an unusual request: in any letter case, with all warnings."""
         if model.of_original:
             members = in_lower_case(model, members)
         try:
@@ -197,7 +197,7 @@ def in_lower_case(model: type[Request], members: object) -> object:
 
 
 def is_doubtful(asked: Request) -> bool:
-    """Whether it has an unknown field, also in an object in it, or a long delay."""
+    """Whether the request has an unknown field, also in an object in it, or a long delay."""
     if asked.__pydantic_extra__:
         return True
     fields = vars(asked)
@@ -315,7 +315,7 @@ def _of_type(first: Found, found: list[Any]) -> Text:
 
 
 def _no_json(raw: bytes, error: str) -> Text:
-    """What it is, if that is known; else the parser's message, which is in English: in Chinese only the location."""
+    """What the text is, if known; else the parser's message, which is in English: in Chinese only the location."""
     if not raw.strip():
         return Text(
             "解析json失败：请求体为空，json_encode 是否失败了？",

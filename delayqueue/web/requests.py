@@ -10,6 +10,8 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from delayqueue.answers.schedules import Schedule
+from delayqueue.answers.subscribers import Subscriber
 from delayqueue.domain import retry, subscriber, worker
 from delayqueue.domain.job import CHANGE, MAX_DUE_S, IfExists
 from delayqueue.domain.outboxes import MAX_REASON_CHARS, MAX_ROWS, Outbox
@@ -43,7 +45,7 @@ Name = Annotated[
     ),
 ]
 
-Item = TypeVar("Item")
+Item = TypeVar("Item", Schedule, Subscriber)
 
 
 class Request(BaseModel):
@@ -70,7 +72,7 @@ class Request(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Find the objects in it, once."""
+        """Find the model's nested objects, once."""
         cls.inner = {
             name: kind
             for name, field in cls.model_fields.items()
@@ -80,7 +82,7 @@ class Request(BaseModel):
 
     @classmethod
     def siblings(cls, name: str) -> list[str]:
-        """The fields beside one of that name; FIELD.NAME is in an object in it."""
+        """The fields beside one of that name; FIELD.NAME is one of a nested object."""
         field, dot, _ = name.partition(".")
         if dot and field in cls.inner:
             return [f"{field}.{inner}" for inner in cls.inner[field].model_fields]
@@ -141,7 +143,6 @@ class PagedRequest(AnyTopicRequest):
         self,
         listing: str,
         registered: Iterable[Item],
-        topic: Callable[[Item], str],
         place: Callable[[Item], tuple[str | int, ...]],
     ) -> tuple[list[Item], str | None]:
         """Those of its topic, or a page of them and the cursor of the next one; None = there are no pages.
@@ -150,7 +151,7 @@ class PagedRequest(AnyTopicRequest):
         """
         if self.cursor and self.limit is None:
             raise Invalid.of("cursor 只能和 limit 一起用", "cursor: goes with limit")
-        found = [one for one in registered if self.topic in {None, topic(one)}]
+        found = [one for one in registered if self.topic in {None, one.topic}]
         if self.limit is None:
             return found, None
         return page_of(found, place, (listing, self.topic), self.limit, self.cursor or "")
@@ -199,7 +200,7 @@ class NameRequest(Request):
     name: Name
 
     def named_topics(self) -> None:
-        """All of them."""
+        """Every topic."""
         return
 
 
@@ -292,9 +293,9 @@ class WorkerRequest(Request):
     )
 
     @property
-    def who(self) -> worker.Worker:
-        """What it says."""
-        return worker.Worker(
+    def who(self) -> worker.WorkerIdentity:
+        """The worker, as it describes itself."""
+        return worker.WorkerIdentity(
             self.name, self.version or "", self.host or "", self.pid or 0, self.concurrency or 0
         )
 
@@ -315,5 +316,5 @@ class OutboxRequest(Request):
 
     @property
     def told(self) -> Outbox:
-        """What the relay tells."""
+        """The relay's report."""
         return Outbox(self.name, self.failed or 0, self.reason or "", self.oldest_age or 0)

@@ -20,7 +20,7 @@ from pydantic_core.core_schema import (
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from delayqueue.answers import jobs, schedules, servers, subscribers, topics
-from delayqueue.answers.answer import LEFT_OUT, NEVER_NULL
+from delayqueue.answers.answer import LEFT_OUT
 
 ANSWERS: Final = tuple(
     kind
@@ -80,9 +80,14 @@ def _typed_dict(kind: type[Any]) -> Any:
     members = {}
     for each in fields(kind):
         hint = described(hints[each.name])
-        if each.metadata == NEVER_NULL:
-            hint = Union[tuple(part for part in get_args(hint) if part is not NoneType)]  # noqa: UP007
+        if each.metadata and not each.metadata["nullable"]:
+            hint = _without_none(hint)
         members[each.name] = NotRequired[hint] if each.metadata else hint
     made = TypedDict(kind.__name__, members)  # type: ignore[misc]  # made of fields
     made.__doc__ = kind.__doc__
     return made
+
+
+def _without_none(hint: Any) -> Any:
+    parts = get_args(hint | None)
+    return Union[tuple(part for part in parts if part is not NoneType)]  # noqa: UP007  # of a tuple

@@ -1,23 +1,29 @@
 """TLS of the server: its certificate, and the authority that client certificates must come from."""
 
 import logging
+import os
 import ssl
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import NamedTuple, Self
 
 from delayqueue.config.config import Config
-from delayqueue.config.files import check_readable
+from delayqueue.config.files import check_readable, read_limited
 from delayqueue.config.startup import StartupError
 
 log = logging.getLogger(__name__)
 
 
 class Handshake(ssl.SSLObject):
-    """A server's side of a connection. A client whose certificate is refused is told so, and so is the log."""
+    """A server's side of a connection. A client with a refused certificate gets an alert, and the log a line."""
 
     _refusal: ssl.SSLError | None = None
 
     def do_handshake(self) -> None:
-        """Go on with it. Raises ssl.SSLError."""
+        """Go on with the handshake. Raises ssl.SSLError."""
         if self._refusal:
             raise self._refusal
         try:
@@ -27,7 +33,7 @@ class Handshake(ssl.SSLObject):
                 raise
             self._refusal = error
             why = getattr(error, "verify_message", "") or "it sent no certificate"
-            log.warning("refused a TLS client, whom tls_client_ca does not certify: %s", why)
+            log.warning("refused a TLS client without a certificate from tls_client_ca: %s", why)
             # else the event loop would drop the alert, which it has yet to send; then the client closes
             raise ssl.SSLWantReadError from error
 
@@ -39,57 +45,108 @@ def _is_about_certificate(error: ssl.SSLError) -> bool:
     )
 
 
-class Tls:
-    """The server's side of TLS. `context` is for new connections; what it uses can be replaced as a whole."""
+class Pem(NamedTuple):
+    """A PEM file, and what it held when it was read."""
 
-    def __init__(self, cert: Path, key: Path, client_ca: Path | None) -> None:
-        """Raises StartupError if a file is missing or invalid."""
-        self.files = (cert, key, *((client_ca,) if client_ca else ()))
-        self.context = self._in_force = _read(cert, key, client_ca)
-        # called at each handshake, also of clients that name no server
-        self.context.sni_callback = self._turn
+    file: Path
+    content: bytes
 
     @classmethod
-    def of(cls, config: Config) -> "Tls | None":
-        """TLS as configured, None = no TLS. Raises StartupError if a file is missing or invalid."""
+    def read(cls, file: Path, key: str) -> Self:
+        """Read it. Raises StartupError, with the `key` of the setting that names the file, if that is impossible."""
+        try:
+            check_readable(file)
+            return cls(file, read_limited(file))
+        except OSError as error:
+            raise _unusable(error, file, key=key) from None
+
+
+class Certificate(NamedTuple):
+    """What the settings say of TLS, read: the certificate with its chain, its key, the authority of clients.
+
+    It can be sent to other processes, and no file is read again to use it.
+    """
+
+    cert: Pem
+    key: Pem
+    client_ca: Pem | None
+
+    @classmethod
+    def of(cls, config: Config) -> Self | None:
+        """Read and check it, None = no TLS. Raises StartupError if a file is missing or invalid."""
         if config.tls_cert is None:
             if config.tls_key or config.tls_client_ca:
                 raise StartupError(
                     "tls_key and tls_client_ca need tls_cert; set it, or unset them", key="tls_cert"
                 )
             return None
-        return cls(config.tls_cert, config.tls_key or config.tls_cert, config.tls_client_ca)
+        found = cls(
+            Pem.read(config.tls_cert, "tls_cert"),
+            Pem.read(config.tls_key or config.tls_cert, "tls_cert"),
+            Pem.read(config.tls_client_ca, "tls_client_ca") if config.tls_client_ca else None,
+        )
+        found.context()
+        return found
 
-    def use(self, other: "Tls") -> None:
-        """Use the other's certificate and authority for new connections.
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that it was read from."""
+        return tuple(pem.file for pem in self if pem is not None)
+
+    def context(self) -> ssl.SSLContext:
+        """A context for connections of clients. Raises StartupError if something does not fit."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 or newer
+        context.sslobject_class = Handshake
+        try:
+            with _file(self.cert.content) as cert, _file(self.key.content) as key:
+                context.load_cert_chain(cert, key, password=_no_password)
+        except (OSError, ValueError) as error:
+            raise _unusable(error, self.cert.file, self.key.file, key="tls_cert") from None
+        if self.client_ca is None:
+            return context
+        try:
+            with _file(self.client_ca.content) as client_ca:
+                context.load_verify_locations(client_ca)
+        except (OSError, ValueError) as error:
+            raise _unusable(error, self.client_ca.file, key="tls_client_ca") from None
+        context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+class Tls:
+    """The server's side of TLS. `context` is for all listeners; what it uses for new connections can be replaced."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        self.context = self._in_force = certificate.context()
+        # called at each handshake, also of clients that name no server
+        self.context.sni_callback = self._turn
+
+    def use(self, certificate: Certificate) -> None:
+        """Use another certificate, and authority, for new connections.
 
         Whether clients need a certificate stays as it is.
         """
-        self.files, self._in_force = other.files, other.context
+        self._in_force = certificate.context()
 
     def _turn(self, connection: ssl.SSLObject, _name: str | None, asked: ssl.SSLContext) -> None:
         if asked is not self._in_force:
             connection.context = self._in_force
 
 
-def _read(cert: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 or newer
-    context.sslobject_class = Handshake
-    try:
-        check_readable(cert)
-        check_readable(key)
-        context.load_cert_chain(cert, key, password=_no_password)
-    except (OSError, ValueError) as error:
-        raise _unusable(error, cert, key, key="tls_cert") from None
-    if client_ca is None:
-        return context
-    try:
-        check_readable(client_ca)
-        context.load_verify_locations(client_ca)
-    except (OSError, ValueError) as error:
-        raise _unusable(error, client_ca, key="tls_client_ca") from None
-    context.verify_mode = ssl.CERT_REQUIRED
-    return context
+@contextmanager
+def _file(content: bytes) -> Iterator[str]:
+    """The path of a file with this content while the block runs: OpenSSL takes a key only from a file.
+
+    No folder has it, and on Linux no disk: nobody else can read it, and nothing is left if this process is killed.
+    """
+    if sys.platform == "linux":
+        file, folder = os.fdopen(os.memfd_create("delay-queue"), "w+b"), "/proc/self/fd"
+    else:
+        file, folder = TemporaryFile(), "/dev/fd"  # noqa: SIM115  # it is closed below
+    with file:
+        file.write(content)
+        file.seek(0)  # writes what is buffered; on macOS, whoever opens it goes on from here
+        yield f"{folder}/{file.fileno()}"
 
 
 def _no_password() -> str:

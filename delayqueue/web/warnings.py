@@ -65,7 +65,7 @@ def refuse_unknown(name: str, fields: Sequence[str]) -> None:
 
 
 def refuse_long_delay(delay_s: float) -> None:
-    """Raises Invalid, which says how to send a unix time."""
+    """Raises Invalid with the way to send a unix time."""
     raise Invalid.of(
         f"delay {delay_s:.0f} 超过一年，unix时间请用 due",
         f"delay {delay_s:.0f}: more than a year; send a unix time as due",

@@ -21,13 +21,15 @@ from typing import (
     get_type_hints,
 )
 
-from delayqueue.client.answers import ReservedJob
+from delayqueue.answers.jobs import ReservedJob
+from delayqueue.worker.handled_job import HandledJob
 from delayqueue.worker.verdict import Bury
 
 Argument: TypeAlias = Callable[[ReservedJob, Any], Any]  # made of the job and the context
 Arguments: TypeAlias = Callable[[ReservedJob, Any], Sequence[Any]]
 
-JOB: Final = (inspect.Parameter.empty, ReservedJob, Any, object)
+JOBS: Final = (ReservedJob, HandledJob)
+JOB: Final = (inspect.Parameter.empty, *JOBS, Any, object)
 UNCHECKED: Final = (
     (),
     (str, Any),
@@ -49,15 +51,13 @@ def arguments_of(handler: Callable[..., Any]) -> Arguments:
         return lambda job, _: (job,)
     first, *others = parameters
     kinds = [_annotation(handler, one) for one in others]
-    contexts = [
-        one.name for one, kind in zip(others, kinds, strict=True) if kind is not ReservedJob
-    ]
+    contexts = [one.name for one, kind in zip(others, kinds, strict=True) if kind not in JOBS]
     if len(contexts) > 1:
         raise ValueError(
             f"{name_of(handler)}: takes the job or its body, a ReservedJob and the context, "
             f"but not {' and '.join(contexts)}"
         )
-    rest = (_job if kind is ReservedJob else _context for kind in kinds)
+    rest = (_job if kind in JOBS else _context for kind in kinds)
     made = (_first(handler, first), *rest)
     return lambda job, context: [of(job, context) for of in made]
 
@@ -120,7 +120,8 @@ def _annotation(handler: Callable[..., Any], parameter: inspect.Parameter) -> An
     try:
         return get_type_hints(one, globalns=_globals(handler))["it"]
     except NameError:
-        return ReservedJob if kind.rpartition(".")[2] == ReservedJob.__name__ else kind
+        name = kind.rpartition(".")[2]
+        return next((one for one in JOBS if one.__name__ == name), kind)
 
 
 def _globals(handler: Any) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from delayqueue.client.answers import ReservedJob
+    from delayqueue.worker.handled_job import HandledJob
 
-_current: Final[ContextVar[tuple[ReservedJob, Any]]] = ContextVar("delayqueue.current")
+_current: Final[ContextVar[tuple[HandledJob, Any]]] = ContextVar("delayqueue.current")
 
 
-def current_job() -> ReservedJob:
+def current_job() -> HandledJob:
     """The job that the running handler or task was called for. Raises LookupError outside of one."""
     return _current.get()[0]
 
@@ -31,7 +31,7 @@ def tags_of_current_job() -> Sequence[str]:
 
 
 @contextmanager
-def handling(job: ReservedJob, context: Any) -> Iterator[None]:
+def handling(job: HandledJob, context: Any) -> Iterator[None]:
     """Make them the current ones, for the handlers that run in this block."""
     before = _current.set((job, context))
     try:

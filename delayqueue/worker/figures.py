@@ -19,7 +19,7 @@ LATE_S: Final = 15.0
 
 
 class WorkerFigures:
-    """Of one process. Written in its loop, read by any thread."""
+    """The figures of one process. Written in its loop, read by any thread."""
 
     def __init__(self) -> None:
         self._running = 0  # handlers
@@ -35,7 +35,7 @@ class WorkerFigures:
 
     @contextmanager
     def running(self, topic: str) -> Generator[None, None, None]:
-        """The handlers of a job run in this block."""
+        """Count a job whose handlers run in this block."""
         began_s = time.monotonic()
         self._running += 1
         try:
@@ -46,7 +46,7 @@ class WorkerFigures:
             self._runs[topic] += 1  # the last: text() looks for the others of what is in it
 
     def ended(self, topic: str, outcome: str) -> None:
-        """The server knows how an attempt ended."""
+        """Count an attempt whose outcome the server has taken."""
         self._ends[topic, outcome] += 1
 
     async def beat(self) -> None:

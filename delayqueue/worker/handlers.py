@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from delayqueue.answers.jobs import ReservedJob
 from delayqueue.client import tracing
-from delayqueue.client.answers import ReservedJob
 from delayqueue.client.several import Collected, several
-from delayqueue.domain.handler import check_done, check_runs
-from delayqueue.domain.message import message_of
+from delayqueue.domain.message import clean, message_of, text_of
 from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
 from delayqueue.worker.current import handling
+from delayqueue.worker.handled_job import HandledJob, HandlerResult
 from delayqueue.worker.policy import Policy
-from delayqueue.worker.verdict import Bury, Finished, Hopeless, Retry, TimeLimit, Verdict
+from delayqueue.worker.runnable import check_done, check_runs
+from delayqueue.worker.verdict import (
+    Bury,
+    Failures,
+    Finished,
+    Hopeless,
+    Retry,
+    TimeLimit,
+    Verdict,
+    verdict_of,
+)
 
 if TYPE_CHECKING:
     from delayqueue.worker.executor import Executor
@@ -42,12 +54,16 @@ UNTOLD: Final = "(a message that could not be scrubbed)"
 
 
 class Conditions(NamedTuple):
-    """Under which a handler runs; an error of `bury_on`, or of none of `retry_on`, is not worth another attempt."""
+    """Under which a handler runs; an error of `bury_on`, or of none of `retry_on`, is not worth another attempt.
+
+    `stop_on_failure`: the topic's handlers after it do not run if it fails.
+    """
 
     order: int = 0
     timeout_s: float | None = None
     bury_on: tuple[type[BaseException], ...] = ()
     retry_on: tuple[type[BaseException], ...] = (Exception,)
+    stop_on_failure: bool = True
 
     def is_hopeless(self, error: BaseException) -> bool:
         """Whether another attempt would end like this one. Only errors of the handler itself can be such."""
@@ -68,6 +84,7 @@ def classes_of(name: str, errors: Errors) -> tuple[type[BaseException], ...]:
 class _Entry(NamedTuple):
     order: int
     number: int  # of its registration, which decides between equal orders
+    name: str  # that no other handler of the topic has
     handler: Handler
     arguments: Arguments
     conditions: Conditions
@@ -106,7 +123,8 @@ class Handlers:
         if arguments is None:
             arguments = arguments_of(handler)
         entries = self._of_topic.setdefault(topic, [])
-        entries.append(_Entry(conditions.order, len(entries), handler, arguments, conditions))
+        name = _unlike(_short_name(handler), {entry.name for entry in entries})
+        entries.append(_Entry(conditions.order, len(entries), name, handler, arguments, conditions))
         entries.sort(key=lambda entry: entry[:2])
 
     def set_policy(self, topic: str, policy: Policy) -> None:
@@ -157,28 +175,94 @@ class Handlers:
         return nullcontext() if self._lifespan is None else asynccontextmanager(self._lifespan)()
 
     async def run(self, job: ReservedJob, executor: Executor, context: Any) -> str:
-        """Call the job's handlers one after the other; an exception ends it. Returns their messages."""
-        messages: list[str] = []
+        """Call the job's handlers one after the other. Returns their messages.
 
-        async def innermost(job: ReservedJob) -> None:
-            for entry in self._of_topic[job.topic]:
-                call = partial(entry.handler, *entry.arguments(job, context))
-                try:
-                    result = await executor.call(call, entry.conditions.timeout_s, f"job {job.id}")
-                except BaseException as error:
-                    if entry.conditions.is_hopeless(error):
-                        raise Hopeless from error
-                    raise
-                check_done(result)
-                if result is not None:
-                    messages.append(message_of(result))
-
-        course: Next = innermost
+        Raises what the topic's only handler raised, Failures if one of several has failed, and whatever a middleware
+        raises.
+        """
+        calls = _Calls(self._of_topic[job.topic], executor, context)
+        course: Next = calls.run
         for middleware, takes_context in reversed(self._middlewares):
             course = _around(middleware, course, (context,) if takes_context else ())
-        with handling(job, context), tracing.processing(job, no_failure=Retry):
-            await course(job)
-        return "; ".join(messages)
+        job = HandledJob.of(job, calls.results)
+        try:
+            with handling(job, context), tracing.processing(job, no_failure=Retry):
+                await course(job)
+        except BaseException as error:
+            if error is calls.raised and calls.are_several:
+                raise Failures(calls.failed) from error
+            raise
+        return "; ".join(calls.messages)
+
+
+class _Calls:
+    """The calls of a job's handlers, one after the other, and their results so far."""
+
+    def __init__(self, entries: Sequence[_Entry], executor: Executor, context: Any) -> None:
+        self._entries = entries
+        self._executor = executor
+        self._context = context
+        self.messages: list[str] = []
+        self.results: dict[str, HandlerResult] = {}
+        self.failed: list[tuple[str, BaseException]] = []
+        self.raised: BaseException | None = None  # by run()
+
+    @property
+    def are_several(self) -> bool:
+        """Whether the topic has several handlers, so that messages must say which one has failed."""
+        return len(self._entries) > 1
+
+    async def run(self, job: ReservedJob) -> None:
+        """Call the handlers. Raises what the one that failed has raised, or a group if several have failed."""
+        job = HandledJob.of(job, self.results)  # a middleware may pass on another one
+        for entry in self._entries:
+            try:
+                returned = await self._call(entry, job)
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:  # other people's code: whatever it raises
+                self.failed.append((entry.name, error))
+                self.results[entry.name] = HandlerResult(False, verdict_of(error).message)
+                if entry.conditions.stop_on_failure:
+                    break
+            else:
+                text = "" if returned is None else text_of(returned)
+                self.results[entry.name] = HandlerResult(True, text)
+                if returned is not None:
+                    self.messages.append(clean(text))
+        if self.failed:
+            self.raised = _one_of(self.failed)
+            raise self.raised
+
+    async def _call(self, entry: _Entry, job: ReservedJob) -> object:
+        """What a handler returned. Raises what it raised, as the cause of Hopeless if another attempt would, too."""
+        call = partial(entry.handler, *entry.arguments(job, self._context))
+        timeout_s = entry.conditions.timeout_s
+        try:
+            returned: object = await self._executor.call(call, timeout_s, f"job {job.id}")
+        except BaseException as error:
+            if entry.conditions.is_hopeless(error):
+                raise Hopeless from error
+            raise
+        check_done(returned)
+        return returned
+
+
+def _one_of(failed: Sequence[tuple[str, BaseException]]) -> BaseException:
+    errors = [error for _, error in failed]
+    names = ", ".join(name for name, _ in failed)
+    return errors[0] if len(errors) == 1 else BaseExceptionGroup(f"failed: {names}", errors)
+
+
+def _short_name(handler: Handler) -> str:
+    function = handler.func if isinstance(handler, partial) else handler
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _unlike(name: str, taken: set[str]) -> str:
+    """The name, with a number behind it if it is taken."""
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(one for one in names if one not in taken)
 
 
 def _around(

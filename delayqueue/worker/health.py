@@ -47,7 +47,7 @@ class _Request(BaseHTTPRequestHandler):
         super().__init__(*connection)
 
     def do_GET(self) -> None:  # the base class's name
-        """Answer what is asked for."""
+        """Answer /healthz or /metrics."""
         match self.path.partition("?")[0]:
             case "/healthz":
                 self._healthz()
@@ -74,4 +74,4 @@ class _Request(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing: it is asked every few seconds."""
+        """Log nothing: probes come every few seconds."""

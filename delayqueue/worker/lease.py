@@ -13,8 +13,8 @@ from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from delayqueue.answers.jobs import ReservedJob
     from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.answers import ReservedJob
 
 log = logging.getLogger(__name__)
 

@@ -14,13 +14,13 @@ MIB: Final = 2**20
 
 
 class ProcessLimits(NamedTuple):
-    """None = no limit."""
+    """The limits of a process; None = no limit."""
 
     max_jobs: int | None = None
     max_memory_mib: int | None = None
 
     def reached(self, figures: WorkerFigures) -> str:
-        """Which one is reached; "" = none."""
+        """The limit that is reached; "" = none."""
         if self.max_jobs is not None and figures.jobs >= self.max_jobs:
             return f"it has done {figures.jobs}"
         # after a job: a process that is too large from its start would be replaced without end, and do none

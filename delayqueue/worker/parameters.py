@@ -15,7 +15,7 @@ from delayqueue.worker.round_trip import loss
 from delayqueue.worker.verdict import Bury
 
 if TYPE_CHECKING:
-    from delayqueue.client.answers import ReservedJob
+    from delayqueue.answers.jobs import ReservedJob
 
 Read: TypeAlias = Callable[[str], dict[str, Any]]
 Convert: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
@@ -39,7 +39,7 @@ PLAIN: Final[dict[Any, tuple[type, ...]]] = {
 
 
 class Parameters:
-    """Of one task. A member that is missing in a body has its default; members of other names are ignored."""
+    """The parameters of one task. Members that a body lacks have their defaults; those of other names are ignored."""
 
     def __init__(self, task: Callable[..., Any]) -> None:
         """Raises ValueError if an argument has no name in a body, an unknown type, or one that needs pydantic."""

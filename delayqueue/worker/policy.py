@@ -30,7 +30,7 @@ class Policy(NamedTuple):
     max_attempts: int | EllipsisType | None = ...
 
     def check(self) -> None:
-        """Raises ValueError, which says why, if it is invalid."""
+        """Raises ValueError with the reason if the policy is invalid."""
         most = self.max_attempts
         if isinstance(most, int) and not 1 <= most <= MOST_ATTEMPTS:
             raise ValueError(f"max_attempts {most}: must be 1 to {MOST_ATTEMPTS}, or None")

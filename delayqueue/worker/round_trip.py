@@ -9,7 +9,7 @@ from typing import Any
 
 
 def loss(given: Any, got: Any, path: str) -> str:
-    """What became another value on the way, first of all, and where below `path`; "" if nothing did.
+    """The first value that has changed on the way, and where below `path` it is; "" if none has.
 
     The kind of a collection is the annotation's matter: a tuple may come back as a list.
     """

@@ -12,7 +12,7 @@ from delayqueue.worker.parameters import Parameters
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from delayqueue.client.answers import Outcome
+    from delayqueue.answers.jobs import Outcome
     from delayqueue.client.times import Moment, Seconds
     from delayqueue.worker.worker import Worker
 

@@ -17,8 +17,8 @@ from delayqueue.errors import BadValue, Invalid, QueueError, TooMany, Unavailabl
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from delayqueue.answers.schedules import Schedule
     from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.answers import Schedule
     from delayqueue.client.times import Seconds
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Times(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of its schedule."""
+        """The name of the schedule on the server."""
         return PREFIX + self.topic
 
     def check(self) -> None:
@@ -60,7 +60,7 @@ class Times(NamedTuple):
 
     @property
     def schedule(self) -> Rules:
-        """The schedule that a server makes of them."""
+        """The schedule that a server makes of these times."""
         return Rules(
             name=self.name,
             topic=self.topic,
@@ -71,8 +71,8 @@ class Times(NamedTuple):
             tz=self.tz or "UTC",
         )
 
-    def are_those_of(self, schedule: Schedule) -> bool:
-        """Whether the schedule does what they say."""
+    def matches(self, schedule: Schedule) -> bool:
+        """Whether the schedule pushes the task's jobs at these times."""
         every = None if self.every is None else seconds(self.every)
         return (
             (schedule.topic, schedule.cron, schedule.every) == (self.topic, self.cron or "", every)
@@ -105,7 +105,7 @@ async def _declare(client: AsyncClient, declared: Sequence[Times], *, prune: boo
     known = {one.name: one for one in await client.schedules() if one.name.startswith(PREFIX)}
     for times in declared:
         there = known.pop(times.name, None)
-        if there is not None and times.are_those_of(there):
+        if there is not None and times.matches(there):
             continue
         try:
             await client.schedule(

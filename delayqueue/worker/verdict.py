@@ -13,6 +13,8 @@ from delayqueue.domain.job import MAX_DELAY_S
 from delayqueue.domain.message import clean, error_message, message_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from delayqueue.client.times import Seconds
 
 LAST_CALLS: Final = 2  # of a traceback, shown in the job's message
@@ -73,12 +75,22 @@ class TimeLimit(Exception):
     """A handler took longer than its `timeout`."""
 
 
+class Failures(Exception):
+    """Handlers of a topic that has several have failed: their names, and what each one has raised."""
+
+    def __init__(self, failed: Sequence[tuple[str, BaseException]]) -> None:
+        super().__init__("; ".join(f"{name}: {error_message(error)}" for name, error in failed))
+        self.failed: Sequence[tuple[str, BaseException]] = failed
+
+
 class Hopeless(Exception):
     """A handler raised its cause, and another attempt would raise it again, as `bury_on` and `retry_on` say."""
 
 
 def verdict_of(error: BaseException) -> Released | Buried:
     """What a handler's exception means."""
+    if isinstance(error, Failures):
+        return _verdict_of_several(error.failed)
     if isinstance(error, Retry):
         return Released(message_of(error), error.delay)
     if isinstance(error, Bury):
@@ -88,6 +100,28 @@ def verdict_of(error: BaseException) -> Released | Buried:
     if isinstance(error, Hopeless) and error.__cause__ is not None:
         return Buried(error_message(error.__cause__), _end_of(error.__cause__))
     return Released(error_message(error), traceback=_end_of(error))
+
+
+def is_order(error: BaseException) -> bool:
+    """Whether handlers have only given orders, so that there is no traceback worth reading."""
+    if isinstance(error, Failures):
+        return all(is_order(one) for _, one in error.failed)
+    return isinstance(error, (Retry, Bury))
+
+
+def _verdict_of_several(failed: Sequence[tuple[str, BaseException]]) -> Released | Buried:
+    """One verdict for all: buried if another attempt would help none of them.
+
+    It is delivered again by its schedule, unless each one has told a delay: then after the shortest.
+    """
+    verdicts = [(name, verdict_of(error)) for name, error in failed]
+    message = clean("; ".join(f"{name}: {one.message}" for name, one in verdicts))
+    calls = "\n".join(one.traceback for _, one in verdicts if one.traceback)
+    delays = [one.delay for _, one in verdicts if isinstance(one, Released)]
+    if not delays:
+        return Buried(message, calls)
+    told = [delay for delay in delays if delay is not None]
+    return Released(message, min(told) if len(told) == len(delays) else None, calls)
 
 
 def with_traceback(message: str, calls: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 from delayqueue import __version__
 from delayqueue.client.aio import AsyncClient
@@ -27,13 +27,13 @@ from delayqueue.worker.untaken import watch
 from delayqueue.worker.worker_run import WorkerRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import EllipsisType
 
     from delayqueue.client.jobs import Retry
     from delayqueue.client.times import Seconds
     from delayqueue.worker.arguments import Arguments
-    from delayqueue.worker.handlers import Errors, H, L, M, S
+    from delayqueue.worker.handlers import Errors, H, Handler, L, M, S
     from delayqueue.worker.task import R, Ts
 
 DEFAULT_CONCURRENCY: Final = 10
@@ -106,6 +106,7 @@ class Worker:
             "concurrency": self.concurrency,
         }
 
+    @overload
     def on(
         self,
         *topics: str,
@@ -115,30 +116,64 @@ class Worker:
         timeout: Seconds | None = None,
         bury_on: Errors = (),
         retry_on: Errors = Exception,
-    ) -> Callable[[H], H]:
+        stop_on_failure: bool = True,
+    ) -> Callable[[H], H]: ...
+
+    @overload
+    def on(
+        self,
+        topic: str,
+        handlers: Handler | Several[Handler],
+        /,
+        *,
+        order: int = 0,
+        retry: Retry | None = None,
+        max_attempts: int | EllipsisType | None = ...,
+        timeout: Seconds | None = None,
+        bury_on: Errors = (),
+        retry_on: Errors = Exception,
+        stop_on_failure: bool = True,
+    ) -> None: ...
+
+    def on(  # noqa: PLR0913  # one argument per property of a handler
+        self,
+        *topics: Any,
+        order: int = 0,
+        retry: Retry | None = None,
+        max_attempts: int | EllipsisType | None = ...,
+        timeout: Seconds | None = None,
+        bury_on: Errors = (),
+        retry_on: Errors = Exception,
+        stop_on_failure: bool = True,
+    ) -> Any:
         """Call the decorated function with each ReservedJob of these topics, or with its body if annotated so.
 
-        A second argument is the context, or the ReservedJob if annotated so.
+        A second argument is the context, or the ReservedJob if annotated so. `on("paid", [invoice, ship, mail])` calls
+        several functions in this order, without a decorator.
 
         A failed job without its own retry schedule is delivered again by `retry`, and is buried after `max_attempts`
         (None = never); the default is 20 attempts in about eight hours. After `timeout` the attempt has failed: an
         async function is cancelled, the thread of a plain one goes on. An error of `bury_on`, or of none of `retry_on`,
         buries the job at once.
 
-        A topic may have several handlers: they run one after the other, the lowest `order` first; if one raises, those
-        after it do not run, and the next attempt begins with the first.
+        A topic may have several handlers: they run one after the other, the lowest `order` first, and find in
+        `job.results` what those before them returned. If one fails, those after it do not run, unless
+        `stop_on_failure` is false; the next attempt begins with the first handler, whether it has succeeded or not.
         """
-        if not topics:
-            raise ValueError("on: name a topic")
         policy = _policy(retry, max_attempts)
-        conditions = _conditions(order, timeout, bury_on, retry_on)
+        conditions = _conditions(order, timeout, bury_on, retry_on)._replace(
+            stop_on_failure=stop_on_failure
+        )
+        names, handlers = _told(topics)
 
         def decorate(handler: H) -> H:
-            for topic in topics:
+            for topic in names:
                 self._add(topic, handler, conditions, policy)
             return handler
 
-        return decorate
+        for handler in handlers:
+            decorate(handler)
+        return None if handlers else decorate
 
     def task(  # noqa: PLR0913  # one argument per property of a task
         self,
@@ -255,6 +290,23 @@ def _policy(retry: Retry | None, max_attempts: int | EllipsisType | None) -> Pol
     policy = Policy(retry, max_attempts)
     policy.check()
     return policy
+
+
+def _told(given: Sequence[Any]) -> tuple[Sequence[str], Sequence[Handler]]:
+    """The topics and the handlers that on() is given. Raises ValueError if there are none, TypeError for others."""
+    if given and not isinstance(given[-1], str):
+        *topics, last = given
+        handlers: list[Handler] = [last] if callable(last) else several("handlers", last)
+        if not handlers:
+            raise ValueError("on: name a handler")
+        for one in handlers:
+            if not callable(one):
+                raise TypeError(f"on: {one!r}: must be a function; write topics one by one")
+    else:
+        topics, handlers = [*given], []
+    if not topics:
+        raise ValueError("on: name a topic")
+    return topics, handlers
 
 
 def _times(times: Times) -> Times | None:

@@ -18,10 +18,9 @@ from delayqueue.worker import lease
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.verdict import (
     Buried,
-    Bury,
     Finished,
     Released,
-    Retry,
+    is_order,
     verdict_of,
     with_traceback,
 )
@@ -29,8 +28,8 @@ from delayqueue.worker.verdict import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from delayqueue.answers.jobs import ReservedJob
     from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.answers import ReservedJob
     from delayqueue.client.times import Seconds
     from delayqueue.worker.figures import WorkerFigures
     from delayqueue.worker.handlers import Handlers
@@ -220,7 +219,7 @@ class WorkerRun:
                 job.topic,
                 job.attempt,
                 verdict.message,
-                exc_info=None if isinstance(error, (Retry, Bury)) else error,
+                exc_info=None if is_order(error) else error,
             )
             return verdict
 

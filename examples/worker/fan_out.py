@@ -73,13 +73,11 @@ def paid(order: Order) -> None:
     queue.push("order-paid", json.dumps(asdict(order)), id=f"paid-{order.id}", retry=RETRY)
 
 
-@worker.on("order-paid", order=10)
 def invoice(job: ReservedJob) -> None:
     with shop() as database:
         database.execute("INSERT OR IGNORE INTO invoices VALUES (?)", (Order.of(job).id,))
 
 
-@worker.on("order-paid", order=20)
 def pack(job: ReservedJob) -> None:
     order = Order.of(job)
     with shop() as database:
@@ -91,12 +89,14 @@ def pack(job: ReservedJob) -> None:
             raise OutOfStock(order.item)
 
 
-@worker.on("order-paid", order=30)
 def mail(job: ReservedJob) -> None:
     order = Order.of(job)
     with shop() as database:
         # yours: send it with the order as its key, so that no mail is sent twice
         database.execute("INSERT OR IGNORE INTO mails VALUES (?, ?)", (order.id, order.mail))
+
+
+worker.on("order-paid", [invoice, pack, mail])
 
 
 @worker.middleware

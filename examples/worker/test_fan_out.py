@@ -21,7 +21,7 @@ def rows(table: str) -> int:
 
 
 def test_there_is_no_mail_without_a_parcel_and_everything_is_done_once() -> None:
-    assert testing.run(fan_out.worker, "order-paid", ORDER) == Released("OutOfStock: tea")
+    assert testing.run(fan_out.worker, "order-paid", ORDER) == Released("pack: OutOfStock: tea")
     assert [rows(table) for table in ("invoices", "parcels", "mails")] == [1, 0, 0]
     fan_out.stock("tea", 1)
     for _ in range(2):  # as when the worker dies before it can say that it is done

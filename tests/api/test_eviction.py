@@ -75,6 +75,13 @@ async def is_writable(api: Api, expected: int) -> bool:
     return (await scrape(api)).sum("delayqueue_store_writable") == expected
 
 
+async def is_told(api: Api, lost: dict[str, int]) -> bool:
+    """Whether operators are told of lost jobs for an hour, as the page is calm once the policy is another one."""
+    stats: Any = (await api.call("/stats", {})).ok()
+    troubles = [one for one in stats["troubles"] if one["kind"] == "lost"]
+    return {one["topic"]: one["count"] for one in troubles} == lost
+
+
 async def test_jobs_that_the_store_dropped_are_counted_as_lost_and_no_longer_as_there(
     processes: Processes,
 ) -> None:
@@ -109,6 +116,7 @@ async def test_jobs_that_the_store_dropped_are_counted_as_lost_and_no_longer_as_
             return not stats["delayed"] and not stats["ready"] and lost == expected
 
         await until_async(is_counted)
+        await until_async(lambda: is_told(api, expected))
         (await api.push(topic="ready", id="new", delay=0)).ok()
         assert (await api.pop("ready")).ok()["id"] == "new"
         assert (await scrape(api)).sum(LOST, event="lost") == sum(expected.values())

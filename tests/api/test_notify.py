@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from delayqueue.server.systemd import Service
+from delayqueue.server.systemd import Notifier
 from tests.docs.markdown import run
 from tests.docs.test_orders import needs
 from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
@@ -92,7 +92,7 @@ async def test_a_store_that_is_away_is_no_reason_to_start_the_server_again(
 
 async def test_a_process_that_hangs_keeps_the_service_silent(systemd: Systemd) -> None:
     """Its heartbeat gets old, though the others are well."""
-    service = Service({"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": "200000"}, os.getpid())
+    service = Notifier({"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": "200000"}, os.getpid())
     pulses, stop = [time.monotonic() + 3600, 0.0], asyncio.Event()
     async with service.reporting(pulses, stop):
         pulses[1] = time.monotonic() - 3600
@@ -107,7 +107,7 @@ async def test_a_watchdog_meant_for_another_process_gets_no_signs_of_life(
 ) -> None:
     given = {"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": "200000", "WATCHDOG_PID": "1"}
     stop = asyncio.Event()
-    async with Service(given, os.getpid()).reporting([time.monotonic()], stop):
+    async with Notifier(given, os.getpid()).reporting([time.monotonic()], stop):
         heard = [await asyncio.to_thread(systemd.hears) for _ in range(2)]
         await asyncio.sleep(0.3)
         stop.set()
@@ -119,7 +119,7 @@ async def test_a_server_goes_on_when_systemd_does_not_listen(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stop = asyncio.Event()
-    service = Service({"NOTIFY_SOCKET": str(tmp_path / "nobody")}, os.getpid())
+    service = Notifier({"NOTIFY_SOCKET": str(tmp_path / "nobody")}, os.getpid())
     async with service.reporting([time.monotonic()], stop):
         await until(lambda: "cannot tell systemd READY=1" in caplog.text)
 

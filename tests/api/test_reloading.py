@@ -5,19 +5,24 @@ import os
 import secrets
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
+from threading import Event, Thread
 from typing import Final
 
 import aiohttp
 import pytest
 
 from tests.api.jobs import waiting_poll
+from tests.api.test_access import own_address
 from tests.api.test_workers import serving
-from tests.api_client import OK, UNAUTHORIZED, Api, open_api
+from tests.api_client import FORBIDDEN, OK, UNAUTHORIZED, Api, open_api
 from tests.certificates import Pair, make
-from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer, free_port
 from tests.waiting import until, until_async
+
+__all__ = ["own_address"]
 
 OLD: Final = "old-old-old-old-old"
 NEW: Final = "new-new-new-new-new"
@@ -54,14 +59,6 @@ class Reloading:
         self.file.write_text(self._head + text, encoding="utf-8")
         self.server.send(signal.SIGHUP)
 
-    def subscribe(self, module: str, code: str, settings: str) -> None:
-        """Change the settings, and declare a subscriber whose module has this code, and no server has imported yet."""
-        text = f"{code}\ndef handle(job): ...\n"
-        (self.server.home / f"{module}.py").write_text(text, encoding="utf-8")
-        self.write(
-            f"{settings}[subscriber {module}]\ntopic = {module}\nhandler = {module}:handle\n"
-        )
-
     def count(self, text: str) -> int:
         """How often it is in the log of this test."""
         return self.server.log.read_bytes()[self._read :].count(text.encode())
@@ -84,7 +81,6 @@ def start(processes: Processes, store: StoreServer | None, workers: int) -> Relo
     """A server that is ready, if perhaps not with all of its workers; on an embedded store if none is given."""
     head = "" if store else "redis.host = embedded\n"
     server = processes.configured(f"{head}auth_tokens = admin:{OLD}\n", store, workers=workers)
-    server.set_environment(PYTHONPATH=f"{REPOSITORY}:{server.home}")  # modules of handlers
     server.start()
     return Reloading(server, workers, head)
 
@@ -189,46 +185,47 @@ async def test_a_path_that_cannot_be_is_refused(reloading: Reloading) -> None:
     assert await reloading.codes(OLD) == {OK}
 
 
+@contextmanager
+def filled(pipe: Path, text: str) -> Iterator[None]:
+    """Give the text to all that read the pipe meanwhile."""
+    ended = Event()
+
+    def fill() -> None:
+        while not ended.wait(0.01):
+            with suppress(OSError):  # nobody reads now
+                end = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+                with open(end, "w", encoding="utf-8") as file:  # noqa: PTH123
+                    file.write(text)
+
+    thread = Thread(target=fill)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def has_open(server: QueueServer, file: Path) -> bool:
+    """Whether the server has the file open."""
+    with suppress(OSError):  # others come and go meanwhile
+        return file in {one.readlink() for one in Path(f"/proc/{server.pid}/fd").iterdir()}
+    return False
+
+
 @alone
-async def test_what_was_read_is_used_though_its_file_breaks_meanwhile(reloading: Reloading) -> None:
-    """All new settings are read and checked before the first of them is put into force."""
+async def test_a_file_that_takes_long_stops_nothing_else(reloading: Reloading) -> None:
     tokens = reloading.server.home / "tokens"
-    tokens.write_text(f"admin:{NEW}\n", encoding="utf-8")
-    breaks = f"from pathlib import Path\nPath({str(tokens)!r}).write_text('')"
-    reloading.subscribe("breaking", breaks, f"auth_tokens_file = {tokens}\n")
-    await until(lambda: reloading.count("has no token; add one, or unset it") > 0)
-    assert await reloading.codes(NEW) == {OK}
-    assert await reloading.codes(OLD) == {UNAUTHORIZED}
-
-
-@alone
-async def test_a_module_that_is_imported_stops_nothing_else(reloading: Reloading) -> None:
-    began, may_end = reloading.server.home / "began", reloading.server.home / "may_end"
-    waits = (
-        f"import time\nfrom pathlib import Path\nPath({str(began)!r}).touch()\n"
-        f"while not Path({str(may_end)!r}).exists(): time.sleep(0.01)\n"
-    )
-    reloading.subscribe("waiting", waits, f"auth_tokens = admin:{NEW}\n")
-    await until(began.exists)
-    assert reloading.server.probe("/healthz") == HTTPStatus.OK
-    assert await reloading.codes(OLD) == {OK}
-    may_end.touch()
-    await until_async(lambda: admits(reloading, NEW))
-
-
-@of_workers
-async def test_settings_that_one_of_several_processes_cannot_use_are_used_by_none(
-    reloading: Reloading,
-) -> None:
-    first = reloading.server.home / "first"
-    only_once = f"open({str(first)!r}, 'x')"  # the second process finds the file
-    reloading.subscribe("opening", only_once, f"auth_tokens = admin:{NEW}\n")
-    await until(lambda: reloading.count(REFUSED) > 0)
-    assert reloading.count("handler = opening:handle: cannot be imported: FileExistsError") > 0
-    assert await reloading.codes(OLD) == {OK}
-    assert await reloading.codes(NEW) == {UNAUTHORIZED}
-    await reloading.change(f"auth_tokens = admin:{NEW}\n")
-    assert await reloading.codes(NEW) == {OK}
+    os.mkfifo(tokens)
+    with os.fdopen(os.open(tokens, os.O_RDWR), "w") as slow:
+        reloading.write(f"auth_tokens_file = {tokens}\n")
+        await until(lambda: has_open(reloading.server, tokens))
+        assert reloading.server.probe("/healthz") == HTTPStatus.OK
+        assert await reloading.codes(OLD) == {OK}
+        slow.write(f"admin:{NEW}\n")
+    with filled(tokens, f"admin:{NEW}\n"):
+        await until_async(lambda: admits(reloading, NEW))
+        await reloading.change(f"auth_tokens = admin:{OLD}\n")
 
 
 async def test_what_takes_a_restart_is_named_and_the_rest_changes(reloading: Reloading) -> None:
@@ -284,6 +281,22 @@ async def test_a_worker_that_is_about_to_start_reads_the_settings_as_well(
 
 async def admits(reloading: Reloading, token: str) -> bool:
     return await reloading.codes(token) == {OK}
+
+
+async def test_who_has_one_of_the_first_tokens_needs_no_loopback(
+    processes: Processes, redis_server: StoreServer, own_address: str
+) -> None:
+    """Protected mode is for servers without tokens."""
+    port = free_port()
+    server = processes.configured("", redis_server, bind_address=f"0.0.0.0:{port}")
+    server.start()
+    reloading = Reloading(server, 1, "")
+    async with open_api(f"http://{own_address}:{port}", NEW) as stranger:
+        assert (await stranger.call("/topics", {})).code == FORBIDDEN
+        await reloading.change(f"auth_tokens = admin:{NEW}\n")
+        assert (await stranger.call("/topics", {})).code == OK
+    assert await reloading.codes("") == {UNAUTHORIZED}
+    assert server.stop() == 0
 
 
 async def is_limited(url: str, topic: str) -> bool:

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -105,6 +107,25 @@ async def test_a_push_that_is_under_way_is_answered(
     store.close()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_further_signals_while_it_stops_change_nothing(
+    processes: Processes, topic: str, workers: int
+) -> None:
+    store = processes.redis()
+    server = processes.server(store, workers=workers)
+    async with open_api(server.url) as api:
+        poll = await waiting_poll(api, topic, timeout=60)
+        store.freeze()  # so that the stop takes a while
+        server.send(signal.SIGTERM)
+        await until(lambda: "stopping" in server.logged())
+        for signal_number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            server.send(signal_number)
+        assert (await poll).data is None
+    assert server.wait() == 0
+    assert "Traceback" not in server.logged()
+    store.close()
+
+
 async def test_the_server_ends_while_redis_is_frozen(processes: Processes, topic: str) -> None:
     store = processes.redis()
     server = processes.server(store)
@@ -125,6 +146,31 @@ async def test_a_server_that_is_stopped_as_soon_as_it_listens_ends(
         ending_server.launch()
         await until(lambda: ending_server.probe("/healthz") is not None, within_s=START_S)
     assert ending_server.stop() == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_server_ends_though_its_start_hangs_at_a_file(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path, workers: int
+) -> None:
+    """As on a network that is away."""
+    tokens = tmp_path / "tokens"
+    os.mkfifo(tokens)
+    settings = redis_server.settings(redis_server.new_database())
+    settings |= {"auth_tokens_file": tokens, "workers": workers}
+    server = processes.adopt(QueueServer("server", processes.home("server"), settings))
+    server.launch()
+    opened: list[int] = []
+    await until(lambda: is_read(tokens, opened), within_s=START_S)
+    assert server.stop() == 0
+    assert server.logged() == ""
+    os.close(*opened)
+
+
+def is_read(fifo: Path, opened: list[int]) -> bool:
+    """Whether somebody waits for what is written into it: nothing is, as long as it is `opened`."""
+    with suppress(OSError):
+        opened.append(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+    return bool(opened)
 
 
 async def test_a_stop_under_load_loses_nothing(

@@ -1,8 +1,11 @@
 """TLS: the server's certificate, its clients' certificates, and new ones without a restart."""
 
 import asyncio
+import pickle
 import re
 import ssl
+import sys
+import tempfile
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +21,7 @@ from delayqueue.cli.subcommand import DONE, UNREACHABLE
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
-from delayqueue.web.tls import Tls
+from delayqueue.web.tls import Certificate
 from tests.api_client import open_api
 from tests.certificates import Pair, make
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
@@ -139,7 +142,7 @@ async def test_a_client_whose_certificate_is_refused_is_told_and_logged(
         with pytest.raises(ssl.SSLError, match=alert):
             await reader.read()
         writer.close()
-        says = f"refused a TLS client, whom tls_client_ca does not certify: {why}"
+        says = f"refused a TLS client without a certificate from tls_client_ca: {why}"
         await until_async(lambda says=says: logged(server, says))  # type: ignore[misc]
     assert await admits(server, known)
     server.close()
@@ -180,7 +183,7 @@ async def test_a_new_certificate_is_used_without_a_restart(
     key.write_bytes(old.key.read_bytes())
     server = processes.server(redis_server, old.context(), tls_cert=cert, tls_key=key)
     cert.write_bytes(new.cert.read_bytes())  # and not yet the key: the old pair stays
-    await until_async(lambda: logged(server, "not reloaded, the previous version stays"))
+    await until_async(lambda: logged(server, "not reloaded, the previous settings stay"))
     assert await trusts(server, old)
     key.write_bytes(new.key.read_bytes())
     await until_async(lambda: trusts(server, new))
@@ -218,4 +221,28 @@ def test_a_certificate_that_does_not_fit_is_refused(
         option: pairs[0].cert.parent / name for option, name in settings.items()
     }
     with pytest.raises(StartupError, match=re.escape(message)):
-        Tls.of(replace(Config(), **files))
+        Certificate.of(replace(Config(), **files))
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_a_certificate_is_used_as_it_was_read_whatever_becomes_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    pair, other = make(tmp_path, "server"), make(tmp_path, "other")
+    files = sorted(tmp_path.iterdir())
+    config = Config(tls_cert=pair.cert, tls_key=pair.key, tls_client_ca=other.cert)
+    certificate = pickle.loads(pickle.dumps(Certificate.of(config)))
+    for file in files:
+        file.write_bytes(b"")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    context = certificate.context()
+    assert [each["serialNumber"] for each in context.get_ca_certs()]
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_on_linux_a_key_is_on_no_disk(
+    pairs: tuple[Pair, Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    assert Certificate.of(Config(tls_cert=pairs[0].cert, tls_key=pairs[0].key))

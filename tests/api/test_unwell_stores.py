@@ -300,6 +300,6 @@ async def test_readiness_ends_with_the_store(
         await until(server.is_ready)
         store_to_lose.kill()
         assert server.probe("/readyz") == SERVICE_UNAVAILABLE
-        assert readiness(server).endswith(("it cannot be reached", "无法连接存储"))
+        assert "it cannot be reached" in readiness(server)
         store_to_lose.start()
     server.close()

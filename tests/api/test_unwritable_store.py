@@ -1,5 +1,7 @@
 """A store that answers and takes no new jobs: whoever looks is told why, in one sentence."""
 
+import asyncio
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -7,15 +9,21 @@ from typing import Any, Final
 
 import pytest
 from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
 
 from delayqueue.cli.top import Top
 from tests.api.test_unwell_stores import readiness
 from tests.api_client import OK, UNAVAILABLE, Api, open_api
 from tests.figures import scrape
 from tests.processes import LOOPBACK, Processes, run_program
-from tests.waiting import until_async
+from tests.waiting import until, until_async
 
 SERVICE_UNAVAILABLE: Final = 503
+LOOKS: Final = 20
+NEARLY_FULL: Final = (
+    r"the store's memory is (8[5-9]|9\d) % full, and pushes are refused when it is full: "
+    r"raise `maxmemory` in its config, or end jobs"
+)
 
 Trouble = Callable[[Any, Path], object]
 
@@ -45,6 +53,7 @@ def too_few_replicas(redis: Any, _: Path) -> object:
     return redis.config_set("min-replicas-to-write", 1)
 
 
+SINCE: Final = re.compile(r" \(since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)")
 SAID: Final[dict[Trouble, str]] = {
     full_memory: "its memory is full, so it takes no new jobs: raise `maxmemory` in its config, or end jobs",
     full_disk: "it cannot write to its disk: make room there",
@@ -78,7 +87,8 @@ async def test_a_store_that_takes_no_new_jobs_is_named_in_one_sentence_wherever_
             assert (ready.code, ready.data["alarms"]) == (OK, [sentence])
         else:
             await until_async(lambda: is_unready(api))
-            assert readiness(server) == sentence
+            assert SINCE.fullmatch(readiness(server)[len(sentence) :])
+            assert readiness(server).startswith(sentence)
         assert sentence in Top()((await api.call("/stats", {})).ok())
     settings = store.settings(0)
     checked = run_program("check", settings=settings)
@@ -104,3 +114,62 @@ async def is_unready(api: Api) -> bool:
 
 async def is_writable(api: Api, expected: int) -> bool:
     return (await scrape(api)).sum("delayqueue_store_writable") == expected
+
+
+async def test_a_replica_without_our_functions_is_named_all_the_same(processes: Processes) -> None:
+    """It has those of another master, and a script that finds nothing to do runs there: that is no sign of health."""
+    other = processes.redis()
+    store = processes.redis()
+    server = processes.server(store, redis__db=0, language="en")
+    sentence = f"the store is unavailable: {SAID[a_replica]}"
+    async with open_api(server.url) as api:
+        (await api.push(topic="t", id="before", delay=60)).ok()
+        with Redis(host=LOOPBACK, port=store.port) as redis:
+            redis.replicaof(LOOPBACK, other.port)
+        await until_async(lambda: is_unready(api))
+        await until(lambda: readiness(server).endswith("UTC)"))
+        for _ in range(LOOKS):
+            assert readiness(server).startswith(sentence)
+            await asyncio.sleep(0.2)
+    assert "refuses functions" not in server.logged()
+    server.close()
+    store.close()
+    other.close()
+
+
+async def test_memory_that_is_nearly_full_is_a_warning(processes: Processes) -> None:
+    """Pushes are refused when it is full: from 85 % on, as in the alert DelayQueueStoreFull."""
+    store = processes.redis("--appendonly", "yes")
+    server = processes.server(store, redis__db=0, language="en")
+    async with open_api(server.url) as api, AsyncRedis(host=LOOPBACK, port=store.port) as redis:
+        (await api.push(topic="t", id="a", delay=60)).ok()
+        used: int = (await redis.info("memory"))["used_memory"]
+        assert await warnings(api) == []
+        await redis.config_set("maxmemory", used * 100 // 50)
+        assert await warnings(api) == []
+        await redis.config_set("maxmemory", used * 100 // 93)
+        (said,) = await warnings(api)
+        assert re.fullmatch(NEARLY_FULL, said)
+        checked = run_program("check", settings=store.settings(0))
+        assert re.search(f"warning: {NEARLY_FULL}\n", checked.stdout)
+        await redis.config_set("maxmemory", 0)
+        assert await warnings(api) == []
+    server.close()
+    store.close()
+
+
+async def warnings(api: Api) -> list[str]:
+    stats: Any = (await api.call("/stats", {})).ok()
+    return list(stats["store"]["warnings"])
+
+
+async def test_while_the_store_is_away_each_page_is_told_the_reason(processes: Processes) -> None:
+    store = processes.redis()
+    server = processes.server(store, redis__db=0, language="en")
+    async with open_api(server.url) as api:
+        (await api.push(topic="t", id="a", delay=60)).ok()
+        store.kill()
+        for body in ({}, {"counts": False}):
+            said = (await api.call("/stats", body)).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
+            assert said == "the store is unavailable: it cannot be reached"
+    server.close()

@@ -21,6 +21,7 @@ from tests.waiting import until, until_async
 
 BUCKETS: Final = 4
 LAYOUT: Final = "{dq_bucket_1}:layout"
+FENCE: Final = "{dq_bucket_1}:fence"
 
 
 def database_of(redis: Any) -> object:
@@ -130,7 +131,8 @@ async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_
             assert await emptied(other) == [said]
             checked = run_program("check", settings=store.settings(0) | {"bucket_size": BUCKETS})
             assert f"warning: {said}\n" in checked.stdout
-            (await other.call("/accept-store", {})).ok()
+            (await other.call("/accept-store", {})).ok()  # as the command does
+            assert "accepted as new, by anybody from 127.0.0.1" in later.logged()
             assert await emptied(other) == []
             await until_async(lambda: is_not_named(api))
         later.stop()
@@ -203,6 +205,39 @@ async def test_a_part_of_the_store_that_was_emptied_alone_is_named_too(
                 assert await emptied(api) == []
     server.close()
     store.close()
+
+
+@pytest.mark.parametrize("key", [LAYOUT, FENCE])
+async def test_a_key_with_a_mark_that_was_dropped_alone_is_marked_again_as_the_jobs_are_there(
+    processes: Processes, key: str
+) -> None:
+    """An eviction takes single keys: nobody may read that the whole store is an empty one."""
+    store = processes.redis()
+    server = processes.server(store, redis__db=0, language="en", bucket_size=BUCKETS)
+    async with Redis(host=LOOPBACK, port=store.port) as redis, open_api(server.url) as api:
+        await until_async(lambda: is_marked(redis))
+        data_id: Any = await redis.hget(LAYOUT, "id")
+        (await api.push(topic="t", id="a", delay=60)).ok()
+        await redis.delete(key)
+        await until_async(lambda: has_mark(redis, data_id))
+        await until_async(lambda: has_looked(api))
+        assert await emptied(api) == []
+        checked = run_program("check", settings=store.settings(0) | {"bucket_size": BUCKETS})
+        assert "warning: since" not in checked.stdout
+        assert "emptied" not in checked.stdout
+        (await api.call("/get", {"id": "a"})).ok()
+    assert "another one" not in server.logged()
+    assert "emptied" not in server.logged()
+    server.close()
+    store.close()
+
+
+async def has_mark(redis: Any, data_id: bytes) -> bool:
+    return bool(
+        await redis.hget(LAYOUT, "id")
+        and await is_marked(redis)
+        and await redis.zscore(FENCE, b"mark " + data_id) is not None
+    )
 
 
 async def is_marked(redis: Any) -> bool:

@@ -3,18 +3,25 @@
 import asyncio
 import os
 import signal
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from delayqueue.config.startup import StartupError
+from delayqueue.server.processes import supervise
 from tests.api_client import open_api
+from tests.figures import scrape
 from tests.processes import Processes, QueueServer, StoreServer
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 WORKERS: Final = 2
 RESTART_S: Final = 10.0
 START_S: Final = 60.0
+SCRAPE_S: Final = 5.0
+STUCK_S: Final = 5.0  # as in the alert DelayQueueTimerStuck
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +71,30 @@ async def test_a_job_pushed_to_one_worker_wakes_a_poll_at_another(
     assert sorted(job["id"] for job in got) == sorted(f"{topic}-{n}" for n in range(20))
 
 
+async def test_a_worker_that_is_stuck_is_shown_by_the_others_as_one_without_ticks(
+    many: QueueServer,
+) -> None:
+    """An alert that waits for what the stuck worker itself tells would never ring."""
+    first, _ = serving(many)
+    os.kill(first, signal.SIGSTOP)
+    try:
+        await until_async(lambda: is_shown_stuck(many), within_s=RESTART_S + START_S)
+    finally:
+        os.kill(first, signal.SIGCONT)
+
+
+async def is_shown_stuck(server: QueueServer) -> bool:
+    """Ask on a new connection, as the kernel gives some to the stuck worker, too."""
+    async with open_api(server.url) as api:
+        try:
+            async with asyncio.timeout(SCRAPE_S):
+                samples = await scrape(api)
+        except TimeoutError:
+            return False
+    ages = samples.rows("delayqueue_tick_age_seconds")
+    return len(ages) == WORKERS and max(ages.values()) > STUCK_S
+
+
 async def test_a_worker_that_dies_is_replaced_while_the_others_serve(
     many: QueueServer, topic: str
 ) -> None:
@@ -77,21 +108,39 @@ async def test_a_worker_that_dies_is_replaced_while_the_others_serve(
         assert (await api.pop(topic, timeout=5)).ok()["id"] == topic
 
 
+def work(folder: Path, number: int) -> None:
+    """What a process does: it serves until somebody ends it, unless it cannot start."""
+    if (folder / "broken").exists():
+        raise StartupError("it is broken")
+    (folder / f"{number}").write_text(str(os.getpid()))
+    signal.pause()
+
+
 async def test_a_worker_that_cannot_start_again_is_tried_until_it_can(
-    processes: Processes, redis_server: StoreServer, tmp_path: Path
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The reason why it cannot start may be fixed soon, and the other worker serves."""
-    tokens = tmp_path / "tokens"
-    tokens.write_text(f"admin:{'a' * 20}\n", encoding="utf-8")
-    server = processes.server(redis_server, workers=WORKERS, auth_tokens_file=tokens)
-    await until(lambda: server.logged().count("serving on") == WORKERS, within_s=START_S)
-    tokens.write_text("nonsense", encoding="utf-8")
-    os.kill(serving(server)[0], signal.SIGKILL)
-    await until(lambda: "(status 2), restarting it" in server.logged(), within_s=START_S)
-    assert server.is_ready()
-    tokens.write_text(f"admin:{'a' * 20}\n", encoding="utf-8")
-    await until(lambda: server.logged().count("serving on") == WORKERS + 1, within_s=START_S)
-    assert server.stop() == 0
+    """The reason why it cannot start may be gone soon, and the other worker serves."""
+    stop = asyncio.Event()
+    supervising = asyncio.create_task(
+        supervise(WORKERS, lambda number: nullcontext(partial(work, tmp_path, number)), stop)
+    )
+    first, second = (tmp_path / str(number) for number in (1, 2))
+    await until(lambda: all(is_written(file) for file in (first, second)), within_s=START_S)
+    (tmp_path / "broken").touch()
+    pid = int(first.read_text())
+    first.unlink()
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: "(status 2), restarting it" in caplog.text, within_s=START_S)
+    assert alive(int(second.read_text()))
+    (tmp_path / "broken").unlink()
+    await until(lambda: is_written(first), within_s=START_S)
+    assert not stop.is_set()
+    stop.set()
+    await supervising
+
+
+def is_written(file: Path) -> bool:
+    return file.exists() and bool(file.read_text())
 
 
 async def test_one_signal_stops_all(many: QueueServer) -> None:

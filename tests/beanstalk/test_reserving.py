@@ -2,7 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -11,8 +11,7 @@ from delayqueue.beanstalk.reserving import MOST_TUBES, pop_of_many, reserve
 from delayqueue.beanstalk.session import Session
 from delayqueue.beanstalk.tubes import Tubes
 from delayqueue.domain.job import Reserved
-from delayqueue.engine.jobs import Jobs
-from delayqueue.engine.waiters import Waiters
+from delayqueue.engine.polls import Polls
 from delayqueue.errors import TooMany, Unavailable
 from tests.engine.shelves import Shelves
 from tests.waiting import until
@@ -28,70 +27,70 @@ async def shelves() -> Shelves:
 
 
 @pytest.fixture
-async def waiters(shelves: Shelves) -> Waiters:
-    return Waiters(shelves, max_polls=4)
+async def polls(shelves: Shelves) -> Polls:
+    return Polls(shelves, max_polls=4)
 
 
-def popping(waiters: Waiters, wait_s: float = LONG_S) -> asyncio.Task[list[Reserved]]:
-    return asyncio.create_task(pop_of_many(cast("Jobs", waiters), TUBES, wait_s))
+def popping(polls: Polls, wait_s: float = LONG_S) -> asyncio.Task[list[Reserved]]:
+    return asyncio.create_task(pop_of_many(polls, TUBES, wait_s))
 
 
 @pytest.mark.parametrize("wait_s", [0, LONG_S])
 async def test_a_job_of_the_last_tube_is_found(
-    shelves: Shelves, waiters: Waiters, wait_s: float
+    shelves: Shelves, polls: Polls, wait_s: float
 ) -> None:
     shelves.put(LAST, "a")
-    [job] = await popping(waiters, wait_s)
+    [job] = await popping(polls, wait_s)
     assert (job.id, job.topic) == ("a", LAST)
-    assert waiters.waiting == 0
+    assert polls.waiting == 0
 
 
-async def test_without_a_wait_nothing_is_an_answer(waiters: Waiters) -> None:
-    assert await popping(waiters, 0) == []
+async def test_without_a_wait_nothing_is_an_answer(polls: Polls) -> None:
+    assert await popping(polls, 0) == []
 
 
 async def test_of_jobs_that_come_at_the_same_time_one_is_taken_and_the_others_go_back(
-    shelves: Shelves, waiters: Waiters
+    shelves: Shelves, polls: Polls
 ) -> None:
     shelves.put(FIRST, "a")
     shelves.put(LAST, "b")
-    [job] = await popping(waiters)
-    await waiters.close()
+    [job] = await popping(polls)
+    await polls.close()
     assert [*shelves.held] == [job.id]
-    assert waiters.waiting == 0
+    assert polls.waiting == 0
 
 
 @pytest.mark.parametrize("steps", range(8))
-async def test_who_is_gone_takes_nothing(shelves: Shelves, waiters: Waiters, steps: int) -> None:
-    gone = popping(waiters)
-    await until(lambda: waiters.waiting == 3)
+async def test_who_is_gone_takes_nothing(shelves: Shelves, polls: Polls, steps: int) -> None:
+    gone = popping(polls)
+    await until(lambda: polls.waiting == 3)
     shelves.put(FIRST, "a")
     shelves.put(LAST, "b")
-    waiters.wake(0, FIRST, 1)
-    waiters.wake(0, LAST, 1)
+    polls.wake(0, FIRST, 1)
+    polls.wake(0, LAST, 1)
     for _ in range(steps):
         await asyncio.sleep(0)
     gone.cancel()
     [took] = await asyncio.gather(gone, return_exceptions=True)
-    await waiters.close()
+    await polls.close()
     assert len(shelves.held) == (0 if isinstance(took, BaseException) else 1)
-    assert waiters.waiting == 0
+    assert polls.waiting == 0
 
 
-async def test_of_polls_that_are_too_many_none_is_left(waiters: Waiters) -> None:
-    first = popping(waiters)
-    await until(lambda: waiters.waiting == 3)
+async def test_of_polls_that_are_too_many_none_is_left(polls: Polls) -> None:
+    first = popping(polls)
+    await until(lambda: polls.waiting == 3)
     with pytest.raises(TooMany):
-        await popping(waiters)
-    assert waiters.waiting == 3
+        await popping(polls)
+    assert polls.waiting == 3
     first.cancel()
 
 
-async def test_a_store_that_fails_ends_the_wait(shelves: Shelves, waiters: Waiters) -> None:
+async def test_a_store_that_fails_ends_the_wait(shelves: Shelves, polls: Polls) -> None:
     shelves.down.add(0)
     with pytest.raises(Unavailable):
-        await popping(waiters)
-    assert waiters.waiting == 0
+        await popping(polls)
+    assert polls.waiting == 0
 
 
 async def test_a_client_whose_reserve_is_refused_does_not_wait() -> None:

@@ -1,13 +1,16 @@
 """What an operator at night is told on the overview, and who did what."""
 
 import json
+import re
+import time
 from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client, Invalid
 from tests.browser.conftest import ON_PHONE, Admin
+from tests.browser.looks import PHONE
 
 HELD_S: Final = 6  # by then the servers have told who has a job
 
@@ -60,3 +63,52 @@ def test_a_tags_jobs_go_back_to_their_times_and_the_deed_stands_beside_the_chart
     deed = f'"tag": "{topic}", "by": 7200'
     page = admin.open("")  # servers tell the past every ten seconds
     expect(page.locator(".marks li", has_text=deed)).to_contain_text("reschedule")
+
+
+@ON_PHONE
+def test_lost_jobs_and_refused_connections_are_told(admin: Admin, topic: str) -> None:
+    def tell(route: Route) -> None:
+        told = route.fetch().json()
+        for kind, name in (("lost", topic), ("connections", ""), ("of-a-newer-server", "x")):
+            one = {"kind": kind, "name": name, "topic": name, "count": 1855, "message": ""}
+            told["data"]["troubles"].append(one | {"at": time.time() - 90})
+        route.fulfill(json=told)
+
+    admin.page.route("**/stats", tell)
+    page = admin.open("")
+    rows = page.locator(".troubles tbody tr")
+    lost = rows.filter(has_text=admin.text("lost jobs: 1,855"))
+    expect(lost.get_by_role("link", name=topic, exact=True)).to_be_visible()
+    refused = rows.filter(has_text=admin.text("New connections"))
+    expect(refused).to_contain_text(admin.text("refused: 1,855"))
+    expect(refused).to_contain_text("max_connections")
+    expect(rows.filter(has_text="of-a-newer-server")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE.width
+    page.unroute("**/stats")
+
+
+@ON_PHONE
+@pytest.mark.parametrize("off_s", [0, -7200, 7200], ids=["right", "back", "forward"])
+def test_a_jump_of_the_stores_clock_is_told_wherever_it_has_jumped_to(
+    admin: Admin, off_s: int
+) -> None:
+    """The marks of the history have the times of that clock."""
+
+    def tell(route: Route) -> None:
+        told = route.fetch().json()
+        mark = {"at": time.time() - 90, "kind": "clock", "lasted": 0, "server": "", "by": ""}
+        told["data"]["marks"].insert(0, mark | {"what": ""})
+        told["data"]["start"] += off_s
+        for each in told["data"]["marks"]:
+            each["at"] += off_s
+        route.fulfill(json=told)
+
+    admin.page.route("**/history", tell)
+    row = (
+        admin.open("")
+        .locator(".troubles tbody tr")
+        .filter(has_text=admin.text("The store's clock"))
+    )
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text(re.compile(r"[12]分"))
+    admin.page.unroute("**/history")

@@ -1,6 +1,7 @@
 """What is wrong with the store is said above every page, in the words of /readyz."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from redis import Redis
 from tests.browser.conftest import IN_BOTH, Admin
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"  # in the zone of the browser, so without one
 PAGES = ("", "servers", "topics", "push")
 
 
@@ -47,8 +49,8 @@ def test_a_store_that_takes_no_writes_is_named_on_each_page_until_it_is_well(
     admin = visit(own_server)
     banner = admin.page.locator(".banner")
     words = {
-        "en": "the store is unavailable: too few replicas follow",
-        "zh": "存储不可用：跟随的副本太少",
+        "en": re.compile(rf"^the store is unavailable: too few replicas follow \(since {TIME}\)$"),
+        "zh": re.compile(rf"^存储不可用：跟随的副本太少（自 {TIME} 起）$"),
     }
     admin.open("")
     expect(banner).to_have_count(0)
@@ -74,9 +76,35 @@ def test_a_store_that_was_emptied_is_said_to_be_new_with_a_button(
     on_store.flushall()
     banner = admin.page.locator(".banner")
     expect(banner).to_have_count(1)
+    expect(banner.locator("span")).to_have_text(
+        re.compile(rf"(^since|^自) {TIME} (the store|起，)")
+    )
     shot(admin, "emptied")
     admin.press("Yes, it is new", banner)
     shot(admin, "emptied-ask")
     admin.agree("Yes, it is new")
     expect(banner).to_have_count(0)
     assert "page: accept-store {}" in own_server.logged()
+
+
+@IN_BOTH
+def test_while_the_store_is_away_the_pages_say_it_once(
+    visit: Callable[[QueueServer], Admin], own_server: QueueServer, own_store: StoreServer
+) -> None:
+    admin = visit(own_server)
+    admin.open("")
+    own_store.kill()
+    try:
+        for page in PAGES[:3]:
+            admin.go(page)
+            words = admin.page.get_by_text(re.compile("the store is unavailable|存储不可用"))
+            expect(admin.page.locator("main .error")).to_contain_text(
+                admin.text("Waiting for the store…")
+            )
+            expect(words).to_have_count(1)
+            expect(words).to_contain_text(re.compile(rf"(since|自) {TIME}"))
+    finally:
+        own_store.start()
+    expect(admin.page.locator(".banner")).to_have_count(0)
+    expect(admin.page.locator("main .error")).to_have_count(0)
+    admin.complaints.clear()

@@ -1,4 +1,4 @@
-"""The benchmarks of workers and of beanstalkd's protocol: a tiny run of each, against real processes."""
+"""The benchmarks: a tiny run of what compares this server with others, and who is left out of that."""
 
 import json
 import subprocess
@@ -7,23 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from bench.beanstalk import beanstalk
-from bench.measure import Scale
+from bench.peers import installed
+from bench.processes import BenchError
 from bench.target import parse_target
-from bench.worker.side import CUT_OFF_S, Tally
-from delayqueue import __version__
-from tests.docs.test_orders import needs
 from tests.processes import REPOSITORY
 
+COSTS = {"jobs", "server", "Redis", "programs", "all"}
 
-def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a benchmark to its end, which must be a good one."""
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Compare, to a good end."""
     ended = subprocess.run(
-        [sys.executable, "-m", f"bench.{name}", *arguments],
+        [sys.executable, "-m", "bench.peers", *arguments],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -31,74 +30,39 @@ def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.seldom
-def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> None:
-    found = tmp_path / "figures.json"
-    small = ["--jobs", "40", "--probes", "2", "--rounds", "1"]
-    ended = run("worker", *small, "--peers", "/none", "--json", str(found))
-    assert f"versions: ours {__version__}" in ended.stdout.splitlines()
-    for peer in ("arq", "dramatiq", "celery", "rq"):
-        assert f"{peer}: not installed for /none; left out" in ended.stderr.splitlines()
-    figures = {
-        (measure, figure): told["rounds"]
-        for measure, by_target in json.loads(found.read_text())["measures"].items()
-        for figure, told in by_target["ours"]["figures"].items()
+def test_our_client_and_worker_are_measured_with_all_loads(tmp_path: Path) -> None:
+    written = tmp_path / "figures.json"
+    run("ours-python", "--quick", "--rounds", "1", "--json", str(written))
+    found = json.loads(written.read_text())
+    figures = {measure: each["ours-python"] for measure, each in found["measures"].items()}
+    assert {measure: set(each) for measure, each in figures.items()} == {
+        "push": COSTS,
+        "arrays": COSTS,
+        "memory": {"a sleeping job"},
+        "work": COSTS,
+        "lateness": {"p50", "p99", "max"},
+        "burst": {"half is with a worker after", "all are with a worker after"},
     }
-    assert set(figures) == {
-        ("idle", "p50"),
-        ("idle", "p99"),
-        *(
-            ("enqueue", way + figure)
-            for way in ("one by one", "one by one, asyncio", "100 at once", "arrays of 100")
-            for figure in ("", ", client")
-        ),
-        ("drain", "rate"),
-    }
-    assert all(len(rounds) == 1 and rounds[0] > 0 for rounds in figures.values())
+    assert all(told["median"] > 0 for each in figures.values() for told in each.values())
+    assert "AsyncClient" in found["versions"]["ours-python"]
 
 
-@pytest.mark.seldom
-@pytest.mark.parametrize("bench", [("wrappings", "--calls", "10"), ("history",)])
-def test_scripts_are_measured_without_a_server(bench: tuple[str, ...]) -> None:
-    assert len(run(*bench).stdout.splitlines()) >= len(bench)
+def test_who_cannot_be_had_is_left_out_with_a_line() -> None:
+    ended = run("ouqiang")
+    assert "ouqiang: left out: name its program: --ouqiang PROGRAM" in ended.stdout.splitlines()
 
 
-@pytest.mark.seldom
-def test_a_single_push_is_measured_in_every_way() -> None:
-    ended = run("single", "--pushes", "200", "--rounds", "1")
-    head, _, *rows = [line.strip("| ").split(" | ") for line in ended.stdout.splitlines()]
-    assert head == ["µs a push", "median", "shortest", "client", "server", "Redis"]
-    assert len(rows) == 4
-    for _, median, shortest, *_ in rows:
-        assert int(median) >= int(shortest) > 0
-
-
-@pytest.mark.parametrize(
-    ("at_s", "rate"),
-    [
-        ([0, 1, 2, 3], 1.0),  # all four
-        ([0, 1, CUT_OFF_S + 1], 2 / (CUT_OFF_S + 1)),  # what was done by the deadline
-    ],
-)
-def test_the_rate_is_that_from_the_first_job_on(
-    at_s: list[int],
-    rate: float,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_peer_whose_tool_is_missing_names_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tally = Tally(4)
-    for each_s in at_s:
-        monkeypatch.setattr("time.monotonic_ns", lambda now_ns=each_s * 10**9: now_ns)
-        tally.handle("")
-    what, value = json.loads(capsys.readouterr().out)
-    assert what == "drained_per_s"
-    assert value == pytest.approx(rate)
+    monkeypatch.setattr(installed, "CACHE", tmp_path / "cache")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BenchError, match="npm is not installed"):
+        installed.bullmq()
+    with pytest.raises(BenchError, match="go is not installed"):
+        installed.in_go("github.com/hibiken/asynq", "asynq")
 
 
-@pytest.mark.seldom
-def test_beanstalkd_is_measured_with_all_its_loads() -> None:
-    needs("beanstalkd", [])
-    with parse_target("peer=beanstalkd", {}, flush=False).running() as server:
-        figures = beanstalk(server, Scale(seconds=1, pop_jobs=200)).figures
-    rates = {name: figure.value for name, figure in figures.items() if figure.unit == "jobs/s"}
-    assert set(rates) == {"put", "reserve, delete", "put, pipelined"}
-    assert min(rates.values()) > 0
+def test_a_target_that_is_no_program_is_refused() -> None:
+    with pytest.raises(BenchError, match="must be self"):
+        parse_target("original=/none")

@@ -32,14 +32,14 @@ def test_a_method_has_the_signature_that_it_was_written_with(
 
 def test_help_shows_the_arguments_and_the_result(kind: type[Client | AsyncClient]) -> None:
     shown = _unwrapped(pydoc.render_doc(kind.push))
-    assert "push(self,topic:'str',body:'Payload'=''," in shown
-    assert "->'str'" in shown
-    assert "push(self,topic:'str'" in _unwrapped(pydoc.render_doc(kind))
+    assert "push(self,topic:str,body:Payload=," in shown
+    assert "->str" in shown
+    assert "push(self,topic:str" in _unwrapped(pydoc.render_doc(kind))
 
 
 def _unwrapped(shown: str) -> str:
-    """Without blanks: since Python 3.13, long signatures are wrapped."""
-    return "".join(pydoc.plain(shown).replace("|", "").split())
+    """Without blanks: since Python 3.13, long signatures are wrapped. Since 3.14, annotations are not quoted."""
+    return "".join(pydoc.plain(shown).replace("|", "").replace("'", "").split())
 
 
 def test_a_mock_with_a_spec_takes_what_the_client_takes() -> None:

@@ -62,7 +62,7 @@ def test_handlers_after_one_that_raised_do_not_run(worker: Worker) -> None:
         ran.append(1)
         raise OSError("disk")
 
-    assert testing.run(worker, "order") == Released("OSError: disk")
+    assert testing.run(worker, "order") == Released("first: OSError: disk")
     assert ran == [1]
 
 

@@ -19,6 +19,7 @@ import pytest
 import uvloop
 
 from delayqueue import Worker
+from delayqueue.answers.jobs import ReservedJob
 from delayqueue.client import (
     AsyncClient,
     Client,
@@ -30,7 +31,6 @@ from delayqueue.client import (
     Unauthorized,
     Unavailable,
 )
-from delayqueue.client.answers import ReservedJob
 from delayqueue.client.calls import Answer, Call, conversation
 from delayqueue.client.times import Seconds
 from faults.proxy import Proxy

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from delayqueue.answers.jobs import JobCall
 from delayqueue.cli import main
 from delayqueue.client import AsyncClient, Job
-from delayqueue.client.answers import JobCall
 from delayqueue.delivery.connector import EARLY_ANSWERS
 from delayqueue.delivery.webhook import header_text
 from delayqueue.errors import Code

@@ -2,14 +2,12 @@
 
 import asyncio
 import json
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from delayqueue.delivery.callables import PythonHandlers
-from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event
-from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
-from delayqueue.domain.subscriber import Subscriber
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG
+from delayqueue.domain.job import MAX_MESSAGE_CHARS
 from tests.waiting import until
 
 from .conftest import SEEN_S, Shop, results
@@ -93,21 +91,3 @@ async def test_a_long_answer_that_nobody_gets_is_a_success(shop: Shop, payload: 
     job = await shop.becomes("finished")
     status, attempts, message = results(job)["first"]
     assert (status, attempts, len(message)) == ("succeeded", 1, MAX_MESSAGE_CHARS)
-
-
-@pytest.mark.parametrize(
-    ("said", "lacks"),
-    [("é" * (RESULT_BYTES // 2), ""), ("é" * (RESULT_BYTES // 2) + "x", TOO_LONG)],
-)
-async def test_a_python_handler_returns_as_much(said: str, lacks: str) -> None:
-    def handler(_: Any) -> str:
-        return said
-
-    one = Subscriber(name="one", topic="t", handler="m:h")
-    event = Event.of(Reserved("t", "id", "", 1, "receipt", 0, 60_000, None), {})
-    outcome = await PythonHandlers({"m:h": handler}).call(one, event)
-    assert (outcome.succeeded, outcome.message, outcome.lacks) == (
-        True,
-        said[: RESULT_BYTES // 2],
-        lacks,
-    )

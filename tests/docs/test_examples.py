@@ -298,3 +298,33 @@ def test_the_servers_address_and_token_have_one_name_each() -> None:
         for path in (REPOSITORY / top).rglob("*.*"):
             if path.suffix not in {".png", ".pyc"} and not path.name.startswith("upgrading"):
                 assert not re.search(r"\bDELAY_QUEUE(_TOKEN)?\b", path.read_text("utf-8")), path
+
+
+async def test_what_follows_a_payment_happens_in_order_with_plain_php(server: QueueServer) -> None:
+    orders = Program(LANGUAGES[0], "order_paid", {"DELAYQUEUE_URL": server.url})
+    orders("paid", "1001")
+    orders("paid", "1002")
+    assert sorted(orders("work", "2").splitlines()) == [
+        "paid-1001: I-1001; sent I-1001",
+        "paid-1002: points: no account",
+    ]
+    with Client(server.url) as queue:
+        job = queue.get("paid-1002")
+    assert job is not None
+    assert (job.state, job.message) == ("delayed", "points: no account")
+
+
+def test_plain_php_can_run_the_handlers_behind_one_that_failed() -> None:
+    code = f"""require '{REPOSITORY}/examples/php/order_paid.php';
+    $fails = function (array $job) {{ throw new Exception('disk'); }};
+    $last = function (array $job) {{ echo json_encode($job['results']), PHP_EOL; }};
+    try {{
+        in_order(['one' => $fails, 'two' => $last, 'three' => $fails], ['id' => '1'], false);
+    }} catch (RuntimeException $error) {{
+        echo $error->getMessage();
+    }}"""
+    said = run(["php", "-r", code])
+    assert said.splitlines() == [
+        '{"one":{"succeeded":false,"message":"disk"}}',
+        "one: disk; three: disk",
+    ]

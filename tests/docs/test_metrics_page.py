@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from delayqueue.engine.worker_view import WorkerCounts
+from delayqueue.engine.workers import WorkerCounts
 from delayqueue.metrics import COUNTERS, EVENTS, GAUGES, HISTOGRAMS, REPAIRED, Metrics
 from delayqueue.store.census import TopicView
 from delayqueue.store.types import Health

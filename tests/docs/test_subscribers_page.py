@@ -1,24 +1,22 @@
 """docs/subscribers.md and docs/schedules.md are true, and their examples work; so do the keys of docs/limits.md."""
 
-import json
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from delayqueue import Worker, testing
 from delayqueue.config.loading import load
 from delayqueue.config.sections import LIMIT_KEYS, SCHEDULE_KEYS, SUBSCRIBER_KEYS, Sections
+from delayqueue.testing import Finished, Released
 from scripts.fields import described
-from tests.api_client import open_api
-from tests.processes import REPOSITORY, Processes, StoreServer
-from tests.waiting import until_async
 
 from .markdown import blocks, read
 
 PAGE: Final = read("docs/subscribers.md")
 SCHEDULES: Final = read("docs/schedules.md")
-FOLDER: Final = REPOSITORY / "examples" / "subscribers"
 
 
 @pytest.mark.parametrize(
@@ -46,30 +44,20 @@ def test_the_config_that_is_shown_is_understood(block: object, tmp_path: Path) -
     assert (config.sections and config.sections != Sections()) or config.webhook_allow
 
 
-async def test_a_paid_order_runs_its_four_handlers_in_order(
-    processes: Processes, redis_server: StoreServer, tmp_path: Path
+def test_a_function_of_old_runs_in_a_worker_as_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = (FOLDER / "order_invoice.conf").read_text(encoding="utf-8")
-    server = processes.configured(config, redis_server)
-    server.set_environment(PYTHONPATH=f"{REPOSITORY}:{FOLDER}", INVOICES=str(tmp_path))
-    server.start()
-    body = json.dumps({"order": 1001, "items": {"tea": 500, "cup": 1250}})
-    async with open_api(server.url) as api:
-        (await api.push(topic="order-paid", id="1001", delay=0, body=body, retain=60)).ok()
-
-        async def is_in(state: str) -> bool:
-            return bool((await api.get("1001")).ok()["state"] == state)
-
-        await until_async(lambda: is_in("delayed"))
-        (tmp_path / "1001.address").write_text("a@example.com")
-        await until_async(lambda: is_in("finished"))
-        job = (await api.get("1001")).ok()
-    assert [
-        (result["subscriber"], result["attempts"], result["message"]) for result in job["results"]
-    ] == [
-        ("write-invoice", 1, "I-1001 of 1750 cents"),
-        ("print-invoice", 1, "1001.txt"),
-        ("mail-invoice", 2, "sent to a@example.com"),
-        ("archive", 1, "2 files"),
-    ]
-    assert (tmp_path / "1001.txt").read_text() == "Invoice I-1001: 17.50\n"
+    """The functions that the server called until now: they take a job, and the second one reads `job.results`."""
+    (block,) = blocks(PAGE, "py")
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "worker.py").write_text(block.text, encoding="utf-8")
+    (tmp_path / "shop" / "bookkeeping.py").write_text(
+        "def book(job):\n    if job.attempt == 1: raise OSError('closed')\n    return 'booked ' + job.body\n"
+        "async def tell(job):\n    return 'told: ' + job.results['book'].message\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    worker: Worker = import_module("shop.worker").worker
+    first, second = (testing.run(worker, "paid", "1001", attempt=attempt) for attempt in (1, 2))
+    assert first == Released("book: OSError: closed")
+    assert second == Finished("booked 1001; told: booked 1001")

@@ -28,7 +28,7 @@ PROGRAMS: Final = REPOSITORY / "examples" / "task-queues"
 THEIRS: Final = sorted(PROGRAMS.glob("closing_*.py"))
 TUTORIALS: Final = PROGRAMS / "tutorials"
 WORDS: Final = "four words and these"
-PEERS_PYTHON: Final = REPOSITORY / "build" / "peers" / "bin" / "python"  # bench/README.md
+PEERS_PYTHON: Final = REPOSITORY / "build" / "peers" / "bin" / "python"  # CONTRIBUTING.md
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ async def test_the_ported_program_closes_orders_unless_they_are_paid(
 def test_their_programs_are_sound(program: Path) -> None:
     compile(program.read_text("utf-8"), str(program), "exec")
     if not PEERS_PYTHON.exists():
-        pytest.skip("the other task queues are not installed: bench/README.md")
+        pytest.skip("the other task queues are not installed: CONTRIBUTING.md")
     imported = subprocess.run(
         [PEERS_PYTHON, "-c", f"import {program.stem}"],
         cwd=PROGRAMS,

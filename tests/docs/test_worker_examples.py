@@ -1,5 +1,6 @@
 """The programs in examples/worker, with real workers on a real server; and their own tests."""
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -142,6 +143,27 @@ async def test_what_follows_a_payment_happens_in_order_and_once(
         await until(lambda: queue.get("paid-1001") is None)
     assert [orders.ids(table) for table in ("invoices", "parcels", "mails")] == [["1001"]] * 3
     assert "paid-1001 took " in orders.said()
+
+
+async def test_a_paid_order_runs_its_four_handlers_in_order(
+    server: QueueServer, queue: Client, tmp_path: Path
+) -> None:
+    folder = tmp_path / "invoices"
+    retry = ",".join(["200ms"] * 60)
+    orders = Example("order_invoice", server, tmp_path, RETRY=retry, INVOICES=str(folder))
+    orders("paid", json.dumps({"order": 1001, "items": {"tea": 500, "cup": 1250}}))
+
+    def message() -> str:
+        job = queue.get("invoice-1001")
+        assert job is not None
+        return job.message
+
+    with orders.worker():
+        await until(lambda: message().startswith("mail_invoice: FileNotFoundError"))
+        assert (folder / "1001.archive").read_text() == "write_invoice\nprint_invoice"
+        (folder / "1001.address").write_text("a@example.com")
+        await until(lambda: "sent to a@example.com; 3 of 3 done" in message())
+    assert (folder / "1001.txt").read_text() == "Invoice I-1001: 17.50\n"
 
 
 def test_their_own_tests_pass_without_a_server() -> None:

@@ -91,7 +91,7 @@ A, B = ids(2)
 async def pop_all(queue: Jobs, topic: str) -> list[str]:
     """The ids of all ready jobs; each bucket answers for itself."""
     popped: list[str] = []
-    while jobs := await queue.pop((topic,), 1000, 0):
+    while jobs := await queue.polls.pop((topic,), 1000, 0):
         popped += [job.id for job in jobs]
     return popped
 

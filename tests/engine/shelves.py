@@ -12,7 +12,7 @@ from delayqueue.domain.receipt import nonce_of, receipt_for
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.call import Call
+from delayqueue.store.call import ScriptCall
 from delayqueue.store.replies import Reply
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
@@ -112,11 +112,11 @@ class Shelf(Bucket):
         shelves.cut_short_sweeps -= 1
         return Swept(0, 0, forgotten, 0, is_cut_short=shelves.cut_short_sweeps >= 0)
 
-    def send(self, call: Call) -> None:
+    def send(self, call: ScriptCall) -> None:
         WORK.add(task := asyncio.ensure_future(self._answer(call)))
         task.add_done_callback(WORK.discard)
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, call: ScriptCall) -> None:
         """The answer to a requeue; to the scrubber's check, that it finds nothing."""
         script, shelves = call.function.head.name, self._shelves
         try:

@@ -10,8 +10,8 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store import batcher
-from delayqueue.store.batcher import Batcher, Request
-from delayqueue.store.call import Call
+from delayqueue.store.batcher import Batcher, StoreRequest
+from delayqueue.store.call import ScriptCall
 from delayqueue.store.replies import Reply
 from delayqueue.store.types import NO_CHANGE
 from delayqueue.store.verbs import GET, Verb
@@ -33,19 +33,19 @@ class Answers:
         bucket.send = self._send  # type: ignore[method-assign]
         self.batcher = Batcher(verb, EVERYWHERE, bucket)
 
-    def _send(self, call: Call) -> None:
+    def _send(self, call: ScriptCall) -> None:
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         answer.add_done_callback(partial(self._end, call))
         self.calls.append((list(call._args), answer))
 
-    def _end(self, call: Call, answer: asyncio.Future[Reply]) -> None:
+    def _end(self, call: ScriptCall, answer: asyncio.Future[Reply]) -> None:
         try:
             call._end(answer.result())
         except Unavailable as error:
             call.fail(error)
 
     def ask(self, *items: Any) -> asyncio.Future[Any]:
-        request = Request[Any, Any](items, self._verb.lost, list)
+        request = StoreRequest[Any, Any](items, self._verb.lost, list)
         self.batcher.submit(request)
         return request
 

@@ -56,7 +56,7 @@ class Crowd:
                     BURY, [Burial(job_id, "", "no") for job_id in ids], EVERYWHERE
                 )
             elif state == "reserved":
-                self._held = await self.queue.pop(("t",), JOBS, 0)
+                self._held = await self.queue.polls.pop(("t",), JOBS, 0)
             self.staying |= {*ids}
         self._restless = self._random.sample(sorted(self.staying), len(self.staying) // 2)
 
@@ -91,7 +91,7 @@ class Crowd:
             case "end":
                 await queue.delete(ids, [""] * len(ids))
             case "pop":
-                popped = await queue.pop(("t",), 7, 0)
+                popped = await queue.polls.pop(("t",), 7, 0)
                 self._held += popped
                 ids = [each.id for each in popped]
             case "requeue":
@@ -207,7 +207,7 @@ async def test_ready_jobs_are_on_pages_though_others_are_put_back_before_them(
 ) -> None:
     crowd = Crowd(ours.server(), 1)
     await crowd.push(JOBS)
-    held = await crowd.queue.pop(("t",), 50, 0)
+    held = await crowd.queue.polls.pop(("t",), 50, 0)
     crowd.staying = {*await crowd.push(JOBS)}
 
     async def put_back() -> None:

@@ -12,7 +12,7 @@ from delayqueue.domain.job import JobView, State
 from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.bucket import Bucket
-from delayqueue.store.call import Call
+from delayqueue.store.call import ScriptCall
 from delayqueue.store.cursor import write_cursor
 from delayqueue.store.listings import Listings
 from delayqueue.store.types import Listing, Range
@@ -104,7 +104,7 @@ async def test_a_bucket_that_is_away_keeps_nobody_from_the_jobs_of_the_others(
 ) -> None:
     queue = await with_jobs(ours)
 
-    def send_to_the_second(bucket: Bucket, call: Call, sends: Send) -> None:
+    def send_to_the_second(bucket: Bucket, call: ScriptCall, sends: Send) -> None:
         if bucket.number == 0:
             call.fail(Unavailable())
         else:
@@ -127,7 +127,7 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
     under_way = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def slowly(_: Bucket, call: Call, sends: Send) -> None:
+    def slowly(_: Bucket, call: ScriptCall, sends: Send) -> None:
         end = call._end
 
         def end_later(answer: Any) -> None:
@@ -171,7 +171,7 @@ async def test_a_range_that_spans_now_is_listed_in_due_order_over_states_and_buc
     due_ms = int((await ours.redis.time())[0]) * 1000 + HOUR_MS
     later = [f"later-{n:02}" for n in range(40)]
     await queue.push_many([job(name, due_ms=due_ms + n // 3) for n, name in enumerate(later)])
-    held = await queue.pop(("t",), 10, 0)
+    held = await queue.polls.pop(("t",), 10, 0)
     await queue.bury(held[0].id, held[0].receipt, "")
     await queue.push(job("kept", due_ms=0, retain_ms=HOUR_MS))
     await queue.finish(["kept"], [""])

@@ -74,7 +74,7 @@ async def test_a_purge_of_all_states_misses_no_job_that_moves_meanwhile(
     queue = all_jobs(ours.server())
     names = [f"job-{n}" for n in range(20)]
     await queue.push_many([job(name) for name in names])
-    held = await queue.pop(("t",), 10, 0)
+    held = await queue.polls.pop(("t",), 10, 0)
 
     async def give_back() -> None:
         for each in held:

@@ -8,7 +8,7 @@ import pytest
 
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import receipt_for
-from delayqueue.domain.worker import Worker
+from delayqueue.domain.worker import WorkerIdentity
 from delayqueue.engine import workers as engine
 from delayqueue.engine.workers import SeenWorker, Workers
 from delayqueue.store.verbs import ENDED, GIVEN_BACK, Holding
@@ -62,7 +62,7 @@ def job(number: int, attempt: int = 1) -> Reserved:
 
 
 def polling(workers: Workers, name: str = "w") -> SeenWorker:
-    seen = workers.polls(Worker(name), ("t",), WAIT_S, "10.0.0.7")
+    seen = workers.polls(WorkerIdentity(name), ("t",), WAIT_S, "10.0.0.7")
     assert seen is not None
     return seen
 
@@ -95,7 +95,7 @@ async def test_there_are_no_more_than_are_promised(monkeypatch: pytest.MonkeyPat
     workers = Workers(NOBODY, "this")
     polling(workers, "a")
     seen = polling(workers, "b")
-    assert workers.polls(Worker("c"), ("t",), WAIT_S, "") is None
+    assert workers.polls(WorkerIdentity("c"), ("t",), WAIT_S, "") is None
     workers.took(seen, map(job, range(9)))
     assert list(workers.in_hand) == [receipt(0), receipt(1), receipt(2)]
 
@@ -161,7 +161,7 @@ async def test_a_full_table_keeps_those_that_wait_or_work(
     polling(workers, "waits")
     workers.took(polling(workers, "works"), [job(1)])
     workers.took(polling(workers, "an invented name"), [])
-    assert workers.polls(Worker("comes"), ("t",), WAIT_S, "") is None
+    assert workers.polls(WorkerIdentity("comes"), ("t",), WAIT_S, "") is None
     await look_and_tell(workers)
     assert [told["name"] for told in store.told] == ["waits", "works"]
     polling(workers, "comes")
@@ -170,7 +170,7 @@ async def test_a_full_table_keeps_those_that_wait_or_work(
 async def test_what_is_told_has_a_limit(store: Store, workers: Workers) -> None:
     topics = tuple(f"{number:02}".ljust(256, "x") for number in range(64))
     for number in range(100):
-        workers.polls(Worker(f"w{number}"), topics, WAIT_S, "")
+        workers.polls(WorkerIdentity(f"w{number}"), topics, WAIT_S, "")
     await look_and_tell(workers)
     assert 0 < len(store.told) < 100
     assert len(json.dumps(store.told)) < engine.MOST_CHARS * 1.1

@@ -17,7 +17,6 @@ CONFINED: Final = """\
 mount --make-rprivate / && mount --bind "$DATA" "$DATA" && mount -o remount,bind,ro / &&
 exec setpriv --reuid "$OWNER" --regid "$OWNER" --clear-groups --no-new-privs --bounding-set -all "$@"
 """
-PORT: Final = "9277"
 
 
 class Image:
@@ -97,5 +96,5 @@ def try_image(processes: Processes, python: str) -> None:
     given = {"DATA": str(root / "data"), "OWNER": image.user, "DELAYQUEUE_WORKERS": "2"}
     server = Installed(root / "data", image.program, image.variables | given)
     server.wrap("unshare", "--mount", "sh", "-c", CONFINED, "sh")
-    health = [word.replace(PORT, str(server.port)) for word in image.health]
+    health = ["env", f"DELAYQUEUE_BIND_ADDRESS={server.address}", *image.health]
     try_server(processes.adopt(server), root, health)

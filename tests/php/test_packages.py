@@ -62,7 +62,7 @@ FUNCTIONS_SINCE_7_2 = (
     "|str_(contains|starts_with|ends_with)"
 )
 # what those without Composer copy, and with PHP 7.2
-COPIED = ("delay_queue.php", "orders.php")
+COPIED = ("delay_queue.php", "order_paid.php", "orders.php")
 # of PHP newer than 7.2: a pattern, and what it must find
 NEWER_THAN_7_2 = {
     "a match": (r"\bmatch ?\(", "match (true) {};"),

@@ -11,8 +11,8 @@ from typing import Final, Self
 import pytest
 
 from delayqueue import Client
+from delayqueue.answers.jobs import JobDetails
 from delayqueue.client import Job
-from delayqueue.client.answers import JobDetails
 from tests.earlier import BEFORE_NAMES, strict_server
 from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until
@@ -162,6 +162,101 @@ async def test_jobs_end_as_their_handlers_do(
     assert jobs["poison"].message == "the body is not JSON: Syntax error"
     assert jobs["gbk"].state == "delayed"
     assert "\ufffd" in jobs["gbk"].message
+
+
+SEVERAL: Final = """
+    function make_invoice(Job $job): string
+    {
+        note("$job->id:invoice");
+
+        return "I-$job->body";
+    }
+
+    function add_points(Job $job): array
+    {
+        note("$job->id:points");
+
+        return match ($job->body) {
+            'exits' => exit(),
+            'hopeless' => throw new Bury('no customer'),
+            'fails' => throw new RuntimeException('no account'),
+            default => ['points' => 4, 'for' => $job->results['make_invoice']->message],
+        };
+    }
+
+    $mail = function (Job $job): string {
+        note("$job->id:mail");
+        $job->body === 'fails' && throw new Retry('1h', 'not yet');
+
+        return implode(', ', array_map(fn ($one) => "$one->succeeded $one->message", $job->results));
+    };
+    """
+
+
+async def test_several_handlers_run_in_order_until_one_fails_and_the_job_says_which(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    needs("setpriv")
+    code = f"{SEVERAL} return (new Worker())->on('paid', [make_invoice(...), 'add_points', $mail]);"
+    bodies = ("1001", "fails", "hopeless", "exits")
+    for body in bodies:
+        queue.push("paid", body, id=f"paid-{body}", retain=600)
+    with Running(project, server, "--max-jobs=3", code=code) as worker:
+        assert await worker.ended() == 0
+    with Running(project, server, "--max-jobs=1", code=code) as worker:
+        assert await worker.ended() == 0
+    done, fails, hopeless, exits = (got(queue, f"paid-{body}") for body in bodies)
+    points = '{"points":4,"for":"I-1001"}'
+    assert done.message == f"I-1001; {points}; 1 I-1001, 1 {points}"
+    first, second, *_ = fails.message.splitlines()
+    assert first == "add_points: RuntimeException: no account"
+    assert second.startswith(f"at {project.folder}/worker.php:")
+    assert (hopeless.state, hopeless.message) == ("buried", "add_points: no customer")
+    assert exits.message == "add_points: the handler has ended the program: exit or die"
+    assert [note for note in notes(project) if note.endswith(":mail")] == ["paid-1001:mail"]
+
+
+async def test_the_handlers_behind_one_that_failed_run_if_they_shall(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    needs("setpriv")
+    code = f"""{SEVERAL}
+    return (new Worker())
+        ->on('on', ['points' => 'add_points', 'mail' => $mail], stopOnFailure: false)
+        ->on('both', [fn () => throw new Retry(60, 'a'), fn () => throw new Retry(5, 'b')], stopOnFailure: false);
+    """
+    queue.push("on", "fails", id="on-1")
+    queue.push("on", "hopeless", id="on-2")
+    queue.push("both", id="both-1")
+    with Running(project, server, "--max-jobs=3", code=code) as worker:
+        assert await worker.ended() == 0
+    assert got(queue, "on-1").message.splitlines()[0] == (
+        "points: RuntimeException: no account; mail: not yet"
+    )
+    hopeless = got(queue, "on-2")
+    assert (hopeless.state, hopeless.message) == ("buried", "points: no customer")
+    both = got(queue, "both-1")
+    assert both.message == "handler 1: a; handler 2: b"
+    assert 0 < both.due - time.time() <= 5
+    assert [note for note in notes(project) if note.endswith(":mail")] == ["on-1:mail", "on-2:mail"]
+    queue.delete("both-1")
+
+
+@pytest.mark.parametrize(
+    ("handlers", "says"),
+    [
+        ("[]", "name a handler"),
+        ("['strlen', 'no_such_function']", "handler 1: must be callable, not string"),
+    ],
+)
+async def test_what_are_no_handlers_is_refused(
+    project: Project, server: QueueServer, handlers: str, says: str
+) -> None:
+    needs("setpriv")
+    code = f"return (new Worker())->on('t', {handlers});"
+    with Running(project, server, code=code) as worker:
+        assert await worker.ended() == 2
+        assert worker.log() == f"delay-queue-worker: {says}\n"
 
 
 async def test_a_worker_that_is_killed_in_a_job_leaves_it_to_another(

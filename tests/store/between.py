@@ -6,19 +6,19 @@ from typing import Final
 
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket import Bucket
-from delayqueue.store.call import Call
+from delayqueue.store.call import ScriptCall
 from delayqueue.store.store import Store
 
-Send = Callable[[Call], None]
+Send = Callable[[ScriptCall], None]
 WORK: Final = set[asyncio.Task[None]]()  # asyncio keeps no task by itself
 
 
-def intercept(store: Store, send: Callable[[Bucket, Call, Send], None]) -> Callable[[], None]:
+def intercept(store: Store, send: Callable[[Bucket, ScriptCall, Send], None]) -> Callable[[], None]:
     """Have each call given to `send`, with the bucket and what sends it. Returns what undoes that."""
     buckets = [store.bucket(number) for number in range(len(store.buckets.keys))]
     for bucket in buckets:
 
-        def given(call: Call, bucket: Bucket = bucket, sends: Send = bucket.send) -> None:
+        def given(call: ScriptCall, bucket: Bucket = bucket, sends: Send = bucket.send) -> None:
             send(bucket, call, sends)
 
         bucket.send = given  # type: ignore[method-assign]
@@ -36,7 +36,7 @@ def before_send(
     """Do something else just before that call, of one script or of all (""); what it raises is the call's error."""
     calls = 0
 
-    async def late(call: Call, sends: Send) -> None:
+    async def late(call: ScriptCall, sends: Send) -> None:
         try:
             await do()
         except Exception as error:
@@ -44,7 +44,7 @@ def before_send(
         else:
             sends(call)
 
-    def send(_: Bucket, call: Call, sends: Send) -> None:
+    def send(_: Bucket, call: ScriptCall, sends: Send) -> None:
         nonlocal calls
         calls += script in {"", call.function.head.name}
         if calls == number and script in {"", call.function.head.name}:
@@ -60,7 +60,7 @@ def failing_from(store: Store, number: int, script: str) -> Callable[[], None]:
     """Let this and later calls of a script fail. Returns what repairs that."""
     calls = 0
 
-    def send(_: Bucket, call: Call, sends: Send) -> None:
+    def send(_: Bucket, call: ScriptCall, sends: Send) -> None:
         nonlocal calls
         calls += call.function.head.name == script
         if call.function.head.name == script and calls >= number:

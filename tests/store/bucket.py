@@ -29,6 +29,7 @@ from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.topics import forecast_in, set_limit
 from delayqueue.store.types import (
+    BucketCounts,
     Change,
     Demand,
     Limited,
@@ -43,7 +44,6 @@ from delayqueue.store.types import (
     TagPlace,
     Taken,
     Ticked,
-    TopicCounts,
 )
 from delayqueue.store.verbs import (
     BURY,
@@ -253,7 +253,7 @@ class VerbStore(Store):
     ) -> Limited:
         return await set_limit(self.bucket(bucket), topic, changes, declared=declared)
 
-    async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
+    async def topics(self, bucket: int, topics: Sequence[str]) -> list[BucketCounts]:
         return await counts_in(self.bucket(bucket), topics)
 
     async def due_soon(
@@ -465,7 +465,7 @@ class Bucket:
             if not cursor:
                 return
 
-    async def counts(self, topic: str = "t") -> TopicCounts:
+    async def counts(self, topic: str = "t") -> BucketCounts:
         [counts] = await self.store.topics(0, [topic])
         return counts
 

@@ -8,10 +8,10 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.fsck import examine
+from delayqueue.engine.job_answers import job_details
 from delayqueue.errors import Code
 from delayqueue.store.types import NO_CHANGE, START, Range, TagPage
 from delayqueue.store.verbs import REQUEUE, Requeue
-from delayqueue.web.serializers import full
 from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, a_moment, job, on_zset
 
 EVER: Final = Range(0, 10**13)
@@ -278,7 +278,7 @@ ODD_ENDS = (
 async def known(bucket: Bucket) -> list[str]:
     """The jobs that are answered, as clients see them."""
     found = await bucket.store.get(0, ["a", "odd", "b"])
-    return [full(each).id for each in found if each]
+    return [job_details(each).id for each in found if each]
 
 
 @pytest.mark.parametrize("run", ODD_RUNS, ids=lambda run: run[:20])

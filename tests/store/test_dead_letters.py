@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from delayqueue.store import dead_letters
-from delayqueue.store.dead_letters import DeadLetters
+from delayqueue.store.dead_letters import DeadLetterPages
 from tests.store.bucket import Bucket, a_moment, job
 
 WHAT: Final = ("all",)
@@ -26,7 +26,7 @@ async def test_pages_hold_every_dead_letter_once_with_its_last_message(
     await bucket.push(job("a bystander", topic="v"))
     found, cursor, pages = [], "", 0
     while pages == 0 or cursor:
-        letters, cursor = await DeadLetters(bucket.store).page(topics, WHAT, cursor)
+        letters, cursor = await DeadLetterPages(bucket.store).page(topics, WHAT, cursor)
         found += letters
         pages += 1
     assert pages > 2
@@ -34,7 +34,7 @@ async def test_pages_hold_every_dead_letter_once_with_its_last_message(
     messages = {letter.id: letter.message for letter in found}
     assert (messages["t0"], messages["u0"]) == ("last", "first")
     monkeypatch.setattr(dead_letters, "MOST", len(expected))
-    letters, cursor = await DeadLetters(bucket.store).page(topics, WHAT, "")
+    letters, cursor = await DeadLetterPages(bucket.store).page(topics, WHAT, "")
     assert (len(letters), cursor) == (len(expected), "")  # a full page that is the last one
 
 
@@ -49,7 +49,7 @@ async def test_a_page_that_leads_to_no_wanted_dead_letter_is_the_last_one(
         await a_moment()  # the latest comes first
 
     async def page(message: str) -> tuple[list[str], bool]:
-        letters, cursor = await DeadLetters(bucket.store).page(
+        letters, cursor = await DeadLetterPages(bucket.store).page(
             ["t"], WHAT, "", lambda letter: letter.message == message
         )
         return [letter.id for letter in letters], cursor != ""

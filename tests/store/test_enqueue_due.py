@@ -150,7 +150,7 @@ async def test_what_a_file_declares_no_more_pushes_no_more(
 
 
 async def next_times(schedules: Schedules) -> dict[str, int]:
-    return {planned.schedule.name: planned.next_ms or 0 for planned in await schedules.all()}
+    return {one.name: round(1000 * (one.next or 0)) for one in await schedules.all()}
 
 
 @coarse

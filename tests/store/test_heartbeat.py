@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
-from delayqueue.engine.heartbeat import Heartbeat, ServerView
+from delayqueue.engine.heartbeat import Heartbeat
+from delayqueue.engine.server_reports import SILENT, ServerReport
 from delayqueue.metrics import WAITING_POLLS, Metrics
 from tests.store.bucket import Bucket
 from tests.store.turning import DAY_MS, Clock, coarse
@@ -44,7 +46,8 @@ async def test_a_server_of_another_version_is_seen_with_the_figures_that_both_kn
 ) -> None:
     await wheel.store.registry.heartbeat("servers", "other", written, SILENCE_MS)
     [seen] = await Heartbeat(wheel.store.registry, Metrics(), "this").servers()
-    assert seen == ServerView("other", seen.seen, **read)
+    at = seen.stats.seen
+    assert seen == ServerReport(replace(SILENT, name="other", seen=at, **read))
 
 
 @coarse

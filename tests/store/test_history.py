@@ -4,8 +4,9 @@ from typing import Any, Final
 
 import pytest
 
+from delayqueue.answers.topics import TopicRates
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.slots import MOST_TOPICS, RINGS, Mark, Rates, Row, Slot
+from delayqueue.domain.slots import MOST_TOPICS, RINGS, Mark, Row, Slot
 from delayqueue.domain.tally import Counts, Tally
 from tests.store.bucket import HOSTILE, Bucket, on_zset
 from tests.store.turning import DAY_MS, START_MS, Clock, coarse
@@ -139,12 +140,17 @@ async def test_rates_are_those_of_the_last_minute(wheel: Bucket, clock: Clock) -
     counts = Counts(pushed=120, delivered=60, finished=30, failed=6)
     rows = [Row(None, counts, ZEROS), Row("t", counts), Row("u", Counts(pushed=6))]
     await slots.add(rows)
-    assert await slots.rates(["t", "unknown"]) == [Rates(2, 1, 0.5, 0.1), Rates(0, 0, 0, 0)]
+    assert await slots.rates(["t", "unknown"]) == [
+        TopicRates(2, 1, 0.5, 0.1),
+        TopicRates(0, 0, 0, 0),
+    ]
     clock.pass_ms(MINUTE_MS + MINUTE_MS // 4)
     await slots.add([Row(None, Counts(pushed=30)), Row("t", Counts(pushed=30))])
     assert await slots.rates(["t", "u"]) == [
-        Rates(2, 0.75, 0.375, 0.075),  # three quarters of the minute before, and what came since
-        Rates(0.075, 0, 0, 0),
+        TopicRates(
+            2, 0.75, 0.375, 0.075
+        ),  # three quarters of the minute before, and what came since
+        TopicRates(0.075, 0, 0, 0),
     ]
     clock.pass_ms(2 * MINUTE_MS)
     assert await slots.rates(["t"]) == [None]

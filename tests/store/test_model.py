@@ -33,7 +33,7 @@ from delayqueue.engine.take_service import TakeService
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import Plan, Range, TopicCounts
+from delayqueue.store.types import BucketCounts, Plan, Range
 from delayqueue.store.verbs import Ending, Requeue
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket, VerbStore
 from tests.store.conftest import connect
@@ -298,7 +298,7 @@ class Comparison(RuleBasedStateMachine):
         for topic, found in zip(TOPIC_NAMES, counts, strict=True):
             assert {state: getattr(found, state) for state in LIVE} == self.model.counts(topic)
 
-    async def _views_and_counts(self) -> tuple[list[Any], list[TopicCounts]]:
+    async def _views_and_counts(self) -> tuple[list[Any], list[BucketCounts]]:
         store = self.bucket.store
         return [*await store.get(0, JOB_IDS)], await store.topics(0, TOPIC_NAMES)
 

@@ -11,7 +11,7 @@ from delayqueue.domain.job import MAX_TAGS, Job, State
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket import in_pieces
-from delayqueue.store.call import Call
+from delayqueue.store.call import ScriptCall
 from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPage, TagPlace
 from delayqueue.store.verbs import Burial, Ending, Kick
 from tests.engine.moving import all_jobs
@@ -247,7 +247,7 @@ async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucke
     await with_large_jobs(bucket)
     calls = 0
 
-    def fail_the_second(_: Any, call: Call, sends: Send) -> None:
+    def fail_the_second(_: Any, call: ScriptCall, sends: Send) -> None:
         nonlocal calls
         calls += 1
         if calls == 2:

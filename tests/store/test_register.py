@@ -139,7 +139,7 @@ async def test_what_cannot_be_read_is_left_out_and_the_rest_goes_on(
     for name, text in (("good", good.definition), ("newer", newer), ("bad", '{"a": 1}')):
         await registry.register("subscribers", Entry(name, text), "fail")
     found = await Subscribers(bucket.store).all()
-    assert [one.subscriber.name for one in found] == ["good", "newer"]
+    assert [one.name for one in found] == ["good", "newer"]
     assert "'bad' in the store cannot be read" in caplog.text
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code
-from delayqueue.store.types import START, TagPage, TopicCounts
+from delayqueue.store.types import START, BucketCounts, TagPage
 from tests.store.bucket import HOUR_MS, STATES, Bucket, a_moment, job
 
 LIMIT = 50
@@ -100,7 +100,7 @@ async def test_many_jobs_are_purged_piece_by_piece(bucket: Bucket, state: str) -
     await bucket.push(*(job(f"job-{n}", delay_ms=delay_ms) for n in range(525)))
     await bucket.delete(*(f"job-{n}" for n in range(0, 525, 2)))
     assert await purge(bucket, "t", state) == 262
-    assert await bucket.counts() == TopicCounts(0, 0, 0, 0, None, None, None)
+    assert await bucket.counts() == BucketCounts(0, 0, 0, 0, None, None, None)
 
 
 @pytest.mark.usefixtures("poison")

@@ -32,25 +32,18 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
     config = Config(language="en", protected_mode=False, **settings)
     queue: Any = SimpleNamespace(metrics=Metrics(), scope=EVERYWHERE)
     queue.within = lambda scope: SimpleNamespace(scope=scope)
-    no_snapshots: Any = None
-    nothing_tried: Any = None
+    nothing: Any = None
     api = Api(
-        queue,
-        queue,
-        Responder(config.language),
-        config.max_body_bytes,
-        config.strict,
-        config.require_delay,
-        config.queue_block_timeout_s,
-        no_snapshots,
-        config.metrics_topics,
-        {},
-        {},
-        Authenticator.of(config),
-        str,
-        None,
-        nothing_tried,
-        endpoints,
+        queue=queue,
+        jobs=queue,
+        config=config,
+        responder=Responder(config.language),
+        guard=Authenticator.of(config),
+        snapshots=nothing,
+        check_url=str,
+        check_call=None,
+        try_webhook=nothing,
+        endpoints=endpoints,
     )
     return build_front(api, config)
 

@@ -2,22 +2,18 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import pytest
 
+from delayqueue import client
 from delayqueue.answers.answer import LEFT_OUT
-from delayqueue.client import answers as public
-from delayqueue.client.answers import (
-    Access,
-    JobDetails,
-    Limits,
-    ReservedJob,
-    Schedule,
-    Stats,
-    Subscriber,
-)
+from delayqueue.answers.jobs import JobDetails, ReservedJob
+from delayqueue.answers.schedules import Schedule
+from delayqueue.answers.servers import Access, Stats
+from delayqueue.answers.subscribers import Subscriber
+from delayqueue.answers.topics import Limits
 from delayqueue.client.fields import read
 from delayqueue.web.endpoints.jobs import FULL
 from delayqueue.web.endpoints.operations import STATS
@@ -25,6 +21,7 @@ from delayqueue.web.endpoints.reservations import RESERVED
 from delayqueue.web.endpoints.schedules import SCHEDULE
 from delayqueue.web.endpoints.subscribers import SUBSCRIBER
 from delayqueue.web.responses import ANSWERS, as_json
+from tests.processes import REPOSITORY
 
 EXAMPLES: Final[Mapping[type[Any], Any]] = {
     JobDetails: FULL,
@@ -35,12 +32,26 @@ EXAMPLES: Final[Mapping[type[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", public.__all__)
-def test_an_answer_shows_the_name_that_python_programs_know(name: str) -> None:
-    kind: type[Any] = getattr(public, name)
-    assert kind in ANSWERS
-    names = [each.name for each in fields(kind)]
-    assert repr(kind(**dict.fromkeys(names))).startswith(f"{name}({names[0]}=None")
+def test_an_answer_has_one_name_for_server_and_client() -> None:
+    names = [each.__name__ for each in ANSWERS]
+    assert len(set(names)) == len(names)
+    public = {name: getattr(client, name) for name in client.__all__}
+    found = {name for name, kind in public.items() if kind in ANSWERS}
+    assert len(found) > 30
+    assert {public[name].__name__ for name in found} == found
+
+
+def test_php_gives_each_answer_the_same_name() -> None:
+    folder = REPOSITORY / "clients" / "php" / "src" / "Answer"
+    answers = {name for name in client.__all__ if getattr(client, name) in ANSWERS}
+    assert {path.stem for path in folder.glob("*.php")} == answers - {"ReservedJob"}  # its is Job
+
+
+@pytest.mark.parametrize(
+    ("former", "name"), [("Calls", "CallCounts"), ("Result", "SubscriberResult")]
+)
+def test_a_former_name_can_still_be_imported(former: str, name: str) -> None:
+    assert getattr(client, former) is getattr(client, name)
 
 
 def as_sent(sent: Any, value: Any) -> Any:

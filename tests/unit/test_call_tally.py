@@ -9,7 +9,7 @@ from delayqueue.domain.call_tally import (
     MOST_REPORTED,
     MOST_UNTIL,
     CallTally,
-    HostCalls,
+    HostReport,
     together,
 )
 
@@ -30,7 +30,7 @@ def test_calls_count_for_a_minute_and_the_last_failure_stays() -> None:
     tally.of("a").ended(1.5, "500 no" + "x" * 1000)
     tally.of("a").put_off(clock.now_s - 5, 0.5)
     error = ("500 no" + "x" * 1000)[:MOST_ERROR_CHARS]
-    found = HostCalls(
+    found = HostReport(
         "a",
         waiting=1,
         waiting_since=clock.now_s - 5,
@@ -41,6 +41,8 @@ def test_calls_count_for_a_minute_and_the_last_failure_stays() -> None:
         took_s=2.0,
         failed_at=clock.now_s,
         error=error,
+        failing=1,
+        succeeded_at=clock.now_s,
     )
     assert tally.report() == [found]
     clock.now_s += 49
@@ -76,12 +78,12 @@ def test_of_many_hosts_those_with_the_latest_news_are_known_and_those_with_troub
 
 
 def test_reports_of_several_processes_are_added_and_read_whatever_newer_ones_write() -> None:
-    one = HostCalls("a", 1, 5, 70.0, 95.0, 2, 3, 4, 5.0, 7.0, "later")
-    other = HostCalls("a", 1, 2, 60.0, 0, 1, 0, 0, 1.0, 6.0, "earlier")
-    bad = HostCalls("b", failed=19)
+    one = HostReport("a", 1, 5, 70.0, 95.0, 2, 3, 4, 5.0, 7.0, "later")
+    other = HostReport("a", 1, 2, 60.0, 0, 1, 0, 0, 1.0, 6.0, "earlier")
+    bad = HostReport("b", failed=19)
     found = together([other, one, bad])
-    assert found == [bad, HostCalls("a", 2, 7, 60.0, 95.0, 3, 3, 4, 6.0, 7.0, "later")]
-    assert HostCalls.read(asdict(one) | {"newer": 1}) == one
+    assert found == [bad, HostReport("a", 2, 7, 60.0, 95.0, 3, 3, 4, 6.0, 7.0, "later")]
+    assert HostReport.read(asdict(one) | {"newer": 1}) == one
 
 
 def test_who_waits_is_counted_until_it_is_tried_again() -> None:
@@ -113,3 +115,26 @@ def test_however_many_wait_little_is_kept_of_them() -> None:
         host.put_off(clock.now_s, 1 + n % 3600)
     assert len(host._put_off) <= MOST_UNTIL + 1
     assert 30_000 < host.report().waiting < 100_000
+
+
+def test_that_no_call_succeeds_is_told_between_the_retries_too() -> None:
+    """They can be hours apart; another process's success ends it as well."""
+    clock = Clock()
+    tally, other = CallTally(10, clock), CallTally(10, clock)
+    tally.of("a").ended(0.1, None)
+    assert not tally.report()[0].fails
+    for failing in (1, 2, 3):
+        clock.now_s += 900
+        tally.of("a").ended(0.1, "no answer")
+        clock.now_s += 300
+        [one] = tally.report()
+        assert (one.failed, one.failing, one.fails) == (0, failing, True)
+    other.of("a").ended(0.1, "no answer")
+    [both] = together([*tally.report(), *other.report()])
+    assert (both.failing, both.fails) == (4, True)
+    clock.now_s += 1
+    other.of("a").ended(0.1, None)
+    for reports in ([*tally.report(), *other.report()], [*other.report(), *tally.report()]):
+        assert not together(reports)[0].fails
+    clock.now_s += 3600
+    assert not tally.report()[0].fails

@@ -247,8 +247,8 @@ def test_check_says_all_that_is_wrong_at_once(run: Run, tmp_path: Path) -> None:
         "tls_cert = nowhere.pem\n"
         "auth_tokens_file = no-tokens\n"
         "bind_address = 192.0.2.1:9277\n"
-        "[subscriber a]\ntopic = t\nhandler = no.such:handler\n"
-        "[subscriber b]\ntopic = t\nhandler = nor.that:handler\n"
+        "[subscriber a]\ntopic = t\nurl = http://10.0.0.1/\n"
+        "[subscriber b]\ntopic = t\nurl = http://10.0.0.2/\n"
         "[subscriber c]\norder = first\ntimeout = soon\n"
         "[limit t]\n"
         "[colours]\n",
@@ -267,8 +267,8 @@ def test_check_says_all_that_is_wrong_at_once(run: Run, tmp_path: Path) -> None:
         "DELAYQUEUE_REDIS_DB = x: must be",
         "dq.conf:5: auth_tokens_file = no-tokens: ",
         "dq.conf:4: tls_cert = nowhere.pem",
-        "dq.conf:7: [subscriber a]: handler = no.such:handler: cannot be imported",
-        "dq.conf:10: [subscriber b]: handler = nor.that:handler: cannot be imported",
+        "dq.conf:7: [subscriber a]: url = http://10.0.0.1/: 10.0.0.1 is not a public address",
+        "dq.conf:10: [subscriber b]: url = http://10.0.0.2/: 10.0.0.2 is not a public address",
         "dq.conf:6: bind_address = 192.0.2.1:9277: ",
     ]
     lines = ended.stderr.splitlines()

@@ -17,7 +17,7 @@ from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.config.values import Address
 from delayqueue.store import keys
 from delayqueue.web.auth import read_tokens
-from delayqueue.web.tls import Tls
+from delayqueue.web.tls import Certificate
 
 SHIPPED: Final = Path(__file__).parents[2] / "delay-queue.conf"
 REDIS: Final = Address("127.0.0.1", 6379)
@@ -349,7 +349,7 @@ def test_a_file_without_an_end_is_refused(endless: str) -> None:
     with pytest.raises(StartupError, match="File too large"):
         read_tokens(Path(endless))
     with pytest.raises(StartupError, match="is not a regular file"):
-        Tls(Path(endless), Path(endless), None)
+        Certificate.of(Config(tls_cert=Path(endless)))
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ class Queue:
         return self
 
     def __init__(self) -> None:
-        self.subscribers = self
+        self.subscribers = self.polls = self
         self.waits = 0
 
     async def changes(self, _: str) -> tuple[str, list[Subscribed]]:
@@ -59,9 +59,9 @@ class Queue:
 
 
 def consumers_of(queue: Queue) -> TopicConsumers:
-    caller: Any = SimpleNamespace(can_call=lambda _: True)
+    webhooks: Any = None  # nothing is called
     as_queue: Any = queue
-    return TopicConsumers(as_queue, caller)
+    return TopicConsumers(as_queue, webhooks)
 
 
 async def test_a_cancellation_that_gets_lost_is_repeated() -> None:
@@ -113,11 +113,11 @@ async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
             return batch
 
     queue: Any = Once()
-    caller: Any = SimpleNamespace(call=None)
+    webhooks: Any = SimpleNamespace(call=None)
     consumer = TopicConsumer(
         queue,
         queue,
-        caller,
+        webhooks,
         "t",
         refresh=lambda _: asyncio.sleep(3600),
         failures=FailureLog(),

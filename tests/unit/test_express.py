@@ -135,7 +135,12 @@ async def test_others_get_their_turn_while_a_large_answer_is_written(
             written.append((turns.count, len(data)))
         write(transport, data)
 
+    def recording_pieces(transport: asyncio.Transport, pieces: list[bytes]) -> None:
+        recording(transport, b"".join(pieces))
+
     monkeypatch.setattr(transports, "write", recording)
+    # with which aiohttp writes head and body since Python 3.12
+    monkeypatch.setattr(transports, "writelines", recording_pieces)
     async with lane(handler) as (_, port), turns:
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
         writer.write(post("/push", b"first").replace(b"Host: x\r\n", b"Host: x\r\n" + extra))

@@ -20,10 +20,10 @@ class Log:
         self._caplog = caplog
         self._log = FailureLog(lambda: self.now_s)
 
-    def fail(self, url: str, *, name: str = "call", handler: str = "", status: int = 0) -> str:
+    def fail(self, url: str, *, name: str = "call", status: int = 0) -> str:
         """The line of a call that fails; "" if there is none."""
         self._caplog.clear()
-        subscriber = Subscriber(name=name, topic="t", url=url, handler=handler)
+        subscriber = Subscriber(name=name, topic="t", url=url)
         recording = Recording("j", "n", name, False, "timeout: 30 s", 1, 5, None)
         self._log.failed(subscriber, "t", recording, CallOutcome(False, "", status=status))
         return "\n".join(self._caplog.messages)
@@ -67,11 +67,6 @@ def test_another_port_host_or_subscriber_has_a_line_of_its_own(
 def test_what_has_no_host_has_a_line_too(log: Log) -> None:
     assert ", at " not in log.fail("http://a\\b/")
     assert log.fail("http://c\\d/") == ""
-
-
-def test_each_failure_of_a_python_handler_has_its_line(log: Log) -> None:
-    for _ in range(3):
-        assert log.fail("", name="book-it", handler="shop:book").startswith("subscriber 'book-it'")
 
 
 def test_of_many_hosts_few_are_remembered(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from aiohttp import ClientConnectionError, ClientSession
 
 from delayqueue import tasks
 from delayqueue.answers.jobs import TakenJob
+from delayqueue.config.config import Config
 from delayqueue.domain.job import Reserved
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import QueueError, TooLarge
@@ -175,9 +176,10 @@ async def test_jobs_of_many_bytes_are_popped_by_turns(body: str, kind: type) -> 
 
     poll = Poll(1, 10, 0)
     poll.answer([Reserved("t", "1001", body + "y", 1, "receipt", 0, 5000, None)])
-    jobs = SimpleNamespace(poll=lambda *_: poll, requeue=list)
+    jobs = SimpleNamespace(polls=SimpleNamespace(begin=lambda *_: poll, requeue=list))
     asked = PopRequest.model_validate({"topic": "t", "count": 10})
-    popped: Any = await pop.run(SimpleNamespace(jobs=jobs, longest_wait_s=1), asked, request(""))
+    api = SimpleNamespace(jobs=jobs, config=Config())
+    popped: Any = await pop.run(api, asked, request(""))
     assert isinstance(popped.data, kind)
 
 

@@ -22,6 +22,7 @@ class Jobs:
     """Takes the last job of a consumer, and notes what is given back or buried."""
 
     def __init__(self) -> None:
+        self.polls = self
         self.put_off: list[tuple[str, int | None]] = []
         self.buried: list[str] = []
 

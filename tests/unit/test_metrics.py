@@ -3,11 +3,12 @@
 import asyncio
 import json
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from delayqueue.engine.worker_view import WorkerCounts
+from delayqueue.engine.workers import WorkerCounts
 from delayqueue.metrics import (
     HANDLING,
     REQUESTS,
@@ -15,14 +16,16 @@ from delayqueue.metrics import (
     WAITING_POLLS,
     Histogram,
     Metrics,
+    Snapshot,
 )
-from delayqueue.server.peers import Peers
+from delayqueue.server.process import Process
 from delayqueue.store.census import TopicView
 from delayqueue.store.types import Health
 from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, exposition, process_figures
 from tests.figures import Samples, samples_of
 
 HEALTH = Health(0, 0, durable=True)
+STUCK_S = 40.0
 
 
 def holding(*topics: TopicView, most: int = 9, health: Health = HEALTH) -> StoreFigures:
@@ -157,36 +160,49 @@ def test_a_store_that_does_not_answer_is_shown_as_down() -> None:
     assert samples.rows("delayqueue_topic_jobs") == {}
 
 
+def process(folder: Path | None, number: int = 1) -> Process:
+    return Process([0.0, 0.0], number, folder)
+
+
+def nothing() -> Snapshot:
+    return Metrics().snapshot()
+
+
 async def test_workers_tell_each_other_their_figures(tmp_path: Path) -> None:
     metrics = Metrics()
     metrics.count_event("pushed", "t", 5)
-    one = Peers(tmp_path, 1, Metrics().snapshot)
-    two = Peers(tmp_path, 2, metrics.snapshot)
-    async with one.answering(), two.answering():
-        found = await one.snapshots()
+    one, two = process(tmp_path, 1), process(tmp_path, 2)
+    async with one.telling(nothing), two.telling(metrics.snapshot):
+        found = await one.all_figures(nothing)
         assert found["2"] == json.loads(json.dumps(metrics.snapshot()))
         assert set(found) == {"1", "2"}
 
 
 async def test_a_worker_that_is_gone_is_left_out_until_its_successor_comes(tmp_path: Path) -> None:
-    one, two = (Peers(tmp_path, number, Metrics().snapshot) for number in (1, 2))
-    async with one.answering():
-        async with two.answering():
+    one, two = process(tmp_path, 1), process(tmp_path, 2)
+    async with one.telling(nothing):
+        async with two.telling(nothing):
             pass
         (tmp_path / "2").touch()  # as a killed worker leaves it
-        assert set(await one.snapshots()) == {"1"}
-        async with two.answering():
-            assert set(await one.snapshots()) == {"1", "2"}
+        assert set(await one.all_figures(nothing)) == {"1"}
+        async with two.telling(nothing):
+            assert set(await one.all_figures(nothing)) == {"1", "2"}
 
 
 async def test_a_worker_that_is_stuck_holds_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delayqueue.server.peers.ANSWER_S", 0.05)
+    monkeypatch.setattr("delayqueue.server.process.ANSWER_S", 0.05)
     held: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_unix_server(lambda _, writer: held.append(writer), tmp_path / "2")
     async with silent:
-        assert set(await Peers(tmp_path, 1, Metrics().snapshot).snapshots()) == {"1"}
+        assert set(await process(tmp_path).all_figures(nothing)) == {"1"}
+        starting = Process([monotonic(), 0], 1, tmp_path)
+        assert set(await starting.all_figures(nothing)) == {"1"}
+        stuck = Process([monotonic(), monotonic() - STUCK_S], 1, tmp_path)
+        figures = Figures(await stuck.all_figures(Metrics().snapshot), NOBODY)
+        samples = samples_of(exposition(figures, "")[0].decode())
+        assert samples.one("delayqueue_tick_age_seconds", worker="2") == pytest.approx(STUCK_S, 0.1)
         for writer in held:  # since Python 3.12, the end of the server waits for it
             writer.close()
 
@@ -196,16 +212,14 @@ async def test_a_folder_that_takes_no_socket_keeps_nobody_from_serving(
 ) -> None:
     deep = tmp_path / ("d" * 120)  # too long for the path of a socket
     deep.mkdir()
-    peers = Peers(deep, 1, Metrics().snapshot)
-    async with peers.answering():
-        assert set(await peers.snapshots()) == {"1"}
+    async with process(deep).telling(nothing):
+        assert set(await process(deep).all_figures(nothing)) == {"1"}
     assert "set TMPDIR" in caplog.text
 
 
 async def test_a_server_of_one_process_has_only_its_own_figures() -> None:
-    alone = Peers(None, 1, Metrics().snapshot)
-    async with alone.answering():
-        assert set(await alone.snapshots()) == {"1"}
+    async with process(None).telling(nothing):
+        assert set(await process(None).all_figures(nothing)) == {"1"}
 
 
 def test_the_text_is_what_prometheus_reads() -> None:

@@ -7,9 +7,8 @@ from delayqueue.domain.outboxes import (
     MOST_OUTBOXES,
     Outbox,
     Outboxes,
-    Seen,
-    latest,
 )
+from delayqueue.engine.server_reports import SILENT, ServerReport, outboxes
 
 
 class Clock:
@@ -23,30 +22,36 @@ class Clock:
 
 def test_the_latest_word_counts_for_an_hour() -> None:
     clock = Clock()
-    outboxes = Outboxes(clock)
-    outboxes.tell(Outbox("a", failed=1))
+    heard = Outboxes(clock)
+    heard.tell(Outbox("a", failed=1))
     clock.now_s += 5
-    outboxes.tell(Outbox("a", failed=2, reason="no"))
+    heard.tell(Outbox("a", failed=2, reason="no"))
     clock.now_s += FORGOTTEN_S
-    assert list(outboxes.report()) == [Outbox("a", 2, "no", ago_s=FORGOTTEN_S)]
+    assert list(heard.report()) == [Outbox("a", 2, "no", ago_s=FORGOTTEN_S)]
     clock.now_s += 1
-    assert list(outboxes.report()) == []
+    assert list(heard.report()) == []
 
 
 def test_of_too_many_those_that_were_heard_last_stay() -> None:
-    outboxes = Outboxes()
+    heard = Outboxes()
     for number in range(MOST_OUTBOXES):
-        outboxes.tell(Outbox(str(number)))
-    outboxes.tell(Outbox("0"))
-    outboxes.tell(Outbox("one more"))
-    names = [one.name for one in outboxes.report()]
+        heard.tell(Outbox(str(number)))
+    heard.tell(Outbox("0"))
+    heard.tell(Outbox("one more"))
+    names = [one.name for one in heard.report()]
     assert names == [*map(str, range(2, MOST_OUTBOXES)), "0", "one more"]
 
 
 def test_of_several_servers_the_latest_word_counts_and_failed_rows_come_first() -> None:
-    well, old, new = Outbox("a"), Outbox("b", failed=7), Outbox("b", failed=1)
-    found = latest([Seen(9.0, well), Seen(8.0, new), Seen(7.0, old)])
-    assert found == [(8.0, new), (9.0, well)]
+    well, old, new = Outbox("a", ago_s=1.0), Outbox("b", failed=7, ago_s=3.0), Outbox("b", failed=1)
+    reports = [
+        ServerReport(replace(SILENT, seen=seen), outboxes=told)
+        for seen, told in ((10.0, (well, old)), (8.0, (new,)))
+    ]
+    assert [(one.name, one.failed, one.seen) for one in outboxes(reports)] == [
+        ("b", 1, 8.0),
+        ("a", 0, 9.0),
+    ]
 
 
 def test_what_a_newer_server_wrote_is_read() -> None:

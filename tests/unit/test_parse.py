@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from delayqueue.config.config import Config
 from delayqueue.errors import BadJson, Invalid, QueueError, Text
 from delayqueue.metrics import Metrics
 from delayqueue.web.endpoints import ENDPOINTS
@@ -135,7 +136,7 @@ def _schedule(**fields: Any) -> None:
 
 def _job(**retry: Any) -> None:
     asked = {"topic": "t", "id": "a", "ttr": 1, "retry": retry}
-    api: Any = SimpleNamespace(max_body_bytes=1000, requires_delay=False)
+    api: Any = SimpleNamespace(config=Config())
     parse_fields(PushRequest, asked).job(api)
 
 

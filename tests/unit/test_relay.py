@@ -5,8 +5,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from delayqueue.answers.jobs import Outcome
+from delayqueue.answers.servers import Access
 from delayqueue.client import Client
-from delayqueue.client.answers import Access, Outcome
 from delayqueue.client.calls import TransportError
 from delayqueue.errors import Code, Forbidden, Text
 from delayqueue.relay.mysql import MySQL

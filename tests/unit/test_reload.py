@@ -1,85 +1,223 @@
-"""Files that are read again when they change."""
+"""Settings that are read again: what is decided, and what processes are told of it."""
 
 import asyncio
+import os
 import re
-from functools import partial
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
 from delayqueue.config.config import Config
-from delayqueue.config.startup import StartupError
+from delayqueue.config.loading import load
+from delayqueue.config.startup import StartupError, StoreUnwell
+from delayqueue.domain.access import Grant
+from delayqueue.errors import Text
 from delayqueue.server import reload
-from delayqueue.server.file_watch import Watched, watch
-from delayqueue.server.reload import collected
-from delayqueue.server.reload_workers import Coordinator, Participant
+from delayqueue.server.reload import Reloader, received
+from delayqueue.server.settings import Settings
 from delayqueue.tasks import cancel_all
+from delayqueue.web.auth import all_grants
 from tests.waiting import until
+
+FIRST = f"admin:{'a' * 20}"
+SECOND = f"admin:{'b' * 20}"
+THIRD = f"admin:{'c' * 20}"
+
+
+class Decider:
+    """A reloader that runs, on a config that names a file of tokens."""
+
+    def __init__(self, reloader: Reloader, config: Path, tokens: Path) -> None:
+        self.reloader = reloader
+        self.config = config
+        self.tokens = tokens
+        self.requested = asyncio.Event()
+        self.checked: list[Config] = []
+        self.refuses: Exception | None = None
+
+    @property
+    def token(self) -> str:
+        return self.reloader.settings.grants[0].token
+
+    async def check(self, config: Config) -> None:
+        """What the store says."""
+        self.checked.append(config)
+        if self.refuses:
+            raise self.refuses
+
+    async def reload(self) -> None:
+        """Ask for a reload, and wait until it is tried."""
+        tried = len(self.checked)
+        self.requested.set()
+        await until(lambda: len(self.checked) > tried)
+
+
+@pytest.fixture
+async def decider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Decider]:
+    monkeypatch.setattr(reload, "LOOK_S", 0.01)
+    tokens, config = tmp_path / "tokens", tmp_path / "conf"
+    tokens.write_text(FIRST)
+    config.write_text(f"auth_tokens_file = {tokens}\n")
+    reloader = await Reloader.begin(load(config, {}))
+    decider = Decider(reloader, config, tokens)
+    running = asyncio.create_task(reloader.run(decider.requested, decider.check))
+    yield decider
+    await cancel_all([running])
 
 
 async def test_what_changed_before_the_first_look_is_read_as_well(tmp_path: Path) -> None:
-    file = tmp_path / "tokens"
-    file.write_text("as read at the start")
-    read: list[str] = []
-    file.write_text("changed since")
-    watched = [Watched((file,), lambda: partial(read.append, file.read_text()))]
-    watching = asyncio.create_task(watch(lambda: watched, asyncio.Lock()))
-    await until(lambda: read == ["changed since"])
-    file.write_text("changed once more")
-    await until(lambda: read == ["changed since", "changed once more"])
-    await cancel_all([watching])
+    tokens = tmp_path / "tokens"
+    tokens.write_text(FIRST)
+    reloader = await Reloader.begin(Config(auth_tokens_file=tokens))
+    tokens.write_text(SECOND)
+    running = asyncio.create_task(reloader.run(asyncio.Event(), nobody_asks))
+    await until(lambda: reloader.settings.grants[0].token == SECOND.partition(":")[2])
+    tokens.write_text(THIRD)
+    await until(lambda: reloader.settings.grants[0].token == THIRD.partition(":")[2])
+    await cancel_all([running])
+
+
+async def nobody_asks(_: Config) -> None:
+    raise AssertionError
+
+
+async def test_a_file_that_is_written_anew_with_the_same_is_no_news(
+    decider: Decider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, read = decider.reloader.settings, list[Config]()
+
+    def counted(config: Config) -> list[Grant]:
+        read.append(config)
+        return all_grants(config)
+
+    monkeypatch.setattr("delayqueue.server.settings.all_grants", counted)
+    for number in range(3):
+        decider.tokens.write_text(FIRST)
+        os.utime(decider.tokens, (number, number))
+        await until(lambda number=number: len(read) > number)  # type: ignore[misc]
+    assert decider.reloader.settings is known
 
 
 async def test_reading_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reload, "READ_S", 0.05)
-    with pytest.raises(StartupError, match=re.escape("importing a:b takes longer than 0.05 s")):
-        await reload.in_time("importing a:b", Event().wait)
+    with pytest.raises(StartupError, match=re.escape("reading a file takes longer than 0.05 s")):
+        await reload.in_time("reading a file", Event().wait)
 
 
-async def test_what_goes_wrong_unexpectedly_ends_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "tokens"
-    file.write_text("odd")
-    failed: list[str] = []
-    read: list[str] = []
-
-    def fails_first() -> partial[None]:
-        if file.read_text() == "odd":
-            failed.append("odd")
-            raise LookupError("a defect")
-        return partial(read.append, file.read_text())
-
-    watching = asyncio.create_task(
-        watch(lambda: [Watched((file,), fails_first)], asyncio.Lock()), name="watch"
-    )
-    await until(lambda: failed == ["odd"])
-    file.write_text("good again")
-    await until(lambda: read == ["good again"])
-    await cancel_all([watching])
-
-
-def test_a_reload_that_fails_unexpectedly_has_its_reason() -> None:
-    def fails() -> None:
+async def test_what_goes_wrong_unexpectedly_ends_nothing(
+    decider: Decider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: Any) -> None:
         raise LookupError("a defect")
 
-    with collected() as reasons:
-        fails()
-    assert reasons == ["LookupError('a defect')"]
+    with monkeypatch.context() as broken:
+        broken.setattr("delayqueue.server.settings.all_grants", fails)
+        decider.tokens.write_text(SECOND)
+        said = "not reloaded, the previous settings stay: LookupError('a defect')"
+        await until(lambda: said in caplog.text)
+        caplog.clear()
+        decider.requested.set()
+        await until(lambda: said in caplog.text)
+    assert decider.token == FIRST.partition(":")[2]
+    decider.tokens.write_text(THIRD)
+    await until(lambda: decider.token == THIRD.partition(":")[2])
 
 
-async def test_a_reload_during_the_start_waits_for_a_worker_that_can_refuse_it(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_what_the_store_refuses_changes_nothing(
+    decider: Decider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(reload, "read_again", lambda _: (Config(), []))
-    coordinator, requested = Coordinator(first := Config()), asyncio.Event()
-    requested.set()
-    following = asyncio.create_task(reload.reload_on(requested, coordinator))
-    with coordinator.line(1) as theirs:
-        for _ in range(10):
-            await asyncio.sleep(0)
-        worker = Participant(theirs)
-        worker.report_serving()
-        proposed = await worker.proposed()
-        assert not await worker.vote(proposed, ["no such handler"])
-    assert coordinator.config is first
-    await cancel_all([following])
+    known = decider.reloader.settings
+    decider.refuses = StartupError("[schedule a]: taken", "[schedule b]: taken")
+    await decider.reload()
+    for name in "ab":
+        said = f"not reloaded, the previous settings stay: [schedule {name}]: taken"
+        await until(lambda said=said: said in caplog.text)  # type: ignore[misc]
+    assert decider.reloader.settings is known
+
+
+async def test_limits_in_a_circle_are_refused_though_the_store_is_away(
+    decider: Decider, caplog: pytest.LogCaptureFixture
+) -> None:
+    decider.refuses = StoreUnwell("it is away", Text("", "it is away"))
+    limits = "[limit a]\nburied_to = b\n[limit b]\nburied_to = a\n"
+    decider.config.write_text(f"auth_tokens = {FIRST}\n{limits}")
+    decider.requested.set()
+    await until(lambda: "not reloaded, the previous settings stay: [limit " in caplog.text)
+    assert decider.reloader.settings.revision == 0
+
+
+async def test_tokens_do_not_wait_for_a_store_that_is_unwell_or_silent(
+    decider: Decider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decider.refuses = StoreUnwell("it is away", Text("", "it is away"))
+    await decider.reload()
+    await until(lambda: decider.reloader.settings.revision == 1)
+
+    async def silent(_: Config) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(reload, "CHECK_S", 0.05)
+    await decider.reloader._reload(silent)
+    assert decider.reloader.settings.revision == 2
+
+
+@asynccontextmanager
+async def told(reloader: Reloader) -> AsyncIterator[tuple[list[Settings], asyncio.Event]]:
+    """What a process is told, and an event that lets it read."""
+    got: list[Settings] = []
+    reads = asyncio.Event()
+    with reloader.line("a process") as (first, line):
+        got.append(first)
+
+        async def follow() -> None:
+            await reads.wait()
+            async for settings in received(line):
+                got.append(settings)  # noqa: PERF401  # each as it comes
+
+        following = asyncio.create_task(follow())
+        yield got, reads
+        await cancel_all([following])
+
+
+async def test_a_process_is_told_what_takes_the_place_of_what_it_started_with(
+    decider: Decider,
+) -> None:
+    async with told(decider.reloader) as (got, reads):
+        await decider.reload()
+        reads.set()
+        await until(lambda: len(got) == 2)
+        async with told(decider.reloader) as (later, reads_too):
+            reads_too.set()
+            decider.tokens.write_text(SECOND)
+            await until(lambda: len(later) == 2 and len(got) == 3)
+    assert [each.revision for each in got] == [0, 1, 1]
+    assert later == got[1:]
+
+
+async def test_a_process_that_is_stuck_is_told_the_last_of_many_and_delays_no_other(
+    decider: Decider,
+) -> None:
+    async with told(decider.reloader) as (stuck, reads), told(decider.reloader) as (other, at_once):
+        at_once.set()
+        for number in range(40):
+            decider.config.write_text(f"auth_tokens = {FIRST}{number}{'-' * 100_000}\n")
+            await decider.reload()
+            await until(lambda number=number: len(other) == number + 2)  # type: ignore[misc]
+        reads.set()
+        await until(lambda: stuck[-1] == other[-1])
+    assert len(stuck) < 10
+
+
+async def test_a_process_that_ends_while_it_is_stuck_leaves_nothing_behind(
+    decider: Decider,
+) -> None:
+    tasks = asyncio.all_tasks()
+    async with told(decider.reloader):
+        decider.config.write_text(f"auth_tokens = {FIRST}{'-' * 2_000_000}\n")
+        await decider.reload()
+        await asyncio.sleep(0.05)
+    await until(lambda: asyncio.all_tasks() <= tasks)

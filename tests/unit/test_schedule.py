@@ -230,7 +230,7 @@ def test_only_a_paused_schedule_says_so_in_its_definition() -> None:
         ("* * 32 * *", "Bad day-of-month"),
         ("* * * 13 *", "Bad month"),
         ("* * * * 8", "Bad day-of-week"),
-        ("@daily", "Wrong number of fields"),
+        ("@reboot", "Wrong number of fields"),
         ("a b c d e", "Bad minute"),
         ("*/0 * * * *", "Bad minute"),
         ("0 0 31 2 *", "Bad day-of-month"),

@@ -47,6 +47,21 @@ def test_calls_of_jobs_are_shown_if_there_are_any() -> None:
         assert "calls due" not in Top()(without)
 
 
+def test_troubles_are_shown_if_there_are_any() -> None:
+    troubles = [
+        {"kind": "lost", "name": "mail", "topic": "mail", "count": 1855, "at": 0, "message": ""},
+        {"kind": "host", "name": "a:1", "topic": "", "count": 3, "at": 0, "message": "HTTP\n503"},
+    ]
+    head, lost, host = Top()(STATS | {"troubles": troubles}).split("\n\n")[1].splitlines()
+    assert head.split() == ["TROUBLE", "NAME", "TOPIC", "COUNT", "LAST", "MESSAGE"]
+    assert lost.split()[:4] == ["lost", "mail", "mail", "1855"]
+    assert host.split()[:4] == ["host", "a:1", "-", "3"]
+    assert host.endswith(r" ago  HTTP\n503")
+    older = {name: value for name, value in STATS.items() if name != "troubles"}
+    for without in (older, STATS | {"troubles": []}):
+        assert "TROUBLE" not in Top()(without)
+
+
 def test_outboxes_are_shown_if_there_are_any() -> None:
     head, row = Top()(STATS).split("\n\n")[-1].splitlines()
     assert head.split() == ["OUTBOX", "FAILED", "ROWS", "OLDEST", "SEEN", "NEWEST", "REASON"]

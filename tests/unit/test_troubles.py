@@ -6,7 +6,7 @@ from delayqueue.domain.troubles import (
     FORGOTTEN_S,
     HANGS_AFTER,
     Kind,
-    Trouble,
+    TroubleReport,
     Troubles,
     together,
 )
@@ -59,7 +59,7 @@ def test_it_is_forgotten_after_a_while_a_job_that_hangs_later() -> None:
 
 
 def test_what_several_processes_tell_is_added_but_attempts_are_not() -> None:
-    job, pushes = Trouble("job", "a", count=3), Trouble("pushes", "1", count=3)
-    later = (Trouble("job", "a", count=4), Trouble("pushes", "1", count=4))
+    job, pushes = TroubleReport("job", "a", count=3), TroubleReport("pushes", "1", count=3)
+    later = (TroubleReport("job", "a", count=4), TroubleReport("pushes", "1", count=4))
     found = together([(1.0, job), (2.0, pushes), (4.0, later[0]), (3.0, later[1])])
     assert [(at, one.kind, one.count) for at, one in found] == [(4.0, "job", 4), (3.0, "pushes", 7)]

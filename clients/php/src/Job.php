@@ -6,6 +6,7 @@ namespace DelayQueue\Client;
 
 use DelayQueue\Client\Exception\BadBody;
 use DelayQueue\Client\Internal\Data;
+use DelayQueue\Client\Worker\HandlerResult;
 
 /** A job that pop() has reserved. Its receipt makes sure that a worker that was too slow changes nothing. */
 final class Job
@@ -15,6 +16,7 @@ final class Job
      * @param float $due when it was to be delivered, in unix seconds
      * @param string $traceparent W3C trace context; '' if it was pushed without one
      * @param list<string> $tags
+     * @param array<string, HandlerResult> $results of the handlers before, by their names, where a worker's topic has several
      */
     public function __construct(
         public readonly string $topic,
@@ -25,7 +27,18 @@ final class Job
         public readonly float $due,
         public readonly string $traceparent = '',
         public readonly array $tags = [],
+        public readonly array $results = [],
     ) {
+    }
+
+    /**
+     * The job with these results of handlers.
+     *
+     * @param array<string, HandlerResult> $results
+     */
+    public function withResults(array $results): self
+    {
+        return new self(...['results' => $results] + get_object_vars($this));
     }
 
     /**

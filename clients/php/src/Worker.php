@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace DelayQueue\Client;
 
+use DelayQueue\Client\Worker\InOrder;
 use DelayQueue\Client\Worker\Limits;
 use DelayQueue\Client\Worker\Log;
 use DelayQueue\Client\Worker\Policy;
@@ -42,14 +43,23 @@ final class Worker
     /**
      * Calls `handler` with each Job of these topics. A text that it returns is the job's message.
      *
+     * Several run in their order: `['invoice' => …, 'mail' => …]`. Each finds in $job->results what those before it
+     * returned. The first failure ends the attempt, and the next one begins with the first handler.
+     *
      * @param string|list<string> $topics
-     * @param callable(Job): mixed $handler
+     * @param callable(Job): mixed|array<callable(Job): mixed> $handler one, or several, by their names or as a list
      * @param string|array<mixed>|null $retry as in push(), for jobs that have no schedule of their own; null = 20
      *     attempts in about eight hours, then the job is buried
+     * @param bool $stopOnFailure false = the handlers after one that failed run all the same; then the attempt has failed
      */
-    public function on(string|array $topics, callable $handler, string|array|null $retry = null): self
-    {
+    public function on(
+        string|array $topics,
+        callable|array $handler,
+        string|array|null $retry = null,
+        bool $stopOnFailure = true,
+    ): self {
         $policy = new Policy($retry);
+        $handler = InOrder::of($handler, $stopOnFailure);
         foreach ((array) $topics as $topic) {
             $this->handlers[$topic] = $handler;
             $this->policies[$topic] = $policy;

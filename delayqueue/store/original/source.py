@@ -38,7 +38,7 @@ class AnotherImport(Exception):
         )
 
 
-class Look(NamedTuple):
+class StoredId(NamedTuple):
     """The state of one id: its record and its time in each bucket, None if it has none."""
 
     id: bytes
@@ -57,7 +57,7 @@ class Take(NamedTuple):
     With `due_ms`, take the job; without, set it aside for a reason, or drop the leftover entry of a job that has ended.
     """
 
-    look: Look
+    look: StoredId
     due_ms: int | None = None
     reason: str = ""
 
@@ -159,14 +159,14 @@ class Original:
             raise
         return list(ids)
 
-    async def look(self, ids: Sequence[bytes]) -> tuple[int, list[Look]]:
+    async def look(self, ids: Sequence[bytes]) -> tuple[int, list[StoredId]]:
         """The store's time in unix seconds, and the state of the ids; of the first ones only if that is much."""
         # there may be a thousand pages without a job to take
         await self._redis.pexpire(LOCK, LOCK_MS)
         args = [self.names.key_prefix, ANSWER_BYTES, *ids]
         now_s, rows = await self._run("look", self._buckets, args)
         looks = [
-            Look(job_id, record, tuple(times))
+            StoredId(job_id, record, tuple(times))
             for job_id, (record, *times) in zip(ids, rows, strict=False)
         ]
         return now_s, looks
@@ -223,7 +223,7 @@ class Original:
         return script
 
 
-def _is_stray(look: Look) -> bool:
+def _is_stray(look: StoredId) -> bool:
     if look.record is None or look.times_s:
         return False
     others = [prefix.encode() for prefix in PREFIXES if prefix]

@@ -21,31 +21,32 @@ from delayqueue.store.servers.connection import NotReplicatedError
 from delayqueue.store.servers.disk import NotDurableError
 from delayqueue.store.servers.eviction import EvictsError
 
-UNKNOWN: Final = Text("存储拒绝调用，详见日志", "it refuses calls; the log says more")
+UNKNOWN: Final = Text("拒绝调用，详见日志", "it refuses calls; the log says more")
 # By the error's class; a class stands before the one that it is derived from.
 OF_CLASS: Final[dict[type[RedisError], Text]] = {
-    BusyLoadingError: Text("存储正在加载数据", "it is loading its data"),
+    BusyLoadingError: Text("正在加载数据", "it is loading its data"),
     ReadOnlyError: Text(
-        "存储是只读副本", "it is a read-only replica: name the master, or the Sentinels"
+        "它是只读副本：请填写 master 或 Sentinel 的地址",
+        "it is a read-only replica: name the master, or the Sentinels",
     ),
-    MasterDownError: Text("存储与它的主服务器断开", "it has lost its master"),
+    MasterDownError: Text("与它的 master 断开了连接", "it has lost its master"),
     ClusterDownError: Text(
-        "集群中没有服务器负责所需的槽", "no server of the Cluster holds a slot that is needed"
+        "Cluster 中没有服务器负责所需的槽", "no server of the Cluster holds a slot that is needed"
     ),
     OutOfMemoryError: Text(
-        "存储的内存已满，不接受新任务：请在其配置中调大 `maxmemory`，或者结束一些任务",
+        "内存已满，不接受新任务：请在其配置中调大 `maxmemory`，或者结束一些任务",
         "its memory is full, so it takes no new jobs: raise `maxmemory` in its config, or end jobs",
     ),
-    TryAgainError: Text("集群正在移动槽", "the Cluster is moving a slot"),
+    TryAgainError: Text("Cluster 正在移动槽", "the Cluster is moving a slot"),
     NotReplicatedError: Text("跟随的副本太少", "too few replicas follow"),
-    NotDurableError: Text("存储响应之前不落盘", "it answers before a job is on its disk"),
+    NotDurableError: Text("任务尚未落盘，它就已响应", "it answers before a job is on its disk"),
     EvictsError: Text(
-        "存储的内存满了会丢弃任务（require_noeviction）：请在其配置中设置 `maxmemory-policy noeviction`",
+        "内存满了会丢弃任务（require_noeviction）：请在其配置中设置 `maxmemory-policy noeviction`",
         "it drops jobs when its memory is full (require_noeviction): "
         "set `maxmemory-policy noeviction` in its config",
     ),
-    RedisTimeoutError: Text("存储没有响应", "it does not answer"),
-    RedisConnectionError: Text("无法连接存储", "it cannot be reached"),
+    RedisTimeoutError: Text("没有响应", "it does not answer"),
+    RedisConnectionError: Text("无法连接", "it cannot be reached"),
 }
 # By the beginning of the message, as Redis and its scripts report it.
 OF_WORD: Final = {
@@ -54,9 +55,9 @@ OF_WORD: Final = {
     "CLUSTERDOWN": OF_CLASS[ClusterDownError],
     "MASTERDOWN": OF_CLASS[MasterDownError],
     "OOM": OF_CLASS[OutOfMemoryError],
-    "MISCONF": Text("存储无法写入磁盘", "it cannot write to its disk: make room there"),
+    "MISCONF": Text("无法写入磁盘：请腾出空间", "it cannot write to its disk: make room there"),
     "NOREPLICAS": OF_CLASS[NotReplicatedError],
-    "BUSY": Text("存储正忙于一个脚本", "it is busy with a script"),
+    "BUSY": Text("正忙于执行脚本", "it is busy with a script"),
 }
 
 

@@ -165,7 +165,8 @@ class _Asking(AbstractConnection):
         """Raises ConnectionError if the store closed it since the last command, also while it logs in."""
         try:
             await super().send_packed_command(command, check_health)
-        except RuntimeError as error:  # uvloop's
+        # uvloop's, and that of asyncio's writelines before Python 3.14
+        except (RuntimeError, AttributeError) as error:
             raise RedisConnectionError(CLOSED) from error
 
     async def disconnect(self, *_: Any, **why: Any) -> None:

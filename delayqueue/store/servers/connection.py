@@ -29,7 +29,7 @@ INCOMPLETE: Final = object()
 Like = RedisConnection | UnixDomainSocketConnection
 
 
-class Command(NamedTuple):
+class LoginCommand(NamedTuple):
     """A command of a login, and whether it may be refused: the server is older, or its user may not name itself."""
 
     packed: bytes
@@ -69,7 +69,7 @@ class Sendable(Protocol):
         """Take the error that came in place of the answer."""
 
 
-class Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """A connection to a server. It speaks RESP2: as fast as RESP3 (measured), and every server and proxy has it."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
             replyError=DefaultParser.parse_error,
             notEnoughData=INCOMPLETE,
         )
-        self._login: Sequence[Command] = ()
+        self._login: Sequence[LoginCommand] = ()
         self._login_answers: list[Any] = []
         self._logged_in: asyncio.Future[None]
         self._missing = 0  # answers
@@ -198,7 +198,7 @@ class Connection(asyncio.Protocol):
         self._logged_in.set_result(None)
 
 
-class Link(Connection):
+class Link(ServerConnection):
     """A connection for calls: those that go out together are an exchange, and the next one begins when it has ended."""
 
     def __init__(self) -> None:
@@ -263,7 +263,7 @@ class Link(Connection):
                     call.failed(RedisTimeoutError(NO_ANSWER))
 
 
-class Subscription(Connection):
+class Subscription(ServerConnection):
     """A connection that hears channels. `heard` is called with each message: its kind, its channel, ...
 
     `lost` fails with the reason when the connection ends: an error of redis-py, or what `heard` raised.
@@ -361,9 +361,9 @@ class Links:
         await asyncio.sleep(0)  # for their sockets to be closed
 
 
-def _login_of(like: Like) -> list[Command]:
+def _login_of(like: Like) -> list[LoginCommand]:
     """What a connection like this one says first, in one write. Raises UnicodeEncodeError if no bytes stand for it."""
-    commands: list[Command] = []
+    commands: list[LoginCommand] = []
     if like.username or like.password:
         user = (like.username,) if like.username else ()
         commands.append(_command("AUTH", *user, like.password or ""))
@@ -380,9 +380,9 @@ def _login_of(like: Like) -> list[Command]:
     return commands
 
 
-def _command(*words: str) -> Command:
+def _command(*words: str) -> LoginCommand:
     packed: Any = hiredis.pack_command(words)  # type: ignore[arg-type]
-    return Command(packed)
+    return LoginCommand(packed)
 
 
 def _place(like: Like) -> str:

@@ -76,7 +76,7 @@ class Durability:
 
     def lets_in(self, look: Look) -> bool:
         """Whether the server that was looked at takes new jobs from us."""
-        return look.takes_jobs and not (self._noeviction and look.evicts)
+        return look.ailment is None and not (self._noeviction and look.evicts)
 
     def learn(self, error: RedisError, redis: Redis) -> None:
         """Learn from the error of a call."""

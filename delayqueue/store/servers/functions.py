@@ -12,7 +12,13 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from redis.exceptions import NoPermissionError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import (
+    NoPermissionError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 
 from delayqueue.store.scripts import Script, ScriptHead, Scripts
 from delayqueue.store.servers.server import Server
@@ -100,6 +106,6 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def _refused(server: Server, error: Exception) -> None:
-    if not server.refused_until_s:
+    if not server.refused_until_s and not isinstance(error, ReadOnlyError):  # which is said anyway
         log.warning("the store refuses functions, so each call costs it more: %s", error)
     server.refused_until_s = monotonic() + REFUSED_S

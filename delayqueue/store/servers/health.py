@@ -14,6 +14,8 @@ from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Health
 
 OLDEST: Final = (6, 2)
+FULL: Final = 100  # percent of `maxmemory`
+NEARLY_FULL: Final = 85  # as in the alert DelayQueueStoreFull
 FULL_COVERAGE: Final = "cluster-require-full-coverage"
 
 
@@ -24,11 +26,10 @@ class Look(NamedTuple):
     refusal: RedisError | None
 
     @property
-    def takes_jobs(self) -> bool:
-        """Whether the server takes new jobs."""
-        return (
-            self.refusal is None or ailment(self.refusal) is None
-        )  # our user may not call SET: that says nothing
+    def ailment(self) -> Text | None:
+        """Why the server takes no new jobs; None if it does."""
+        # our user may not call SET: that says nothing
+        return ailment(self.refusal)
 
     @property
     def evicts(self) -> bool:
@@ -38,18 +39,18 @@ class Look(NamedTuple):
     def alarms(self) -> list[Text]:
         """A line for each reason why it takes no jobs, or drops those that it has."""
         found = []
-        if not self.takes_jobs:
-            found.append(Unavailable.because(ailment(self.refusal)).text)
+        if self.ailment:
+            found.append(Unavailable.because(self.ailment).text)
         if self.evicts:
             policy = self.info.get("maxmemory_policy")
             found.append(
                 Text(
-                    f"maxmemory-policy 为 {policy}，内存满了存储会丢弃任务："
+                    f"存储的 maxmemory-policy 为 {policy}，内存满了会丢弃任务："
                     "请在其配置中设置 `maxmemory-policy noeviction`；"
-                    "在那之前，我们的设置 `require_noeviction = yes` 会拒绝推送",
+                    "在此之前，可以在 delay-queue 的配置中设置 `require_noeviction = yes`，改为拒绝推送",
                     f"the store drops jobs when its memory is full, as maxmemory-policy is {policy}: "
                     "set `maxmemory-policy noeviction` in its config; "
-                    "until then, `require_noeviction = yes` in ours refuses pushes",
+                    "until then, `require_noeviction = yes` in delay-queue's config refuses pushes instead",
                 )
             )
         return found
@@ -84,7 +85,8 @@ async def health(shards: Shards) -> Health:
     answers = await asyncio.gather(*asked, return_exceptions=True)
     infos: list[dict[str, Any]] = [answer for answer in answers if isinstance(answer, dict)]
     if not infos:
-        raise Unavailable
+        errors = [answer for answer in answers if isinstance(answer, RedisError)]
+        raise Unavailable.because(next(filter(None, map(ailment, errors)), None))
     durable = all(
         info.get("aof_enabled") == 1
         and info.get("aof_last_write_status") == "ok"
@@ -144,6 +146,8 @@ async def _of_server(redis: Redis) -> list[str]:
 def weaknesses(info: Mapping[str, Any]) -> list[Text]:
     """A line for each reason, in a server's answer to INFO, why it may lose jobs when it stops, or fail."""
     version = str(info.get("redis_version"))
+    limit = info.get("maxmemory", 0)
+    used = limit and info.get("used_memory", 0) * FULL // limit
     warnings = {
         Text(
             f"存储的版本是 {version}：请使用 Redis 6.2 及以上，或者 Valkey",
@@ -153,6 +157,11 @@ def weaknesses(info: Mapping[str, Any]) -> list[Text]:
             "存储停止时可能丢失任务：请在其配置中设置 `appendonly yes`",
             "the store can lose jobs when it stops: set `appendonly yes` in its config",
         ): info.get("aof_enabled") != 1,
+        Text(
+            f"存储的内存已用 {used} %，满了之后会拒绝推送：请在其配置中调大 `maxmemory`，或者结束一些任务",
+            f"the store's memory is {used} % full, and pushes are refused when it is full: "
+            "raise `maxmemory` in its config, or end jobs",
+        ): NEARLY_FULL <= used < FULL and not evicts(info),
     }
     return [warning for warning, applies in warnings.items() if applies]
 

@@ -8,10 +8,9 @@ from typing import Annotated, Final, NamedTuple
 from pydantic import Field
 
 from delayqueue.answers.answer import LEFT_OUT
-from delayqueue.answers.topics import Buried, DeadLetterGroup, Note
+from delayqueue.answers.topics import DeadLetterGroup, DeadLetters, Note
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.reason import MAX_REASON_CHARS, reason_of
-from delayqueue.engine import notes
 from delayqueue.errors import BadValue, Invalid
 from delayqueue.store.dead_letters import MOST, DeadLetter
 from delayqueue.tasks import by_turns
@@ -106,9 +105,9 @@ class NoteRequest(Request):
     "/buried",
     VIEWERS,
     asks={"topic": "order"},
-    answers=Buried([GROUP], ""),
+    answers=DeadLetters([GROUP], ""),
 )
-async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
+async def buried(api: Api, asked: BuriedRequest) -> Large[DeadLetters]:
     """Group dead letters by the reason of their last failure."""
     steps = asked.chart()
     if asked.topic is None:
@@ -132,7 +131,7 @@ async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
         _group(each, found, said.get(each), steps, asked.ids or 1)
         for each, found in by_reason.items()
     ]
-    return Large(Buried(sorted(groups, key=lambda group: -group.count), cursor))
+    return Large(DeadLetters(sorted(groups, key=lambda group: -group.count), cursor))
 
 
 @endpoint("/note", ADMINS, asks={"reason": "HTTP 503", "text": "being fixed, JIRA-7"})
@@ -151,21 +150,20 @@ async def note(api: Api, asked: NoteRequest, request: HttpRequest) -> None:
 def _group(
     reason: str,
     letters: Sequence[DeadLetter],
-    said: notes.Note | None,
+    note: Note | None,
     steps: Steps | None,
     ids: int,
 ) -> DeadLetterGroup:
     """A group. A note about others, of which none is left, is not about these."""
     times_ms = [letter.buried_ms for letter in letters]
-    if said and said.at_ms < min(times_ms):
-        said = None
+    first = min(times_ms) / 1000
     return DeadLetterGroup(
         reason=reason,
         count=len(letters),
-        first=min(times_ms) / 1000,
+        first=first,
         last=max(times_ms) / 1000,
         topics=Counter(letter.topic for letter in letters),
         ids=[letter.id for letter in letters[:ids]],
         counts=steps.counts(times_ms) if steps else LEFT_OUT,
-        note=Note(said.text, said.by, said.at_ms / 1000) if said else LEFT_OUT,
+        note=note if note and note.at >= first else LEFT_OUT,
     )

@@ -7,23 +7,23 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.jobs import (
+    Attempt,
     Count,
     Due,
-    FailedAttempt,
-    FullJob,
+    JobDetails,
     Kicked,
     MovedJob,
     Rescheduled,
     Result,
 )
 from delayqueue.domain.job import MAX_DUE_S, JobView, State
+from delayqueue.engine.job_answers import job_details
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, Invalid, Text
 from delayqueue.net.later import Later
 from delayqueue.store.types import Plan
-from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import (
     ADMINS,
@@ -57,7 +57,7 @@ from delayqueue.web.fields import (
 )
 from delayqueue.web.requests import AnyTopicRequest, IdRequest, TagRequest
 
-FULL: Final = FullJob(
+FULL: Final = JobDetails(
     topic="order",
     id="1001",
     delay=1795217037,
@@ -72,7 +72,7 @@ FULL: Final = FullJob(
     due=1795217037.354,
     started=1795216000.0,
     ended=None,
-    attempts=(FailedAttempt(1, 1795216000.0, 1795216012.5, "no answer"),),
+    attempts=(Attempt(1, 1795216000.0, 1795216012.5, "no answer"),),
     results=(),
     call=LEFT_OUT,
     worker=LEFT_OUT,
@@ -136,7 +136,7 @@ class RescheduleRequest(TagRequest):
         return super().by_tag()
 
     def plan(self) -> Plan:
-        """What changes. Raises Invalid unless it is one time at most, and something."""
+        """The change. Raises Invalid if the request has two times, or nothing to change."""
         if self.by is not None and (self.delay is not None or self.due is not None):
             raise Invalid.of(
                 "by 不能和 delay、due 一起用",
@@ -210,35 +210,34 @@ class CancelRequest(AnyTopicRequest):
     tag: Tag
 
 
-Found = FullJob | Large[list[FullJob | Result | None]] | None
+Found = JobDetails | Large[list[JobDetails | Result | None]] | None
 
 
 @endpoint("/get", HOLDERS, asks={"id": "1001"}, answers=FULL, stability=Stability.STABLE)
-def get(api: Api, asked: GetRequest) -> Later[Found | Returnable[FullJob | None]]:
+def get(api: Api, asked: GetRequest) -> Later[Found | Returnable[JobDetails | None]]:
     """Return everything about jobs, or about one job once it has ended."""
     ids, jobs = asked.each(), api.jobs
-    longest_s = asked.end_wait_s(api.longest_wait_s)
+    longest_s = asked.end_wait_s(api.config.queue_block_timeout_s)
     if not longest_s:
         return Later(jobs.get(ids), partial(_found, asked, ids))
     wait = jobs.wait_for_end(ids[0], longest_s)
     # the token may have lost its rights meanwhile: that is checked again
     return Later(
         wait.future,
-        lambda found: Returnable(_each_full(asked, found)[0], None),
-        lambda: jobs.stop_waiting(wait),
+        lambda found: Returnable(_details(asked, found)[0], None),
+        lambda: jobs.polls.ends.leave(wait),
     )
 
 
-def _each_full(asked: GetRequest, jobs: Sequence[JobView | None]) -> list[FullJob | None]:
+def _details(asked: GetRequest, jobs: Sequence[JobView | None]) -> list[JobDetails | None]:
     return [
-        None if job is None else serializers.full(job, options=asked.options or False)
-        for job in jobs
+        None if job is None else job_details(job, options=asked.options or False) for job in jobs
     ]
 
 
 def _found(asked: GetRequest, ids: Sequence[str], jobs: Sequence[JobView | None]) -> Found:
     """One id: its job. `ids`: those of the first jobs, and an error for each that was left out."""
-    found = _each_full(asked, jobs)
+    found = _details(asked, jobs)
     if not asked.many:
         return found[0]
     left_out = ids[len(found) :]
@@ -256,7 +255,7 @@ def _found(asked: GetRequest, ids: Sequence[str], jobs: Sequence[JobView | None]
 async def kick(api: Api, asked: KickRequest) -> Kicked:
     """Make buried or delayed jobs ready now."""
     topics, state = api.jobs.topics, asked.state or State.BURIED
-    body = asked.with_body(api.max_body_bytes)
+    body = asked.with_body(api.config.max_body_bytes)
     if asked.by_tag():
         return Kicked(await topics.kick_tag(asked.tag or "", asked.topic or "", state))
     if asked.by_topic():
@@ -288,9 +287,9 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
         if one.code == Code.INVALID:
             raise Invalid(TOO_LATE)
         raise_for(one.code)
-        return Due(serializers.seconds(one.time_ms))
+        return Due(seconds(one.time_ms))
     rows = [
-        MovedJob(job_id, moved[job_id].code, serializers.seconds(moved[job_id].time_ms))
+        MovedJob(job_id, moved[job_id].code, seconds(moved[job_id].time_ms))
         for job_id in asked.each()
     ]
     return Rescheduled(sum(row.code == Code.OK for row in rows), rows)

@@ -1,34 +1,38 @@
 """For operators: the state of the server, and what a token allows."""
 
+import logging
 from heapq import nlargest
 from typing import Any, Final
 
-from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.servers import (
     Access,
     Attention,
     HostCalls,
-    OutboxState,
+    OutboxStats,
     Readiness,
-    ServerState,
+    ServerStats,
     Stats,
-    StoreState,
-    TroubleState,
+    StoreStats,
+    Trouble,
     WorkerJob,
-    WorkerState,
+    WorkerStats,
 )
 from delayqueue.domain.access import Role
+from delayqueue.engine.server_reports import host_calls, outboxes, troubles
+from delayqueue.engine.topic_answers import topic_counts
 from delayqueue.errors import BadJson, Forbidden, Invalid, Unavailable
 from delayqueue.store.census import TopicView, pieces
 from delayqueue.tasks import by_turns
-from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, ALL, OPEN, VIEWERS, Large, Stability, endpoint
-from delayqueue.web.endpoints.topics import TOPIC, troubles
+from delayqueue.web.endpoints.topics import TOPIC, attention
 from delayqueue.web.fields import optional
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, exposition
 from delayqueue.web.requests import OutboxRequest, Request
+
+log = logging.getLogger(__name__)
 
 BUSIEST: Final = 8
 MOST_TROUBLED: Final = 20
@@ -44,7 +48,7 @@ STATS: Final = Stats(
     busiest=[TOPIC],
     attention=[],
     servers=[
-        ServerState(
+        ServerStats(
             name="web1:9277 #1",
             version="1.0.0",
             started=1795215237.0,
@@ -76,7 +80,7 @@ STATS: Final = Stats(
         )
     ],
     outboxes=[
-        OutboxState(
+        OutboxStats(
             name="db1/shop/delay_queue_outbox",
             failed=2,
             reason="ttr -1: must be 1 to 86400 seconds",
@@ -85,18 +89,18 @@ STATS: Final = Stats(
         )
     ],
     troubles=[
-        TroubleState(
+        Trouble(
             kind="job", name="1001", topic="order", count=12, at=1795217031.5, message="web1:4711"
         )
     ],
-    store=StoreState(
+    store=StoreStats(
         version="Redis 7.0.15", memory=1048576, memory_limit=0, durable=True, warnings=[]
     ),
     settings={"bind_address": "0.0.0.0:9277"},
     set_in={"bind_address": "/etc/delay-queue.conf:3"},
 )
 
-WORKER: Final = WorkerState(
+WORKER: Final = WorkerStats(
     name="web1:4711",
     version="2.4.0",
     host="web1",
@@ -146,17 +150,17 @@ async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
     counted = dict.fromkeys(COUNTED, LEFT_OUT) if asked.counts is False else await _counted(api)
     store = api.queue.store
     health = await store.health()
-    servers = await api.queue.heartbeat.servers()
-    calls = serializers.calls(servers)
+    reports = await api.queue.heartbeat.servers()
+    calls = host_calls(reports)
     if asked.counts is not False:
         counted["called"] += sum(host.waiting for host in calls)
     return Stats(
         **counted,
-        servers=[serializers.server(server) for server in servers],
+        servers=[report.stats for report in reports],
         calls=calls,
-        outboxes=serializers.outboxes(servers),
-        troubles=serializers.troubles(servers),
-        store=StoreState(
+        outboxes=outboxes(reports),
+        troubles=troubles(reports),
+        store=StoreStats(
             version=health.version,
             memory=health.memory_bytes,
             memory_limit=health.memory_limit_bytes,
@@ -164,8 +168,8 @@ async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
             warnings=[api.responder.say(request, warning) for warning in health.warnings],
             alarms=[api.responder.say(request, alarm) for alarm in store.watch.alarms],
         ),
-        settings=dict(api.settings),
-        set_in=dict(api.set_in),
+        settings=api.config.shown(),
+        set_in=api.config.set_in(),
     )
 
 
@@ -179,7 +183,7 @@ async def _counted(api: Api) -> dict[str, Any]:
             sums.add(topic)
         paused += sum(topic.paused_until_ms is not None for topic in piece)
         busiest = nlargest(BUSIEST, [*busiest, *piece], key=_urgency)
-        found = filter(troubles, piece)
+        found = filter(attention, piece)
         troubled = nlargest(MOST_TROUBLED, [*troubled, *found], key=_urgency)
     return {
         "topics": len(topics),
@@ -188,9 +192,9 @@ async def _counted(api: Api) -> dict[str, Any]:
         "ready": sums.ready,
         "reserved": sums.reserved,
         "buried": sums.buried,
-        "oldest_ready_age": serializers.seconds(sums.oldest_age_ms),
-        "busiest": [serializers.topic(topic) for topic in busiest],
-        "attention": [Attention(serializers.topic(topic), troubles(topic)) for topic in troubled],
+        "oldest_ready_age": seconds(sums.oldest_age_ms),
+        "busiest": list(map(topic_counts, busiest)),
+        "attention": [Attention(topic_counts(topic), attention(topic)) for topic in troubled],
         "called": sums.called,
     }
 
@@ -201,13 +205,13 @@ def _urgency(topic: TopicView) -> tuple[int, int, int]:
 
 
 @endpoint("/workers", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=[WORKER])
-async def workers(api: Api) -> Large[list[WorkerState]]:
+async def workers(api: Api) -> Large[list[WorkerStats]]:
     """Return the workers that send their names with /pop, first those that are gone with reserved jobs.
 
     They are seen a few seconds later, and forgotten a minute after the last sign of them.
     """
     api.scope.check(None)
-    return Large([serializers.worker(view) for view in await api.queue.workers.all()])
+    return Large(await api.queue.workers.all())
 
 
 class WhoamiRequest(Request):
@@ -256,11 +260,12 @@ async def readyz(api: Api, request: HttpRequest) -> Readiness | None:
     """The store answers and the timers tick.
 
     At least for some buckets: the others are named. `durable` is false if jobs are not as safe as configured, and
-    `alarms` say what else is wrong: its memory is full, say. If the store cannot be used, the message says why.
+    `alarms` say what else is wrong: its memory is full, say. If the store cannot be used, the message says why, and
+    since when.
     """
     away = [bucket + 1 for bucket in await api.queue.unready_buckets()]
     if len(away) == api.queue.store.buckets.count:
-        raise Unavailable.because(api.queue.ailment())
+        raise Unavailable.because(api.queue.ailment(), api.queue.store.watch.ailing_since)
     store = api.queue.store
     readiness = Readiness(
         away,
@@ -278,10 +283,14 @@ class AcceptStoreRequest(Request):
 
 
 @endpoint("/accept-store", ADMINS, asks={})
-async def accept_store(api: Api, asked: AcceptStoreRequest) -> None:  # noqa: ARG001  # it declares the model
+async def accept_store(api: Api, asked: AcceptStoreRequest, request: HttpRequest) -> None:  # noqa: ARG001  # it declares the model
     """Confirm that an emptied or replaced store is a new one, which ends the warning on all servers."""
     api.scope.check(None)
     await api.queue.store.watch.accept()
+    # whoever did it: the audit log has the page's deeds only
+    log.warning(
+        "the store is accepted as new, by %s from %s", api.guard.name_of(request), request.peer
+    )
 
 
 @endpoint("/metrics", VIEWERS, methods=("GET",))
@@ -295,7 +304,7 @@ async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
 
 
 async def _of_store(api: Api) -> StoreFigures | None:
-    census, most = api.jobs.census, api.metrics_topics
+    census, most = api.jobs.census, api.config.metrics_topics
     try:
         topics = await census.all()
         return StoreFigures(

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from delayqueue.answers.jobs import NewId, PushResult
+from delayqueue.answers.jobs import NewId, Outcome
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import MAX_ID_BYTES, Job
 from delayqueue.domain.push_rules import NEW_ID
@@ -95,7 +95,7 @@ class PushRequest(Request):
     report_first = "id"  # as in the original
 
     def named_topics(self) -> Iterable[str]:
-        """Its topic."""
+        """The job's topic."""
         return (self.topic,)
 
     def job(self, api: Api, trace: str = "") -> Job:
@@ -105,10 +105,10 @@ class PushRequest(Request):
         its body is too large.
         """
         given = vars(self)  # an attribute of a model takes three times as long as a look-up
-        if given["delay"] is None and given["due"] is None and api.requires_delay:
+        if given["delay"] is None and given["due"] is None and api.config.require_delay:
             raise _no_delay(self.__pydantic_extra__ or ())
         body = given["body"] or ""
-        check_body(body, api.max_body_bytes)
+        check_body(body, api.config.max_body_bytes)
         delay_ms, due_ms = when_ms(given["delay"], given["due"])
         job_id = given["id"] if given["id"] != NEW_ID else self._made_id(api.new_id)
         # by position, and the rest only if it is given: twelve keywords take twice as long
@@ -157,13 +157,13 @@ class PushRequest(Request):
 )
 def push(
     api: Api, asked: PushRequest | list[PushRequest | InvalidItem], request: HttpRequest
-) -> Later[NewId | None] | Coroutine[Any, Any, list[PushResult]]:
+) -> Later[NewId | None] | Coroutine[Any, Any, list[Outcome]]:
     """Add a job, or an array of jobs."""
     if isinstance(asked, list):
         return _push_many(api, asked, request)
     trace = _trace(request) if "traceparent" in request.headers else ""
     job = asked.job(api, trace)
-    job.is_strict = api.strict
+    job.is_strict = api.config.strict
     if job.call is not None:
         _check_call(api, job.topic, job.call, request)
     return Later(api.jobs.push(job), partial(_pushed, api, asked, job, request))
@@ -184,17 +184,17 @@ def _pushed(
 
 async def _push_many(
     api: Api, asked: list[PushRequest | InvalidItem], request: HttpRequest
-) -> list[PushResult]:
+) -> list[Outcome]:
     """Push an array; an invalid job does not affect the others."""
     trace = _trace(request)
     jobs = [_job_or_invalid(api, each, trace, request) for each in asked]
     pushed = iter(await api.jobs.push_many([job for job in jobs if isinstance(job, Job)]))
     added = api.responder.say(request, ADDED)
-    results: list[PushResult] = []
+    results: list[Outcome] = []
     for job in jobs:
         if isinstance(job, InvalidItem):
             code, message = job.error.code.value, api.responder.say(request, job.error.text)
-            results.append(PushResult(_id_of(job.item), code, message))
+            results.append(Outcome(_id_of(job.item), code, message))
             continue
         done, message = next(pushed), added
         if done.other_topic:
@@ -204,7 +204,7 @@ async def _push_many(
                 _exists(done) if done.code == Code.JOB_EXISTS else OF_CODE[Code(done.code)].default
             )
             message = api.responder.say(request, text)
-        results.append(PushResult(job.id, done.code, message))
+        results.append(Outcome(job.id, done.code, message))
     return results
 
 
@@ -219,7 +219,7 @@ def _job_or_invalid(
             _check_call(api, job.topic, job.call, request)
     except QueueError as error:
         return InvalidItem(asked, error)
-    job.is_strict = api.strict
+    job.is_strict = api.config.strict
     return job
 
 
@@ -241,7 +241,7 @@ def _no_delay(unknown: Iterable[str]) -> Invalid:
 
 
 def _exists(pushed: Pushed) -> Text:
-    """Why a job was not pushed: where the other one with its id is."""
+    """The message for a job that was not pushed: it names the topic of the other job with that id."""
     if not pushed.other_topic:
         return JobExists.default
     topic = shown(pushed.other_topic)

@@ -8,9 +8,9 @@ from pydantic import Field
 from delayqueue.answers.jobs import Page, TakenJob
 from delayqueue.answers.topics import Forecast
 from delayqueue.domain.job import MAX_DUE_S, MAX_FORECAST_STEPS
+from delayqueue.engine.job_answers import job_details, taken_job
 from delayqueue.errors import Invalid
 from delayqueue.store.types import Listing, Range
-from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import CONSUMERS, VIEWERS, Large, Returnable, endpoint
 from delayqueue.web.endpoints.jobs import FULL
@@ -127,7 +127,7 @@ async def list_jobs(api: Api, asked: ListRequest) -> Large[Page]:
     """List a page of the jobs of a topic or a tag."""
     limit = asked.limit or DEFAULT_PAGE
     jobs, cursor = await api.jobs.listings.list_jobs(asked.what(), limit, asked.cursor or "")
-    return Large(Page([serializers.full(job) for job in jobs], cursor))
+    return Large(Page(list(map(job_details, jobs)), cursor))
 
 
 @endpoint(
@@ -147,7 +147,7 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]
         )
     jobs = await api.jobs.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
     undelivered = partial(api.jobs.taking.restore, jobs) if jobs else None
-    return Returnable(Large([serializers.taken(job.view) for job in jobs]), undelivered)
+    return Returnable(Large([taken_job(job.view) for job in jobs]), undelivered)
 
 
 @endpoint(

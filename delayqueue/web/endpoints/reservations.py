@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated, Final
 
-from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
+from delayqueue.engine.job_answers import reserved_job
 from delayqueue.engine.jobs import Jobs, raise_for
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.workers import SeenWorker, Workers
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
 from delayqueue.net.later import Later
-from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import (
     BAD,
@@ -82,7 +82,7 @@ class PopRequest(Request):
     of_original = True
 
     def named_topics(self) -> Iterable[str]:
-        """Its topics."""
+        """The topics of the poll."""
         return self.topic
 
 
@@ -173,14 +173,14 @@ def pop(api: Api, asked: PopRequest, request: HttpRequest) -> Later[PopAnswer]:
     If the client is gone before it has the answer, they are put back at once.
     """
     many, jobs = asked.count is not None, api.jobs
-    longest_s = wait_s(asked.timeout, api.longest_wait_s)
-    poll = jobs.poll(asked.topic, asked.count or 1, longest_s)
+    longest_s = wait_s(asked.timeout, api.config.queue_block_timeout_s)
+    poll = jobs.polls.begin(asked.topic, asked.count or 1, longest_s)
     if asked.worker is not None:
         workers, who = api.queue.workers, asked.worker.who
         if seen := workers.polls(who, asked.topic, longest_s, request.peer or ""):
             return _pop_of(workers, seen, jobs, poll, many=many)
     return Later(
-        poll.future, lambda _: _popped(jobs, poll.take(), many=many), lambda: jobs.leave(poll)
+        poll.future, lambda _: _popped(jobs, poll.take(), many=many), lambda: jobs.polls.leave(poll)
     )
 
 
@@ -203,7 +203,7 @@ def _pop_of(
 
     def leave() -> None:
         workers.left(seen)
-        jobs.leave(poll)
+        jobs.polls.leave(poll)
 
     return Later(poll.future, read, leave)
 
@@ -212,10 +212,10 @@ def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> PopAnswer:
     """The answer to a poll, and what puts its jobs back."""
     if not popped:
         return Returnable([] if many else None, None)
-    requeue = partial(jobs.requeue, popped)
+    requeue = partial(jobs.polls.requeue, popped)
     if not many:
-        return Returnable(serializers.reserved(popped[0]), requeue)
-    data = [serializers.reserved(job) for job in popped]
+        return Returnable(reserved_job(popped[0]), requeue)
+    data = list(map(reserved_job, popped))
     is_large = sum(len(job.body) for job in popped) > AT_ONCE_CHARS
     return Returnable(Large(data) if is_large else data, requeue)
 
@@ -306,12 +306,12 @@ def _each(asked: EndRequest, ids: Sequence[str], codes: Sequence[int]) -> list[R
 
 
 def _due(due_ms: int | None) -> Due:
-    return Due(serializers.seconds(due_ms))
+    return Due(seconds(due_ms))
 
 
 def _deadline(deadline_ms: int | None) -> Deadline:
-    return Deadline(serializers.seconds(deadline_ms))
+    return Deadline(seconds(deadline_ms))
 
 
 def _nothing(_: None) -> None:
-    """A verb whose success says everything."""
+    """The data of a verb without data."""

@@ -6,16 +6,15 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.jobs import NewId
-from delayqueue.answers.schedules import Next, Occurrence, SchedulePage, ScheduleState
+from delayqueue.answers.schedules import Next, Occurrence, Schedule, SchedulePage
 from delayqueue.domain import schedule as rules
 from delayqueue.domain.job import CHANGE, IfExists
 from delayqueue.domain.retry import duration_ms
-from delayqueue.domain.schedule import CatchUp, Schedule
+from delayqueue.domain.schedule import CatchUp
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, TooLarge
-from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
 from delayqueue.web.fields import (
@@ -34,7 +33,7 @@ from delayqueue.web.requests import IfNamed, NameRequest, PagedRequest, Request
 from delayqueue.web.targets import CallRequest, check_call
 
 DEFAULT_TTR_S: Final = 60
-SCHEDULE: Final = ScheduleState(
+SCHEDULE: Final = Schedule(
     name="report",
     topic="report",
     cron="30 9 * * MON-FRI",
@@ -129,7 +128,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
     )
     if_exists: IfNamed | None = None
 
-    def schedule(self, max_body_bytes: int) -> Schedule:
+    def schedule(self, max_body_bytes: int) -> rules.Schedule:
         """The schedule.
 
         Raises Invalid if its times are not given as they should be, TooLarge if its body is too large.
@@ -138,7 +137,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
             raise Invalid.of("topic不能为空", "topic: must not be empty")
         times = self.times()
         check_body(self.body or "", max_body_bytes)
-        return Schedule(
+        return rules.Schedule(
             name=self.name,
             topic=self.topic,
             body=self.body or "",
@@ -183,10 +182,10 @@ async def schedule(api: Api, asked: ScheduleRequest) -> Next:
     if asked.call:
         check_call(api, asked.call.call())
     if asked.if_exists == CHANGE:
-        await schedules.change(asked.name, asked.changes(api.max_body_bytes))
-        return Next(serializers.seconds(await schedules.next_ms(asked.name)))
-    wanted, if_exists = asked.schedule(api.max_body_bytes), asked.if_exists or IfExists.FAIL
-    return Next(serializers.seconds(await schedules.schedule(wanted, if_exists)))
+        await schedules.change(asked.name, asked.changes(api.config.max_body_bytes))
+        return Next(seconds(await schedules.next_ms(asked.name)))
+    wanted, if_exists = asked.schedule(api.config.max_body_bytes), asked.if_exists or IfExists.FAIL
+    return Next(seconds(await schedules.schedule(wanted, if_exists)))
 
 
 @endpoint(
@@ -197,7 +196,7 @@ async def schedule(api: Api, asked: ScheduleRequest) -> Next:
 )
 async def preview_schedule(api: Api, asked: PreviewRequest) -> list[Occurrence]:
     """Return the next ten times of a schedule, which need not exist."""
-    planned = Schedule(name="", topic="", **asked.times())
+    planned = rules.Schedule(name="", topic="", **asked.times())
     zone = ZoneInfo(planned.tz)
     return [
         Occurrence(at_ms / 1000, str(datetime.fromtimestamp(at_ms / 1000, zone)))
@@ -228,11 +227,8 @@ async def unschedule(api: Api, asked: NameRequest) -> None:
 @endpoint("/schedules", VIEWERS, asks={"topic": "report"}, answers=[SCHEDULE])
 async def schedules(
     api: Api, asked: SchedulesRequest
-) -> Large[list[ScheduleState]] | Large[SchedulePage]:
+) -> Large[list[Schedule]] | Large[SchedulePage]:
     """List schedules and their next occurrences."""
     every = await api.queue.schedules.all()
-    found, cursor = asked.page(
-        "schedules", every, lambda one: one.schedule.topic, lambda one: (one.schedule.name,)
-    )
-    states = list(map(serializers.schedule, found))
-    return Large(states) if cursor is None else Large(SchedulePage(states, cursor))
+    found, cursor = asked.page("schedules", every, lambda one: (one.name,))
+    return Large(found) if cursor is None else Large(SchedulePage(found, cursor))

@@ -1,18 +1,17 @@
-"""Subscribers: webhooks and Python handlers that the server calls with a topic's due jobs."""
+"""Subscribers: webhooks that the server calls with a topic's due jobs."""
 
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from delayqueue.answers.answer import LEFT_OUT
-from delayqueue.answers.subscribers import SubscriberPage, SubscriberState, Trial
+from delayqueue.answers.subscribers import Subscriber, SubscriberPage, Trial
 from delayqueue.domain import subscriber as rules
 from delayqueue.domain.job import CHANGE, IfExists
 from delayqueue.domain.retry import duration_ms
-from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
+from delayqueue.domain.subscriber import OnFailure, Payload
 from delayqueue.engine.subscribers import calling_order
 from delayqueue.errors import Invalid, JobExists, NoSuchJob, TooLarge, WrongState
-from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
 from delayqueue.web.fields import Body, Bounds, PushedTopic, Validate, check_body, choice, optional
@@ -29,7 +28,7 @@ PLAIN: Final = {
     *("name", "topic", "url", "method", "order", "concurrency", "secret", "expect", "on_failure"),
     "payload",
 }
-SUBSCRIBER: Final = SubscriberState(
+SUBSCRIBER: Final = Subscriber(
     name="send-invoice",
     topic="paid",
     order=10,
@@ -112,13 +111,13 @@ class SubscribeRequest(NameRequest):
     payload: PayloadWord | None = None
     if_exists: IfNamed | None = None
 
-    def subscriber(self) -> Subscriber:
-        """The subscriber; Subscriber has the defaults. Raises Invalid without a topic or a URL."""
+    def subscriber(self) -> rules.Subscriber:
+        """The subscriber; rules.Subscriber has the defaults. Raises Invalid without a topic or a URL."""
         if self.topic is None:
             raise Invalid.of("topic不能为空", "topic: must not be empty")
         if self.url is None:
             check_target("url", rules.check_url, "")
-        return Subscriber(**self.given())
+        return rules.Subscriber(**self.given())
 
     def given(self) -> dict[str, Any]:
         """The fields of a Subscriber that are given."""
@@ -170,16 +169,13 @@ async def unsubscribe(api: Api, asked: NameRequest) -> None:
 @endpoint("/subscribers", VIEWERS, asks={"topic": "paid"}, answers=[SUBSCRIBER])
 async def subscribers(
     api: Api, asked: SubscribersRequest
-) -> Large[list[SubscriberState]] | Large[SubscriberPage]:
+) -> Large[list[Subscriber]] | Large[SubscriberPage]:
     """List subscribers in calling order."""
     every = await api.queue.subscribers.all()
-    found, cursor = asked.page(
-        "subscribers", every, lambda one: one.subscriber.topic, calling_order
-    )
-    names = [one.subscriber.name for one in found]
-    calls = await api.queue.subscribers.calls(names) if asked.calls else {}
-    states = [serializers.subscriber(one, calls.get(one.subscriber.name)) for one in found]
-    return Large(states) if cursor is None else Large(SubscriberPage(states, cursor))
+    found, cursor = asked.page("subscribers", every, calling_order)
+    if asked.calls:
+        found = await api.queue.subscribers.with_calls(found)
+    return Large(found) if cursor is None else Large(SubscriberPage(found, cursor))
 
 
 @endpoint("/pause-subscriber", ADMINS, errors=(*BAD, NoSuchJob), asks={"name": "send-invoice"})
@@ -204,11 +200,11 @@ async def resume_subscriber(api: Api, asked: NameRequest) -> None:
 async def try_subscriber(api: Api, asked: TrialRequest) -> Trial:
     """Call a webhook with a made-up job."""
     body = asked.body or ""
-    check_body(body, api.max_body_bytes)
+    check_body(body, api.config.max_body_bytes)
     subscriber = await api.queue.subscribers.named(asked.name)
     if not subscriber.url:
         raise WrongState.of(
-            f"{asked.name} 是Python函数，只能试调url",
-            f"{asked.name}: is a Python handler; only a url can be tried",
+            f"{asked.name} 没有url（旧版服务器的Python函数），无法试调",
+            f"{asked.name}: has no url, it is a Python function of an older server; only a url can be tried",
         )
-    return serializers.trial(await api.try_webhook(subscriber, body))
+    return await api.try_webhook(subscriber, body)

@@ -7,13 +7,13 @@ from pydantic import Field
 
 from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import Count
-from delayqueue.answers.topics import LimitState, TopicState
+from delayqueue.answers.topics import Limits, TopicCounts
 from delayqueue.domain import limit as rules
 from delayqueue.domain.job import LIVE_STATES
+from delayqueue.engine.topic_answers import topic_counts, topic_limits
 from delayqueue.errors import WrongState
 from delayqueue.store.census import TopicView
 from delayqueue.tasks import by_turns
-from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, VIEWERS, Large, endpoint
 from delayqueue.web.fields import (
@@ -32,7 +32,7 @@ from delayqueue.web.fields import (
 )
 from delayqueue.web.requests import Request, TopicRequest
 
-TOPIC: Final = TopicState(
+TOPIC: Final = TopicCounts(
     topic="order",
     delayed=3,
     ready=1,
@@ -92,7 +92,7 @@ SORTS: Final[Mapping[str, Callable[[TopicView], str | int]]] = {
 }
 
 
-def troubles(topic: TopicView) -> list[str]:
+def attention(topic: TopicView) -> list[str]:
     """Why somebody should look at the topic: `buried`, `late`, `paused` while jobs wait; [] if all is well."""
     is_paused = FILTERS["paused"](topic)
     waits = {"late": not is_paused and FILTERS["late"](topic), "paused": is_paused and topic.ready}
@@ -115,7 +115,7 @@ class LimitRequest(TopicRequest):
     )
 
     def named_topics(self) -> Iterable[str]:
-        """Also the one that gets the reports."""
+        """The topic, and the one that gets the reports."""
         return (self.topic,) if self.buried_to is None else (self.topic, self.buried_to)
 
     def changes(self) -> rules.Changes:
@@ -169,13 +169,13 @@ class TopicsRequest(Request):
     ADMINS,
     errors=(*BAD, WrongState),
     asks={"topic": "order", "rate": 50, "concurrency": 10},
-    answers=LimitState(
+    answers=Limits(
         rate=50, burst=5, concurrency=10, buried_retain=None, buried_to=LEFT_OUT, declared=False
     ),
 )
-async def limit(api: Api, asked: LimitRequest) -> LimitState:
+async def limit(api: Api, asked: LimitRequest) -> Limits:
     """Limit a topic's deliveries."""
-    return serializers.limit(await api.jobs.topics.limit(asked.topic, asked.changes()))
+    return topic_limits(await api.jobs.topics.limit(asked.topic, asked.changes()))
 
 
 @endpoint("/pause", ADMINS, asks={"topic": "order", "seconds": 600})
@@ -197,7 +197,7 @@ async def purge(api: Api, asked: PurgeRequest) -> Count:
 
 
 @endpoint("/topics", VIEWERS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
-async def topics(api: Api, asked: TopicsRequest) -> Large[Iterable[TopicState]]:
+async def topics(api: Api, asked: TopicsRequest) -> Large[Iterable[TopicCounts]]:
     """Return topics with their exact counts."""
     part, start = asked.match or "", asked.offset or 0
     end = None if asked.limit is None else start + asked.limit
@@ -219,5 +219,5 @@ async def topics(api: Api, asked: TopicsRequest) -> Large[Iterable[TopicState]]:
     due_soon = await api.jobs.census.due_soon(page) if asked.due_soon else {}
     rates = await api.queue.history.rates([view.topic for view in page]) if asked.rates else {}
     return Large(
-        serializers.topic(view, due_soon.get(view.topic), rates.get(view.topic)) for view in page
+        topic_counts(view, due_soon.get(view.topic), rates.get(view.topic)) for view in page
     )

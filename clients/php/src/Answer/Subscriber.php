@@ -6,7 +6,7 @@ namespace DelayQueue\Client\Answer;
 
 use DelayQueue\Client\Internal\Data;
 
-/** A webhook, or a Python handler of the server, for the jobs of a topic. */
+/** A webhook for the jobs of a topic. */
 final class Subscriber
 {
     /**
@@ -45,7 +45,7 @@ final class Subscriber
             topic: $data->string('topic'),
             order: $data->int('order'),
             url: $data->string('url'),
-            handler: $data->string('handler'),
+            handler: $data->string('handler', ''),
             timeout: $data->float('timeout'),
             retry: $data->floats('retry'),
             concurrency: $data->int('concurrency'),

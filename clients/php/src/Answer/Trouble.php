@@ -10,8 +10,8 @@ use DelayQueue\Client\Internal\Data;
 final class Trouble
 {
     /**
-     * @param string $kind "job", "worker", "subscriber", "host" or "pushes"
-     * @param string $name of the job, worker, subscriber or host, or the code of refused pushes
+     * @param string $kind "job", "worker", "subscriber", "host", "pushes", "connections" or "lost"
+     * @param string $name of the job, worker, subscriber, host or topic, or the code of refused pushes
      * @param int $count of a job the attempt, else how often it happened
      * @param float $at the last time, unix seconds
      */

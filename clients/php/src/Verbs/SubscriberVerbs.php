@@ -121,7 +121,7 @@ trait SubscriberVerbs
         $this->send(new Call('/resume-subscriber', ['name' => $name], self::nothing(...), repeatable: true));
     }
 
-    /** Calls a webhook once with a made-up job. Throws WrongState if it is a Python handler of the server. */
+    /** Calls a webhook once with a made-up job. Throws WrongState if it has no URL. */
     public function trySubscriber(string $name, string $body = ''): Trial
     {
         $request = ['name' => $name, 'body' => Fields::body($body)];

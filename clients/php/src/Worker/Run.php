@@ -149,12 +149,14 @@ final class Run
         }
         $this->running = $job;
         try {
-            return Verdict::ofResult($this->lease->during($job, $this->handlers[$job->topic]));
+            $verdict = Verdict::ofResult($this->lease->during($job, $this->handlers[$job->topic]));
         } catch (\Throwable $error) { // other people's code: whatever it throws
-            return $this->told($job, Verdict::ofError($error));
+            $verdict = Verdict::ofError($error);
         } finally {
             $this->running = null;
         }
+
+        return $verdict->end === 'finished' ? $verdict : $this->told($job, $verdict);
     }
 
     /** Whether its worker has died that many times in a row: killed, or by a bug of PHP itself. */
@@ -246,6 +248,8 @@ final class Run
             $message = $error !== null && ($error['type'] & self::FATAL) !== 0
                 ? "{$error['message']}\nat {$error['file']}:{$error['line']}"
                 : 'the handler has ended the program: exit or die';
+            $handler = $this->handlers[$job->topic];
+            $message = $handler instanceof InOrder ? "$handler->running: $message" : $message;
             try {
                 $this->told($job, Verdict::failed($message))->report($this->client, $job, $this->policies[$job->topic]);
             } catch (DelayQueueException $error) {

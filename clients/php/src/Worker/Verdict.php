@@ -32,6 +32,9 @@ final class Verdict
     /** Of a handler that returned this. */
     public static function ofResult(mixed $result): self
     {
+        if ($result instanceof self) { // of several handlers
+            return $result;
+        }
         // these have only been made: nobody runs a generator, nobody waits for a promise
         if ($result instanceof \Generator || (is_object($result) && method_exists($result, 'then'))) {
             return self::failed('the handler returned a ' . get_debug_type($result) . ', which nobody runs');
@@ -51,6 +54,33 @@ final class Verdict
             $error instanceof Bury, $error instanceof BadBody => new self('buried', $error->getMessage()),
             default => new self('released', self::describe($error), hasLostConnection: LostConnection::isCauseOf($error)),
         };
+    }
+
+    /**
+     * Of several handlers: the job is buried if another attempt would help none of them. It is delivered again by its
+     * schedule, unless each one has told a delay: then after the shortest.
+     *
+     * @param non-empty-array<string, self> $failures by the handlers' names
+     */
+    public static function ofSeveral(array $failures): self
+    {
+        $heads = $traces = $delays = [];
+        foreach ($failures as $name => $failure) {
+            [$head, $trace] = explode("\n", $failure->message, 2) + [1 => ''];
+            $heads[] = "$name: $head";
+            $traces[] = $trace;
+            if ($failure->end === 'released') {
+                $delays[] = $failure->delaySeconds;
+            }
+        }
+        $told = array_filter($delays, static fn (int|float|null $delay): bool => $delay !== null);
+
+        return new self(
+            $delays === [] ? 'buried' : 'released',
+            implode("\n", [implode('; ', $heads), ...array_filter($traces)]),
+            $told !== [] && count($told) === count($delays) ? min($told) : null,
+            array_filter($failures, static fn (self $one): bool => $one->hasLostConnection) !== [],
+        );
     }
 
     /** Of a handler that came to no end. */

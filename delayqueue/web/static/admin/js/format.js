@@ -44,12 +44,12 @@ export function moment(text) {
 
 const CHINESE = { d: "天", h: "小时", m: "分", s: "秒" };
 
-/** A duration in its two largest units: 1d 2h, 3m 20s, 40 ms. */
+/** A duration in its two largest units: 1d 2h, 3m 20s, 40 ms; without blanks in Chinese. */
 export function length(seconds) {
   const isChinese = current() === "zh";
   if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ${isChinese ? "毫秒" : "ms"}`;
-  if (seconds < 60) return `${Number(seconds.toFixed(1))} ${isChinese ? "秒" : "s"}`;
+  if (seconds < 1) return `${Math.round(seconds * 1000)}${isChinese ? "毫秒" : " ms"}`;
+  if (seconds < 60) return `${Number(seconds.toFixed(1))}${isChinese ? "秒" : " s"}`;
   let rest = Math.round(seconds);
   const shown = [];
   for (const [unit, size] of Object.entries(UNITS).reverse()) {
@@ -69,7 +69,8 @@ export function exactly(seconds) {
 /** "in 5m", "3s ago" */
 export function relative(seconds) {
   const away = seconds - Date.now() / 1000;
-  const word = length(Math.abs(away));
+  const rough = Math.abs(away) < 1 ? Math.abs(away) : Math.round(Math.abs(away)); // tenths only flicker
+  const word = length(rough);
   if (current() === "zh") return away >= 0 ? `${word}后` : `${word}前`;
   return away >= 0 ? `in ${word}` : `${word} ago`;
 }

@@ -1,6 +1,7 @@
 // Pages that refresh themselves.
 
-import { FORBIDDEN, UNAUTHORIZED } from "./api.js";
+import { FORBIDDEN, UNAUTHORIZED, UNAVAILABLE } from "./api.js";
+import { isAlarmed } from "./banner.js";
 import { Component, h, loading } from "./dom.js";
 import { clock } from "./format.js";
 import { t } from "./i18n.js";
@@ -81,5 +82,6 @@ export class Live extends Component {
 
 function words(error) {
   if (error.code === null) return t("offline");
+  if (error.code === UNAVAILABLE && isAlarmed()) return t("storeAwaited");
   return error.code === FORBIDDEN ? `${t("noRole")} ${error.message}` : error.message;
 }

@@ -51,10 +51,10 @@ export class Overview extends Live {
         tile("topics/oldest", t("oldest"), known(counts, (all) => length(all.oldest_ready_age)), t("oldestNote")),
         tile("servers", t("lateness"), h("span", { class: "two" }, known(stats, (all) => latenessOf(all.servers))), t("latenessNote")),
         tile("servers", t("waiting"), known(stats, (all) => number(all.servers.reduce((total, server) => total + server.waiting, 0))), "")),
+      troubled.length > 0 && h("section", { class: "card troubles" }, h("h2", {}, t("attention")), troublesTable(troubled)),
       h("div", { class: "columns" },
         forecast ? forecastCard(forecast, (span) => this.choose({ span })) : busyCard(t("due")),
         past ? this.past.card(this.state.past, (chosen) => this.choose({ past: chosen })) : busyCard(t("past"))),
-      troubled.length > 0 && h("section", { class: "card troubles" }, h("h2", {}, t("attention")), troublesTable(troubled)),
       h("section", { class: "card" },
         h("div", { class: "bar" }, h("h2", {}, t("busiest")), h("span", { class: "grow" }), h("a", { href: "#/topics" }, t("all"))),
         counts ? troubleTable(counts.attention) : loading()),
@@ -66,17 +66,24 @@ export class Overview extends Live {
 const RECENT_S = 3600;
 const LAST_WORDED = 6; // the page has words for the codes up to it
 
-/** That the store's clock jumped lately, as a trouble of /stats. */
-const clockTroubles = (past) => (past?.marks || []).filter(({ kind, at }) => kind === "clock" && at > Date.now() / 1000 - RECENT_S)
-  .slice(0, 1).map(({ at }) => ({ kind: "clock", name: "", count: 1, at, message: "" }));
+/** That the store's clock jumped lately, as a trouble of /stats. The marks have that clock's times, which may be hours away from this one's. */
+function clockTroubles(past) {
+  if (!past) return [];
+  const ahead = past.start + past.pushed.length * past.step - Date.now() / 1000; // by up to a step, if both are right
+  const shift = Math.abs(ahead) > 2 * past.step ? ahead : 0;
+  return past.marks.map((mark) => ({ ...mark, at: mark.at - shift })).filter(({ kind, at }) => kind === "clock" && at > Date.now() / 1000 - RECENT_S)
+    .slice(0, 1).map(({ at }) => ({ kind: "clock", name: "", count: 1, at, message: "" }));
+}
 
 // by the kind of trouble: what it is about, and what is shown about it
 const TROUBLES = {
   job: [({ name }) => jobLink(name), "troubleJob", ({ topic, message }) => [topicLink(topic), message && [" · ", workerLink(message)]]],
   worker: [({ name }) => workerLink(name), "troubleWorker", ({ message }) => jobLink(message)],
   subscriber: [({ name }) => h("a", { href: "#/subscribers" }, breaking(name)), "troubleSubscriber", ({ message }) => words(message)],
-  host: [({ name }) => h("a", { href: "#/calls" }, breaking(name)), "troubleHost", ({ message }) => words(message)],
+  host: [({ name }) => h("a", { href: "#/calls" }, breaking(name)), "troubleSubscriber", ({ message }) => words(message)],
   pushes: [({ name }) => t("pushesRefused", name), "troublePushes", ({ name }) => (name <= LAST_WORDED ? t(`code_${name}`) : "")],
+  connections: [() => t("newConnections"), "troublePushes", () => t("connectionsFull")],
+  lost: [({ topic }) => topicLink(topic), "troubleLost", () => t("lostDetails")],
   clock: [() => t("theClock"), "clockJumped", () => ""],
 };
 const workerLink = (name) => h("a", { href: `#/workers/${encodeURIComponent(name)}` }, breaking(name));

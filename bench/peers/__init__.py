@@ -1,0 +1,1 @@
+"""Beside what people would take instead: python -m bench.peers."""

@@ -1,0 +1,126 @@
+"""What server processes tell each other with their heartbeats, and what clients see of that."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Final, Self
+
+from delayqueue.answers.servers import HostCalls, OutboxStats, ServerStats, Trouble
+from delayqueue.domain.body import readable
+from delayqueue.domain.call_tally import HostReport
+from delayqueue.domain.call_tally import together as hosts_of
+from delayqueue.domain.outboxes import Outbox
+from delayqueue.domain.troubles import Kind, TroubleReport
+from delayqueue.domain.troubles import together as troubles_of
+from delayqueue.domain.written import known
+
+# of a server that says nothing
+SILENT: Final = ServerStats(
+    name="",
+    version="",
+    started=0,
+    seen=0,
+    pushed=0,
+    delivered=0,
+    finished=0,
+    waiting=0,
+    lateness_p50=None,
+    lateness_p99=None,
+)
+# Left out while they are empty: the first version refuses fields that it does not know, but needs the others.
+_LATER: Final = frozenset({"call_limit", "calls", "outboxes", "troubles"})
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """What a server process tells of itself. `stats.seen`: when, by the store's clock.
+
+    `calls`: of jobs to the hosts with the most trouble. `halts`: while the number of buckets is changed; an older
+    version goes on.
+    """
+
+    stats: ServerStats
+    calls: tuple[HostReport, ...] = ()
+    outboxes: tuple[Outbox, ...] = ()
+    troubles: tuple[TroubleReport, ...] = ()
+    halts: bool = False
+
+    @classmethod
+    def read(cls, name: str, seen_ms: int, written: str) -> Self:
+        """Parse what a server wrote; fields that only a newer version knows are ignored."""
+        told = json.loads(written)
+        figures = known(ServerStats, told) | {"name": name, "seen": seen_ms / 1000}
+        return cls(
+            replace(SILENT, **figures),
+            calls=tuple(map(HostReport.read, told.get("calls", ()))),
+            outboxes=tuple(map(Outbox.read, told.get("outboxes", ()))),
+            troubles=tuple(map(TroubleReport.read, told.get("troubles", ()))),
+            halts=told.get("halts", False),
+        )
+
+    @property
+    def written(self) -> str:
+        """The report as the store keeps it, beside the server's name and the time."""
+        told = asdict(self)
+        told = told.pop("stats") | told
+        del told["name"], told["seen"]
+        return json.dumps(
+            {name: value for name, value in told.items() if value or name not in _LATER}
+        )
+
+
+def host_calls(reports: Sequence[ServerReport]) -> list[HostCalls]:
+    """The hosts to which the servers make calls, those in trouble first."""
+    limit = sum(report.stats.call_limit for report in reports)
+    return [
+        HostCalls(
+            host=one.host,
+            calling=one.calling,
+            limit=limit,
+            waiting=one.waiting,
+            waiting_since=one.waiting_since or None,
+            next_try=one.next_try or None,
+            succeeded=one.succeeded,
+            failed=one.failed,
+            put_off=one.put_off,
+            took=round(one.took_s / ended, 3) if (ended := one.succeeded + one.failed) else None,
+            failed_at=one.failed_at or None,
+            error=readable(one.error),
+        )
+        for one in hosts_of(each for report in reports for each in report.calls)
+    ]
+
+
+def outboxes(reports: Iterable[ServerReport]) -> list[OutboxStats]:
+    """The latest news of each outbox, those with most failed rows first."""
+    told = [
+        OutboxStats(
+            name=each.name,
+            failed=each.failed,
+            reason=readable(each.reason),
+            oldest_age=each.oldest_s,
+            seen=_at(report, each.ago_s),
+        )
+        for report in reports
+        for each in report.outboxes
+    ]
+    latest = {one.name: one for one in sorted(told, key=lambda one: one.seen)}
+    return sorted(latest.values(), key=lambda one: (-one.failed, one.name))
+
+
+def troubles(reports: Sequence[ServerReport]) -> list[Trouble]:
+    """What goes wrong again and again, the latest first."""
+    noted = [(_at(report, each.ago_s), each) for report in reports for each in report.troubles]
+    for host in hosts_of(each for report in reports for each in report.calls):
+        if host.fails:
+            failing = TroubleReport(Kind.HOST, host.host, count=host.failing, message=host.error)
+            noted.append((host.failed_at, failing))
+    return [
+        Trouble(one.kind, readable(one.name), one.topic, one.count, at, readable(one.message))
+        for at, one in troubles_of(noted)
+    ]
+
+
+def _at(report: ServerReport, ago_s: float) -> float:
+    """The unix time that was `ago_s` before the report."""
+    return round(report.stats.seen - ago_s, 3)

@@ -1,0 +1,42 @@
+"""Topics as clients see them; times in seconds."""
+
+from collections.abc import Sequence
+
+from delayqueue.answers.answer import LEFT_OUT, seconds
+from delayqueue.answers.topics import Limits, TopicCounts, TopicRates
+from delayqueue.domain.limit import Limit
+from delayqueue.store.census import SOON_S, TopicView
+
+
+def topic_counts(
+    view: TopicView, due_soon: Sequence[int] | None = None, rates: TopicRates | None = None
+) -> TopicCounts:
+    """A topic. `due_soon`: its jobs that fall due within each of SOON_S, None = not counted."""
+    return TopicCounts(
+        topic=view.topic,
+        delayed=view.delayed,
+        ready=view.ready,
+        reserved=view.reserved,
+        buried=view.buried,
+        oldest_ready_age=seconds(view.oldest_age_ms),
+        paused=_paused(view.paused_until_ms),
+        limit=topic_limits(view.limit) if view.limit else None,
+        due_soon=dict(zip(map(str, SOON_S), due_soon, strict=True)) if due_soon else LEFT_OUT,
+        rates=rates or LEFT_OUT,
+    )
+
+
+def topic_limits(limit: Limit) -> Limits:
+    """The limits of a topic."""
+    return Limits(
+        rate=limit.rate,
+        burst=limit.burst,
+        concurrency=limit.concurrency,
+        buried_retain=seconds(limit.buried_retain_ms),
+        buried_to=limit.buried_to or LEFT_OUT,
+        declared=limit.declared,
+    )
+
+
+def _paused(until_ms: int | None) -> bool | float:
+    return until_ms / 1000 if until_ms else until_ms is not None

@@ -1,0 +1,77 @@
+"""How clients are answered, by the settings in force."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from delayqueue.beanstalk.access import TubeAccess
+from delayqueue.beanstalk.server import BeanstalkServer
+from delayqueue.config.config import Config
+from delayqueue.delivery.addresses import AddressGuard
+from delayqueue.delivery.call_guard import CallGuard
+from delayqueue.delivery.trial import try_webhook
+from delayqueue.delivery.webhook import Webhooks
+from delayqueue.domain.access import EVERYWHERE
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.metrics import Snapshot
+from delayqueue.server.settings import Settings
+from delayqueue.web.api import Api
+from delayqueue.web.auth import Authenticator
+from delayqueue.web.endpoints import ENDPOINTS
+from delayqueue.web.envelope import Responder
+from delayqueue.web.front import Front, build_front, is_protected
+from delayqueue.web.tls import Tls
+
+
+class Frontend:
+    """What all listeners of a process share, and what other settings replace while clients are connected."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        queue: DelayQueue,
+        webhooks: Webhooks,
+        make_front: Callable[..., Front],
+        figures: Callable[[], Awaitable[dict[str, Snapshot]]],
+    ) -> None:
+        """`figures` returns those of all processes, by number."""
+        self._queue = queue
+        self._webhooks = webhooks
+        self._make_front = make_front
+        self._figures = figures
+        self._guard = Authenticator(settings.grants, settings.config.token_rate)
+        self.beanstalk = BeanstalkServer(queue, TubeAccess.of(settings.config))
+        self.tls = Tls(settings.certificate) if settings.certificate else None
+        queue.metrics.most_topics = settings.config.metrics_topics
+        self.front: Front = self._front(settings.config)
+
+    def use(self, settings: Settings) -> None:
+        """Let these settings take the place of the former ones, for what begins from now on."""
+        config = settings.config
+        if self.tls and settings.certificate:  # it can be neither switched on nor off
+            self.tls.use(settings.certificate)
+        self._guard.use(settings.grants, config.token_rate)
+        self.beanstalk.use(TubeAccess.of(config))
+        self._queue.metrics.most_topics = config.metrics_topics
+        self.front = self._front(config)
+
+    def terms(self, config: Config) -> str:
+        """How, and to whom, HTTP is served, as the log says it behind the address."""
+        tls = " with TLS" if self.tls else ""
+        if is_protected(config, self._guard):
+            return f"{tls}, clients on this machine only (protected_mode = yes)"
+        return tls
+
+    def _front(self, config: Config) -> Front:
+        api = Api(
+            queue=self._queue,
+            jobs=self._queue.within(EVERYWHERE),
+            config=config,
+            responder=Responder(config.language),
+            guard=self._guard,
+            snapshots=self._figures,
+            check_url=AddressGuard(config.webhook_allow).check_url,
+            check_call=CallGuard(config.call_allow).check_url if config.calls else None,
+            try_webhook=partial(try_webhook, self._webhooks),
+            endpoints=ENDPOINTS,
+        )
+        return build_front(api, config, self._make_front)

@@ -1,0 +1,257 @@
+"""What a process of the server runs, from its start to its stop."""
+
+import asyncio
+import gc
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
+from typing import Final
+
+from delayqueue.beanstalk.listening import listening as beanstalk_listening
+from delayqueue.config.build import build
+from delayqueue.config.config import Config
+from delayqueue.delivery.addresses import AddressGuard
+from delayqueue.delivery.call_guard import CallGuard
+from delayqueue.delivery.consumers import TopicConsumers
+from delayqueue.delivery.job_calls import JobCalls
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics, Snapshot
+from delayqueue.net.connected import Connected
+from delayqueue.net.limits import ClientLimits
+from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
+from delayqueue.net.unread import Unread
+from delayqueue.server.frontend import Frontend
+from delayqueue.server.loops import Loop, running
+from delayqueue.server.open_files import OpenFiles, most_connections, warn_of_limit
+from delayqueue.server.process import Process
+from delayqueue.server.reload import announce
+from delayqueue.server.sections import Declarations
+from delayqueue.server.settings import Settings
+from delayqueue.server.store import StoreOpening, build_store, prepare_store
+from delayqueue.server.systemd import START_S
+from delayqueue.server.tracing import Traced, tracing
+from delayqueue.store.buckets import Layout
+from delayqueue.store.servers.shards import Shards
+from delayqueue.store.store import Store
+from delayqueue.web.listening import listening
+from delayqueue.web.metrics import process_figures
+
+log = logging.getLogger(__name__)
+
+# A request holds at most this many times max_body: a batch of jobs, or one body in JSON escapes.
+BODIES_PER_REQUEST: Final = 8
+PULSE_S: Final = 0.5  # between two checks of whether this process works
+
+Delivery = TopicConsumers | JobCalls
+
+
+class Service:
+    """All that a process of the server runs: run() is its life.
+
+    What run() begins goes on until its end, and ends in the reverse order.
+    """
+
+    def __init__(
+        self, process: Process, shards: Shards, socket_path: str | None, stop: asyncio.Event
+    ) -> None:
+        """`socket_path`: of the embedded store, None = there is none; `stop` ends the service."""
+        self._process = process
+        self._shards = shards
+        self._socket_path = socket_path
+        self._stop = stop
+
+    async def run(self, settings: Settings, news: AsyncIterator[Settings]) -> None:
+        """Serve by these settings, and by each of the `news` in turn.
+
+        Raises StartupError if that is impossible, LoopDied if something that it needs has ended.
+        """
+        config, process = settings.config, self._process
+        store = build_store(self._shards, config, Layout(config.bucket_size))
+        opening = self._opening(store, config)
+        await opening.begin()
+        queue = _queue(store, config, process)
+        async with AsyncExitStack() as lifetimes:
+            begin = lifetimes.enter_async_context
+
+            traced = await begin(tracing(config, process.name(config)))
+            webhooks = await begin(traced.webhooks(AddressGuard(config.webhook_allow)))
+            consumers = TopicConsumers(queue, webhooks)
+            calls = await begin(_calls(config, queue, traced))
+            deliveries: dict[str, Delivery] = {"delivery": consumers, **calls}
+            figures = partial(_figures, queue)
+            frontend = Frontend(
+                settings, queue, webhooks, traced.front, partial(process.all_figures, figures)
+            )
+            sections = Declarations(config, queue, self._shards)
+            if not process.is_replacement:  # by now others may have declared theirs
+                await sections.declare()
+            _spare_the_collector()
+
+            await begin(process.telling(figures))
+            await begin(aclosing(queue.history))
+            await begin(aclosing(queue))
+            loops = self._background(store, opening, queue, deliveries) | {
+                "sections": sections.run,
+                "settings": partial(_follow, news, settings, frontend, sections),
+            }
+            await begin(running(loops, self._stop))
+            for each in deliveries.values():
+                await begin(aclosing(each))
+
+            limits = _limits(config, queue.metrics)
+            await begin(self._beanstalk(config, frontend, limits))
+            await begin(self._http(config, frontend, limits))  # its /readyz says that all is open
+            await begin(running({"pulse": partial(_pulse, queue, process)}, self._stop))
+            await begin(_draining(queue, frontend, deliveries))
+
+            process.beat()  # if it dies from now on, another one is_replacement
+            if process.number == 1:
+                warn_of_limit(config.max_connections)
+                log.info("this is delay-queue %s", build())
+            log.info("serving on %s%s", config.bind_address, frontend.terms(config))
+            await self._stop.wait()
+            log.info("stopping")
+
+    def _opening(self, store: Store, config: Config) -> StoreOpening:
+        is_first = self._process.number == 1
+        prepare = partial(prepare_store, self._shards, config, self._socket_path, is_first=is_first)
+        return StoreOpening(store, config, prepare)
+
+    def _background(
+        self,
+        store: Store,
+        opening: StoreOpening,
+        queue: DelayQueue,
+        deliveries: Mapping[str, Delivery],
+    ) -> dict[str, Loop]:
+        loops = queue.background() | {"shards": self._shards.watch, "store": opening.run}
+        if replicas := store.replicas:
+            loops["replicas"] = partial(replicas.watch, self._shards)
+        return loops | {name: each.run for name, each in deliveries.items()}
+
+    @asynccontextmanager
+    async def _beanstalk(
+        self, config: Config, frontend: Frontend, limits: ClientLimits
+    ) -> AsyncIterator[None]:
+        """Serve clients of beanstalkd, too, if the config has an address for them."""
+        if config.beanstalk_address is None:
+            yield
+            return
+        async with beanstalk_listening(
+            frontend.beanstalk,
+            config.beanstalk_address,
+            frontend.tls.context if frontend.tls and config.beanstalk_tls else None,
+            limits=limits,
+            reuse_port=self._process.shares_port,
+        ):
+            log.info("serving beanstalkd clients on %s", config.beanstalk_address)
+            yield
+
+    @asynccontextmanager
+    async def _http(
+        self, config: Config, frontend: Frontend, limits: ClientLimits
+    ) -> AsyncIterator[None]:
+        async with listening(
+            frontend,
+            config.bind_address,
+            frontend.tls.context if frontend.tls else None,
+            limits=limits,
+            most_bytes=_most_bytes(config),
+            reuse_port=self._process.shares_port,
+        ):
+            yield
+
+
+def _queue(store: Store, config: Config, process: Process) -> DelayQueue:
+    return DelayQueue(
+        store,
+        config.max_polls,
+        process.name(config),
+        buried_retain_ms=config.buried_retain_s and config.buried_retain_s * 1000,
+        keeps_history=config.history,
+    )
+
+
+@asynccontextmanager
+async def _calls(
+    config: Config, queue: DelayQueue, traced: Traced
+) -> AsyncIterator[dict[str, Delivery]]:
+    """What makes the calls of jobs, by its name; nothing if the config forbids them."""
+    if not config.calls:
+        yield {}
+        return
+    guard = CallGuard(config.call_allow)
+    async with traced.webhooks(guard.addresses) as webhooks:
+        calls = JobCalls(
+            queue,
+            webhooks,
+            guard,
+            secrets=dict(config.call_secret),
+            per_host=config.call_concurrency,
+        )
+        yield {"calls": calls}
+
+
+async def _follow(
+    news: AsyncIterator[Settings],
+    known: Settings,
+    frontend: Frontend,
+    sections: Declarations,
+) -> None:
+    """Use the settings that take the place of those known, until cancelled."""
+    async for settings in news:
+        if settings.revision != known.revision:
+            sections.use(settings.config)
+        frontend.use(settings)
+        known = settings
+        announce(settings)
+
+
+@asynccontextmanager
+async def _draining(
+    queue: DelayQueue, frontend: Frontend, deliveries: Mapping[str, Delivery]
+) -> AsyncIterator[None]:
+    """At its end, nothing more is reserved for anybody, and polls are answered: so requests can end."""
+    try:
+        yield
+    finally:
+        for each in deliveries.values():
+            each.stop()
+        frontend.beanstalk.drain()
+        await queue.drain()
+
+
+def _figures(queue: DelayQueue) -> Snapshot:
+    """The figures of this process."""
+    return queue.metrics.snapshot() | process_figures()
+
+
+def _limits(config: Config, metrics: Metrics) -> ClientLimits:
+    """What all clients of this process may take together; what they take is shown in `metrics`."""
+    connected = Connected(most_connections(config.max_connections), metrics)
+    unanswered = Unanswered(LONGEST_TOGETHER * _most_bytes(config), metrics)
+    metrics.show(CONNECTIONS, lambda: connected.count)
+    metrics.show(UNANSWERED_BYTES, lambda: unanswered.bytes)
+    return ClientLimits(connected, unanswered, Unread())
+
+
+def _most_bytes(config: Config) -> int:
+    """How long a request may be."""
+    return BODIES_PER_REQUEST * config.max_body_bytes
+
+
+def _spare_the_collector() -> None:
+    """Hide permanent objects from the garbage collector: each time it went through them, requests waited for 40 ms."""
+    gc.collect()
+    gc.freeze()
+
+
+async def _pulse(queue: DelayQueue, process: Process) -> None:
+    """Show that this process works: if a timer hangs, its pulse gets old. And that it can accept connections."""
+    open_files = OpenFiles(queue.metrics)
+    while True:
+        open_files.look()
+        if (age_s := queue.timers.try_age_s()) is not None:
+            process.beat(age_s)
+        await asyncio.sleep(PULSE_S if age_s is not None else START_S)

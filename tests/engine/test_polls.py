@@ -1,0 +1,524 @@
+"""Waiting polls: no lost wake-up, first come first served, no job reserved for nobody."""
+
+import asyncio
+import gc
+import time
+from collections.abc import Sequence
+from itertools import chain
+
+import pytest
+
+from delayqueue.domain.job import Reserved
+from delayqueue.engine.bucket_poller import RETRY_S, SLOW_S
+from delayqueue.engine.polls import LOOK_S, Polls
+from delayqueue.engine.wait_queue import Poll
+from delayqueue.errors import Unavailable
+from delayqueue.store.types import Change, Demand, Popped
+from tests.engine.shelves import Shelf, Shelves
+from tests.waiting import until
+
+LONG_S = 30.0
+
+
+def polls_on(shelves: Shelves) -> Polls:
+    """Polls on this store. They are told of jobs that are given back."""
+    every_poll = Polls(shelves)
+    shelves.on_ready(every_poll.wake)
+    return every_poll
+
+
+@pytest.fixture(params=[1, 3], ids=["1-bucket", "3-buckets"])
+async def store(request: pytest.FixtureRequest) -> Shelves:
+    return Shelves(request.param)
+
+
+@pytest.fixture
+async def every_poll(store: Shelves) -> Polls:
+    return polls_on(store)
+
+
+def poll(
+    every_poll: Polls, *topics: str, wanted: int = 1, wait_s: float = LONG_S
+) -> asyncio.Task[list[Reserved]]:
+    return asyncio.create_task(every_poll.pop(topics or ("t",), wanted, wait_s))
+
+
+def ids(jobs: list[Reserved]) -> list[str]:
+    return [job.id for job in jobs]
+
+
+def arrive(store: Shelves, every_poll: Polls, *job_ids: str, topic: str = "t") -> None:
+    """Jobs become ready, and this process is told."""
+    store.put(topic, *job_ids)
+    for job_id in job_ids:
+        every_poll.wake(store.buckets.of(job_id), topic, 1)
+
+
+def resync(every_poll: Polls, store: Shelves) -> None:
+    for bucket in range(store.buckets.count):
+        every_poll.resync(bucket)
+
+
+async def settled(every_poll: Polls, store: Shelves, waiting: int) -> None:
+    """Wait until this many polls wait and every bucket has said that it has nothing."""
+    await until(lambda: every_poll.waiting == waiting)
+    calls = -1
+    while calls != len(store.calls):
+        calls = len(store.calls)
+        await asyncio.sleep(0.01)
+
+
+async def test_a_poll_takes_what_is_ready_at_once(store: Shelves, every_poll: Polls) -> None:
+    store.put("t", "a")
+    assert ids(await poll(every_poll, wait_s=0)) == ["a"]
+
+
+async def test_an_immediate_poll_takes_the_few_that_are_ready(
+    store: Shelves, every_poll: Polls
+) -> None:
+    store.put("t", store.id_in(0, "a"), store.id_in(0, "b"), store.id_in(0, "c"))
+    assert len(await poll(every_poll, wanted=10, wait_s=0)) == 3
+    assert ("requeue", 0) not in store.calls
+
+
+async def test_immediate_polls_share_what_is_ready_and_the_rest_get_nothing(
+    store: Shelves, every_poll: Polls
+) -> None:
+    store.put("t", "a", "b")
+    answers = await asyncio.gather(*(poll(every_poll, wait_s=0) for _ in range(4)))
+    assert sorted(ids([*chain(*answers)])) == ["a", "b"]
+    assert [len(answer) for answer in answers] == [1, 1, 0, 0]
+
+
+async def test_an_immediate_poll_gets_nothing_only_after_every_bucket_was_asked(
+    store: Shelves, every_poll: Polls
+) -> None:
+    assert await poll(every_poll, wait_s=0) == []
+    assert {bucket for _, bucket in store.calls} == set(range(store.buckets.count))
+
+
+async def test_an_immediate_poll_finds_the_job_of_any_bucket(
+    store: Shelves, every_poll: Polls
+) -> None:
+    for bucket in range(store.buckets.count):
+        store.put("t", store.id_in(bucket))
+        assert ids(await poll(every_poll, wait_s=0)) == [store.id_in(bucket)]
+
+
+async def test_an_answer_from_before_an_immediate_poll_came_does_not_count_for_it(
+    store: Shelves, every_poll: Polls
+) -> None:
+    store.is_open.clear()
+    early = poll(every_poll, wait_s=0)
+    await until(lambda: len(store.calls) == 1)
+    late = poll(every_poll, wait_s=0)
+    await asyncio.sleep(0)
+    asked = len(store.calls)
+    store.is_open.set()
+    assert await early == []
+    assert await late == []
+    assert len(store.calls) >= asked + store.buckets.count
+
+
+async def test_an_immediate_poll_is_answered_though_an_older_one_took_the_job(
+    store: Shelves, every_poll: Polls
+) -> None:
+    older = poll(every_poll)
+    await settled(every_poll, store, waiting=1)
+    store.put("t", "a")  # nobody is told
+    immediate = poll(every_poll, wait_s=0)
+    assert ids(await older) == ["a"]
+    assert await asyncio.wait_for(immediate, 1) == []
+
+
+async def test_a_poll_that_meets_a_full_answer_for_an_older_one_is_served_too(
+    store: Shelves, every_poll: Polls
+) -> None:
+    older = poll(every_poll)
+    await settled(every_poll, store, waiting=1)
+    store.put("t", "a", "b")  # nobody is told
+    fresh = poll(every_poll)
+    assert sorted(ids(await older) + ids(await asyncio.wait_for(fresh, 1))) == ["a", "b"]
+
+
+async def test_a_waiting_poll_is_woken_by_a_job(store: Shelves, every_poll: Polls) -> None:
+    waiting = poll(every_poll)
+    await settled(every_poll, store, waiting=1)
+    arrive(store, every_poll, "a")
+    assert ids(await waiting) == ["a"]
+    assert every_poll.waiting == 0
+
+
+async def test_polls_are_served_in_the_order_in_which_they_came(
+    store: Shelves, every_poll: Polls
+) -> None:
+    polls = [poll(every_poll) for _ in range(5)]
+    await settled(every_poll, store, waiting=5)
+    for number, first in enumerate(polls):
+        arrive(store, every_poll, f"job-{number}")
+        assert ids(await first) == [f"job-{number}"]
+
+
+async def test_of_two_lines_the_poll_that_waited_longer_is_asked_for_first(
+    store: Shelves, every_poll: Polls
+) -> None:
+    first = poll(every_poll, "a", "t")
+    second = poll(every_poll, "b", "t")
+    await settled(every_poll, store, waiting=2)
+    arrive(store, every_poll, "one")
+    assert ids(await first) == ["one"]
+    arrive(store, every_poll, "two")
+    assert ids(await second) == ["two"]
+
+
+async def test_a_poll_gets_as_many_as_it_wants_and_no_more(
+    store: Shelves, every_poll: Polls
+) -> None:
+    mine = [store.id_in(0, f"{n}") for n in range(5)]
+    store.put("t", *mine)
+    assert ids(await poll(every_poll, wanted=3)) == mine[:3]
+    assert ids(await poll(every_poll, wanted=3)) == mine[3:]
+
+
+async def test_a_poll_that_wants_many_is_answered_with_the_first(
+    store: Shelves, every_poll: Polls
+) -> None:
+    waiting = poll(every_poll, wanted=100)
+    await settled(every_poll, store, waiting=1)
+    arrive(store, every_poll, "a")
+    assert ids(await waiting) == ["a"]
+
+
+async def test_a_wait_ends_with_nothing_at_its_time(store: Shelves, every_poll: Polls) -> None:
+    assert await poll(every_poll, wait_s=0.02) == []
+    assert every_poll.waiting == 0
+
+
+@pytest.mark.parametrize("wait_s", [1e-9, 0.0001, 0.01])
+async def test_a_ready_job_is_found_however_short_the_wait_is(
+    store: Shelves, every_poll: Polls, wait_s: float
+) -> None:
+    store.put("t", "a")
+    store.is_open.clear()
+    short = poll(every_poll, wait_s=wait_s)
+    await asyncio.sleep(wait_s + 0.005)
+    assert not short.done()
+    store.is_open.set()
+    assert ids(await short) == ["a"]
+    assert not any(verb == "requeue" for verb, _ in store.calls)
+
+
+async def test_a_short_wait_for_nothing_ends_though_a_bucket_hangs() -> None:
+    store = Shelves(2)
+    every_poll = polls_on(store)
+    store.hung = {1}
+    began = time.monotonic()
+    assert await asyncio.wait_for(poll(every_poll, wait_s=0.01), LOOK_S + 1) == []
+    assert time.monotonic() - began >= LOOK_S - 0.01
+    assert every_poll.waiting == 0
+
+
+async def test_a_short_wait_for_nothing_ends_in_time_though_a_bucket_is_down() -> None:
+    store = Shelves(2)
+    every_poll = polls_on(store)
+    store.down = {1}
+    assert await asyncio.wait_for(poll(every_poll, wait_s=0.1), LOOK_S) == []
+
+
+async def test_a_job_that_comes_while_the_answer_is_on_its_way_is_not_missed(
+    store: Shelves, every_poll: Polls
+) -> None:
+    for number in range(200):
+        store.is_open.clear()
+        waiting = poll(every_poll)
+        await until(lambda: every_poll.waiting == 1)
+        for _ in range(number % 7):
+            await asyncio.sleep(0)
+        store.is_open.set()
+        for _ in range(number % 5):
+            await asyncio.sleep(0)
+        arrive(store, every_poll, f"job-{number}")
+        assert ids(await asyncio.wait_for(waiting, 1)) == [f"job-{number}"]
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_cancelled_poll_gives_its_job_back(
+    store: Shelves, every_poll: Polls, steps: int
+) -> None:
+    gone = poll(every_poll)
+    await settled(every_poll, store, waiting=1)
+    arrive(store, every_poll, "a")
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    gone.cancel()
+    took = await asyncio.gather(gone, return_exceptions=True)
+    if isinstance(took[0], asyncio.CancelledError):
+        assert ids(await asyncio.wait_for(poll(every_poll), 1)) == ["a"]
+    else:
+        assert ids(took[0]) == ["a"]  # type: ignore[arg-type]
+    assert every_poll.waiting == 0
+
+
+async def test_a_job_given_back_goes_to_the_next_poll_that_waits(
+    store: Shelves, every_poll: Polls
+) -> None:
+    store.is_open.clear()
+    gone, next_one = poll(every_poll), poll(every_poll)
+    await until(lambda: every_poll.waiting == 2)
+    store.put("t", "a")
+    gone.cancel()
+    store.is_open.set()
+    assert ids(await asyncio.wait_for(next_one, 1)) == ["a"]
+
+
+async def test_fresh_polls_hear_that_the_store_is_down(store: Shelves, every_poll: Polls) -> None:
+    store.down.update(range(store.buckets.count))
+    for wait_s in (0, LONG_S):
+        with pytest.raises(Unavailable):
+            await poll(every_poll, wait_s=wait_s)
+    assert every_poll.waiting == 0
+
+
+async def test_an_immediate_poll_hears_that_one_bucket_is_down() -> None:
+    store = Shelves(3)
+    every_poll = polls_on(store)
+    for bucket in range(3):
+        store.down = {bucket}
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(poll(every_poll, wait_s=0), 1)
+
+
+async def test_a_poll_that_waits_does_not_mind_that_one_bucket_is_down() -> None:
+    store = Shelves(3)
+    every_poll = polls_on(store)
+    for bucket in range(3):
+        store.down = {bucket}
+        waiting = poll(every_poll)
+        await until(lambda bucket=bucket: ("pop", bucket) in store.calls)  # type: ignore[misc]
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        other = store.id_in((bucket + 1) % 3)
+        arrive(store, every_poll, other)
+        assert ids(await asyncio.wait_for(waiting, 1)) == [other]
+        store.down.clear()
+        store.calls.clear()
+
+
+async def test_a_bucket_that_hangs_does_not_keep_polls_from_the_others() -> None:
+    store = Shelves(3)
+    every_poll = polls_on(store)
+    stuck, *others = store.id_in(0), store.id_in(1), store.id_in(2)
+    store.hung = {0}
+    for number, other in enumerate(others):
+        waiting = poll(every_poll)
+        await until(lambda: every_poll.waiting == 1)
+        began = time.monotonic()
+        arrive(store, every_poll, other)
+        assert ids(await asyncio.wait_for(waiting, 1)) == [other]
+        # the first poll has to find out that the bucket hangs
+        assert number == 0 or time.monotonic() - began < SLOW_S
+    arrive(store, every_poll, stuck)
+    store.hung.clear()
+    # what came for polls that were served already is there for the next one
+    assert ids(await asyncio.wait_for(poll(every_poll), 1)) == [stuck]
+
+
+async def test_a_call_that_hangs_soon_after_another_call_does_not_keep_its_poll_either() -> None:
+    store = Shelves(2)
+    every_poll = polls_on(store)
+    store.put("t", store.id_in(0, "quick"))
+    assert len(await poll(every_poll)) == 1
+    await asyncio.sleep(SLOW_S / 2)
+    store.hung = {0}
+    store.put("t", other := store.id_in(1))
+    assert ids(await asyncio.wait_for(poll(every_poll), 1)) == [other]
+    assert ("pop", 0) in store.calls[1:], "it was asked first"
+
+
+async def test_waiting_polls_outlast_a_failure_and_are_served_after_it(
+    store: Shelves, every_poll: Polls
+) -> None:
+    waiting = poll(every_poll)
+    await settled(every_poll, store, waiting=1)
+    store.down.update(range(store.buckets.count))
+    arrive(store, every_poll, "a")
+    with pytest.raises(Unavailable):
+        await poll(every_poll)
+    assert not waiting.done()
+    store.down.clear()
+    assert ids(await asyncio.wait_for(waiting, 2)) == ["a"]
+
+
+async def test_a_bucket_that_fails_is_asked_again_after_a_pause() -> None:
+    store = Shelves(2)
+    every_poll = polls_on(store)
+    store.down = {0}
+    waiting = poll(every_poll)
+    await until(lambda: ("pop", 0) in store.calls)
+    await asyncio.sleep(RETRY_S)
+    assert store.calls.count(("pop", 0)) <= 2
+    store.down.clear()
+    arrive(store, every_poll, there := store.id_in(0))
+    assert ids(await asyncio.wait_for(waiting, 2)) == [there]
+
+
+async def test_when_a_rate_lets_the_next_job_through_is_told() -> None:
+    """No push and no tick will say it."""
+
+    class Limited(Shelf):
+        async def _pop(self, demands: Sequence[Demand]) -> Popped:
+            popped = await super()._pop(demands)
+            return popped._replace(change=Change([], next_due_ms=5))
+
+    store = Shelves(shelf=Limited)
+    due: list[tuple[int, int]] = []
+    store.on_due(lambda bucket, in_ms: due.append((bucket, in_ms)))
+    assert await Polls(store).pop(("t",), 1, 0) == []
+    assert due == [(0, 5)]
+
+
+async def test_jobs_that_are_given_back_keep_their_order(store: Shelves, every_poll: Polls) -> None:
+    mine = [store.id_in(0, word) for word in ("a", "b", "c")]
+    store.put("t", *mine)
+    every_poll.requeue(await poll(every_poll, wanted=3))
+    await until(lambda: len(store.ready[0]["t"]) == 3)
+    assert list(store.ready[0]["t"]) == mine
+
+
+async def test_an_answer_that_cannot_be_read_is_a_failure_that_is_outlasted(
+    store: Shelves, every_poll: Polls, caplog: pytest.LogCaptureFixture
+) -> None:
+    waiting = poll(every_poll)
+    await settled(every_poll, store, waiting=1)
+    store.mad.update(range(store.buckets.count))
+    arrive(store, every_poll, "a")
+    for wait_s in (0, LONG_S):
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(poll(every_poll, wait_s=wait_s), 1)
+    assert not waiting.done()
+    assert "cannot pop jobs from bucket" in caplog.text
+    store.mad.clear()
+    assert ids(await asyncio.wait_for(waiting, 2)) == ["a"]
+    arrive(store, every_poll, "b")
+    assert ids(await asyncio.wait_for(poll(every_poll), 1)) == ["b"]
+
+
+async def test_polls_that_came_while_a_call_hung_hear_of_its_failure(
+    store: Shelves, every_poll: Polls
+) -> None:
+    store.is_open.clear()
+    polls = [poll(every_poll)]
+    await until(lambda: len(store.calls) == store.buckets.count or len(store.calls) == 1)
+    polls.append(poll(every_poll))
+    await until(lambda: every_poll.waiting == 2)
+    store.down.update(range(store.buckets.count))
+    store.is_open.set()
+    await until(
+        lambda: all(each.done() for each in polls), within_s=RETRY_S / 2
+    )  # before the next try
+    for each in polls:
+        with pytest.raises(Unavailable):
+            await each
+
+
+async def test_resync_finds_all_that_nobody_was_told_of(store: Shelves, every_poll: Polls) -> None:
+    polls = [poll(every_poll) for _ in range(50)]
+    await settled(every_poll, store, waiting=50)
+    store.put("t", *(f"job-{n}" for n in range(50)))
+    resync(every_poll, store)
+    await until(lambda: all(each.done() for each in polls), within_s=2)
+
+
+async def test_resync_reaches_every_line_in_turn(store: Shelves, every_poll: Polls) -> None:
+    polls = [poll(every_poll, f"topic-{n}") for n in range(1200)]
+    await settled(every_poll, store, waiting=1200)
+    for number in range(1200):
+        store.put(f"topic-{number}", f"job-{number}")
+    for _ in range(3):
+        resync(every_poll, store)
+    await until(lambda: all(each.done() for each in polls))
+
+
+async def test_ten_thousand_waiting_polls_and_one_wake_cost_little() -> None:
+    store = Shelves()
+    every_poll = polls_on(store)
+    polls = [poll(every_poll) for _ in range(10_000)]
+    await settled(every_poll, store, waiting=10_000)
+    calls, start = len(store.calls), time.process_time()
+    arrive(store, every_poll, "a")
+    assert ids(await polls[0]) == ["a"]
+    assert time.process_time() - start < 0.05
+    assert len(store.calls) == calls + 1
+    await every_poll.close()
+    await asyncio.gather(*polls)
+
+
+async def test_close_answers_every_poll_and_gives_back_what_was_on_its_way(
+    store: Shelves, every_poll: Polls
+) -> None:
+    store.put("t", "a")
+    store.is_open.clear()
+    polls = [poll(every_poll, topic) for topic in ("t", "t", "u")]
+    await until(lambda: every_poll.waiting == 3)
+    closing = asyncio.create_task(every_poll.close())
+    assert await asyncio.gather(*polls) == [[], [], []]
+    store.is_open.set()
+    await closing
+    assert list(store.ready[store.buckets.of("a")]["t"]) == ["a"]
+    assert store.held == {}
+    assert await every_poll.pop(("t",), 1, LONG_S) == []
+
+
+async def test_close_ends_while_the_store_is_down(store: Shelves, every_poll: Polls) -> None:
+    waiting = poll(every_poll)
+    await settled(every_poll, store, waiting=1)
+    store.down.update(range(store.buckets.count))
+    arrive(store, every_poll, "a")
+    await asyncio.wait_for(every_poll.close(), 2)
+    assert await waiting == []
+
+
+async def test_no_line_is_left_behind(store: Shelves, every_poll: Polls) -> None:
+    """If its queue stayed, the store would be asked for it again and again."""
+    for number in range(100):
+        await poll(every_poll, f"topic-{number}", wait_s=0)
+    calls = len(store.calls)
+    resync(every_poll, store)
+    await asyncio.sleep(0.01)
+    assert len(store.calls) == calls
+
+
+async def test_nothing_keeps_the_jobs_of_a_poll_that_was_answered(
+    store: Shelves, every_poll: Polls
+) -> None:
+    """Not until the poll's deadline, either: a thousand answered polls would be a thousand answers, of any size."""
+    polling = poll(every_poll)
+    await asyncio.sleep(0)
+    arrive(store, every_poll, "a")
+    jobs = await polling
+    assert ids(jobs) == ["a"]
+    assert not [
+        each
+        for each in gc.get_referrers(jobs)
+        if isinstance(each, (asyncio.Future, Poll)) and each is not polling
+    ]
+
+
+async def test_what_the_server_takes_for_its_own_deliveries_is_no_waiting_client(
+    store: Shelves, every_poll: Polls
+) -> None:
+    """Somebody who sees waiting polls at night concludes that workers are there."""
+    own = every_poll.consume(("t",), 2)
+    assert every_poll.waiting == 0
+    client = poll(every_poll, "u")
+    await until(lambda: every_poll.waiting == 1)
+    arrive(store, every_poll, "a", "b")
+    await own.future
+    assert sorted(ids(own.take())) == ["a", "b"]
+    assert every_poll.waiting == 1
+    every_poll.widen(own)
+    assert every_poll.waiting == 1
+    every_poll.leave(own)
+    assert every_poll.waiting == 1
+    client.cancel()
+    await until(lambda: every_poll.waiting == 0)
