@@ -111,7 +111,7 @@ def test_a_server_that_is_away_is_said_and_comes_back(
     server.stop()
     complaint = admin.said("The server does not answer. Trying again…")
     expect(complaint).to_be_visible()
-    expect(complaint).to_contain_text(admin.pattern("What is shown is as of {0}."))
+    expect(complaint).to_contain_text(admin.pattern("Data as of {0}."))
     stale = page.locator(".stale .tile").first
     expect(stale).to_be_visible()
     server.start()
