@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 REPOSITORY: Final = Path(__file__).parents[1]
 UNITS: Final = {"s": "秒", "ms": "毫秒", "bytes": "字节", "": ""}
 STABILITIES: Final = {Stability.STABLE: "稳定", Stability.SETTLING: "调整中"}
-SCALED: Final = re.compile(r"\| [^|]*[(（]\\\*[)）] \|")
 HEADING: Final = re.compile(r"^### (.*)$", re.MULTILINE)
 
 
@@ -131,16 +130,11 @@ def arguments(method: Callable[..., object]) -> Iterator[str]:
 
 
 def comparison(page: Path, _before: str) -> Iterator[str]:
-    """The first table of docs/performance.md, which compares the servers, with its links from where this page is.
-
-    A figure that was scaled from another run stays there: a dash is in its cell.
-    """
+    """The first table of docs/performance.md, which compares the servers."""
     measured = f"performance{CHINESE if page.name.endswith(CHINESE) else '.md'}"
     text = (REPOSITORY / "docs" / measured).read_text("utf-8")
     first, *_ = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    folder = "docs/" if page.parent == REPOSITORY else ""
-    for row in re.sub(r"(?<=\]\()(?!http)", folder, first).splitlines():
-        yield SCALED.sub("| – |", SCALED.sub("| – |", row))
+    yield from first.splitlines()
 
 
 TABLES: Final[dict[str, Callable[[Path, str], Iterator[str]]]] = {

@@ -122,12 +122,12 @@ REMOTE: Final[Families] = {
         ),
         remote(
             "workers",
-            "list the workers that told their names, and what they have in hand",
+            "list the workers that send their names, and the jobs that they have reserved",
             WATCH,
             show=tables.workers,
         ),
         remote("whoami", "show what the token may do"),
-        remote("accept-store", "say that a store that was emptied or replaced is new"),
+        remote("accept-store", "confirm that an emptied or replaced store is a new one"),
     ),
     "jobs": (
         remote(
@@ -286,7 +286,7 @@ REMOTE: Final[Families] = {
         ),
         remote(
             "note",
-            "say something about the dead letters of a reason, for all who look at them",
+            "write a note on the dead letters of a reason, for everyone who looks at them",
             argument("reason", metavar="REASON", help="as `buried` shows it"),
             argument(
                 "text", metavar="TEXT", nargs="?", help="at most 500 characters [remove the note]"
@@ -318,7 +318,7 @@ REMOTE: Final[Families] = {
         ),
         remote(
             "purge",
-            "drop a topic's jobs without a trace",
+            "delete a topic's jobs and keep no record of them",
             TOPIC,
             option(
                 "--state", "only delayed, ready, reserved or buried ones, or kept results: ended"

@@ -32,12 +32,12 @@ class ServerVerbs:
 
     @verb
     def workers(self) -> Call[list[WorkerStats]]:
-        """Return the workers that told their names, first those that are gone with jobs in hand."""
+        """Return the workers that send their names, first those that are gone with reserved jobs."""
         return Call("/workers", {}, partial(each, WorkerStats), repeatable=True)
 
     @verb
     def accept_store(self) -> Call[None]:
-        """Say that a store that was emptied or replaced is new."""
+        """Confirm that an emptied or replaced store is a new one."""
         return Call("/accept-store", {}, nothing, repeatable=True)
 
     @verb

@@ -95,7 +95,7 @@ class TopicVerbs:
 
     @verb
     def note(self, reason: str, text: str | None = None) -> Call[None]:
-        """Say something about the dead letters of a reason, for all who look at them; None removes it."""
+        """Write a note on the dead letters of a reason, for everyone who looks at them; None removes it."""
         return Call("/note", given(**locals()), nothing, repeatable=True)
 
     @verb
@@ -155,7 +155,7 @@ class TopicVerbs:
 
     @verb
     def purge(self, topic: str, *, state: AnyState | Literal["ended"] | None = None) -> Call[int]:
-        """Delete a topic's jobs without a trace: all, or those in one state ("ended" = kept results).
+        """Delete a topic's jobs and keep no record of them: all, or those in one state ("ended" = kept results).
 
         Returns how many.
         """

@@ -339,7 +339,7 @@ OutboxName = Annotated[
     str,
     STRIPPED,
     Validate(_check_name(MAX_NAME_BYTES)),
-    Field(description=f"Tells it from all others, 1 to {MAX_NAME_BYTES} bytes."),
+    Field(description=f"The name of the outbox, 1 to {MAX_NAME_BYTES} bytes."),
 ]
 Tags = Annotated[
     tuple[Tag, ...],
@@ -357,7 +357,7 @@ Timeout = Annotated[Number, SchemaExtra(minimum=0)]
 Delay = Annotated[
     Number,
     Bounds(0, MAX_DELAY_S, "取值范围0 - (2^31 - 1)", LENGTH),
-    Field(description='Seconds from now until it is due, not "10m"; 0 by default.'),
+    Field(description='Seconds from now until the job is due: a number, not "10m"; 0 by default.'),
 ]
 DueTime = Annotated[
     Number,

@@ -277,15 +277,17 @@ class WorkerRequest(Request):
         str,
         STRIPPED,
         Validate(check_label(worker.MAX_NAME_BYTES)),
-        Field(description=f"Tells it from all other workers, 1 to {worker.MAX_NAME_BYTES} bytes."),
+        Field(description=f"The name of the worker, 1 to {worker.MAX_NAME_BYTES} bytes."),
     ]
     version: (
         Annotated[str, Validate(check_label(worker.MAX_VERSION_BYTES, may_be_empty=True))] | None
-    ) = optional(f"Of its program, at most {worker.MAX_VERSION_BYTES} bytes.")
+    ) = optional(f"The version of its program, at most {worker.MAX_VERSION_BYTES} bytes.")
     host: Annotated[str, Validate(check_label(worker.MAX_NAME_BYTES, may_be_empty=True))] | None = (
         optional(f"The machine that it runs on, at most {worker.MAX_NAME_BYTES} bytes.")
     )
-    pid: Annotated[int, Bounds(0, worker.MAX_PID)] | None = optional("Its process there.")
+    pid: Annotated[int, Bounds(0, worker.MAX_PID)] | None = optional(
+        "Its process id on that machine."
+    )
     concurrency: Annotated[int, Bounds(0, worker.MAX_CONCURRENCY)] | None = optional(
         "How many jobs it runs at once."
     )
@@ -299,14 +301,14 @@ class WorkerRequest(Request):
 
 
 class OutboxRequest(Request):
-    """How an outbox is."""
+    """The state of an outbox."""
 
     name: OutboxName
     failed: Annotated[int, Bounds(0, MAX_ROWS)] | None = optional(
         "Rows that cannot be carried out."
     )
     reason: Annotated[str, Validate(lambda text: text[:MAX_REASON_CHARS])] | None = optional(
-        f"Why the newest of them cannot, {MAX_REASON_CHARS} characters at most."
+        f"Why the newest failed row cannot be carried out, {MAX_REASON_CHARS} characters at most."
     )
     oldest_age: Annotated[float, Bounds(0, MAX_DUE_S)] | None = optional(
         "Seconds that the oldest row has waited; 0 = none waits."

@@ -9,7 +9,7 @@ class QueueError extends RuntimeException
 /** Calls an endpoint: queue('finish', ['id' => '1001']). Returns the answer's `data`; a refusal is a QueueError. */
 function queue(string $verb, array $request)
 {
-    static $open = []; // kept between calls, so connections stay open; by process, because a fork needs one of its own
+    static $open = []; // one connection per process, since a fork needs its own; kept open between calls
     $url = (getenv('DELAYQUEUE_URL') ?: 'http://localhost:9277') . "/$verb";
     $token = getenv('DELAYQUEUE_TOKEN'); // if the server requires one
     $body = json_encode($request);
@@ -22,8 +22,8 @@ function queue(string $verb, array $request)
         CURLOPT_POSTFIELDS => $body,
         CURLOPT_HTTPHEADER => $token ? ["Authorization: Bearer $token"] : [],
         CURLOPT_RETURNTRANSFER => true,
-        CURLOPT_TIMEOUT => $verb === 'push' ? 5 : 200, // seconds: a page waits for a push; /pop itself waits for minutes
-        CURLOPT_FORBID_REUSE => strpos($url, 'https:') === 0, // a fork that ends says goodbye on its parent's connection
+        CURLOPT_TIMEOUT => $verb === 'push' ? 5 : 200, // seconds: a web page waits for a push, but a /pop may take minutes
+        CURLOPT_FORBID_REUSE => strpos($url, 'https:') === 0, // a fork that ends would close its parent's connection
     ]);
     $text = curl_exec($curl);
     $answer = $text === false ? null : json_decode($text, true);
@@ -36,10 +36,10 @@ function queue(string $verb, array $request)
     return $answer['data'] ?? null;
 }
 
-/** The same for workers: repeats the call until there is an answer, as after a restart or a failover. */
+/** Calls an endpoint as queue() does, but again and again until there is an answer: for workers, which outlive a restart. */
 function insist(string $verb, array $request)
 {
-    // what went wrong may be said in GBK, which JSON cannot hold
+    // an error message may be in GBK, which JSON cannot hold
     $request = json_decode(json_encode($request, JSON_INVALID_UTF8_SUBSTITUTE), true);
     while (true) {
         try {

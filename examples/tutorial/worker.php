@@ -7,13 +7,13 @@ for ($jobs = (int) ($argv[1] ?? PHP_INT_MAX); $jobs > 0; $jobs--) {
     }
     try {
         [$verb, $message] = ['finish', close_order($job['body'])];
-    } catch (Throwable $error) { // a TypeError, too: whatever it is, the queue has to know
+    } catch (Throwable $error) { // also a TypeError: any failure has to be reported to the queue
         [$verb, $message] = ['release', $error->getMessage()];
     }
     try {
         insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $message]);
     } catch (QueueError $error) {
-        $message = $error->getMessage(); // it has ended meanwhile, or we were too slow and another worker has it
+        $message = $error->getMessage(); // the job has ended meanwhile, or we were too slow and another worker has it
     }
     echo "attempt $job[attempt]: $message\n";
 }

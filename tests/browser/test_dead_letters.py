@@ -83,7 +83,7 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     admin.link("Edit and retry").click()
     admin.field("Body").fill('{"total": 3')
     admin.press("Retry")
-    warning = admin.pattern("The body was JSON, and this is not: {0}")
+    warning = admin.pattern("The old body was JSON, but the new one is not: {0}")
     expect(page.locator("dialog").get_by_role("alert")).to_have_text(warning)
     admin.press("Cancel")
     admin.field("Body").fill('{"total": 3}')

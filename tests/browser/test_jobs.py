@@ -194,7 +194,7 @@ def test_a_search_says_what_it_searched_and_offers_the_bodies(
     expect(admin.said("Bodies were not searched.")).to_be_visible()
     cost = (
         "This reads every job, {0} or more, in calls of 10,000 jobs or 5 MiB. "
-        "Each call keeps the store busy for 2 to 5 ms at a time."
+        "During each call, the store pauses for 2 to 5 ms at a time."
     )
     expect(admin.said(cost)).to_be_visible()
     admin.link("Search the bodies of all topics").click()

@@ -111,7 +111,7 @@ def test_a_server_that_is_away_is_said_and_comes_back(
     server.stop()
     complaint = admin.said("The server does not answer. Trying again…")
     expect(complaint).to_be_visible()
-    expect(complaint).to_contain_text(admin.pattern("What is shown is as of {0}."))
+    expect(complaint).to_contain_text(admin.pattern("Data as of {0}."))
     stale = page.locator(".stale .tile").first
     expect(stale).to_be_visible()
     server.start()
@@ -125,7 +125,7 @@ def test_a_server_that_is_away_is_said_and_comes_back(
 def test_the_zone_of_all_times_is_named(admin: Admin) -> None:
     page = admin.open("")
     zone = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
-    note = admin.pattern("All times are in the zone {0}, that of this browser.")
+    note = admin.pattern("All times are in this browser's time zone, {0}.")
     expect(page.locator("footer")).to_have_text(note)
     expect(page.locator("footer")).to_contain_text(zone)
     expect(page.locator("footer")).not_to_contain_text("UTC (UTC)")

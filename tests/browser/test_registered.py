@@ -55,7 +55,7 @@ def test_a_webhook_is_tried_paused_and_resumed_and_its_failures_are_seen(
         admin.agree("Close")
         expect(row).to_contain_text(admin.text("none"))  # a trial does not count
         admin.press("Pause", row)
-        ask = f"Pause “{topic}”? All jobs of the topic “{topic}” wait for it; other topics go on."
+        ask = f"Pause “{topic}”? All jobs of the topic “{topic}” will wait for it; other topics are not affected."
         expect(page.locator("dialog p")).to_have_text(admin.text(ask))
         admin.agree("Pause")
         expect(row).to_contain_text(admin.pattern("paused since {0}"))

@@ -63,4 +63,4 @@ def test_what_is_typed_leaves_those_with_it_in_their_names(
     admin.page.locator("main input[type=search]").fill(f"{topic}/1")
     expect(rows).to_have_count(1)
     admin.page.locator("main input[type=search]").fill(f"{topic}/none")
-    expect(admin.said("No worker has this in its name.")).to_be_visible()
+    expect(admin.said("No worker name contains the text of the filter.")).to_be_visible()

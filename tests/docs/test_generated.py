@@ -24,7 +24,7 @@ def test_nothing_differs(page: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "said", "wrong"),
     [
-        ("docs/cli.md", "| `purge TOPIC` | drop", "| `purge TOPICS` | drop"),
+        ("docs/cli.md", "| `purge TOPIC` | delete", "| `purge TOPICS` | delete"),
         ("docs/api.md", "| open to all |", "| view |"),
         ("docs/api.md", "| `delay` | number, 0", "| `delay` | text, 0"),
         ("docs/api.zh-CN.md", "| `delay` | 数字，0", "| `delay` | 文本，0"),

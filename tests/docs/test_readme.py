@@ -30,3 +30,8 @@ def test_every_make_target_is_on_the_menu(page: str) -> None:
     named = re.findall(r"\bmake ([a-z-]+)$|`make ([a-z-]+)`", read(page), re.MULTILINE)
     assert named
     assert {block or inline for block, inline in named} <= set(targets)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_stranger_reads_it_in_a_minute(page: str) -> None:
+    assert len(read(page).splitlines()) <= 90

@@ -136,7 +136,7 @@ async def buried(api: Api, asked: BuriedRequest) -> Large[DeadLetters]:
 
 @endpoint("/note", ADMINS, asks={"reason": "HTTP 503", "text": "being fixed, JIRA-7"})
 async def note(api: Api, asked: NoteRequest, request: HttpRequest) -> None:
-    """Say something about the dead letters of a reason, for all who look at them.
+    """Write a note on the dead letters of a reason, for everyone who looks at them.
 
     The note ends with the last of the dead letters that were there when it was written, or after 30 days.
     """

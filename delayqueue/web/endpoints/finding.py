@@ -1,4 +1,4 @@
-"""Searching jobs by a part of their id or body, and by what else is known of them."""
+"""Searching jobs by a part of their id, body or message, and by tag, topic, state and due time."""
 
 from typing import Annotated, Final
 
@@ -26,7 +26,7 @@ Part = Annotated[str, Validate(check_part)]
 
 
 class FindRequest(AnyTopicRequest, RangeRequest):
-    """What to search for: all of it must be there."""
+    """What to search for; a job must match every field."""
 
     id: Part | None = optional("A part of the id.")
     text: Part | None = optional("A part of the body, as it was pushed.")
@@ -36,7 +36,7 @@ class FindRequest(AnyTopicRequest, RangeRequest):
     tag: Tag | None = optional("Only jobs with this tag.")
     state: JobState | None = None
     limit: JobCount | None = optional(
-        "It stops once this many are found, or somewhat more; 100 by default."
+        "The search stops once it has found this many jobs, or somewhat more; 100 by default."
     )
     cursor: str | None = optional("The cursor that the previous answer returned.")
 
@@ -69,7 +69,7 @@ class FindRequest(AnyTopicRequest, RangeRequest):
     ),
 )
 async def find(api: Api, asked: FindRequest) -> Large[Findings]:
-    """Search jobs for a part of their id, body or message, or by what else is known of them."""
+    """Search jobs by a part of their id, body or message, and by tag, topic, state and due time."""
     limit = asked.limit or DEFAULT_COUNT
     found = await api.jobs.search.find(asked.wanted(), limit, asked.cursor or "", asked.filters())
     jobs = [

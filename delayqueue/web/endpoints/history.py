@@ -1,4 +1,4 @@
-"""The past, for charts."""
+"""Counts and events over time, for charts."""
 
 from typing import Annotated, Any, Final
 
@@ -45,7 +45,7 @@ class HistoryRequest(AnyTopicRequest):
 
 @endpoint("/history", VIEWERS, methods=("POST", "GET"), asks={"topic": "order"}, answers=EXAMPLE)
 async def history(api: Api, asked: HistoryRequest) -> Large[History]:
-    """Return what happened to jobs, and how many there were."""
+    """Return how many jobs there were, and what happened to them, in each step of time."""
     span = asked.span or FIRST_SPAN
     found = await api.queue.history.read(span, asked.topic or "", api.scope)
     columns: dict[str, list[Any]] = {

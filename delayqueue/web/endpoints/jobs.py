@@ -215,7 +215,7 @@ Found = JobDetails | Large[list[JobDetails | Result | None]] | None
 
 @endpoint("/get", HOLDERS, asks={"id": "1001"}, answers=FULL, stability=Stability.STABLE)
 def get(api: Api, asked: GetRequest) -> Later[Found | Returnable[JobDetails | None]]:
-    """Return all about jobs, or about one job once it has ended."""
+    """Return everything about jobs, or about one job once it has ended."""
     ids, jobs = asked.each(), api.jobs
     longest_s = asked.end_wait_s(api.config.queue_block_timeout_s)
     if not longest_s:

@@ -129,7 +129,8 @@ class StatsRequest(Request):
     """How much of the overview."""
 
     counts: bool | None = optional(
-        "false: without what takes a count of all topics, which can take seconds if there are 100,000."
+        "Whether to include figures that need a count of all topics, which can take seconds "
+        "with 100,000 topics; true by default."
     )
 
     without_topic = ()  # the handler refuses whoever may not reach all topics
@@ -205,7 +206,7 @@ def _urgency(topic: TopicView) -> tuple[int, int, int]:
 
 @endpoint("/workers", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=[WORKER])
 async def workers(api: Api) -> Large[list[WorkerStats]]:
-    """Return the workers that told their names with their polls, first those that are gone with jobs in hand.
+    """Return the workers that send their names with /pop, first those that are gone with reserved jobs.
 
     They are seen a few seconds later, and forgotten a minute after the last sign of them.
     """
@@ -217,7 +218,7 @@ class WhoamiRequest(Request):
     """Who sends the token."""
 
     outbox: OutboxRequest | None = optional(
-        "From a relay: how its outbox is, for /stats; needs the role `produce`."
+        "From a relay: the state of its outbox, for /stats; needs the role `produce`."
     )
 
     without_topic = ()
@@ -283,7 +284,7 @@ class AcceptStoreRequest(Request):
 
 @endpoint("/accept-store", ADMINS, asks={})
 async def accept_store(api: Api, asked: AcceptStoreRequest, request: HttpRequest) -> None:  # noqa: ARG001  # it declares the model
-    """Say that a store that was emptied or replaced is new: that ends the warning of it on all servers."""
+    """Confirm that an emptied or replaced store is a new one, which ends the warning on all servers."""
     api.scope.check(None)
     await api.queue.store.watch.accept()
     # whoever did it: the audit log has the page's deeds only

@@ -59,7 +59,7 @@ class PushRequest(Request):
     topic: PushedTopic
     id: JobId = Field(
         description=(
-            f"Names the job, among those of all topics, 1 to {MAX_ID_BYTES} bytes; "
+            f"The job's name, unique over all topics, 1 to {MAX_ID_BYTES} bytes; "
             'with "*" the server makes a unique id, and later ones sort after earlier ones.'
         )
     )

@@ -95,7 +95,9 @@ class ForecastRequest(AnyTopicRequest):
     """Counts per step of a range of due times."""
 
     start: DueTime = Field(description="Unix seconds: where the first step begins.")
-    end: DueTime = Field(description="Unix seconds: where the last step ends, if that length fits.")
+    end: DueTime = Field(
+        description="Unix seconds: the end of the last step, if a whole number of steps fits."
+    )
     step: Annotated[
         SomeSeconds,
         Field(description="Length of a step in seconds; the last one may reach beyond `end`."),

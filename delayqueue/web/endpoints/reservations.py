@@ -70,7 +70,7 @@ class PopRequest(Request):
     topic: PopTopics
     timeout: Timeout | None = optional(
         "Seconds to wait for the first job, at most `queue_block_timeout`, which is the default; 0 = do not wait. "
-        "A job that is ready is handed out however short that is."
+        "A ready job is handed out even then."
     )
     count: JobCount | None = optional(
         "The most jobs; with it, the answer is an array, as soon as there is one job."

@@ -79,7 +79,8 @@ CatchUpWord = Annotated[
     CatchUp,
     choice(CatchUp),
     Field(
-        description="What to do about times that no server could serve: `skip`, `once`, the default, or `all`."
+        description="What to do about times that were missed because no server was running: "
+        "`skip`, `once`, the default, or `all`."
     ),
 ]
 

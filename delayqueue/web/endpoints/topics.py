@@ -158,7 +158,7 @@ class TopicsRequest(Request):
         "Whether to count the jobs that fall due within 60, 300 and 3600 seconds."
     )
     rates: bool | None = optional(
-        "Whether to tell what was pushed, delivered, finished and failed a second in the last minute."
+        "Whether to include how many jobs a second were pushed, delivered, finished and failed in the last minute."
     )
 
     without_topic = ()  # only those that the client may reach are returned
@@ -192,7 +192,7 @@ async def resume(api: Api, asked: TopicRequest) -> None:
 
 @endpoint("/purge", ADMINS, asks={"topic": "order", "state": "buried"}, answers={"count": 7})
 async def purge(api: Api, asked: PurgeRequest) -> Count:
-    """Drop a topic's jobs without a trace."""
+    """Delete a topic's jobs and keep no record of them."""
     return Count(await api.jobs.topics.purge(asked.topic, asked.state or ""))
 
 

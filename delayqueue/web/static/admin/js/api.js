@@ -26,7 +26,7 @@ export async function learnAccess() {
   ({ endpoints: allowed = null } = await call("whoami"));
 }
 
-/** Whether the user may call the verb. The page does not show the others. */
+/** Whether the user may call the verb. The page hides the other verbs. */
 export const may = (verb) => allowed === null || allowed.includes(`/${verb}`);
 
 /** Call an endpoint; returns the answer's data. Throws ApiError. */

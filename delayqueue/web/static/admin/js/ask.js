@@ -15,7 +15,7 @@ function show(changed) {
 
 const drop = (toast) => show(toasts.filter((one) => one !== toast));
 
-/** Show a message in the corner for a while, or until it is clicked. One that something was done ends the errors before it. */
+/** Show a message in the corner for a while, or until it is clicked. A message of success removes earlier errors. */
 export function say(text, bad = false) {
   const toast = { text, bad, at: performance.now() };
   show([...toasts.filter((one) => bad || !one.bad), toast]);
@@ -24,7 +24,7 @@ export function say(text, bad = false) {
 
 const UNDO_MS = 60000;
 
-/** Say that something was done, and offer for a minute to undo it; undo() resolves to what it then says, t("undone") if that is nothing. */
+/** Say that something was done, and offer for a minute to undo it; undo() resolves to the message to show, or to nothing for t("undone"). */
 export function sayUndoable(text, undo) {
   const run = async () => {
     try {
@@ -73,7 +73,7 @@ class Question extends Component {
 }
 
 /** Ask a question. options: {error, text, choices: [[value, text]], input: label, value, most: characters, must: the text that must be typed, danger, ok,
- *  password}. The button that says yes has the text `ok`, else the title: what it does.
+ *  password}. The button that agrees has the text `ok`, or else the title, which says what it does.
  *  Resolves to the input ("" if there is none); with `choices`, to [the chosen value, the input]; to null if the user cancels. */
 export async function ask(title, options = {}) {
   let answer = options.value || "";

@@ -31,10 +31,10 @@ export const unbroken = (text) => text.split(" ").map((word, index) => [index > 
 /** Names with their values: [[name, value]] */
 export const facts = (rows) => h("dl", {}, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 
-/** Instead of what is not known yet; seen only if that takes a while. */
+/** A placeholder for content that is still loading; visible only if that takes a while. */
 export const loading = () => h("p", { class: "loading soft", role: "status" }, t("loading"));
 
-/** A message in its own lines. Long ones wrap: the last line of a traceback says what happened, and is often the longest. */
+/** A message with its line breaks. Long lines wrap: the last line of a traceback says what happened, and is often the longest. */
 export const words = (message) => h("pre", { class: message.includes("\n") ? "words trace" : "words" }, message);
 
 /** A group of buttons, one of them pressed. options: [[value, text]] */

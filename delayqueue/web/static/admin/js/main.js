@@ -25,7 +25,7 @@ import { CHANGED, environment, learn } from "./session.js";
 // path -> page; the rest of the path is the page's argument
 const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, find: Find, push: Push, clone: Push, edit: Edit, subscribers: Subscribers,
   schedules: Schedules, calls: Calls, workers: Workers, servers: Servers };
-// where a search leads to: only there it stays in its field
+// the pages that a search leads to: on these, the search field keeps its text
 const SEARCHED = ["job", "tag", "find"];
 // path, text, the verb that the page needs
 const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["dead", "deadLetters", "buried"],

@@ -1,4 +1,4 @@
-// The calls of jobs, by host: how they go, and why one is not made.
+// The calls of jobs, by host: how many succeed, and why others are not made.
 
 import { call } from "../api.js";
 import { breaking, h, table, words } from "../dom.js";

@@ -95,17 +95,17 @@ export class Dead extends Live {
   }
 }
 
-/** What somebody said, who, and when. */
+/** A note: its text, its author and its time. */
 const noteOf = ({ text, by, at }) => h("div", { class: "note" }, text, " ", h("span", { class: "soft small" }, by, " · ", moment(at)));
 
-/** Bars, the last one up to now. `tallest`: the count of the tallest bar of all charts; label: what they say. */
+/** Bars, the last one up to now. `tallest`: the count of the tallest bar of all charts; `label`: what the bars say, in words. */
 const spark = (counts, tallest, label) => h("svg", { role: "img", "aria-label": label, viewBox: `0 0 ${counts.length * 4} 24`, width: counts.length * 4, height: 24 },
   h("title", {}, label), counts.map((count, step) => {
     const height = count && Math.max(2, 24 * count / tallest);
     return h("rect", { key: step, x: step * 4, y: 24 - height, width: 3, height });
   }));
 
-/** The topics with the most of them, in a line. */
+/** The topics with the most dead letters, in one line. */
 function topicsOf({ topics }) {
   const most = Object.entries(topics).sort(([, one], [, other]) => other - one);
   return [

@@ -15,8 +15,8 @@ function plain(value) {
   return value !== null && typeof value === "object" ? JSON.stringify(value) : value ?? "";
 }
 
-// How a formula begins, in half or full width; and where a program that separates cells by semicolons or tabs, or does not know of
-// quotes, would see one within a cell. A comma is no such place: the cell is quoted.
+// How a formula begins, in half or full width; and what comes before a formula within a cell, for programs that separate cells by
+// semicolons or tabs, or ignore quotes. A comma separates no cells, because they are quoted.
 const FORMULA = /^(?:[\t\r\n]|[\s"'`;,|]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/;
 const WITHIN = /[;\t\r\n](?=[\s"'`;,|]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/g;
 

@@ -1,5 +1,5 @@
-// Search results: topics by a part of their name; jobs by a part of their id, a text in their body or in the reason of a failure, and
-// by what else is known of them.
+// Search results: topics by a part of their name; jobs by a part of their id, a text in their body or in the reason of a failure,
+// their topic, tag, state and due time.
 
 import { call, may } from "../api.js";
 import { action, Form } from "../ask.js";
@@ -16,7 +16,7 @@ const CALLS = 20; // before the user is asked whether to continue
 const PIECE = 500; // jobs that are looked up in a call
 const COLUMNS = ["id", "topic", "state", "due"];
 
-// what a search is for, as it is called in the search field; whatever else is typed there is a part of the id
+// the prefixes of the search field, and the field of /find that each one sets; text without a prefix is a part of the id
 const FIELDS = { id: "id", body: "text", reason: "message", topic: "topic", tag: "tag", state: "state", from: "start", to: "end" };
 const TIMES = ["start", "end"];
 const STATES = ["", "delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired"];
@@ -25,7 +25,7 @@ const WORD = /(?<=^|\s)(\w+):(?:"([^"]*)"|(\S+))/g;
 /** The path of the results for {id, text, message, topic, tag, state, start, end}, of which one is enough. */
 export const findLink = (wanted) => `#/find/${encodeURIComponent(JSON.stringify(wanted))}`;
 
-/** What was typed into the search field: `1001 topic:order reason:"time out" from:2026-11-23`. Throws an error for a time that is none. */
+/** What was typed into the search field: `1001 topic:order reason:"time out" from:2026-11-23`. Throws an error for an invalid time. */
 export function wantedOf(typed) {
   const wanted = {};
   const rest = typed.replace(WORD, (word, name, quoted, plain) => {
@@ -120,7 +120,7 @@ export class Find extends Selecting {
     ];
   }
 
-  /** Whether the search is for these and nothing else. */
+  /** Whether the search has these fields and no others. */
   isFor(...names) {
     return Object.keys(this.wanted).sort().join() === names.sort().join();
   }
@@ -148,7 +148,7 @@ export class Find extends Selecting {
   };
 }
 
-/** The jobs in the order of one of their members; those that are equal by id. */
+/** The jobs, sorted by one of their fields, then by id. */
 function sorted(jobs, by, reverse) {
   const order = (one, other) => (one < other ? -1 : Number(one > other));
   const found = [...jobs].sort((one, other) => order(one[by], other[by]) || order(one.id, other.id));

@@ -51,7 +51,7 @@ function view(found, refresh) {
 /** Whether the history shows the last message. */
 const isTold = ({ ended, message, attempts }) => Boolean(ended) || attempts.at(-1)?.message === message;
 
-/** What happened to it, oldest first. */
+/** What happened to the job, the oldest event first. */
 function events(found) {
   const event = (at, text, kind = "", message = "") => h("li", { class: kind },
     h("div", {}, h("b", {}, text), " ", h("span", { class: "soft small time" }, time(at))), message && words(message));

@@ -28,7 +28,7 @@ export class Past {
     this.asked = 0;
   }
 
-  /** The history of that reach; loaded again when it may have changed. */
+  /** The history of the chosen time range; loaded again when it may have changed. */
   async of({ reach }) {
     if (reach !== this.reach || Date.now() - this.asked > FRESH_MS[reach]) {
       const asked = Date.now();
@@ -61,20 +61,20 @@ export class Past {
   }
 }
 
-/** The latest incidents and the latest deeds, so that neither hides the other. */
+/** The latest incidents and the latest changes by users, so that neither kind hides the other. */
 function listed(marks) {
   const of = (isDeed) => marks.filter(({ kind }) => (kind === "did") === isDeed).slice(0, MARKS);
   return [...of(false), ...of(true)].sort((one, other) => other.at - one.at);
 }
 
-/** How many steps at the beginning are left out: those before the first one of which something is known. */
+/** How many steps at the beginning are left out: those before the first step with data. */
 function unknownSteps(known) {
   const steps = known.pushed.length;
   const first = known.pushed.findIndex((_, index) => Object.values(CHARTS).flat().some(([field]) => known[field][index] !== null));
   return Math.max(0, Math.min(first < 0 ? steps : first, steps - LEAST));
 }
 
-/** Counts without the last step, which is not over and would look like a drop; unless it is the first one with data. */
+/** Counts without the last step, which is not over and would look like a drop, unless it is the first step with data. */
 const whole = (column) => (column.at(-2) === null ? column : [...column.slice(0, -1), null]);
 
 function describe({ kind, lasted, server, by, what }) {

@@ -88,5 +88,5 @@ function job(form, known) {
   };
 }
 
-/** The typed call, as requests have it. What the form does not ask of a call is that of the `known` one. */
+/** The typed call, as requests have it. Fields of a call that the form does not have are copied from the `known` call. */
 export const callOf = (url, headers, known) => (url ? { ...known, url, headers: headersOf(headers) } : null);

@@ -96,7 +96,7 @@ async function change(verb, name, refresh) {
   await refresh();
 }
 
-/** Call it with a made-up job, and show the result. */
+/** Call a subscriber with a made-up job, and show the result. */
 async function tryIt(name) {
   const body = await ask(t("tryIt"), { text: t("tryAsk", name), input: t("body"), value: "{}", most: 65536 });
   if (body === null) return;

@@ -45,7 +45,7 @@ async function confirm(verb, count, { reason, title = t(verb) }) {
   return ask(title, { text, danger: true, ...typed });
 }
 
-/** Apply it in pieces. Returns the ids that are done, and [id, why] of each failure; stops if the server is lost. */
+/** Apply a verb to jobs, some at a time. Returns the ids of the changed jobs, and [id, reason] of each failure; stops if the server does not answer. */
 export async function doAll(verb, ids, given) {
   const { piece, run } = VERBS[verb];
   const done = [];
@@ -70,12 +70,12 @@ export async function doAll(verb, ids, given) {
   return { done, failed };
 }
 
-/** Whether moving all of them back by the same distance undoes it: not if a move to an earlier time stopped at the present, and dead
- *  letters do not become that again. */
+/** Whether moving the jobs back by the same time undoes the verb: not if a move to an earlier time stopped at the present, nor for dead
+ *  letters, which would stay delayed. */
 const canMoveBack = (verb, given, { states }) => verb === "reschedule" && given.by > 0 && states !== undefined && !states.has("buried");
 
-/** Ask, apply the verb, and show the outcome. Returns the ids that are done; null if the user cancels.
- *  about: {reason: why all of them were buried, if they were; title: what the verb is called here; states: theirs, a Set, if known;
+/** Ask, apply the verb, and show the outcome. Returns the ids of the changed jobs; null if the user cancels.
+ *  about: {reason: why all jobs were buried, if they were; title: what the verb is called here; states: the jobs' states, a Set, if known;
  *  changed: called after an undo} */
 export async function doWith(verb, ids, about = {}) {
   const given = await confirm(verb, ids.length, about);

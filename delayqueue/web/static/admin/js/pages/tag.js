@@ -11,8 +11,8 @@ import { askWhen, doAll, Selecting } from "./selecting.js";
 const PAGE = 1000;
 const MOST = 10000; // jobs whose move can be undone
 
-/** The ids of the tag's jobs that a move to a later time moves. null if to move them back would not undo it: there are too many, or
- *  dead letters, which do not become that again. */
+/** The ids of the tag's jobs that a move to a later time changes. null if moving them back would not undo it: there are too many jobs,
+ *  or dead letters, which would stay delayed. */
 async function movable(tag) {
   const ids = [];
   let cursor = "";

@@ -25,7 +25,7 @@ export class Topics extends Live {
     return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: this.size + 1, rates: true });
   }
 
-  /** The topics that a file gets: all that match. */
+  /** The topics that an export contains: all that match the filter. */
   read = async (cursor) => {
     const { match, only, sort, reverse } = this.state;
     const offset = Number(cursor);

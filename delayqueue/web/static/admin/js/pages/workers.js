@@ -1,4 +1,4 @@
-// The workers that told their names: whether they are alive, and what they have in hand. The argument is a part of a name.
+// The workers that sent their names: whether they are alive, and which jobs they have reserved. The argument is a part of a name.
 
 import { call } from "../api.js";
 import { breaking, firstRows, h, table } from "../dom.js";
@@ -43,19 +43,19 @@ const columns = () => [
   { name: t("seenSince"), class: "time", cell: (worker) => relative(worker.since) },
 ];
 
-/** Where it runs, and its version. */
+/** Where a worker runs, and its version. */
 function placeOf({ version, host, pid, address }) {
   return [version, host && pid && `${host} · ${pid}`, address].filter(Boolean).join(" · ");
 }
 
-/** The last sign of it; if it is gone, until when its jobs are its own. */
+/** When a worker was last seen; if it is gone, also when its reservations end. */
 function signOf({ gone, seen, until }) {
   const last = relative(Math.min(seen, Date.now() / 1000 - 0.001)); // by the store's clock, which may be ahead
   if (!gone) return last;
   return [h("span", { class: "state buried" }, t("goneFor", last)), until && h("div", { class: "small" }, t("holdsUntil", clock(until)))];
 }
 
-/** The jobs that it has had for longest, and for how long. */
+/** The jobs that a worker has had for longest, and for how long. */
 function jobsOf({ jobs, in_hand: count }) {
   return [
     jobs.map((job) => h("div", { key: job.id }, jobLink(job.id), " ",
