@@ -46,7 +46,7 @@ def test_every_file_that_is_named_exists(page: str) -> None:
     "text",
     [
         "see `engine/books.py`",
-        "see `tests/store/`, and `delayqueue/store/bucket.py`",  # a test has such a name
+        "see `tests/store/`, and `delayqueue/store/conftest.py`",  # a test has such a name
         "see `engine/jobs.py: Jobs.finnish`",
         "    .venv/bin/python -m pytest tests/store/test_popp.py -k ghosts",
         "| `tests/shop` | servers |",
