@@ -43,22 +43,6 @@ async def test_the_ends_of_a_range_are_in_or_out(
     assert (await api.call("/list", request)).ok()["jobs"] == []
 
 
-@pytest.mark.parametrize(
-    "ends",
-    [
-        *({"start": 1, "after": 1}, {"end": 1, "before": 1}, {"start": 2, "end": 1}),
-        *({"after": 1, "before": 1}, {"after": -1}, {"before": 10**10 + 1}, {"after": "1"}),
-    ],
-    ids=repr,
-)
-@pytest.mark.parametrize("verb", ["/list", "/take"])
-async def test_a_range_that_is_none_is_refused(
-    api: Api, due_one_after_the_other: str, verb: str, ends: dict[str, object]
-) -> None:
-    (await api.call(verb, {"topic": due_one_after_the_other} | ends)).refused()
-    assert len((await api.call("/list", {"topic": due_one_after_the_other})).ok()["jobs"]) == 5
-
-
 async def test_a_range_that_spans_now_is_in_due_order_whatever_the_state(
     api: Api, topic: str
 ) -> None:

@@ -14,7 +14,6 @@ from tests.waiting import until, until_async
 from .conftest import SEEN_S, Shop, results
 from .receiver import SECRET, Answer
 
-NOT_FOUND: Final = 2
 FAST: Final = {"delays": ["50ms", "50ms"]}
 
 
