@@ -20,15 +20,6 @@ async def test_a_wrong_method_is_405_in_the_envelope(api: Api, method: str, path
     assert "POST" in answer.headers["Allow"]
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/nope", "/push/", "/Push", "//push/", "/push/x", "/\u00e9", "/%ff"],
-)
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_an_unknown_path_is_404_in_the_envelope(api: Api, method: str, path: str) -> None:
-    (await api.request(method, path)).refused(INVALID, status=404)
-
-
 async def test_an_answer_says_that_it_is_json(api: Api) -> None:
     for path in ("/get", "/nope"):
         answer = await api.call(path, {"id": "x"})

@@ -45,39 +45,13 @@ async def reserved(api: Api, topic: str, **job: Any) -> None:
     (await api.pop(topic)).ok()
 
 
-async def expires(api: Api, topic: str) -> None:
-    (await api.push(topic=topic, id=topic, expire=0.3, retain=60)).ok()
-
-
-async def times_out(api: Api, topic: str) -> None:
-    await reserved(api, topic, ttr=1, retry={"delays": []})
-
-
-WAYS: Final[dict[str, tuple[Callable[[Api, str], Awaitable[object]] | None, str, str]]] = {
-    "finish": (None, "/finish", "finished"),
-    "delete": (None, "/delete", "cancelled"),
-    "bury": (None, "/bury", "buried"),
-    "cancel": (None, "/cancel", "cancelled"),
-    "expire": (expires, "", "expired"),
-    "time out": (times_out, "", "buried"),
-}
-
-
-@pytest.mark.parametrize(("begin", "path", "state"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(("path", "state"), [("/delete", "cancelled"), ("/bury", "buried")])
 async def test_it_answers_with_the_job_when_it_has_ended(
-    api: Api,
-    topic: str,
-    begin: Callable[[Api, str], Awaitable[object]] | None,
-    path: str,
-    state: str,
+    api: Api, topic: str, path: str, state: str
 ) -> None:
-    if begin is None:
-        await reserved(api, topic, retain=60, tags=[topic])
-    else:
-        await begin(api, topic)
+    await reserved(api, topic, retain=60)
     answer = waiting_get(api, topic)
-    if path:
-        (await api.call(path, {"tag": topic} if path == "/cancel" else {"id": topic})).ok()
+    (await api.call(path, {"id": topic})).ok()
     assert (await answer).ok()["state"] == state
 
 

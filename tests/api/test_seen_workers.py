@@ -69,21 +69,6 @@ async def test_all_servers_tell_who_has_a_job_and_what_became_of_it(
 
 
 @in_one_setup
-async def test_a_failed_attempt_that_came_again_at_once_counts_as_failed(
-    api: Api, topic: str, name: Callable[[str], str]
-) -> None:
-    who = {"name": name("w")}
-    (await api.push(topic=topic, id=topic, ttr=TTR_S)).ok()
-    for end in ("/release", "/bury", "/finish"):
-        job = (await api.pop(topic, worker=who)).ok()
-        (await api.call(end, {"id": topic, "receipt": job["receipt"]})).ok()
-        if end == "/bury":
-            (await api.call("/kick", {"id": topic})).ok()
-    view = await until_seen(api, who["name"], lambda view: view["finished"] > 0)
-    assert (view["finished"], view["failed"]) == (1, 2)
-
-
-@in_one_setup
 async def test_one_that_vanishes_with_jobs_in_hand_is_seen_before_their_ttr(
     api: Api, topic: str, name: Callable[[str], str]
 ) -> None:

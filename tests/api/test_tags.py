@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from tests.api_client import INVALID, Api
+from tests.api_client import Api
 
 COUNT = 30
 
@@ -103,8 +103,3 @@ async def test_the_buried_jobs_of_a_tag_are_kicked_and_delayed_ones_where_it_is_
     }
     found = (await api.call("/get", {"ids": ids})).ok()
     assert {job["state"] for job in found} == {"ready"}
-
-
-async def test_a_job_is_not_moved_behind_the_last_due_time(api: Api, topic: str) -> None:
-    (await api.push(topic=topic, id=topic, due=10**10)).ok()
-    assert "by" in (await api.call("/reschedule", {"id": topic, "by": 1})).refused(INVALID)

@@ -83,16 +83,6 @@ async def test_so_many_are_reserved_at_once_over_two_servers(pair: Pair, topic: 
     assert time.monotonic() - began_s < 8, "those who wait are woken"
 
 
-async def test_a_poll_is_woken_when_the_topic_may_go_on(ordered_api: Api, topic: str) -> None:
-    await ordered_api.call("/limit", {"topic": topic, "rate": 2})
-    await fill(ordered_api, topic, 2)
-    (await ordered_api.pop(topic)).ok()
-    began_s = time.monotonic()
-    assert (await ordered_api.pop(topic, timeout=0)).ok() is None
-    assert (await ordered_api.pop(topic, timeout=30)).ok()["id"] == f"{topic}/1"
-    assert 0.4 < time.monotonic() - began_s < 0.95
-
-
 async def test_what_is_in_force_is_answered_and_stands_among_the_topics(
     api: Api, topic: str
 ) -> None:
