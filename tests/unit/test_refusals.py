@@ -1,18 +1,21 @@
-"""What each endpoint refuses before a queue is asked, and in which words: the fronts here have no queue."""
+"""What each endpoint refuses before a queue is asked, and in which words: the front here has no queue."""
 
+import json
 import math
 from typing import Any, Final
 
 import pytest
 
 from delayqueue.domain.outboxes import MAX_NAME_BYTES
-from delayqueue.errors import Code
+from delayqueue.errors import Code, Text
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.front import Front
+from delayqueue.web.http import HttpRequest
 from tests.push_cases import verdict
 
 from .fronts import front_of
-from .test_endpoint import ask
+from .test_endpoint import Client, ask
+from .test_parse import in_one_language_each
 
 TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 TOO_LONG_NAMES: Final = ("x" * 257, "é" * 128 + "x", "订" * 86, "😀" * 64 + "x", "x" * 100_000)
@@ -197,7 +200,58 @@ REFUSALS: Final[list[tuple[str, dict[str, Any], str]]] = [
             ({"if_exists": "maybe"}, "if_exists 'maybe': must be one of"),
         )
     ),
-    ("/subscribe", {"name": "n", "topic": "t", "url": "http://a.b", "secret": ""}, "secret"),
+    *(
+        ("/subscribe", {"name": "n", "topic": "t", "url": "http://h/x"} | fields, begins)
+        for fields, begins in (
+            ({"name": ""}, "name: must have 1 to 128 bytes"),
+            ({"name": None}, "name: must have 1 to 128 bytes"),
+            ({"name": "x" * 129}, "name: must have 1 to 128 bytes"),
+            ({"topic": None}, "topic: must not be empty"),
+            ({"topic": "a,b"}, "topic: no comma, it separates the topics of a pop"),
+            ({"url": None}, "url: must be http[s]://HOST[:PORT][/PATH], at most 2048 characters"),
+            ({"url": "ftp://h/"}, "url: must be http[s]://HOST"),
+            ({"url": "http://"}, "url: must be http[s]://HOST"),
+            ({"url": "http://h:99999/"}, "url: must be http[s]://HOST"),
+            ({"url": "http://[::1/"}, "url: must be http[s]://HOST"),
+            (
+                {"url": "http://h/a b"},
+                "url: has ' ', which a request cannot hold: write it percent-",
+            ),
+            ({"url": "http://h/\r\nX: y"}, "url: has '\\r', which a request cannot hold"),
+            ({"url": "http://h/#top"}, "url: has '#', which a request cannot hold"),
+            ({"url": "http://h/" + "x" * 2048}, "url: must be http[s]://HOST"),
+            ({"order": 1_000_001}, "order 1000001: must be -1000000 to 1000000"),
+            ({"order": "1"}, "order: must be an integer"),
+            ({"timeout": 0}, "timeout: must be more than 0 and at most 300 seconds"),
+            ({"timeout": 301}, "timeout: must be more than 0 and at most 300 seconds"),
+            ({"timeout": "6m"}, "timeout: must be a number"),
+            ({"retry": {"delays": [1] * 65}}, "retry: 65 steps: must be at most 64"),
+            ({"method": "HEAD"}, "method: must be one of POST, PUT, PATCH, DELETE, GET"),
+            ({"headers": {"Host": "x"}}, "headers: Host is set by the server"),
+            ({"headers": {"A": "b\nC: d"}}, "headers: the value of A must be visible ASCII"),
+            ({"expect": " "}, "expect: must have 1 to 256 characters, as success or *success*"),
+            ({"on_failure": "go"}, "on_failure: must be one of bury, continue"),
+            ({"payload": "all"}, "payload: must be one of body, event"),
+            ({"retry": {"preset": "visa"}}, "retry: 'visa': must be one of alipay, wechat"),
+            ({"concurrency": 0}, "concurrency 0: must be 1 to 1000"),
+            ({"secret": "hunter2"}, "secret: must be whsec_ and then 24 to 64 bytes as base64"),
+            ({"secret": "whsec_c2hvcnQ="}, "secret: must be whsec_ and then 24 to 64 bytes"),
+            ({"secret": "whsec_*"}, "secret: must be whsec_ and then 24 to 64 bytes as base64"),
+            ({"if_exists": "maybe"}, "if_exists 'maybe': must be one of replace, keep, fail"),
+            ({"secret": ""}, "secret"),
+        )
+    ),
+    *(
+        ("/push", PUSH | {"retry": retry}, begins)
+        for retry, begins in (
+            ({"delays": [1] * 65}, "retry"),
+            ({"delays": ["soon"]}, "retry"),
+            ({"preset": "paypal"}, "retry"),
+            ({"max": 100}, "retry"),
+            ({"max": 3, "factor": 0}, "retry"),
+            ({"max": 3, "jitter": 2}, "retry"),
+        )
+    ),
     ("/preview-schedule", {"cron": "30 1 * * *", "every": 60}, "give one of cron, every"),
 ]
 
@@ -208,13 +262,19 @@ def front() -> Front:
 
 
 @pytest.mark.parametrize(("path", "asked", "begins"), REFUSALS, ids=lambda each: str(each)[:60])
-async def test_a_request_that_cannot_be_is_refused_with_what_is_wrong(
+async def test_a_request_that_cannot_be_is_refused_with_what_is_wrong_in_each_language(
     front: Front, path: str, asked: dict[str, Any], begins: str
 ) -> None:
-    status, answer = await ask(front, path, asked)
-    assert (status, answer["code"], answer["data"]) == (200, Code.INVALID, None)
-    assert answer["message"].startswith(begins)
-    assert answer["message"]
+    said = []
+    for language in ("zh", "en"):
+        client, body = Client(), json.dumps(asked).encode()
+        request = HttpRequest("POST", path, {"accept-language": language}, "127.0.0.1", body)
+        await front.handle(request, client)
+        answer = json.loads(client.response.body)
+        assert (answer["code"], answer["data"]) == (Code.INVALID, None)
+        said.append(answer["message"])
+    assert said[1].startswith(begins)
+    assert in_one_language_each(Text(*said)), said
 
 
 @pytest.mark.parametrize(
