@@ -239,12 +239,6 @@ async def test_the_jobs_of_a_tag_are_moved_together(client: Caller, topic: str) 
     assert len(await client.pop_many(topic, count=2, wait=5)) == 2
 
 
-async def test_a_trace_goes_from_a_push_to_its_pop(client: Caller, topic: str) -> None:
-    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    await client.push(topic, traceparent=trace)
-    assert (await client.pop(topic, wait=5)).traceparent == trace
-
-
 async def test_a_subscriber_is_registered_shown_and_dropped(client: Caller, topic: str) -> None:
     name, url = f"{topic}/invoice", "https://example.com/invoice"
     for _ in range(2):  # registering the same one again changes nothing

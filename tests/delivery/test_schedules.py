@@ -235,24 +235,6 @@ async def test_schedules_are_listed_by_pages(api: Api, topic: str) -> None:
         (await api.call("/unschedule", {"name": each})).ok()
 
 
-async def test_thousands_of_schedules_are_listed_by_pages(api: Api, topic: str) -> None:
-    names = sorted(f"{topic}/{n}" for n in range(2000))
-    for first in range(0, len(names), 100):
-        await asyncio.gather(
-            *(
-                api.call("/schedule", {"name": each, "topic": topic, "every": 86_400})
-                for each in names[first : first + 100]
-            )
-        )
-    listed = await pages(api, "/schedules", "schedules", topic=topic, limit=1000)
-    assert [len(page) for page in listed] == [1000, 1000]
-    assert [name for page in listed for name in page] == names
-    for first in range(0, len(names), 100):
-        await asyncio.gather(
-            *(api.call("/unschedule", {"name": each}) for each in names[first : first + 100])
-        )
-
-
 async def test_subscribers_are_listed_by_pages_in_calling_order(api: Api, topic: str) -> None:
     names = [f"{topic}/{n}" for n in (3, 1, 2)]
     for order, each in enumerate(names):
