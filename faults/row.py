@@ -16,7 +16,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One kind of fault. `small` are the sizes of tests/faults; None = only `make faults` runs it."""
+    """One kind of fault. `small` are the sizes of tests/tools; None = only `make faults` runs it."""
 
     number: int
     fault: str

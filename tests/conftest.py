@@ -45,7 +45,7 @@ LEFT_OUT: Final = {
     "beanstalk": "beanstalkd, PHP, Ruby, Go",
     "client/test_celery.py": "Celery",
     "client/test_types.py": "Pyright",
-    **dict.fromkeys(("delivery", "faults", "importer", "upgrade"), "time"),
+    **dict.fromkeys(("delivery", "importer", "tools", "upgrade"), "time"),
     **{
         f"{folder}/test_{name}.py": "time"
         for folder, names in {

@@ -1,6 +1,6 @@
 """What each endpoint, script, command, method, setting and metric has to be in, and what is missing: `make contract`.
 
-Each duty below compares what the code declares with a page, a table or the tests. tests/docs/test_contract.py calls
+Each duty below compares what the code declares with a page, a table or the tests. tests/tools/test_contract.py calls
 the same duties, so that there is one list and one message.
 """
 

@@ -350,14 +350,14 @@ MUTANTS: Final = [
         "len(text) > FEW_CHARS and (size",
         "len(text) > limit_bytes and (size",
         "counts characters where the limit is in bytes",
-        "tests/unit/test_long_texts.py tests/unit/test_parse.py tests/api/test_limits.py",
+        "tests/unit/test_refusals.py tests/unit/test_long_texts.py",
     ),
     Mutant(
         "web/fields.py",
         "    if ms(value_s) == 0:",
         "    if value_s == 0:",
         "takes a duration that is rounded to 0, which means something else",
-        "tests/unit/test_parse.py tests/api/test_limits.py tests/api/test_bad_json.py",
+        "tests/unit/test_refusals.py",
     ),
     Mutant(
         "web/auth.py",

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.api_client import INVALID, Api
 
 
@@ -84,11 +82,6 @@ async def test_a_note_is_about_the_dead_letters_that_were_there(api: Api, topic:
     assert (await shown())["text"] == "again"
     (await api.call("/note", {"reason": group["reason"]})).ok()
     assert await shown() is None
-
-
-@pytest.mark.parametrize("asked", [{"reason": "r", "text": "x" * 501}, {"reason": "r" * 201}])
-async def test_a_note_that_is_too_long_is_refused(api: Api, asked: dict[str, str]) -> None:
-    (await api.call("/note", asked)).refused(INVALID)
 
 
 async def test_a_cursor_that_was_made_up_is_refused(api: Api) -> None:

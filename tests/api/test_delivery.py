@@ -1,4 +1,4 @@
-"""When, and in which order, jobs are delivered."""
+"""When and in which order jobs are delivered; tests/store/test_pop.py and tests/engine/test_polls.py have the rest."""
 
 import asyncio
 import random
@@ -53,25 +53,6 @@ async def test_a_due_job_does_not_wait_for_the_next_full_second(api: Api, name: 
     assert statistics.median(lateness) < 0.4
 
 
-async def test_a_poll_that_sleeps_towards_a_late_job_wakes_for_an_earlier_one(
-    api: Api, topic: str, name: Name
-) -> None:
-    await push_due_in(api, 3600, topic=topic, id=name("late"))
-    poll = asyncio.create_task(api.pop(topic))
-    early = await push_due_in(api, 0.2, topic=topic, id=name("early"))
-    assert (await poll).ok()["id"] == early.id
-    assert time.time() - early.due_s < 0.7
-
-
-@pytest.mark.parametrize("ago_s", [0.5, 10, 86_400 * 365])
-async def test_a_job_due_in_the_past_is_delivered_at_once(
-    api: Api, topic: str, name: Name, ago_s: float
-) -> None:
-    job_id = name("id")
-    (await api.push(topic=topic, id=job_id, due=time.time() - ago_s)).ok()
-    assert (await api.pop(topic)).ok()["id"] == job_id
-
-
 async def test_due_is_the_unix_second_that_get_and_pop_show(
     api: Api, topic: str, name: Name
 ) -> None:
@@ -80,18 +61,6 @@ async def test_due_is_the_unix_second_that_get_and_pop_show(
     assert (await api.get(job_id)).ok()["delay"] == due_s
     assert (await api.pop(topic)).ok()["due"] == due_s
     assert time.time() >= due_s
-
-
-async def test_jobs_of_a_topic_come_in_the_order_of_their_due_times(
-    ordered_api: Api, topic: str, name: Name
-) -> None:
-    start_s = time.time() + 0.5
-    dues = [start_s + 0.01 * step for step in range(50)]
-    jobs = [{"topic": topic, "id": f"{topic}/{n:02}", "due": due} for n, due in enumerate(dues)]
-    random.shuffle(jobs)
-    (await ordered_api.push_all(jobs)).ok()
-    delivered = [(await ordered_api.pop(topic)).ok()["id"] for _ in jobs]
-    assert delivered == sorted(delivered)
 
 
 async def test_jobs_that_are_due_together_come_in_the_order_of_their_due_times(
@@ -106,46 +75,12 @@ async def test_jobs_that_are_due_together_come_in_the_order_of_their_due_times(
     assert [job["id"] for job in (await ordered_api.pop(topic, count=250)).ok()] == ids
 
 
-@pytest.mark.parametrize("separator", [",", ", ", " ,"])
-async def test_a_pop_of_two_topics_prefers_the_first(
-    ordered_api: Api, name: Name, separator: str
-) -> None:
-    first, second = name("first"), name("second")
-    ids = [name("id") for _ in range(4)]
-    for job_id, topic in zip(ids, [second, second, first, first], strict=True):
-        (await ordered_api.push(topic=topic, id=job_id)).ok()
-    await until_ready(ordered_api, *ids)
-    both = f"{first}{separator}{second}"
-    delivered = [(await ordered_api.pop(both)).ok()["topic"] for _ in ids]
-    assert delivered == [first, first, second, second]
-
-
 async def test_a_pop_of_two_topics_waits_for_either(api: Api, name: Name) -> None:
     first, second = name("first"), name("second")
     for topic in (second, first):
         poll = asyncio.create_task(api.pop(f"{first},{second}"))
         sent = await push_due_in(api, 0.1, topic=topic, id=name("id"))
         assert (await poll).ok()["id"] == sent.id
-
-
-async def test_a_pop_takes_only_jobs_of_its_topic(api: Api, topic: str, name: Name) -> None:
-    job_id = name("id")
-    (await api.push(topic=f"{topic}x", id=job_id)).ok()
-    await until_ready(api, job_id)
-    for other in (topic, f"{topic}*", f"{topic}?", f"{topic}xx", topic.upper() + "X"):
-        assert (await api.pop(other, timeout=0)).ok() is None
-
-
-async def test_a_pop_with_count_gives_what_is_there(
-    ordered_api: Api, topic: str, name: Name
-) -> None:
-    ids = [f"{topic}/{n}" for n in range(5)]
-    for job_id in ids:
-        (await ordered_api.push(topic=topic, id=job_id)).ok()
-    await until_ready(ordered_api, *ids)
-    first, rest = [(await ordered_api.pop(topic, count=3)).ok() for _ in range(2)]
-    assert [job["id"] for job in first + rest] == ids
-    assert len(first) == 3
 
 
 async def test_a_pop_with_count_fills_up_from_the_next_topic(ordered_api: Api, name: Name) -> None:
@@ -155,14 +90,6 @@ async def test_a_pop_with_count_fills_up_from_the_next_topic(ordered_api: Api, n
     await until_ready(ordered_api, *(str(job["id"]) for job in jobs))
     taken = (await ordered_api.pop(f"{first},{second}", count=3)).ok()
     assert [job["topic"] for job in taken] == [first, first, second]
-
-
-async def test_a_pop_with_count_waits_for_the_first_job_only(
-    api: Api, topic: str, name: Name
-) -> None:
-    poll = asyncio.create_task(api.pop(topic, count=10))
-    sent = await push_due_in(api, 0.1, topic=topic, id=name("id"))
-    assert [job["id"] for job in (await poll).ok()] == [sent.id]
 
 
 @pytest.mark.parametrize(
@@ -187,11 +114,3 @@ async def test_a_poll_without_a_timeout_ends_after_queue_block_timeout(
         assert (await api.call("/pop", {"topic": topic})).ok() is None
         assert 1 - CLOCK_STEP_S <= time.monotonic() - started_s < 3
     server.close()
-
-
-async def test_waiting_polls_get_a_job_each(api: Api, topic: str) -> None:
-    polls = [asyncio.create_task(api.pop(topic)) for _ in range(300)]
-    ids = [f"{topic}/{n}" for n in range(300)]
-    (await api.push_all([{"topic": topic, "id": job_id} for job_id in ids])).ok()
-    delivered = [(await poll).ok()["id"] for poll in polls]
-    assert sorted(delivered) == sorted(ids)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from redis.asyncio import Redis
 
-from tests.api_client import INVALID, OK, TOO_MANY, UNAUTHORIZED, Api, Envelope, open_api
+from tests.api_client import OK, TOO_MANY, UNAUTHORIZED, Api, Envelope, open_api
 from tests.figures import scrape
 from tests.hangups import close, half_close, reset
 from tests.processes import LOOPBACK, Processes, StoreServer
@@ -21,7 +21,6 @@ from .conftest import Pair
 from .test_disconnects import poll
 
 WAIT_S: Final = 25.0
-LOOKS_S: Final = 5.0  # a lost announcement makes an answer late by up to this
 PROMPT_S: Final = 2.0  # for most, on a busy machine, too
 RACES: Final = 100
 OLD, NEW = "admin-token-12345678", "other-token-12345678"
@@ -46,39 +45,13 @@ async def reserved(api: Api, topic: str, **job: Any) -> None:
     (await api.pop(topic)).ok()
 
 
-async def expires(api: Api, topic: str) -> None:
-    (await api.push(topic=topic, id=topic, expire=0.3, retain=60)).ok()
-
-
-async def times_out(api: Api, topic: str) -> None:
-    await reserved(api, topic, ttr=1, retry={"delays": []})
-
-
-WAYS: Final[dict[str, tuple[Callable[[Api, str], Awaitable[object]] | None, str, str]]] = {
-    "finish": (None, "/finish", "finished"),
-    "delete": (None, "/delete", "cancelled"),
-    "bury": (None, "/bury", "buried"),
-    "cancel": (None, "/cancel", "cancelled"),
-    "expire": (expires, "", "expired"),
-    "time out": (times_out, "", "buried"),
-}
-
-
-@pytest.mark.parametrize(("begin", "path", "state"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(("path", "state"), [("/delete", "cancelled"), ("/bury", "buried")])
 async def test_it_answers_with_the_job_when_it_has_ended(
-    api: Api,
-    topic: str,
-    begin: Callable[[Api, str], Awaitable[object]] | None,
-    path: str,
-    state: str,
+    api: Api, topic: str, path: str, state: str
 ) -> None:
-    if begin is None:
-        await reserved(api, topic, retain=60, tags=[topic])
-    else:
-        await begin(api, topic)
+    await reserved(api, topic, retain=60)
     answer = waiting_get(api, topic)
-    if path:
-        (await api.call(path, {"tag": topic} if path == "/cancel" else {"id": topic})).ok()
+    (await api.call(path, {"id": topic})).ok()
     assert (await answer).ok()["state"] == state
 
 
@@ -120,17 +93,8 @@ async def test_all_who_wait_for_a_job_hear_of_its_end(api: Api, topic: str) -> N
     assert {(await answer).ok()["state"] for answer in answers} == {"finished"}
 
 
-@pytest.mark.parametrize("fields", [{"timeout": -1}, {"timeout": 181}, {"timeout": "5"}])
-async def test_a_timeout_is_a_number_of_seconds_up_to_the_servers(
-    api: Api, fields: dict[str, object]
-) -> None:
-    assert "timeout" in (await waiting_get(api, "x", **fields)).refused(INVALID)
-
-
-async def test_many_jobs_are_not_waited_for(api: Api) -> None:
-    asked = {"ids": ["x", "y"], "timeout": 1}
-    assert "timeout" in (await api.call("/get", asked)).refused(INVALID)
-    assert (await api.call("/get", asked | {"timeout": 0})).ok() == [None, None]
+async def test_many_jobs_are_told_as_they_are(api: Api) -> None:
+    assert (await api.call("/get", {"ids": ["x", "y"], "timeout": 0})).ok() == [None, None]
 
 
 async def test_ends_at_any_moment_of_either_server_are_heard_of(pair: Pair, topic: str) -> None:

@@ -52,7 +52,3 @@ async def test_jobs_are_found_by_message_tag_state_and_due_time(api: Api, topic:
         ({"before": due}, {a, b}),
     ):
         assert {job["id"] for job in await found(api, topic=topic, **asked)} == ids, asked
-
-
-async def test_a_search_for_nothing_is_refused(api: Api) -> None:
-    assert "需要 id" in (await api.call("/find", {"topic": "t"})).refused()

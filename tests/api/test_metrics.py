@@ -253,22 +253,6 @@ async def test_paths_that_do_not_exist_have_one_name(fresh: Api) -> None:
     assert await shows(fresh, "delayqueue_requests_total", 4, path="other", code="1")
 
 
-async def test_a_thousand_topics_are_few_series(
-    processes: Processes, redis_server: StoreServer
-) -> None:
-    server = processes.server(redis_server)
-    async with open_api(server.url) as api:
-        (await api.push_all([{"topic": f"t{n:03}", "id": f"{n}"} for n in range(1000)])).ok()
-        samples = await scrape(api)
-    server.close()
-    assert samples.one("delayqueue_topics") == 1000
-    assert len(samples.rows("delayqueue_topic_jobs")) == 201 * 4
-    assert samples.one("delayqueue_topic_jobs", topic="other", state="ready") == 800
-    assert samples.one("delayqueue_topic_jobs", topic="t000", state="ready") == 1
-    assert samples.one("delayqueue_job_events_total", topic="other", event="pushed") == 800
-    assert len(samples.samples) < 3200
-
-
 async def test_a_frozen_store_is_shown_as_down(processes: Processes) -> None:
     store = processes.redis()
     server = processes.server(store)

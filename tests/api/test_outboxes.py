@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from delayqueue.domain.outboxes import MAX_REASON_CHARS
 from tests.api_client import Api, open_api
 from tests.processes import Processes, StoreServer
@@ -32,20 +30,6 @@ async def test_every_server_shows_what_a_relay_told_one_of_them(
         long = TOLD | {"reason": "x" * 10_000}
         (await asked.call("/whoami", {"outbox": long})).ok()
         await until_async(lambda: is_shown(reason="x" * MAX_REASON_CHARS))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"name": ""},
-        {"name": "x" * 257},
-        {"name": "a", "failed": -1},
-        {"name": "a", "oldest_age": -1},
-    ],
-    ids=str,
-)
-async def test_what_an_outbox_cannot_be_is_refused(api: Api, wrong: dict[str, Any]) -> None:
-    (await api.call("/whoami", {"outbox": wrong})).refused(1)
 
 
 async def test_only_who_may_push_tells_of_an_outbox(

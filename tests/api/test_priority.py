@@ -14,12 +14,3 @@ async def test_an_urgent_job_overtakes_the_others(api: Api, topic: str) -> None:
     assert [job["id"].rpartition("-")[2] for job in jobs] == ["urgent", "usual", "late"]
     known = (await api.call("/get", {"ids": [job["id"] for job in jobs]})).ok()
     assert [job["priority"] for job in known] == [0, 1024, 2000]
-
-
-@pytest.mark.parametrize("priority", [-1, 2**32, 1.5, "1", True, [1]])
-async def test_a_priority_that_cannot_be_changes_nothing(
-    api: Api, topic: str, priority: object
-) -> None:
-    answer = await api.push(topic=topic, id=f"{topic}-a", priority=priority)
-    assert "priority" in answer.refused()
-    assert (await api.call("/get", {"id": f"{topic}-a"})).ok() is None

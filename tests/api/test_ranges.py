@@ -43,43 +43,6 @@ async def test_the_ends_of_a_range_are_in_or_out(
     assert (await api.call("/list", request)).ok()["jobs"] == []
 
 
-@pytest.mark.parametrize(
-    "ends",
-    [
-        *({"start": 1, "after": 1}, {"end": 1, "before": 1}, {"start": 2, "end": 1}),
-        *({"after": 1, "before": 1}, {"after": -1}, {"before": 10**10 + 1}, {"after": "1"}),
-    ],
-    ids=repr,
-)
-@pytest.mark.parametrize("verb", ["/list", "/take"])
-async def test_a_range_that_is_none_is_refused(
-    api: Api, due_one_after_the_other: str, verb: str, ends: dict[str, object]
-) -> None:
-    (await api.call(verb, {"topic": due_one_after_the_other} | ends)).refused()
-    assert len((await api.call("/list", {"topic": due_one_after_the_other})).ok()["jobs"]) == 5
-
-
-async def test_a_range_that_spans_now_is_in_due_order_whatever_the_state(
-    api: Api, topic: str
-) -> None:
-    now = time.time()
-    dues = [now - 30, now + 3600, now - 10, now - 20, now + 1800, now - 40]
-    jobs = [{"topic": topic, "id": f"{topic}/{n}", "due": due} for n, due in enumerate(dues)]
-    await api.push_all(jobs)
-    (await api.call("/bury", {"id": f"{topic}/3"})).ok()
-    in_order = [f"{topic}/{n}" for n in (5, 0, 3, 2, 4, 1)]
-    found: list[str] = []
-    cursor = ""
-    while len(found) < len(dues):
-        request = {"topic": topic, "start": now - 60, "end": now + 7200, "limit": 2}
-        page = (await api.call("/list", request | {"cursor": cursor})).ok()
-        found += [job["id"] for job in page["jobs"]]
-        cursor = page["cursor"]
-    assert (found, cursor) == (in_order, "")
-    taken = (await api.call("/take", {"topic": topic, "start": 0})).ok()
-    assert [job["id"] for job in taken] == [each for each in in_order if each != f"{topic}/3"]
-
-
 async def test_take_answers_all_that_a_job_was_pushed_with(api: Api, topic: str) -> None:
     told = {
         "ttr": 77,

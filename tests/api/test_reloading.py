@@ -178,13 +178,6 @@ async def test_a_reload_never_opens_a_door(reloading: Reloading, text: str, says
     assert await reloading.codes("") == {UNAUTHORIZED}
 
 
-async def test_a_path_that_cannot_be_is_refused(reloading: Reloading) -> None:
-    for path, says in (("~nosuchuser/x", "no such user"), ("a\0b", "without zero bytes")):
-        reloading.write(f"auth_tokens = admin:{NEW}\nauth_tokens_file = {path}\n")
-        await until(lambda says=says: reloading.count(says) > 0)  # type: ignore[misc]
-    assert await reloading.codes(OLD) == {OK}
-
-
 @contextmanager
 def filled(pipe: Path, text: str) -> Iterator[None]:
     """Give the text to all that read the pipe meanwhile."""

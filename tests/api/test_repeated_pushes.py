@@ -1,7 +1,5 @@
 """Pushes that are repeated with an idempotency key, over HTTP."""
 
-import pytest
-
 from tests.api_client import Api
 
 
@@ -25,10 +23,3 @@ async def test_a_key_needs_an_id_that_the_repetition_has_too(api: Api, topic: st
     [of_array] = (await api.call("/push", [job])).ok()
     assert (of_array["id"], of_array["code"]) == ("*", 1)
     assert (await api.call("/list", {"topic": topic})).ok()["jobs"] == []
-
-
-@pytest.mark.parametrize("key", ["", "x" * 257, 7, [7]])
-async def test_a_key_that_cannot_be_changes_nothing(api: Api, topic: str, key: object) -> None:
-    answer = await api.push(topic=topic, id=topic, idempotency_key=key)
-    assert "idempotency_key" in answer.refused()
-    assert (await api.call("/get", {"id": topic})).ok() is None

@@ -4,11 +4,9 @@ import asyncio
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
-import pytest
-
-from tests.api_client import INVALID, Api, Json
+from tests.api_client import Api, Json
 from tests.waiting import until_async
 
 from .conftest import in_one_setup
@@ -68,21 +66,6 @@ async def test_all_servers_tell_who_has_a_job_and_what_became_of_it(
     view = await until_seen(other, who["name"], lambda view: view["in_hand"] == 0)
     assert (view["finished"], view["failed"], view["until"], view["jobs"]) == (2, 1, None, [])
     assert "worker" not in (await one.get(c["id"])).ok()
-
-
-@in_one_setup
-async def test_a_failed_attempt_that_came_again_at_once_counts_as_failed(
-    api: Api, topic: str, name: Callable[[str], str]
-) -> None:
-    who = {"name": name("w")}
-    (await api.push(topic=topic, id=topic, ttr=TTR_S)).ok()
-    for end in ("/release", "/bury", "/finish"):
-        job = (await api.pop(topic, worker=who)).ok()
-        (await api.call(end, {"id": topic, "receipt": job["receipt"]})).ok()
-        if end == "/bury":
-            (await api.call("/kick", {"id": topic})).ok()
-    view = await until_seen(api, who["name"], lambda view: view["finished"] > 0)
-    assert (view["finished"], view["failed"]) == (1, 2)
 
 
 @in_one_setup
@@ -168,38 +151,6 @@ async def test_who_does_not_tell_its_name_is_not_seen(api: Api, topic: str) -> N
     assert not [one for one in found if topic in one["topics"]]
     assert "worker" not in (await api.get(topic)).ok()
     (await api.finish(topic)).ok()
-
-
-BAD: Final[list[tuple[Any, str]]] = [
-    ("w", "worker"),
-    ([], "worker"),
-    ({}, "worker.name"),
-    ({"name": ""}, "worker.name"),
-    ({"name": 5}, "worker.name"),
-    ({"name": "排" * 86}, "worker.name 最长256字节"),
-    ({"name": "w" * 10_240}, "worker.name 最长256字节"),
-    ({"name": "w\nx"}, "worker.name 不能包含控制字符"),
-    ({"name": "w\u202e"}, "worker.name"),
-    ({"name": "w", "host": "h\x1b[1m"}, "worker.host"),
-    ({"name": "w", "version": "1" * 65}, "worker.version"),
-    ({"name": "w", "host": "h" * 257}, "worker.host"),
-    ({"name": "w", "host": None, "pid": "1"}, "worker.pid"),
-    ({"name": "w", "pid": -1}, "worker.pid"),
-    ({"name": "w", "pid": 2**32}, "worker.pid"),
-    ({"name": "w", "concurrency": 1.5}, "worker.concurrency"),
-    ({"name": "w", "concurrency": 100_001}, "worker.concurrency"),
-]
-
-
-@in_one_setup
-@pytest.mark.parametrize(("worker", "field"), BAD)
-async def test_a_description_that_cannot_be_is_refused_and_takes_no_job(
-    api: Api, topic: str, worker: object, field: str
-) -> None:
-    (await api.push(topic=topic, id=topic)).ok()
-    message = (await api.pop(topic, worker=worker)).refused(INVALID)
-    assert field in message
-    assert (await api.get(topic)).ok()["attempt"] == 0
 
 
 @in_one_setup

@@ -1,4 +1,4 @@
-"""A server that cannot start says why: one line with file, line, key and the way out, and an exit status."""
+"""A server whose store keeps it from starting says why: one line; tests/unit/test_cli.py has what else does."""
 
 import subprocess
 from pathlib import Path
@@ -52,60 +52,6 @@ class Program:
         """FILE:LINE of the key."""
         keys = [line.partition("=")[0].strip() for line in self._lines]
         return f"{self.file}:{keys.index(key) + 1}: {key}"
-
-
-BAD_LINES: Final = {
-    "unknown key": ("redis.hots = 127.0.0.1:1", "did you mean redis.host?"),
-    "unknown key, unlike any": ("colour = red", "--help"),
-    "no number": ("bucket_size = three", "must be a whole number from 1 to"),
-    "number with a unit": ("queue_block_timeout = 180s", "from 1 to 86400, counted in s"),
-    "number too small": ("bucket_size = 0", "must be a whole number from 1 to"),
-    "number too large": ("queue_block_timeout = 99999999", "must be a whole number from 1 to"),
-    "negative number": ("redis.db = -1", "must be a whole number from 0"),
-    "fraction": ("max_body = 1e6", "must be a whole number from"),
-    "address without a port": ("bind_address = 127.0.0.1", "must be HOST:PORT"),
-    "port that is none": ("bind_address = 127.0.0.1:99999", "must be HOST:PORT"),
-    "unknown language": ("language = fr", "must be one of zh, en"),
-    "neither yes nor no": ("protected_mode = maybe", "must be yes or no"),
-    "bucket name without its number": ("bucket_name = dq", "must contain %d"),
-    "queue name without its topic": ("queue_name = dq", "must contain %s"),
-    "URL of another kind": ("redis.url = http://127.0.0.1:1", "must be redis://"),
-}
-
-
-@pytest.mark.parametrize(("line", "fix"), BAD_LINES.values(), ids=BAD_LINES.keys())
-def test_a_bad_line_is_named_with_the_way_out(tmp_path: Path, line: str, fix: str) -> None:
-    """For what `check` says of them, see tests/unit/test_cli.py."""
-    program = Program(tmp_path, line)
-    refusal = program.refusal()
-    assert program.place_of(line.partition(" =")[0]) in refusal
-    assert fix in refusal
-
-
-def test_a_line_that_is_no_setting_is_named(tmp_path: Path) -> None:
-    program = Program(tmp_path, "this is no setting")
-    assert f"{program.file}:2: " in program.refusal()
-
-
-def test_a_config_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    program = Program(tmp_path)
-    program.file.unlink()
-    assert str(program.file) in program.refusal()
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "words"),
-    [
-        ("bucket_size", "many", ["DELAYQUEUE_BUCKET_SIZE", "must be a whole number"]),
-        ("colour", "red", ["DELAYQUEUE_COLOUR", "unknown"]),
-        ("redis.hots", "x", ["DELAYQUEUE_REDIS_HOTS", "did you mean DELAYQUEUE_REDIS_HOST?"]),
-    ],
-)
-def test_a_bad_variable_is_named_with_the_way_out(
-    tmp_path: Path, key: str, value: str, words: list[str]
-) -> None:
-    refusal = Program(tmp_path).refusal(**{key: value})
-    assert all(word in refusal for word in words)
 
 
 def test_an_unreachable_redis_is_named_and_nothing_takes_its_place(tmp_path: Path) -> None:
@@ -182,25 +128,6 @@ def embedded_server(processes: Processes) -> QueueServer:
     return processes.server()
 
 
-def test_a_data_dir_in_use_is_refused(tmp_path: Path, embedded_server: QueueServer) -> None:
-    data_dir = embedded_server.home / "data"
-    program = Program(tmp_path, "redis.host = embedded", f"data_dir = {data_dir}")
-    assert f"{program.place_of('data_dir')} = {data_dir}" in program.refusal()
-    assert embedded_server.is_ready()
-
-
-@pytest.mark.parametrize("data_dir", ["/proc/nope", "/dev/null/data"])
-def test_a_data_dir_that_cannot_be_made_is_refused(tmp_path: Path, data_dir: str) -> None:
-    program = Program(tmp_path, "redis.host = embedded", f"data_dir = {data_dir}")
-    assert f"{program.place_of('data_dir')} = {data_dir}" in program.refusal()
-
-
-def test_a_store_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    lines = ["redis.host = embedded", "redis.binary = /no/such/redis-server"]
-    program = Program(tmp_path, *lines)
-    assert f"{program.place_of('redis.binary')} = /no/such/redis-server" in program.refusal()
-
-
 def test_a_port_in_use_is_refused_before_a_store_is_started(
     tmp_path: Path, embedded_server: QueueServer
 ) -> None:
@@ -227,29 +154,3 @@ async def test_a_server_whose_store_still_loads_ends_when_it_is_told_to(
     server.launch()
     await until(begun.exists, within_s=START_S)
     assert server.stop() == 0
-
-
-def test_check_of_a_good_config_and_store_ends_well(
-    tmp_path: Path, redis_server: StoreServer
-) -> None:
-    lines = [
-        f"redis.host = {redis_server.address}",
-        f"redis.db = {redis_server.new_database()}",
-        "protected_mode = no",
-    ]
-    ended = Program(tmp_path, *lines).run("check")
-    assert ended.returncode == 0, ended
-
-
-def test_help_names_the_arguments(tmp_path: Path) -> None:
-    ended = Program(tmp_path).run("--help")
-    assert ended.returncode == 0
-    assert all(word in ended.stdout for word in ("-c", "-v", "check"))
-
-
-@pytest.mark.parametrize("argument", ["--nope", "nope"])
-def test_an_unknown_argument_is_an_error(tmp_path: Path, argument: str) -> None:
-    ended = Program(tmp_path).run(argument)
-    assert ended.returncode != 0
-    assert argument in ended.stderr
-    assert "Traceback" not in ended.stderr

@@ -3,9 +3,7 @@
 import time
 from typing import Any
 
-import pytest
-
-from tests.api_client import INVALID, Api
+from tests.api_client import Api
 
 COUNT = 30
 
@@ -105,32 +103,3 @@ async def test_the_buried_jobs_of_a_tag_are_kicked_and_delayed_ones_where_it_is_
     }
     found = (await api.call("/get", {"ids": ids})).ok()
     assert {job["state"] for job in found} == {"ready"}
-
-
-async def test_a_job_is_not_moved_behind_the_last_due_time(api: Api, topic: str) -> None:
-    (await api.push(topic=topic, id=topic, due=10**10)).ok()
-    assert "by" in (await api.call("/reschedule", {"id": topic, "by": 1})).refused(INVALID)
-
-
-@pytest.mark.parametrize(
-    ("path", "asked", "named"),
-    [
-        ("/reschedule", {"tag": "t"}, "delay"),
-        ("/reschedule", {"tag": "t", "by": 1, "delay": 0}, "by"),
-        ("/reschedule", {"id": "a", "by": 1, "due": 5}, "by"),
-        ("/reschedule", {"id": "a", "by": 2**31 + 1}, "by"),
-        ("/reschedule", {"id": "a", "by": -(2**31) - 1}, "by"),
-        ("/reschedule", {"id": "a", "delay": 1, "priority": -1}, "priority"),
-        ("/reschedule", {"tag": "t", "id": "a", "delay": 1}, "tag"),
-        ("/reschedule", {"tag": " ", "delay": 1}, "tag"),
-        ("/reschedule", {"topic": "t", "delay": 1}, "topic"),
-        ("/reschedule", {"id": "a", "ids": ["a"], "delay": 1}, "ids"),
-        ("/kick", {"tag": "t", "ids": ["a"]}, "tag"),
-        ("/kick", {"tag": "t", "count": 5}, "count"),
-        ("/kick", {"tag": "t", "state": "ready"}, "state"),
-    ],
-)
-async def test_what_does_not_go_together_is_named(
-    api: Api, path: str, asked: dict[str, Any], named: str
-) -> None:
-    assert named in (await api.call(path, asked)).refused(INVALID)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -83,16 +83,6 @@ async def test_so_many_are_reserved_at_once_over_two_servers(pair: Pair, topic: 
     assert time.monotonic() - began_s < 8, "those who wait are woken"
 
 
-async def test_a_poll_is_woken_when_the_topic_may_go_on(ordered_api: Api, topic: str) -> None:
-    await ordered_api.call("/limit", {"topic": topic, "rate": 2})
-    await fill(ordered_api, topic, 2)
-    (await ordered_api.pop(topic)).ok()
-    began_s = time.monotonic()
-    assert (await ordered_api.pop(topic, timeout=0)).ok() is None
-    assert (await ordered_api.pop(topic, timeout=30)).ok()["id"] == f"{topic}/1"
-    assert 0.4 < time.monotonic() - began_s < 0.95
-
-
 async def test_what_is_in_force_is_answered_and_stands_among_the_topics(
     api: Api, topic: str
 ) -> None:
@@ -102,33 +92,6 @@ async def test_what_is_in_force_is_answered_and_stands_among_the_topics(
     assert counts["limit"] == limits
     lifted = {"topic": topic, "rate": None, "concurrency": None}
     assert (await api.call("/limit", lifted)).ok() == NO_LIMITS
-    assert (await api.call("/limit", {"topic": topic})).ok() == NO_LIMITS
-
-
-@pytest.mark.parametrize(
-    ("wrong", "named"),
-    [
-        ({"rate": 0}, "rate"),
-        ({"rate": -1}, "rate"),
-        ({"rate": 100_001}, "rate"),
-        ({"rate": "fast"}, "rate"),
-        ({"rate": True}, "rate"),
-        ({"rate": 5, "burst": 0}, "burst"),
-        ({"rate": 5, "burst": 1.5}, "burst"),
-        ({"burst": 5}, "burst"),
-        ({"concurrency": 0}, "concurrency"),
-        ({"concurrency": "2"}, "concurrency"),
-        ({"topic": ""}, "topic"),
-        ({"topic": None}, "topic"),
-    ],
-    ids=str,
-)
-async def test_wrong_limits_are_refused_and_set_nothing(
-    api: Api, topic: str, wrong: dict[str, Any], named: str
-) -> None:
-    english = {"Accept-Language": "en"}
-    refused = await api.call("/limit", {"topic": topic, "concurrency": 9} | wrong, english)
-    assert named in refused.refused()
     assert (await api.call("/limit", {"topic": topic})).ok() == NO_LIMITS
 
 
@@ -181,9 +144,6 @@ async def test_dead_letters_end_by_themselves_after_the_topics_time_or_the_serve
             assert (await api.get("kept")).ok()["state"] == "buried"
             declared = (await api.call("/limit", {"topic": "kept"})).ok()
             assert (declared["buried_retain"], declared["declared"]) == (3600, True)
-            wrong = {"topic": "ends", "buried_retain": 0}
-            refused = await api.call("/limit", wrong, {"Accept-Language": "en"})
-            assert refused.refused() == "buried_retain 0: must be at least 0.001 seconds"
             (await api.call("/limit", {"topic": "ends", "buried_retain": 3600})).ok()
 
 
@@ -217,7 +177,6 @@ async def test_a_report_that_would_come_back_is_refused(api: Api, topic: str) ->
             "/limit", {"topic": other, "buried_to": to}, {"Accept-Language": "en"}
         )
         assert refused.refused() == "buried_to: dead letters would come back to the topic"
-    (await api.call("/limit", {"topic": topic, "buried_to": "a,b"})).refused()
 
 
 @pytest.mark.parametrize("buckets", [1, 3])

@@ -291,11 +291,7 @@ def test_a_wrong_argument_is_status_2_and_named(run: Run, arguments: list[str], 
             ["cancel", "some-id"],
             "no job has this tag; to cancel a job by its id: delay-queue delete",
         ),
-        (["touch", "never-pushed"], "no such job"),
         (["finish", "a", "b", "--receipt", "r"], "receipt: goes with id, not with ids"),
-        (["purge", "t", "--state", "odd"], "state"),
-        (["subscribe", "n", "t", "ftp://host"], "url: must be http[s]://HOST"),
-        (["schedule", "n", "t"], "give one of cron, every"),
     ],
 )
 def test_what_the_server_refuses_is_status_1_in_its_words(

@@ -84,11 +84,6 @@ def test_the_first_failure_ends_it_and_says_which_handler_it_was(worker: Worker)
     assert ran == []
 
 
-def test_the_only_handler_of_a_topic_is_not_named(worker: Worker) -> None:
-    worker.on("order-paid", no_points)
-    assert testing.run(worker, "order-paid") == Released("ValueError: no account")
-
-
 def test_the_handlers_behind_a_failure_run_if_they_shall_and_know_of_it(worker: Worker) -> None:
     seen: dict[str, HandlerResult] = {}
 

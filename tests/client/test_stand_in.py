@@ -14,7 +14,6 @@ from delayqueue.config.config import Config
 from delayqueue.errors import QueueError
 from delayqueue.testing import Finished, Queue, Ran
 from delayqueue.testing.rules import MAX_BODY_BYTES
-from tests.push_cases import CASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,25 +85,6 @@ def test_a_server_makes_the_id_if_it_is_asked_to(both: tuple[Client, Client]) ->
         ids = {queue.push("t", id="*", delay=60), queue.push("t", id="*", delay=60)}
         assert len(ids - {"*"}) == 2
         assert all(queue.get_many(ids))
-
-
-def test_both_refuse_the_same_pushes(both: tuple[Client, Client]) -> None:
-    """With one code, about one field: the unit test of the rules compares the words."""
-
-    class Raw(Job):
-        def request(self) -> dict[str, Any]:
-            return fields
-
-    wrong = []
-    for fields in CASES:
-        if isinstance(fields.get("id"), str) and "call" not in fields:  # a server may make no calls
-            real, fake = (
-                [(one.code, one.message.split()[0]) for one in queue.push_many([Raw(topic="")])]
-                for queue in both
-            )
-            if real != fake:
-                wrong.append((fields, real, fake))
-    assert wrong == []
 
 
 def test_the_longest_body_is_the_servers() -> None:

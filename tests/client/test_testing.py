@@ -50,22 +50,6 @@ async def test_what_a_handler_raises_decides(
     assert await testing.arun(worker, "mail") == verdict
 
 
-def test_handlers_after_one_that_raised_do_not_run(worker: Worker) -> None:
-    ran = []
-
-    @worker.on("order", order=2)
-    def second(job: ReservedJob) -> None:
-        ran.append(2)
-
-    @worker.on("order", order=1)
-    def first(job: ReservedJob) -> None:
-        ran.append(1)
-        raise OSError("disk")
-
-    assert testing.run(worker, "order") == Released("first: OSError: disk")
-    assert ran == [1]
-
-
 def test_middlewares_stand_around_the_handlers_in_their_order(worker: Worker) -> None:
     seen = []
 

@@ -122,21 +122,6 @@ async def test_a_batch_says_what_became_of_each(client: Caller, topic: str) -> N
     assert await client.get_many([job.id]) == [None]
 
 
-@pytest.mark.parametrize("verb", ["finish_many", "delete_many"])
-async def test_a_late_worker_spoils_none_of_many(client: Caller, topic: str, verb: str) -> None:
-    await client.push_many([Job(topic=topic, id=f"{topic}-{n}") for n in range(3)])
-    late, held, plain = await client.pop_many(topic, count=3, wait=5)
-    await client.release(late, delay=0)
-    await client.pop(topic, wait=5)
-    outcomes = await getattr(client, verb)([late, held, plain.id])
-    assert [(one.id, one.code) for one in outcomes] == [
-        (late.id, StaleReceipt.code),
-        (held.id, 0),
-        (plain.id, 0),
-    ]
-    assert (await client.get(late.id)).state == "reserved"
-
-
 async def test_a_late_worker_changes_nothing(client: Caller, topic: str) -> None:
     await client.push(topic)
     late = await client.pop(topic, wait=5)
@@ -254,12 +239,6 @@ async def test_the_jobs_of_a_tag_are_moved_together(client: Caller, topic: str) 
     assert len(await client.pop_many(topic, count=2, wait=5)) == 2
 
 
-async def test_a_trace_goes_from_a_push_to_its_pop(client: Caller, topic: str) -> None:
-    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    await client.push(topic, traceparent=trace)
-    assert (await client.pop(topic, wait=5)).traceparent == trace
-
-
 async def test_a_subscriber_is_registered_shown_and_dropped(client: Caller, topic: str) -> None:
     name, url = f"{topic}/invoice", "https://example.com/invoice"
     for _ in range(2):  # registering the same one again changes nothing
@@ -337,11 +316,6 @@ async def test_the_servers_and_ones_own_rights_are_told(client: Caller, topic: s
 async def test_what_the_server_refuses_is_said_in_its_words(client: Caller) -> None:
     with pytest.raises(Invalid, match="topic: must not be empty"):
         await client.push("")
-
-
-async def test_a_job_that_is_due_wakes_a_waiting_pop(client: Caller, topic: str) -> None:
-    await client.push(topic, delay=0.2)
-    assert await client.pop(topic) is not None
 
 
 async def test_threads_may_share_a_client(client: Caller, topic: str) -> None:

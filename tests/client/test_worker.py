@@ -250,19 +250,6 @@ async def test_a_job_that_kills_its_workers_is_buried_in_the_end(
     await queue.delete(job_id)
 
 
-async def test_a_job_can_be_buried(server: QueueServer, queue: AsyncClient, trace: Trace) -> None:
-    job_id = await queue.push("steered", "bury")
-
-    async def buried() -> bool:
-        return await state(queue, job_id) == "buried"
-
-    with working(server, trace):
-        await until_async(buried)
-    details = await queue.get(job_id)
-    assert details is not None
-    assert details.message == "no use"
-
-
 async def test_the_handlers_of_a_job_that_was_deleted_are_stopped(
     server: QueueServer, queue: AsyncClient, trace: Trace
 ) -> None:

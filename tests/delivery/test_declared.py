@@ -8,7 +8,7 @@ import pytest
 from tests.api_client import Api, Json, open_api
 from tests.earlier import BEFORE_NAMES, NoSuchCommit, let_run, program_of
 from tests.processes import ProcessError, Processes, StoreServer
-from tests.waiting import until, until_async
+from tests.waiting import until
 
 from .conftest import Shop
 from .receiver import Receiver
@@ -74,29 +74,6 @@ def test_whom_it_cannot_call_keeps_the_server_from_starting(
     with pytest.raises(ProcessError):
         server.start()
     assert message in server.logged()
-
-
-async def test_the_file_and_the_run_time_do_not_replace_each_other(
-    processes: Processes, redis_server: StoreServer
-) -> None:
-    database = redis_server.new_database()
-    running = processes.server(redis_server, redis__db=database)
-    async with open_api(running.url) as api:
-        (await api.call("/subscribe", {"name": "s", "topic": "t", "url": "http://h/"})).ok()
-        late = processes.configured(
-            "[subscriber s]\ntopic = t\nurl = http://h/\n", redis_server, redis__db=database
-        )
-        with pytest.raises(ProcessError):
-            late.start()
-        assert "[subscriber s]: the store has another subscriber of this name" in late.logged()
-        (await api.call("/unsubscribe", {"name": "s"})).ok()
-        late.start()
-
-        async def is_declared() -> bool:
-            found = (await api.call("/subscribers", {})).ok()
-            return [one["declared"] for one in found] == [True]
-
-        await until_async(is_declared)
 
 
 async def test_the_topic_of_a_python_function_is_left_to_the_earlier_server_that_declared_it(

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-from itertools import pairwise
-from statistics import median
 from typing import Final
 
 import pytest
@@ -14,7 +12,6 @@ from tests.waiting import until, until_async
 from .conftest import SEEN_S, Shop, results
 from .receiver import SECRET, Answer
 
-NOT_FOUND: Final = 2
 FAST: Final = {"delays": ["50ms", "50ms"]}
 
 
@@ -80,37 +77,12 @@ async def test_each_subscriber_keeps_its_own_schedule(shop: Shop) -> None:
     assert 2 <= second.at_s - first.at_s < 4
 
 
-async def test_equal_schedules_stay_in_step(shop: Shop) -> None:
-    for path in ("one", "two"):
-        shop.receiver.says(path, Answer(500), Answer(500), Answer(200))
-        await shop.subscribe(path, retry={"delays": ["100ms", "100ms"]})
-    await shop.push()
-    job = await shop.becomes("finished")
-    assert shop.receiver.paths == ["one", "two"] * 3
-    assert job["attempt"] == 3
-
-
 async def test_a_job_with_a_schedule_of_its_own_keeps_to_it(shop: Shop) -> None:
     shop.receiver.says("bad", Answer(500))
     await shop.subscribe("bad", retry={"delays": ["1h"]})
     await shop.push(retry={"delays": ["10ms"]})
     job = await shop.becomes("buried")
     assert results(job) == {"bad": ("failed", 2, "500")}
-
-
-async def test_a_payment_notification_is_repeated_at_its_times(shop: Shop) -> None:
-    """2m, 10m, 10m, 1h, 2h, 6h, 15h, in a 60,000th of the time."""
-    delays_ms = [round(minutes * 60_000 / 60_000) for minutes in (2, 10, 10, 60, 120, 360, 900)]
-    shop.receiver.says("merchant", *[Answer(500, "fail")] * 7, Answer(200, "success"))
-    await shop.subscribe("merchant", retry={"delays": [f"{ms}ms" for ms in delays_ms]})
-    await shop.push()
-    job = await shop.becomes("finished")
-    assert results(job) == {"merchant": ("succeeded", 8, "200 success")}
-    times_s = [call.at_s for call in shop.receiver.calls]
-    gaps_ms = [1000 * (later - earlier) for earlier, later in pairwise(times_s)]
-    late_ms = [gap - delay for delay, gap in zip(delays_ms, gaps_ms, strict=True)]
-    assert min(late_ms) >= 0
-    assert median(late_ms) < 500, "a busy machine delays some, not most of them"
 
 
 async def test_a_kick_calls_those_that_failed_anew_and_nobody_else(shop: Shop) -> None:
@@ -123,16 +95,6 @@ async def test_a_kick_calls_those_that_failed_anew_and_nobody_else(shop: Shop) -
     job = await shop.becomes("finished")
     assert sorted(shop.receiver.paths) == ["bad"] * 4 + ["fine"]
     assert results(job)["bad"] == ("succeeded", 2, "200")
-
-
-async def test_a_postponed_job_that_is_rescheduled_calls_those_that_failed_then(shop: Shop) -> None:
-    shop.receiver.says("bad", Answer(500), Answer(200))
-    await shop.subscribe("bad", retry={"delays": ["1h"]})
-    await shop.push()
-    await shop.becomes("delayed")
-    (await shop.api.call("/reschedule", {"id": f"{shop.topic}-job", "delay": 0.1})).ok()
-    await shop.becomes("finished")
-    assert shop.receiver.paths == ["bad", "bad"]
 
 
 async def test_a_call_that_takes_longer_than_the_ttr_keeps_the_job(shop: Shop) -> None:
@@ -254,20 +216,6 @@ async def test_a_call_that_fails_and_a_job_that_is_buried_leave_a_line_each(
         f"{said}, attempt 1, at {LOOPBACK}:{shop.receiver.port}: HTTP status 500",
         f"job '{job['id']}' is buried: its subscribers failed for good",
     ]
-
-
-async def test_a_payment_notification_is_repeated_until_the_merchant_says_success(
-    shop: Shop,
-) -> None:
-    shop.receiver.says("merchant", Answer(200, "fail"), Answer(200, "success"))
-    await shop.subscribe("merchant", retry=FAST, expect="success")
-    await shop.push()
-    job = await shop.becomes("finished")
-    assert results(job) == {"merchant": ("succeeded", 2, "200 success")}
-    assert [attempt["message"] for attempt in job["attempts"]] == [
-        f"{shop.topic}/merchant: not success: 200 fail"
-    ]
-    assert job["message"] == ""
 
 
 async def test_a_later_subscriber_is_given_what_the_earlier_ones_said(shop: Shop) -> None:

@@ -137,19 +137,6 @@ async def test_who_is_unsubscribed_is_called_no_more(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"name": None}, "name: must have 1 to 128 bytes"),
-        ({"name": "x" * 129}, "name: must have 1 to 128 bytes"),
-        ({"topic": None}, "topic: must not be empty"),
-        ({"topic": "a,b"}, "topic: no comma, it separates the topics of a pop"),
-        ({"url": None}, "url: must be http[s]://HOST[:PORT][/PATH], at most 2048 characters"),
-        ({"url": "ftp://h/"}, "url: must be http[s]://HOST"),
-        ({"url": "http://"}, "url: must be http[s]://HOST"),
-        ({"url": "http://h:99999/"}, "url: must be http[s]://HOST"),
-        ({"url": "http://[::1/"}, "url: must be http[s]://HOST"),
-        ({"url": "http://h/a b"}, "url: has ' ', which a request cannot hold: write it percent-"),
-        ({"url": "http://h/\r\nX: y"}, "url: has '\\r', which a request cannot hold"),
-        ({"url": "http://h/#top"}, "url: has '#', which a request cannot hold"),
-        ({"url": "http://h/" + "x" * 2048}, "url: must be http[s]://HOST"),
         ({"url": "http://127.0.0.2/"}, "url: 127.0.0.2 is not a public address and webhook_allow"),
         ({"url": "https://10.1.2.3:8/x"}, "url: 10.1.2.3 is not a public address"),
         ({"url": "http://[::1]/"}, "url: ::1 is not a public address"),
@@ -160,27 +147,9 @@ async def test_who_is_unsubscribed_is_called_no_more(shop: Shop) -> None:
         ({"url": "http://127.0.0.2./"}, "url: 127.0.0.2 is not a public address"),
         ({"url": "http://１２７。0。0。2/"}, "url: 127.0.0.2 is not a public address"),
         ({"url": "http://h.example\\x/"}, "url: has no host"),
-        ({"order": 1_000_001}, "order 1000001: must be -1000000 to 1000000"),
-        ({"order": "1"}, "order: must be an integer"),
-        ({"timeout": 0}, "timeout: must be more than 0 and at most 300 seconds"),
-        ({"timeout": 301}, "timeout: must be more than 0 and at most 300 seconds"),
-        ({"timeout": "6m"}, "timeout: must be a number"),
-        ({"retry": {"delays": [1] * 65}}, "retry: 65 steps: must be at most 64"),
-        ({"method": "HEAD"}, "method: must be one of POST, PUT, PATCH, DELETE, GET"),
-        ({"headers": {"Host": "x"}}, "headers: Host is set by the server"),
-        ({"headers": {"A": "b\nC: d"}}, "headers: the value of A must be visible ASCII"),
-        ({"expect": " "}, "expect: must have 1 to 256 characters, as success or *success*"),
-        ({"on_failure": "go"}, "on_failure: must be one of bury, continue"),
-        ({"payload": "all"}, "payload: must be one of body, event"),
-        ({"retry": {"preset": "visa"}}, "retry: 'visa': must be one of alipay, wechat"),
-        ({"concurrency": 0}, "concurrency 0: must be 1 to 1000"),
-        ({"secret": "hunter2"}, "secret: must be whsec_ and then 24 to 64 bytes as base64"),
-        ({"secret": "whsec_c2hvcnQ="}, "secret: must be whsec_ and then 24 to 64 bytes"),
-        ({"secret": "whsec_*"}, "secret: must be whsec_ and then 24 to 64 bytes as base64"),
-        ({"if_exists": "maybe"}, "if_exists 'maybe': must be one of replace, keep, fail"),
     ],
 )
-async def test_a_wrong_field_is_named(
+async def test_a_url_that_must_not_be_called_is_refused(
     api: Api, topic: str, fields: dict[str, Any], message: str
 ) -> None:
     refused = (await api.call("/subscribe", subscription(topic, **fields))).refused()

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md and docs/releasing.md name only what exists."""
+"""CONTRIBUTING.md, docs/releasing.md and, of the menu, the READMEs name only what exists."""
 
 import re
 from collections.abc import Iterator
@@ -30,9 +30,10 @@ TESTS: Final = re.compile(r"(?<=[` ])tests/[\w/.]+\b")  # in commands, too
 TARGETS: Final = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text("utf-8"), re.M))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "README.md", "README.zh-CN.md"])
 def test_every_target_that_is_named_is_on_the_menu(page: str) -> None:
     named = set(re.findall(r"\bmake ([a-z-]+)(?=[` ]| *#|$)", read(page), re.M))
+    assert named
     assert named <= TARGETS | {"a"}
 
 
@@ -46,7 +47,7 @@ def test_every_file_that_is_named_exists(page: str) -> None:
     "text",
     [
         "see `engine/books.py`",
-        "see `tests/store/`, and `delayqueue/store/test_pop.py`",  # a test has such a name
+        "see `tests/store/`, and `delayqueue/store/conftest.py`",  # a test has such a name
         "see `engine/jobs.py: Jobs.finnish`",
         "    .venv/bin/python -m pytest tests/store/test_popp.py -k ghosts",
         "| `tests/shop` | servers |",

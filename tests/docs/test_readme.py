@@ -1,6 +1,5 @@
 """Both READMEs, followed word for word."""
 
-import re
 from typing import Final
 
 import pytest
@@ -22,14 +21,6 @@ def test_the_round_with_curl_answers_as_shown(server: QueueServer, page: str) ->
     for example in round_trip:
         shown, printed = reader.follow(example)
         assert shown == printed
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_make_target_is_on_the_menu(page: str) -> None:
-    targets = re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.MULTILINE)
-    named = re.findall(r"\bmake ([a-z-]+)$|`make ([a-z-]+)`", read(page), re.MULTILINE)
-    assert named
-    assert {block or inline for block, inline in named} <= set(targets)
 
 
 @pytest.mark.parametrize("page", PAGES)

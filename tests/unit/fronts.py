@@ -64,10 +64,17 @@ class Server:
     front: Front
 
 
+class NoQueue(SimpleNamespace):
+    """Has whatever a handler looks for in a queue, and no verb of it can be called."""
+
+    def __getattr__(self, name: str) -> "NoQueue":
+        return self
+
+
 def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
     """A front with these endpoints."""
     config = Config(language="en", protected_mode=False, **settings)
-    queue: Any = SimpleNamespace(metrics=Metrics(), scope=EVERYWHERE)
+    queue: Any = NoQueue(metrics=Metrics(), scope=EVERYWHERE)
     queue.within = lambda scope: SimpleNamespace(scope=scope)
     nothing: Any = None
     api = Api(

@@ -4,7 +4,6 @@ import itertools
 import os
 import pty
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -172,32 +171,6 @@ def test_a_mistake_in_the_file_is_one_line_with_its_number(run: Run, tmp_path: P
     ended = run("-c", "dq.conf")
     assert ended.returncode == 2
     assert the_line(ended) == "dq.conf:2: bucket_size = many: must be a whole number from 1 to 1024"
-
-
-def test_a_port_that_is_taken_is_one_line(run: Run, redis_server: StoreServer) -> None:
-    with socket.create_server(("127.0.0.1", port := free_port())):
-        ended = run(
-            settings={
-                "bind_address": f"127.0.0.1:{port}",
-                "redis.host": redis_server.address,
-                "redis.db": redis_server.new_database(),
-                "log_level": "error",
-            }
-        )
-    assert ended.returncode == 2
-    assert the_line(ended).startswith(f"DELAYQUEUE_BIND_ADDRESS: bind_address = 127.0.0.1:{port}: ")
-
-
-def test_another_bucket_size_on_the_same_data_is_one_line(
-    run: Run, processes: Processes, redis_server: StoreServer
-) -> None:
-    store = {"redis.host": redis_server.address, "redis.db": redis_server.new_database()}
-    server = processes.server(redis_server, redis__db=store["redis.db"])
-    server.close()
-    ended = run(settings=store | {"bucket_size": 2})
-    assert ended.returncode == 2
-    assert "bucket_size = 2" in the_line(ended)
-    assert "set bucket_size = 1" in the_line(ended)
 
 
 def test_a_data_dir_in_use_is_one_line(run: Run, processes: Processes) -> None:

@@ -3,7 +3,7 @@
 import gc
 import json
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from typing_extensions import TypedDict
@@ -19,8 +19,6 @@ from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, TopicRequest
 
 from .fronts import Client, front_of
-
-TOKENS: Final = {Role.PRODUCE: "producer-0123456789", Role.ADMIN: "admin-0123456789abc"}
 
 
 class SnoozeRequest(TopicRequest):

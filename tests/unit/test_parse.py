@@ -2,19 +2,14 @@
 
 import json
 import re
-from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 
-from delayqueue.config.config import Config
-from delayqueue.errors import BadJson, Invalid, QueueError, Text
+from delayqueue.errors import BadJson, Invalid, Text
 from delayqueue.metrics import Metrics
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.endpoints.push import PushRequest
-from delayqueue.web.endpoints.schedules import ScheduleRequest
-from delayqueue.web.endpoints.subscribers import SubscribeRequest
-from delayqueue.web.endpoints.topics import LimitRequest
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.parse import MOST_LOGGED, Model, Reader, parse_array
 
@@ -27,10 +22,6 @@ CHINESE: Final = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 def parse(model: type[Model], raw: bytes) -> Model:
     reader = Reader(Metrics(), strict=False)
     return reader.read(model, raw, HttpRequest("POST", "/", {}, None))
-
-
-def parse_fields(model: type[Model], fields: dict[str, Any]) -> Model:
-    return parse(model, json.dumps(fields).encode())
 
 
 def in_one_language_each(text: Text) -> bool:
@@ -123,54 +114,6 @@ def test_an_array_that_is_none_is_told_in_each_language(raw: bytes) -> None:
     with pytest.raises(BadJson) as refused:
         parse_array(raw)
     assert in_one_language_each(refused.value.text)
-
-
-def _subscriber(**fields: Any) -> None:
-    asked = {"name": "n", "topic": "t", "url": "http://a.b"} | fields
-    parse_fields(SubscribeRequest, asked).subscriber()
-
-
-def _schedule(**fields: Any) -> None:
-    parse_fields(ScheduleRequest, {"name": "n", "topic": "t"} | fields).schedule(1000)
-
-
-def _job(**retry: Any) -> None:
-    asked = {"topic": "t", "id": "a", "ttr": 1, "retry": retry}
-    api: Any = SimpleNamespace(config=Config())
-    parse_fields(PushRequest, asked).job(api)
-
-
-def _limit(**fields: Any) -> None:
-    parse_fields(LimitRequest, {"topic": "t"} | fields).changes()
-
-
-@pytest.mark.parametrize(
-    ("read", "fields"),
-    [
-        (_job, {"delays": [1] * 65}),
-        (_job, {"delays": ["soon"]}),
-        (_job, {"preset": "paypal"}),
-        (_job, {"max": 100}),
-        (_job, {"max": 3, "factor": 0}),
-        (_job, {"max": 3, "jitter": 2}),
-        (_subscriber, {"name": ""}),
-        (_subscriber, {"url": "ftp://x"}),
-        (_subscriber, {"secret": "hunter2"}),
-        (_subscriber, {"timeout": 0}),
-        (_schedule, {"cron": "* * 31 2 *"}),
-        (_schedule, {"cron": "99 * * * *"}),
-        (_schedule, {"every": 0}),
-        (_schedule, {"every": 60, "tz": "Mars"}),
-        (_schedule, {"every": 60, "catch_up": "never"}),
-        (_limit, {"rate": 0}),
-        (_limit, {"burst": 0}),
-        (_limit, {"concurrency": 0}),
-    ],
-)
-def test_a_rule_of_the_ground_is_told_in_each_language(read: Any, fields: dict[str, Any]) -> None:
-    with pytest.raises(QueueError) as refused:
-        read(**fields)
-    assert in_one_language_each(refused.value.text), refused.value.text
 
 
 def logged(caplog: pytest.LogCaptureFixture, *asked: tuple[str, dict[str, Any]]) -> list[str]:

@@ -60,7 +60,7 @@ def test_an_endpoint_that_is_nowhere_is_missed_everywhere() -> None:
         "fields": set(),  # it has no section yet
         "errors": set(),
         "trials": {"tests/api/test_unheard.py"},
-        "confinement": {"tests/api/test_tokens.py", "tests/docs/test_contract.py"},
+        "confinement": {"tests/api/test_tokens.py", "tests/tools/test_contract.py"},
         "commands": {"docs/cli.md"},
         "heads": set(),
         "tables": set(),  # they are made of what the code declares

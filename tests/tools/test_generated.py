@@ -10,10 +10,9 @@ from delayqueue.web.endpoints import ENDPOINTS
 from scripts.fields import chinese, described, translations
 from scripts.generate import generated, pages
 from scripts.lines import count
+from tests.docs.markdown import read
+from tests.docs.test_twins import words
 from tests.processes import REPOSITORY
-
-from .markdown import read
-from .test_twins import words
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(REPOSITORY)))
