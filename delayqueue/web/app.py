@@ -85,9 +85,17 @@ class Streamed(HttpRequest):
 
     def __init__(self, request: web.BaseRequest) -> None:
         headers: dict[str, str] = {}
+        repeated = set()
         for name, value in request.headers.items():
-            headers.setdefault(name.lower(), value)
-        super().__init__(request.method, request.path, headers, request.remote)
+            if headers.setdefault(key := name.lower(), value) is not value:
+                repeated.add(key)
+        super().__init__(
+            request.method,
+            request.path,
+            headers,
+            request.remote,
+            repeated=frozenset(repeated),
+        )
         self._request = request
         _connection(request).asked = self
 
