@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import logging
 import os
 import signal
 import socket
@@ -33,9 +32,6 @@ from delayqueue.server.systemd import Notifier
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import left_when
-from delayqueue.web.proxy_login import proxy_warnings
-
-log = logging.getLogger(__name__)
 
 
 class Signals(NamedTuple):
@@ -58,8 +54,6 @@ async def serve(config: Config) -> None:
         begin = lifetimes.enter_async_context
         async with left_when(signals.stop):  # an embedded store may load for minutes
             reloader = await Reloader.begin(config)
-            for warning in proxy_warnings(config):
-                log.warning("%s", warning)
             shards, socket_path = await begin(open_shards(config, waits=True))
         if signals.stop.is_set():
             return
@@ -74,8 +68,8 @@ async def serve(config: Config) -> None:
         else:
             folder = Path(lifetimes.enter_context(_meeting_place()))
             await _check_store(shards, config, socket_path)
-            announcing = partial(_announce_all, reloader)
-            await begin(running({"shards": shards.watch, "log": announcing}, signals.stop))
+            log = partial(_announce_all, reloader)
+            await begin(running({"shards": shards.watch, "log": log}, signals.stop))
             prepare = partial(_prepared, reloader, socket_path, pulses, folder)
             await supervise(config.workers, prepare, signals.stop)
 

@@ -87,8 +87,10 @@ class Streamed(HttpRequest):
         headers: dict[str, str] = {}
         repeated = set()
         for name, value in request.headers.items():
-            if headers.setdefault(key := name.lower(), value) is not value:
+            if (key := name.lower()) in headers:
                 repeated.add(key)
+            else:
+                headers[key] = value
         super().__init__(
             request.method,
             request.path,

@@ -85,6 +85,7 @@ async def test_tokens_are_what_they_were(server: QueueServer) -> None:
 
 
 ODD: Final = [
+    (["Remote-User: a", "Remote-User: a"], 403, "even two that say the same"),
     (["Remote-User: alice", "Remote-User: root"], 403, "two, of which the proxy set one"),
     (["Remote-User: alice", "remote-user: root"], 403, "whatever the case"),
     (["Remote-User: alice", "Remote-Groups: ops", "Remote-Groups: staff"], 403, "groups as well"),
@@ -162,4 +163,6 @@ async def test_a_reload_changes_who_is_believed(
     reloading.write(LOGINS.replace(f"proxy_allow = {PROXY}", ""))
     await until(lambda: reloading.count("proxy_user_header: needs proxy_allow") > 0)
     assert await codes(PROXY, ALICE) == {OK}
+    await reloading.change(LOGINS.replace(f"proxy_allow = {PROXY}", "proxy_allow = 0.0.0.0/0"))
+    assert reloading.count("proxy_allow = 0.0.0.0/0: whoever has one of these") == 1
     assert server.stop() == 0
