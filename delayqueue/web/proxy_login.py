@@ -6,7 +6,7 @@ address that it was asked from (X-Forwarded-For) is never read.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final, NamedTuple, Self
@@ -78,11 +78,13 @@ class ProxyLogins:
             return None
         if not allow:
             raise _half("proxy_user_header", "needs proxy_allow, the addresses of the proxies")
-        if not config.proxy_roles_header and all(each.group != EVERYBODY for each in groups):
-            raise _half(
-                "proxy_user_header",
-                "no user would have a role; set proxy_roles_header, or proxy_roles = view:*",
-            )
+        if not config.proxy_roles_header:
+            if not groups:
+                raise _half(
+                    "proxy_user_header", "needs proxy_roles_header, or proxy_roles = view:*"
+                )
+            if any(group != EVERYBODY for _, group in groups):
+                raise _half("proxy_roles", "needs proxy_roles_header, except for ROLE:*")
         return cls(allow, header, config.proxy_roles_header, groups or OWN_NAMES)
 
     def user(self, request: HttpRequest) -> User | None:
@@ -96,9 +98,10 @@ class ProxyLogins:
                 return None
             header = self._roles_header
         if not self._believes(request.peer):
+            peer = request.peer or "?"
             raise Forbidden.of(
-                f"{header}：来自 {request.peer} 的请求不能带此请求头：该地址不在 proxy_allow 中",
-                f"{header}: refused from {request.peer}, which is not in proxy_allow",
+                f"{header}：来自 {peer} 的请求不能带此请求头：该地址不在 proxy_allow 中",
+                f"{header}: refused from {peer}, which is not in proxy_allow",
             )
         if header != self._user_header:
             raise Forbidden.of(
@@ -111,7 +114,9 @@ class ProxyLogins:
                     f"{name}: sent more than once; let the proxy replace what clients send",
                 )
         user = self._name(headers[self._user_key])
-        groups = headers.get(self._roles_key, "")
+        if self._roles_key == self._user_key:
+            return User(user, self._roles_of(user, [user]))
+        groups = SEPARATORS.split(headers.get(self._roles_key, ""))
         return User(user, self._roles_of(user, groups))
 
     def _name(self, text: str) -> str:
@@ -128,12 +133,12 @@ class ProxyLogins:
             raise Forbidden.of(f"{header}：不是可显示的UTF-8文本", f"{header}: not printable UTF-8")
         return name
 
-    def _roles_of(self, user: str, groups: str) -> frozenset[Role]:
+    def _roles_of(self, user: str, groups: Sequence[str]) -> frozenset[Role]:
         """The roles of all groups together. Raises Forbidden if there is none."""
-        names = {EVERYBODY, *map(str.strip, SEPARATORS.split(groups))}
+        names = {EVERYBODY, *map(str.strip, groups)}
         roles = frozenset[Role]().union(*(self._roles.get(name, ()) for name in names))
         if not roles:
-            told = f"{self._roles_header}: {shown(groups)}"
+            told = f"{self._roles_header}: {shown(','.join(groups))}"
             raise Forbidden.of(
                 f"用户 {user} 在这里没有角色：其所属的组都没有角色（{told}）",
                 f"user {user} has no role here: none of the user's groups has one ({told})",

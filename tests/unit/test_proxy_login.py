@@ -142,6 +142,20 @@ def test_names_are_what_they_are(conf: Path) -> None:
         assert guard.access(asked(name, "view")).name == name
 
 
+def test_a_name_that_stands_for_a_group_is_not_divided(conf: Path) -> None:
+    """Cloudflare tells addresses alone, and a user may have chosen what stands before the @."""
+    by_name = "proxy_user_header = X-User\nproxy_roles_header = x-user\nproxy_allow = 10.1.2.3\n"
+    guard = Authenticator.of(read(conf, f"{by_name}proxy_roles = view:*, admin:alice@example.com"))
+    for name, roles in (
+        ("alice@example.com", {Role.ADMIN, Role.VIEW}),
+        ('"x,alice@example.com,"@evil.example', {Role.VIEW}),
+        ('"|alice@example.com|"@evil.example', {Role.VIEW}),
+    ):
+        request = HttpRequest("POST", "/topics", {"x-user": name}, PROXY)
+        user = guard.access(request)
+        assert (user.name, user.roles) == (name, roles)
+
+
 def test_who_is_refused_reads_that_it_is_about_a_user(conf: Path) -> None:
     guard = Authenticator.of(read(conf, LOGINS))
     with pytest.raises(Forbidden, match="user alice has the roles view: they may not call this"):
@@ -201,7 +215,15 @@ HALVES: Final = {
     "groups of nobody": ("proxy_roles = view:*", "proxy_roles: needs proxy_user_header"),
     "no roles": (
         "proxy_user_header = X-User\nproxy_allow = 10.0.0.1\nproxy_roles = view:staff",
-        "proxy_user_header: no user would have a role",
+        "proxy_roles: needs proxy_roles_header, except for",
+    ),
+    "some roles": (
+        "proxy_user_header = X-User\nproxy_allow = 10.0.0.1\nproxy_roles = view:*, admin:ops",
+        "proxy_roles: needs proxy_roles_header, except for",
+    ),
+    "roles of nothing": (
+        "proxy_user_header = X-User\nproxy_allow = 10.0.0.1",
+        "proxy_user_header: needs proxy_roles_header, or proxy_roles = view:",
     ),
 }
 
