@@ -13,7 +13,7 @@ from delayqueue.domain.access import Role
 from delayqueue.errors import Forbidden, QueueError, Unauthorized
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.http import HttpRequest
-from delayqueue.web.proxy_login import MAX_NAME_CHARS, ProxyLogins, proxy_warnings
+from delayqueue.web.proxy_login import MAX_NAME_CHARS, ProxyLogins, User, proxy_warnings
 
 TOKEN: Final = "token-0123456789"
 PROXY: Final = "10.1.2.3"
@@ -153,7 +153,7 @@ def test_a_name_that_stands_for_a_group_is_not_divided(conf: Path) -> None:
     ):
         request = HttpRequest("POST", "/topics", {"x-user": name}, PROXY)
         user = guard.access(request)
-        assert (user.name, user.roles) == (name, roles)
+        assert user == User(name, frozenset(roles))
 
 
 def test_who_is_refused_reads_that_it_is_about_a_user(conf: Path) -> None:
