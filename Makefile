@@ -18,6 +18,8 @@ GO_CLIENT := tests/beanstalk/clients/with_go_beanstalk
 CHART_TOOLS := tests/docs/chart_tools
 KUBERNETES := v1.33.2
 KEDA := v2.17.2
+# one of the proxies that log users in
+PROXIES := nginx
 # what builds the wheel
 BUILD := setuptools>=77.0.3
 # every version with its hashes: what the image holds, what all tests run with, and three parts of that
@@ -128,7 +130,7 @@ $(VENV)/.installed-docs: $(DOCS_LOCK) pyproject.toml scripts/setup
 	@touch $@
 
 $(VENV)/.installed-test: $(TEST_LOCK) pyproject.toml scripts/setup
-	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '220 MB' redis-server wrk curl chromium $(LANGUAGES) $(PACKAGES) $(BEANSTALK) $(DATABASES)
+	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '220 MB' redis-server wrk curl chromium $(LANGUAGES) $(PACKAGES) $(BEANSTALK) $(DATABASES) $(PROXIES)
 	cd $(GO_CLIENT) && go mod download
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-quick $(VENV)/.installed-lint $(VENV)/.installed-docs
 

@@ -193,6 +193,12 @@ class Unauthorized(QueueError):
         {"WWW-Authenticate": 'Bearer realm="delay-queue", Basic realm="delay-queue"'}
     )
 
+    def __init__(self, text: Text | None = None, *, page_asks: bool = False) -> None:
+        """`page_asks`: a page in the browser asks for the token, so the browser itself should not."""
+        super().__init__(text)
+        if page_asks:
+            self.headers: Mapping[str, str] = {"WWW-Authenticate": 'Bearer realm="delay-queue"'}
+
 
 class Forbidden(QueueError):
     """The client may not do this."""

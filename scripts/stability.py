@@ -45,6 +45,7 @@ MARKS: Final = {
     "beanstalkd": SETTLING,
     "calls": SETTLING,
     "outbox": SETTLING,
+    "proxy-login": SETTLING,
     "task-queues": SETTLING,
     "changed-tasks": SETTLING,
     "php": BOTH,

@@ -40,7 +40,7 @@ TOGETHER: Final = ("tests/browser/", "tests/relay/")
 LEFT_OUT: Final = {
     "browser": "Chromium",
     "php": "PHP, Composer",
-    "docs": "PHP, Node.js, Go, curl, MkDocs",
+    "docs": "PHP, Node.js, Go, curl, nginx, MkDocs",
     "relay": "MariaDB, PostgreSQL",
     "beanstalk": "beanstalkd, PHP, Ruby, Go",
     "client/test_celery.py": "Celery",

@@ -375,10 +375,17 @@ MUTANTS: Final = [
     ),
     Mutant(
         "server/frontend.py",
-        "        self._guard.use(settings.grants, config.token_rate)\n",
+        "        self._guard.use(settings.grants, config.token_rate, ProxyLogins.of(config))\n",
         "",
         "a token that a reload removes stays in force",
         "tests/api/test_reloading.py",
+    ),
+    Mutant(
+        "web/proxy_login.py",
+        "if not self._believes(request.peer):",
+        "if False:",
+        "anybody can claim to be a user whom the proxy has logged in",
+        "tests/unit/test_proxy_login.py tests/api/test_proxy_login.py",
     ),
     Mutant(
         "server/reload.py",

@@ -168,11 +168,15 @@ class Stats:
 
 @answer
 class Access:
-    """What a token allows: the paths that its roles may call, and the topics that it may reach there."""
+    """What a client may do: its roles, the topics that it may reach, and the paths that its roles may call.
+
+    `user`: the name of one whom a proxy has logged in.
+    """
 
     roles: list[str]
     topics: list[str]
     endpoints: list[str] = field(default_factory=list)  # earlier versions do not tell them
+    user: str = omittable(default="")
 
 
 @answer

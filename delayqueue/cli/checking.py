@@ -29,6 +29,7 @@ from delayqueue.store.servers.durability import check_durability, replica_warnin
 from delayqueue.store.servers.embedded import check_startable, running_in
 from delayqueue.store.servers.health import alarms, durability_warnings
 from delayqueue.web.auth import Authenticator
+from delayqueue.web.proxy_login import proxy_warnings
 from delayqueue.web.tls import Certificate
 
 
@@ -54,6 +55,8 @@ def check(asked: Namespace) -> int:
         wrong += _found(look, config)
     if not wrong:
         say("ok: settings")
+    for warning in proxy_warnings(config):
+        say(f"warning: {warning}")
     if understood:
         wrong += _found(_check_store, config)
     return complain(wrong, REFUSED) if wrong else DONE

@@ -10,7 +10,7 @@ from delayqueue.config import values
 from delayqueue.config.option import Option, option
 from delayqueue.config.sections import Sections
 from delayqueue.config.values import EMBEDDED, Address
-from delayqueue.domain.access import Grant
+from delayqueue.domain.access import Grant, GroupRole
 from delayqueue.domain.subscriber import MAX_CONCURRENCY
 from delayqueue.log import LEVELS
 
@@ -45,6 +45,24 @@ class Config:
         "0",
         values.whole(0, 1_000_000),
         "most requests a second of a token in a process; 0 = no limit",
+    )
+    proxy_user_header: str = option(
+        "",
+        values.header,
+        "header in which a proxy names the user that it has logged in, like Remote-User; empty = none does",
+    )
+    proxy_roles_header: str = option(
+        "", values.header, "header in which it names the user's groups, with commas between"
+    )
+    proxy_roles: tuple[GroupRole, ...] = option(
+        "",
+        values.group_roles,
+        "ROLE:GROUP, with commas between, * = everybody who is logged in; empty = groups are named like roles",
+    )
+    proxy_allow: tuple[IPv4Network | IPv6Network, ...] = option(
+        "",
+        values.networks,
+        "addresses of such proxies, as CIDR, CIDR; others may not send these headers",
     )
     tls_cert: Path | None = option(
         "", values.file, "PEM file of the certificate and its chain; empty = plain HTTP"
@@ -268,8 +286,13 @@ class Config:
 
     @property
     def has_tokens(self) -> bool:
-        """Whether clients need a token: a file without one is an error."""
+        """Whether there are tokens: a file without one is an error."""
         return bool(self.auth_tokens or self.auth_tokens_file)
+
+    @property
+    def asks(self) -> bool:
+        """Whether clients have to say who they are, by a token or a login by the proxy."""
+        return self.has_tokens or bool(self.proxy_user_header)
 
     def value(self, key: str) -> Any:
         """The value of the setting with this key."""

@@ -13,6 +13,10 @@ RELOADED: Final = frozenset(
         "auth_tokens",
         "auth_tokens_file",
         "token_rate",
+        "proxy_user_header",
+        "proxy_roles_header",
+        "proxy_roles",
+        "proxy_allow",
         "tls_cert",
         "tls_key",
         "queue_block_timeout",
@@ -48,6 +52,7 @@ def _refuse_open_doors(config: Config, found: Config) -> None:
     gone = {
         f"{found.file} is empty": _is_set_in_file(config) and not _is_set_in_file(found),
         "no token would be left": config.has_tokens and not found.has_tokens,
+        "neither a token nor a login would be left": config.asks and not found.asks,
         "TLS would end": config.tls_cert is not None and found.tls_cert is None,
         "protected_mode would end": config.protected_mode and not found.protected_mode,
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from delayqueue.domain.access import TOPICS, Grant, parse_grant
+from delayqueue.domain.access import TOPICS, Grant, GroupRole, parse_grant, parse_group_role
 from delayqueue.domain.subscriber import check_secret
 
 EMBEDDED: Final = "embedded"
@@ -211,6 +211,16 @@ file: Final = optional(path)
 
 def grants(text: str) -> tuple[Grant, ...]:
     return tuple(map(parse_grant, _parts(text)))
+
+
+def header(text: str) -> str:
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]*", text):
+        raise ValueError("must be the name of a header such as Remote-User")
+    return text
+
+
+def group_roles(text: str) -> tuple[GroupRole, ...]:
+    return tuple(map(parse_group_role, _parts(text)))
 
 
 def topics(text: str) -> tuple[str, ...]:

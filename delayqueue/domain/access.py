@@ -1,4 +1,4 @@
-"""Access control: roles, the tokens that grant them, and the topics that a grant covers. No IO, no HTTP."""
+"""Access control: roles, the tokens and groups that grant them, and the topics that a grant covers. No IO, no HTTP."""
 
 import re
 from collections.abc import Iterable
@@ -13,9 +13,11 @@ GRANT: Final = re.compile(
     rf"(produce|consume|call|view|admin):([A-Za-z0-9._~+/=-]{{{MIN_TOKEN_CHARS},}})(?::({TOPICS.pattern}))?"
 )
 
+EVERYBODY: Final = "*"  # instead of a group: whoever is logged in
+
 
 class Role(StrEnum):
-    """What a token allows. Each endpoint declares which roles may call it (web/endpoints/)."""
+    """What a token or a group allows. Each endpoint declares which roles may call it (web/endpoints/)."""
 
     PRODUCE = "produce"
     CONSUME = "consume"
@@ -45,6 +47,27 @@ def parse_grant(text: str) -> Grant:
             "and a topic, or its beginning and *, as TOPICS"
         )
     return Grant(Role(parts[1]), parts[2], parts[3] or "*")
+
+
+class GroupRole(NamedTuple):
+    """One `role:group`: what the users of a group may do whom a proxy has logged in."""
+
+    role: Role
+    group: str
+
+    def __str__(self) -> str:
+        return f"{self.role}:{self.group}"
+
+
+def parse_group_role(text: str) -> GroupRole:
+    """Parse `role:group`; the group may contain colons. Raises ValueError if it is something else."""
+    role, _, group = map(str.strip, text.partition(":"))
+    if role not in set(Role) or not group:
+        raise ValueError(
+            "must be ROLE:GROUP, with commas between; the ROLE produce, consume, call, view or admin, "
+            f"the GROUP as the proxy names it, or {EVERYBODY} for everybody who is logged in"
+        )
+    return GroupRole(Role(role), group)
 
 
 class Scope(NamedTuple):

@@ -19,6 +19,7 @@ from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.envelope import Responder
 from delayqueue.web.front import Front, build_front, is_protected
+from delayqueue.web.proxy_login import ProxyLogins
 from delayqueue.web.tls import Tls
 
 
@@ -38,18 +39,19 @@ class Frontend:
         self._webhooks = webhooks
         self._make_front = make_front
         self._figures = figures
-        self._guard = Authenticator(settings.grants, settings.config.token_rate)
-        self.beanstalk = BeanstalkServer(queue, TubeAccess.of(settings.config))
+        config = settings.config
+        self._guard = Authenticator(settings.grants, config.token_rate, ProxyLogins.of(config))
+        self.beanstalk = BeanstalkServer(queue, TubeAccess.of(config))
         self.tls = Tls(settings.certificate) if settings.certificate else None
-        queue.metrics.most_topics = settings.config.metrics_topics
-        self.front: Front = self._front(settings.config)
+        queue.metrics.most_topics = config.metrics_topics
+        self.front: Front = self._front(config)
 
     def use(self, settings: Settings) -> None:
         """Let these settings take the place of the former ones, for what begins from now on."""
         config = settings.config
         if self.tls and settings.certificate:  # it can be neither switched on nor off
             self.tls.use(settings.certificate)
-        self._guard.use(settings.grants, config.token_rate)
+        self._guard.use(settings.grants, config.token_rate, ProxyLogins.of(config))
         self.beanstalk.use(TubeAccess.of(config))
         self._queue.metrics.most_topics = config.metrics_topics
         self.front = self._front(config)

@@ -21,6 +21,7 @@ from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.log import set_up
 from delayqueue.server.settings import Settings
 from delayqueue.threads import Threads
+from delayqueue.web.proxy_login import proxy_warnings
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,9 @@ class Reloader:
     @classmethod
     async def begin(cls, config: Config) -> Self:
         """With the settings that the server starts with. Raises StartupError if something is wrong with them."""
-        return cls(await in_time("reading files", partial(Settings.read, config)))
+        settings = await in_time("reading files", partial(Settings.read, config))
+        _warn(config)
+        return cls(settings)
 
     async def run(self, requested: asyncio.Event, check: Check) -> None:
         """Read everything again whenever `requested` is set, and a file when it has changed, until cancelled.
@@ -117,6 +120,7 @@ class Reloader:
             async with asyncio.timeout(CHECK_S):
                 await check(settings.config)
         self._put_into_force(settings)
+        _warn(settings.config)
         if left:
             log.warning("not changed: %s; this takes a restart", ", ".join(left))
 
@@ -183,6 +187,11 @@ def announce(settings: Settings) -> None:
     """Log that these are in force in this process, in the way that they say."""
     set_up(settings.config.log_level, settings.config.log_format)
     log.info("reloaded: %s", settings.source)
+
+
+def _warn(config: Config) -> None:
+    for warning in proxy_warnings(config):
+        log.warning("%s", warning)
 
 
 def _stamp(file: Path) -> Stamp:

@@ -12,6 +12,7 @@ from delayqueue.delivery.call_guard import check_declared_calls
 from delayqueue.domain.access import Grant
 from delayqueue.store.topics import check_limits
 from delayqueue.web.auth import all_grants
+from delayqueue.web.proxy_login import ProxyLogins
 from delayqueue.web.tls import Certificate
 
 
@@ -32,6 +33,7 @@ class Settings(NamedTuple):
         """Read the files that the config names, and check everything. Raises StartupError if something is wrong."""
         AddressGuard(config.webhook_allow).check_declared(config.declared.subscribers)
         check_declared_calls(config)
+        ProxyLogins.of(config)
         TubeAccess.of(config)
         check_limits(config.declared.limits, 1)  # what the number of buckets adds, the store tells
         source = str(config.file or "the environment")

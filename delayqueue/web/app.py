@@ -263,14 +263,20 @@ class LentRequest:
         It is written before aiohttp's handler returns, so that a client that is gone is noticed.
         """
         headers: dict[str, str] = {}
+        repeated = set()
         for name, value in request.headers.items():
-            headers.setdefault(name.lower(), value)
+            if (key := name.lower()) in headers:
+                repeated.add(key)
+            else:
+                headers[key] = value
         self._expects = (
             request.version == HttpVersion11 and headers.get("expect", "").lower() == "100-continue"
         )
         if (lender := self._transport.lender) is not None:
             has_body = request.body_exists or self._expects
-            asked = HttpRequest(request.method, request.path, headers, lender.peer)
+            asked = HttpRequest(
+                request.method, request.path, headers, lender.peer, repeated=frozenset(repeated)
+            )
             lender.begin(asked, None if has_body else b"")
         try:
             response, is_last = await self._decided()

@@ -1,4 +1,4 @@
-"""Logs changes that are made on the page at /admin: who did what to how many."""
+"""Logs changes that are made on the page at /admin: who did what to how many. Other programs are in the access log."""
 
 import json
 import logging
@@ -14,7 +14,6 @@ from delayqueue.web.requests import Request
 
 log = logging.getLogger(__name__)
 
-HEADER: Final = "x-admin-page"  # sent by the page; other programs are in the access log
 TARGETS: Final = ("topic", "tag", "state", "name", "id", "reason", "by", "delay", "due", "seconds")
 MOST_IDS: Final = 3  # of many that are named
 

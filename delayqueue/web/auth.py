@@ -1,6 +1,7 @@
-"""Access control: tokens, their roles, and how many requests each may make.
+"""Access control: tokens, their roles, and how many requests each may make; users whom a proxy has logged in.
 
-A token comes in `Authorization: Bearer TOKEN`, or as the password of `Basic`, which is what browsers can send.
+A token comes in `Authorization: Bearer TOKEN`, or as the password of `Basic`, which is what browsers can send. Beside a
+login by the proxy it does not count: proxies pass on what they were sent in that header, or put something into it.
 """
 
 import asyncio
@@ -18,7 +19,8 @@ from delayqueue.config.files import read_limited
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE, Grant, Role, Scope, parse_grant
 from delayqueue.errors import Forbidden, Text, TooMany, Unauthorized
-from delayqueue.web.http import HttpRequest
+from delayqueue.web.http import ADMIN_PAGE, HttpRequest
+from delayqueue.web.proxy_login import ProxyLogins, User
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +29,9 @@ Roles = frozenset[Role] | None
 
 CALLERS: Final = frozenset({Role.CALL})
 UNKNOWN: Final = Text("token无效", "unknown token")
+TOKEN_OR_LOGIN: Final = Text(
+    "需要有效的token，或经由代理登录", "a valid token is needed, or a login by the proxy"
+)
 WRONG_ROLE: Final = Text(
     "此token的角色不能使用该接口", "this token's role may not call this endpoint"
 )
@@ -58,6 +63,8 @@ class RateLimiter:
 class Principal:
     """A token in force: what it grants, and how many requests it may make."""
 
+    who: Final = Text("此token", "this token")
+
     def __init__(self, limiter: RateLimiter) -> None:
         self.limiter = limiter
         self._topics: dict[Role, list[str]] = {}
@@ -85,24 +92,27 @@ class Principal:
 
 
 class Authenticator:
-    """The tokens in force."""
+    """The tokens in force, and the logins."""
 
-    def __init__(self, grants: Iterable[Grant], rate: int) -> None:
+    def __init__(
+        self, grants: Iterable[Grant], rate: int, logins: ProxyLogins | None = None
+    ) -> None:
         """`rate`: how many requests a second each token may make; 0 = any number."""
         self._key = secrets.token_bytes(32)
         self._principals: dict[bytes, Principal] = {}
         self._rate = rate
-        self.asks = False  # whether a token is needed at all
-        self.revision = 0  # grows whenever tokens take the place of others
-        self.use(grants, rate)
+        self._logins = logins
+        self.asks = False  # whether clients have to say who they are
+        self.revision = 0  # grows whenever tokens and logins take the place of others
+        self.use(grants, rate, logins)
 
     @classmethod
     def of(cls, config: Config) -> "Authenticator":
         """The authenticator for these settings. Raises StartupError if their file cannot be read."""
-        return cls(all_grants(config), config.token_rate)
+        return cls(all_grants(config), config.token_rate, ProxyLogins.of(config))
 
-    def use(self, grants: Iterable[Grant], rate: int) -> None:
-        """Replace the present tokens by these."""
+    def use(self, grants: Iterable[Grant], rate: int, logins: ProxyLogins | None = None) -> None:
+        """Replace the present tokens and logins by these."""
         former = self._principals if rate == self._rate else {}
         principals: dict[bytes, Principal] = {}
         for grant in grants:
@@ -113,56 +123,80 @@ class Authenticator:
             principals[digest].add(grant)
         self._rate = rate
         self._principals = principals
-        self.asks = bool(principals)
+        self._logins = logins
+        self.asks = bool(principals) or logins is not None
         self.revision += 1
 
     def admit(self, request: HttpRequest, roles: Roles) -> Scope:
         """The topics that this client may reach. Raises Unauthorized, Forbidden or TooMany if it is refused."""
-        if roles is None or not self._principals:
+        if roles is None or not self.asks:
             return EVERYWHERE
-        principal = self._find(token_of(request))
-        principal.limiter.check()
-        return principal.scope(roles)
+        found = self._find(request)
+        if isinstance(found, Principal):
+            found.limiter.check()
+        return found.scope(roles)
 
     def check_again(self, request: HttpRequest, roles: Roles, topics: Iterable[str]) -> None:
         """Raises Unauthorized or Forbidden if a client that was admitted may no longer reach these topics."""
-        if roles is not None and self._principals:
-            self._find(token_of(request)).scope(roles).check(topics)
+        if roles is not None and self.asks:
+            self._find(request).scope(roles).check(topics)
 
     def check_caller(self, request: HttpRequest, topic: str) -> None:
         """Raises Forbidden if a client that was admitted may not push a job of the topic with a call."""
-        if not self._principals:
+        if not self.asks:
             return
+        found = self._find(request)
         try:
-            self._find(token_of(request)).scope(CALLERS).check((topic,))
+            found.scope(CALLERS).check((topic,))
         except Forbidden:
             raise Forbidden.of(
-                f"call：此token没有topic {topic} 的call角色",
-                f"call: this token has no role call for topic {topic}",
+                f"call：{found.who.zh}没有topic {topic} 的call角色",
+                f"call: {found.who.en} has no role call for topic {topic}",
             ) from None
 
-    def roles(self, request: HttpRequest) -> frozenset[Role]:
-        """The roles of this client; all if no tokens are set. Raises Unauthorized if it has none."""
-        if not self._principals:
-            return frozenset(Role)
-        return self._find(token_of(request)).roles
+    def access(self, request: HttpRequest) -> User:
+        """Name and roles of this client; a token has no name. All roles if nobody has to say who they are.
+
+        Raises Unauthorized or Forbidden if it has none.
+        """
+        if not self.asks:
+            return User("", frozenset(Role))
+        found = self._find(request)
+        return found if isinstance(found, User) else User("", found.roles)
 
     def name_of(self, request: HttpRequest) -> str:
-        """How the log tells clients apart: the token's roles, and too little of its SHA-256 to guess it."""
-        if not self._principals:
-            return "anybody"
-        token = token_of(request)
-        try:
-            roles = "+".join(sorted(self._find(token).roles))
-        except Unauthorized:  # the token is gone by now
-            roles = "unknown"
-        return f"{roles} token {sha256(token.encode('utf-8', 'surrogateescape')).hexdigest()[:4]}"
+        """How the log tells clients apart: by their roles, and a user's name.
 
-    def _find(self, token: str) -> Principal:
-        """The token in force. Takes a time that reveals nothing: digests with a secret key are compared."""
+        Of a token, it has too little of the SHA-256 to guess it.
+        """
+        if not self.asks:
+            return "anybody"
+        try:
+            name, found = self.access(request)
+            roles = "+".join(sorted(found))
+        except Unauthorized:  # the token is gone by now
+            name, roles = "", "unknown"
+        except Forbidden:
+            return "unknown user"  # the login counts no longer
+        if name:
+            return f"{roles} user {name}"
+        token = token_of(request).encode("utf-8", "surrogateescape")
+        return f"{roles} token {sha256(token).hexdigest()[:4]}"
+
+    def _find(self, request: HttpRequest) -> Principal | User:
+        """The user whom the proxy has logged in, else the token in force.
+
+        Takes a time that reveals nothing: digests with a secret key are compared.
+        """
+        if self._logins is not None and (user := self._logins.user(request)) is not None:
+            return user
+        token = token_of(request)
         found = self._principals.get(self._digest(token))
         if found is None:
-            raise Unauthorized(UNKNOWN if token else None)
+            needed = TOKEN_OR_LOGIN if self._logins is not None else None
+            raise Unauthorized(
+                UNKNOWN if token else needed, page_asks=ADMIN_PAGE in request.headers
+            )
         return found
 
     def _digest(self, token: str) -> bytes:

@@ -30,7 +30,13 @@ from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
 from delayqueue.web.endpoint import BOTH, Endpoint, InvalidItem, Large, Returnable
 from delayqueue.web.envelope import Responder
-from delayqueue.web.http import HttpRequest, HttpResponse, Peer, without_slashes
+from delayqueue.web.http import (
+    ADMIN_PAGE,
+    HttpRequest,
+    HttpResponse,
+    Peer,
+    without_slashes,
+)
 from delayqueue.web.parse import Reader, is_array, parse_array
 from delayqueue.web.requests import Request
 
@@ -268,7 +274,7 @@ class Front:
         asked = self._reader.read(endpoint.takes, raw, request)
         if api is not self._api:
             api.scope.check(asked.named_topics())
-        if audit.HEADER in request.headers:
+        if ADMIN_PAGE in request.headers:
             cycle.target = audit.target_of(endpoint, asked)
         answer = endpoint.run(api, asked, request)
         return answer if type(answer) is Later else _in_task(answer)
@@ -281,7 +287,7 @@ class Front:
             piece = items[at : at + PIECE]
             read = self._reader.read_items(model, piece) if api.scope is EVERYWHERE else None
             asked += read or [self._read_item(model, api, item, cycle.request) for item in piece]
-        if audit.HEADER in cycle.request.headers:
+        if ADMIN_PAGE in cycle.request.headers:
             cycle.target = audit.target_of(cycle.endpoint, asked)
         return await cycle.endpoint.run(api, asked, cycle.request)
 

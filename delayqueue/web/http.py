@@ -16,6 +16,9 @@ SERVER: Final = "delay-queue"  # the header Server of answers; a version would h
 HTTP_OK: Final = (
     HTTPStatus.OK.value
 )  # to look it up there takes Python 3.11 a third of a microsecond
+ADMIN_PAGE: Final = (
+    "x-admin-page"  # a header that the page at /admin sends; other programs need not
+)
 JSON: Final[Mapping[str, str]] = {"Content-Type": "application/json; charset=utf-8"}
 
 # A larger answer is written in pieces of this size: all at once, one of 12 MB kept the loop for up to 0.1 s.
@@ -31,7 +34,8 @@ def without_slashes(path: str) -> str:
 class HttpRequest:
     """One request.
 
-    `path` is without query and %-escapes, `headers` are by their names in lower case, the first one of each name.
+    `path` is without query and %-escapes, `headers` are by their names in lower case, the first one of each name;
+    `repeated` has the names that came more than once.
     `peer` is the client's address, None if it is not known. `warnings` are for the answer's headers.
     """
 
@@ -40,6 +44,7 @@ class HttpRequest:
     headers: Mapping[str, str]
     peer: str | None
     warnings: Warnings | None = None
+    repeated: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)

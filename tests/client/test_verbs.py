@@ -311,6 +311,7 @@ async def test_the_servers_and_ones_own_rights_are_told(client: Caller, topic: s
     access = await client.whoami()
     assert (access.roles, access.topics) == (["admin", "call", "consume", "produce", "view"], ["*"])
     assert {"/push", "/whoami"} <= {*access.endpoints}
+    assert access.user == ""  # a proxy tells names of people
 
 
 async def test_what_the_server_refuses_is_said_in_its_words(client: Caller) -> None:

@@ -252,6 +252,20 @@ def test_check_says_all_that_is_wrong_at_once(run: Run, tmp_path: Path) -> None:
     ] == []
 
 
+def test_check_warns_of_addresses_that_are_not_those_of_proxies_alone(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "dq.conf").write_text(
+        "redis.host = embedded\nproxy_user_header = X-User\nproxy_allow = 0.0.0.0/0\nproxy_roles = view:*\n"
+    )
+    settings = {"data_dir": str(tmp_path / "data"), "bind_address": f"{LOOPBACK}:0"}
+    ended = run("-c", "dq.conf", "check", settings=settings)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (
+        "warning: proxy_allow = 0.0.0.0/0: whoever has one of these 4,294,967,296" in ended.stdout
+    )
+
+
 @pytest.mark.parametrize("verb", [[], ["check"]], ids=["serve", "check"])
 def test_what_is_wrong_with_an_embedded_store_is_one_line(
     run: Run, tmp_path: Path, verb: list[str]

@@ -233,14 +233,14 @@ class WhoamiRequest(Request):
     answers=Access(["consume"], ["orders.*"], ["/pop", "/finish", "/release"]),
 )
 async def whoami(api: Api, asked: WhoamiRequest, request: HttpRequest) -> Access:
-    """Return the roles of the token that was sent."""
-    roles = api.guard.roles(request)
+    """Return what you may do, and your name if a proxy has logged you in."""
+    name, roles = api.guard.access(request)
     if asked.outbox:
         if roles.isdisjoint({Role.ADMIN, Role.PRODUCE}):
             raise Forbidden
         api.queue.heartbeat.outboxes.tell(asked.outbox.told)
     allowed = [each.path for each in api.endpoints if each.allows(roles)]
-    return Access(sorted(roles), list(api.scope.entries), allowed)
+    return Access(sorted(roles), list(api.scope.entries), allowed, name or LEFT_OUT)
 
 
 @endpoint("/healthz", OPEN, methods=("GET",), errors=(), stability=Stability.STABLE)

@@ -1,6 +1,6 @@
-// The server's HTTP API. The token is kept for this tab only.
+// The server's HTTP API. The token is kept for this tab only; a proxy that logs users in has its own cookie.
 
-import { current } from "./i18n.js";
+import { current, t } from "./i18n.js";
 
 const KEY = "token";
 
@@ -14,17 +14,22 @@ export class ApiError extends Error {
 export const UNAVAILABLE = 6;
 export const UNAUTHORIZED = 7;
 export const FORBIDDEN = 8;
+export const SIGNED_OUT = "signed out"; // not by the server: by the proxy in front of it
 
 export const hasToken = () => sessionStorage.getItem(KEY) !== null;
 export const setToken = (token) => sessionStorage.setItem(KEY, token);
 export const dropToken = () => sessionStorage.removeItem(KEY);
 
-let allowed = null; // the paths that the token may call; null = nobody has told, so the server refuses what it may not
+let user = ""; // whom the proxy has logged in
+let allowed = null; // the paths that the user may call; null = nobody has told, so the server refuses what it may not
 
-/** Load what the token may call. */
+/** Load who the user is, and what the user may call. */
 export async function learnAccess() {
-  ({ endpoints: allowed = null } = await call("whoami"));
+  ({ user = "", endpoints: allowed = null } = await call("whoami"));
 }
+
+/** The name of the user whom the proxy has logged in; "" if it has not. */
+export const userName = () => user;
 
 /** Whether the user may call the verb. The page hides the other verbs. */
 export const may = (verb) => allowed === null || allowed.includes(`/${verb}`);
@@ -35,15 +40,20 @@ export const call = (verb, request = {}) => answered(verb, { method: "POST", bod
 /** Ask an endpoint that only answers GET, as call() does. */
 export const look = (verb) => answered(verb, { method: "GET" });
 
+/** Whether a proxy that logs users in answers instead of the server, which redirects no call and names itself if it wants a token. */
+const isRefusedByProxy = (response) => response.type === "opaqueredirect"
+  || (response.status === 401 && !response.headers.get("WWW-Authenticate")?.includes('realm="delay-queue"'));
+
 async function answered(verb, sent) {
   const headers = { "Content-Type": "application/json", "Accept-Language": current(), "X-Admin-Page": "yes" };
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(KEY)}`;
   let answer;
   try {
-    const response = await fetch(verb, { ...sent, headers, credentials: "omit" });
+    const response = await fetch(verb, { ...sent, headers, credentials: "same-origin", redirect: "manual" });
+    if (isRefusedByProxy(response)) throw new ApiError(SIGNED_OUT, t("signedOut"));
     answer = await response.json();
   } catch (error) {
-    throw new ApiError(null, String(error.message || error));
+    throw error instanceof ApiError ? error : new ApiError(null, String(error.message || error));
   }
   if (answer.code !== 0) throw new ApiError(answer.code, answer.message);
   return answer.data;

@@ -332,6 +332,8 @@ const TEXTS = {
   tokenAsk: ["It is kept until this tab is closed.", "仅保存到此标签页关闭。"],
   signIn: ["Sign in", "登录"],
   signOut: ["Sign out", "退出"],
+  loggedIn: ["Logged in by the proxy", "经由代理登录"],
+  signedOut: ["Your login has ended. Reload the page.", "登录已失效，请重新加载页面。"],
   loading: ["Loading…", "正在加载…"],
   offline: ["The server does not answer. Trying again…", "服务器没有响应，正在重试…"],
   storeAwaited: ["Waiting for the store…", "正在等待存储恢复…"],
@@ -358,7 +360,7 @@ const TEXTS = {
   acceptStore: ["Yes, it is new", "是的，这是新的存储"],
   acceptStoreTitle: ["Is this store a new one?", "这是新的存储吗？"],
   acceptStoreAsk: ["This does not bring back the jobs that the store had; it only ends the warning, for everybody. If those jobs should be there, restore a backup first.", "这不会找回存储原有的任务，只会对所有人结束这条警告。如果任务本应存在，请先恢复备份。"],
-  noRole: ["This token has no access to this page.", "此 token 无权查看。"],
+  noRole: ["You have no access to this page.", "无权查看此页面。"],
 };
 
 const LANGUAGES = ["en", "zh"];

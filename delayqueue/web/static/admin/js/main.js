@@ -1,6 +1,6 @@
 // The frame of the page: navigation, search, language, theme, token, and which page is shown.
 
-import { call, dropToken, hasToken, may } from "./api.js";
+import { call, dropToken, hasToken, may, userName } from "./api.js";
 import { say } from "./ask.js";
 import { Banner } from "./banner.js";
 import { h, render } from "./dom.js";
@@ -65,7 +65,8 @@ function frame(name) {
   element("foot").textContent = t("zoneNote", city === offset ? offset : `${city} (${offset})`);
   render([
     h("span", { class: "soft small zone" }, offset),
-    hasToken() && h("button", { type: "button", onclick: () => { dropToken(); location.reload(); } }, t("signOut")),
+    userName() ? h("span", { class: "soft small user", title: t("loggedIn") }, userName())
+      : hasToken() && h("button", { type: "button", onclick: () => { dropToken(); location.reload(); } }, t("signOut")),
     h("button", { type: "button", title: t("theme"), "aria-label": t("theme"), onclick: switchTheme }, "◐"),
     h("button", { type: "button", onclick: () => { switchLanguage(); show(); } }, t("language")),
   ], element("tools"));
