@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
-from delayqueue.engine.job_answers import reserved_job
+from delayqueue.engine.job_answers import NO_TEXTS_POPPED, reserved_job
 from delayqueue.engine.jobs import Jobs, raise_for
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.workers import SeenWorker, Workers
@@ -57,8 +57,8 @@ RESERVED: Final = ReservedJob(
     attempt=1,
     receipt=RECEIPT,
     due=1795217037.354,
-    traceparent=LEFT_OUT,
     tags=LEFT_OUT,
+    **NO_TEXTS_POPPED,
 )
 
 AT_ONCE_CHARS: Final = 256 * 1024  # of bodies that become JSON in one go: a millisecond
