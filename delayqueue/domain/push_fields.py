@@ -36,6 +36,7 @@ class PushField:
       has one that needs more than that.
     - `kept_as`: a text that the server keeps with the job and does nothing with; its name in the record. /take tells
       it, and /pop if `is_popped`. "" = the code that acts on the field says what is kept.
+    - `is_in_form`: the form of the page at /admin asks for it.
     """
 
     name: str
@@ -45,6 +46,7 @@ class PushField:
     help: str = ""
     kept_as: str = ""
     is_popped: bool = False
+    is_in_form: bool = False
 
 
 FIELDS: Final = (
@@ -57,6 +59,7 @@ FIELDS: Final = (
             f"Names the job, among those of all topics, 1 to {MAX_ID_BYTES} bytes; "
             f'with "{NEW_ID}" the server makes a unique id, and later ones sort after earlier ones.',
         ),
+        is_in_form=True,
     ),
     PushField(
         name="topic",
@@ -65,6 +68,7 @@ FIELDS: Final = (
             f"任务的种类，1 到 {MAX_TOPIC_BYTES} 字节；worker 按它来取",
             f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes; workers ask for it.",
         ),
+        is_in_form=True,
     ),
     PushField(
         name="delay",
@@ -73,6 +77,7 @@ FIELDS: Final = (
             '从现在起多少秒之后到期，不能写 "10m"；默认 0',
             'Seconds from now until it is due, not "10m"; 0 by default.',
         ),
+        is_in_form=True,
     ),
     PushField(
         name="due",
@@ -96,6 +101,7 @@ FIELDS: Final = (
             "处理时限：worker 最多可以处理多久",
             "Time to run in seconds: how long a worker may take.",
         ),
+        is_in_form=True,
     ),
     PushField(
         name="body",
@@ -104,6 +110,7 @@ FIELDS: Final = (
             "给 worker 的内容；服务不解析它",
             'The data for the worker, kept byte for byte; "" by default.',
         ),
+        is_in_form=True,
     ),
     PushField(
         name="tags",
@@ -112,6 +119,7 @@ FIELDS: Final = (
             f"标签，用来取消或列出任务，最多 {MAX_TAGS} 个",
             f"Tags to cancel or list by, at most {MAX_TAGS}.",
         ),
+        is_in_form=True,
     ),
     PushField(
         name="retry",
@@ -121,6 +129,7 @@ FIELDS: Final = (
             "When it is delivered again after a failure: one of `delays`, `preset`, `max`; "
             "at once, forever, by default.",
         ),
+        is_in_form=True,
     ),
     PushField(
         name="if_exists",
@@ -141,6 +150,7 @@ FIELDS: Final = (
         ),
         option="--retain LENGTH",
         help="keep its record this long after its end",
+        is_in_form=True,
     ),
     PushField(
         name="expire",
@@ -151,6 +161,7 @@ FIELDS: Final = (
         ),
         option="--expire LENGTH",
         help="it expires this long after its due time",
+        is_in_form=True,
     ),
     PushField(
         name="priority",
@@ -163,6 +174,7 @@ FIELDS: Final = (
         ),
         option="--priority N",
         help=f"among ready jobs the smallest goes first [{USUAL_PRIORITY}]",
+        is_in_form=True,
     ),
     PushField(
         name="call",
@@ -171,6 +183,7 @@ FIELDS: Final = (
             "任务到期时由服务发出这个调用，worker 得不到它",
             "The server makes this call when the job is due; no worker gets the job.",
         ),
+        is_in_form=True,
     ),
     PushField(
         name="traceparent",
