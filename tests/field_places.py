@@ -7,8 +7,8 @@ from inspect import signature
 from typing import Final, NamedTuple
 
 from delayqueue.answers.jobs import ReservedJob, TakenJob
-from delayqueue.client.job_verbs import JobVerbs
-from delayqueue.client.jobs import FIELDS as OF_JOB
+from delayqueue.client.pushes import FIELDS as OF_JOB
+from delayqueue.client.pushes import PushVerbs
 from delayqueue.domain.job import MAX_TEXT_BYTES
 from delayqueue.domain.push_fields import PushField
 from delayqueue.web.endpoints.push import PushRequest
@@ -56,9 +56,9 @@ def _in_python(one: PushField, options: Collection[str]) -> Iterator[Place]:
         f'add `{name}: ShortText | None = optional(WORDS["{name}"].en)` to PushRequest',
         name in PushRequest.model_fields,
     )
-    yield Place("delayqueue/client/jobs.py", f"add {line} to Job", name in OF_JOB)
-    arguments = signature(vars(JobVerbs)["push"].build).parameters
-    yield Place("delayqueue/client/job_verbs.py", f"add {line} to push()", name in arguments)
+    yield Place("delayqueue/client/pushes.py", f"add {line} to Job", name in OF_JOB)
+    arguments = signature(vars(PushVerbs)["push"].build).parameters
+    yield Place("delayqueue/client/pushes.py", f"add {line} to push()", name in arguments)
     yield Place(
         DECLARATION,
         f'add `option="--{name.replace("_", "-")} TEXT"` and `help="…"` to `{name}`',

@@ -14,7 +14,7 @@ from delayqueue.domain import push_fields, push_rules
 from delayqueue.domain.job import MAX_TOPIC_BYTES
 
 if TYPE_CHECKING:
-    from delayqueue.client.jobs import Job
+    from delayqueue.client.pushes import Job
 
 TABLE: Final = "delay_queue_outbox"
 COLUMNS: Final = ("id", "topic", "body", "delay", "due")  # of a job; its other fields are `options`

@@ -92,8 +92,7 @@ def test_a_field_of_a_push_that_is_only_declared_is_missed_everywhere() -> None:
         "clients/php/src/NewJob.php",
         "clients/php/src/Verbs/JobVerbs.php",
         "delayqueue/answers/jobs.py",
-        "delayqueue/client/job_verbs.py",
-        "delayqueue/client/jobs.py",
+        "delayqueue/client/pushes.py",
         "delayqueue/domain/push_fields.py",
         "delayqueue/web/endpoints/push.py",
         "delayqueue/web/static/admin/js/pages/push.js",
@@ -102,7 +101,7 @@ def test_a_field_of_a_push_that_is_only_declared_is_missed_everywhere() -> None:
     ]
     adds = [lack.add for lack in lacks]
     assert "add `'un_heard' => $this->unHeard,` to toRequest()" in adds
-    assert [add for add in adds if add.endswith("of ReservedJob")]
+    assert [add for add in adds if add.endswith("at the end of ReservedJob")]
 
 
 def test_a_field_that_the_form_has_and_the_declaration_does_not_name_is_noticed() -> None:
