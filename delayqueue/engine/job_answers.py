@@ -24,9 +24,8 @@ from delayqueue.domain.job import (
 )
 from delayqueue.domain.push_fields import KEPT, POPPED
 
-# an answer leaves out the texts that a job does not have
+# /take leaves out the texts that a job does not have
 NO_TEXTS: Final = dict.fromkeys(KEPT, LEFT_OUT)
-NO_TEXTS_POPPED: Final = dict.fromkeys(POPPED, LEFT_OUT)
 
 
 def job_details(job: JobView, *, options: bool = False) -> JobDetails:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated, Final
 
-from delayqueue.answers.answer import LEFT_OUT, seconds
+from delayqueue.answers.answer import left_out, seconds
 from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
-from delayqueue.engine.job_answers import NO_TEXTS_POPPED, reserved_job
+from delayqueue.engine.job_answers import reserved_job
 from delayqueue.engine.jobs import Jobs, raise_for
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.workers import SeenWorker, Workers
@@ -57,8 +57,7 @@ RESERVED: Final = ReservedJob(
     attempt=1,
     receipt=RECEIPT,
     due=1795217037.354,
-    tags=LEFT_OUT,
-    **NO_TEXTS_POPPED,
+    **left_out(ReservedJob),
 )
 
 AT_ONCE_CHARS: Final = 256 * 1024  # of bodies that become JSON in one go: a millisecond
