@@ -24,7 +24,11 @@ CHANGELOG: Final = "CHANGELOG.md"
 WITHOUT_OPTION: Final = {"traceparent": "nobody types the trace of a program"}
 
 # what the changelog of the first version calls some
-TOLD_AS: Final = {"id": "job", "priority": "priorities", "traceparent": "OpenTelemetry"}
+TOLD_AS: Final = {
+    **dict.fromkeys(("id", "topic", "body"), "job"),
+    "priority": "priorities",
+    "traceparent": "OpenTelemetry",
+}
 
 
 class Place(NamedTuple):
@@ -121,9 +125,9 @@ def _in_tests(one: PushField) -> Iterator[Place]:
     name, camel = one.name, in_php(one.name)
     add = f"add `{name}` with values on both sides of its rule to VALUES"
     yield Place("tests/push_cases.py", add, name in VALUES)
-    called = rf"\$queue->push\(.*\b{camel}: "  # the first two are given by their places
+    called = rf"\$queue->push\(.*\b{camel}: "  # the first two are given by their places, those of TEXTS all together
     is_called = name in {"topic", "body"} or re.search(called, read(PHP_CALLS)) is not None
-    yield Place(PHP_CALLS, f"add `{camel}: 'x'` to the first push", is_called)
-    said = TOLD_AS.get(name, name)
-    is_announced = re.search(rf"\b{said}\b", read(CHANGELOG)) is not None
+    add = f"add `{camel}: …` to the first push"
+    yield Place(PHP_CALLS, add, is_called or bool(one.kept_as))
+    is_announced = TOLD_AS.get(name, f"`{name}`") in read(CHANGELOG)
     yield Place(CHANGELOG, f"add a line on `{name}` under Unreleased", is_announced)

@@ -96,7 +96,6 @@ def test_a_field_of_a_push_that_is_only_declared_is_missed_everywhere() -> None:
         "delayqueue/domain/push_fields.py",
         "delayqueue/web/endpoints/push.py",
         "delayqueue/web/static/admin/js/pages/push.js",
-        "tests/php/every_verb.php",
         "tests/push_cases.py",
     ]
     adds = [lack.add for lack in lacks]
