@@ -56,7 +56,7 @@ lint: $(VENV)/.installed-lint ## ruff, mypy, private attributes of libraries, sp
 	$(BIN)/codespell --dictionary=- --dictionary=scripts/words.txt
 	$(BIN)/python -m scripts.generate --check
 
-contract: $(VENV)/.installed-lint ## list the pages, tables and tests that lack an endpoint, a script, a command, a setting
+contract: $(VENV)/.installed-lint ## list the pages, tables and tests that lack an endpoint, a field of /push, a script, a command, a setting
 	@$(BIN)/python -m tests.contract
 
 format: $(VENV)/.installed-lint ## let ruff lay out the code

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from delayqueue.domain.push_fields import WORDS
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.openapi import document, request_name
 from scripts.links import CHINESE as TWIN
@@ -37,19 +38,20 @@ TYPES: Final = {
     "array of strings": "字符串数组",
     "number or string": "数字或字符串",
 }
+DECLARED: Final = {words.en: words.zh for words in WORDS.values()}
 TRANSLATED: Final = Path(__file__).with_name("chinese.json")
 
 
 @cache
 def translations() -> dict[str, str]:
-    """The Chinese of what the package says of fields and settings, by the English."""
+    """The Chinese of what the package says of fields and settings, by the English: of those that declare none."""
     found: dict[str, str] = json.loads(TRANSLATED.read_text("utf-8"))
     return found
 
 
 def chinese(text: str) -> str:
-    """What chinese.json has for a text, or the text until somebody translates it."""
-    return translations().get(text, text)
+    """What the declaration or chinese.json has for a text, or the text until somebody translates it."""
+    return DECLARED.get(text) or translations().get(text, text)
 
 
 def with_fields(page: Path) -> str:

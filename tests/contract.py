@@ -1,4 +1,4 @@
-"""What each endpoint, script, command, method, setting and metric has to be in, and what is missing: `make contract`.
+"""What each endpoint, script, command, method, setting, metric and field of /push has to be in: `make contract`.
 
 Each duty below compares what the code declares with a page, a table or the tests. tests/tools/test_contract.py calls
 the same duties, so that there is one list and one message.
@@ -16,6 +16,7 @@ from delayqueue.cli.subcommand import Subcommand
 from delayqueue.client.verbs import Verbs
 from delayqueue.config.config import OPTIONS
 from delayqueue.config.option import Option
+from delayqueue.domain.push_fields import FIELDS, PushField
 from delayqueue.errors import Code
 from delayqueue.store import verbs
 from delayqueue.store.scripts import NEVER, NO_WRITES, ScriptHead, Scripts
@@ -27,16 +28,15 @@ from scripts.generate import RUN, outdated
 from tests.api.test_tokens import BY_ID, NAMES_NO_TOPIC, OUT_OF_REACH
 from tests.client.every_verb import CALLS
 from tests.docs.markdown import blocks, read, typed
+from tests.field_places import CHANGELOG, DECLARATION, PHP_CALLS, in_php, places
 from tests.processes import REPOSITORY
 
 API: Final = "docs/api.md"
-FIELDS: Final = "| Field | Type | |\n| --- | --- | --- |\n"
+HEAD: Final = "| Field | Type | |\n| --- | --- | --- |\n"
 API_ZH: Final = "docs/api.zh-CN.md"
 CLI: Final = "docs/cli.md"
 CONFIG: Final = "docs/config.md"
-CHANGELOG: Final = "CHANGELOG.md"
 PHP: Final = "clients/php/src/Verbs"
-PHP_CALLS: Final = "tests/php/every_verb.php"
 # of a request, not of an endpoint: the page says once that any request can get these
 OF_ANY: Final = {Code.UNAUTHORIZED, Code.FORBIDDEN, Code.TOO_LARGE, Code.TOO_MANY}
 # endpoints without a method and a command of their own, and why
@@ -98,6 +98,7 @@ class Declared:
     methods: Collection[str] = frozenset(name for name in dir(Verbs) if not name.startswith("_"))
     heads: Mapping[str, ScriptHead] = field(default_factory=lambda: Scripts().verbs)
     options: Collection[Option] = tuple(OPTIONS.values())
+    push_fields: Sequence[PushField] = FIELDS
     rows: Collection[str] = frozenset(
         row.script for row in vars(verbs).values() if type(row) is verbs.Verb
     )
@@ -145,8 +146,8 @@ def fields(declared: Declared) -> Iterator[Lack]:
     """A section has the head of a table of fields, under which `make generate` writes the rows."""
     for endpoint in declared.endpoints:
         said = section(API, endpoint)
-        if said and endpoint.takes and endpoint.takes.model_fields and FIELDS not in said:
-            head = FIELDS.replace("\n", "` and `").removesuffix("` and `")
+        if said and endpoint.takes and endpoint.takes.model_fields and HEAD not in said:
+            head = HEAD.replace("\n", "` and `").removesuffix("` and `")
             yield Lack(API, f"add `{head}` to `{heading_of(endpoint)}`", "the request has fields")
 
 
@@ -234,7 +235,7 @@ def php(declared: Declared) -> Iterator[Lack]:
     """The PHP client has each method, and each is called with every field."""
     client = "".join(file.read_text("utf-8") for file in (REPOSITORY / PHP).glob("*.php"))
     for method in sorted(declared.methods):
-        name = re.sub(r"_(\w)", lambda found: found[1].upper(), method)
+        name = in_php(method)
         if f"function {name}(" not in client:
             yield Lack(
                 f"{PHP}/JobVerbs.php",
@@ -330,6 +331,19 @@ def settings(declared: Declared) -> Iterator[Lack]:
         yield Lack(CONFIG, f"remove the row of `{key}`", "there is no such setting")
 
 
+def push_fields(declared: Declared) -> Iterator[Lack]:
+    """Each field of /push is in the signatures that are written out for editors, in what tells it, and is tried."""
+    [push] = [one for one in declared.commands if one.name == "push"]
+    options = {
+        (one.options.get("dest") or one.flags[0].lstrip("-").replace("-", "_")).removesuffix("_url")
+        for one in push.arguments
+    }
+    for one in declared.push_fields:
+        for place in places(one, options):
+            if not place.is_there:
+                yield Lack(place.file, place.add, f"{DECLARATION} declares it")
+
+
 def tables(declared: Declared) -> Iterator[Lack]:  # what is generated knows it
     """What is generated is up to date: the tables of endpoints, methods and commands, the code of the Chinese pages."""
     for file, text in outdated():
@@ -352,7 +366,7 @@ def changelog(declared: Declared) -> Iterator[Lack]:
 
 DUTIES: Final[tuple[Callable[[Declared], Iterable[Lack]], ...]] = (
     *(sections, fields, errors, trials, confinement),
-    *(clients, php, commands, scripts, heads, settings, tables, changelog),
+    *(clients, php, commands, push_fields, scripts, heads, settings, tables, changelog),
 )
 
 

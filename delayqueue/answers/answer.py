@@ -18,6 +18,11 @@ def omittable(*, nullable: bool = False, **options: Any) -> Any:
     return field(**options, metadata={"nullable": nullable})
 
 
+def left_out(kind: type) -> dict[str, Any]:
+    """All omittable members of an answer, left out."""
+    return {each.name: LEFT_OUT for each in fields(kind) if "nullable" in each.metadata}
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field, omittable))
 def answer(kind: type[T]) -> type[T]:
     """Make a class the data of an answer.

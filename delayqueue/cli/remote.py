@@ -18,6 +18,7 @@ from delayqueue.cli.words import (
     secret,
 )
 from delayqueue.domain.job import CHANGE, IfExists, State
+from delayqueue.domain.push_fields import FIELDS
 from delayqueue.domain.schedule import CatchUp
 from delayqueue.domain.subscriber import LONGEST_TRIAL_S, OnFailure, Payload
 
@@ -142,10 +143,7 @@ REMOTE: Final[Families] = {
             option("--tag", "for `cancel`; may be repeated", dest="tags", action="append"),
             RETRY,
             choice("--if-exists", IfExists, "what to do if the id already exists [replace]"),
-            option("--retain LENGTH", "keep its record this long after its end"),
-            option("--expire LENGTH", "it expires this long after its due time"),
-            option("--priority N", "among ready jobs the smallest goes first [1024]"),
-            option("--idempotency-key KEY", "repeating a push with its id and key changes nothing"),
+            *(option(field.option, field.help) for field in FIELDS if field.option),
             *CALL,
             ask=asking.push,
         ),

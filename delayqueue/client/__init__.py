@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
     from delayqueue.client.blocking import Client
     from delayqueue.client.calls import TransportError
-    from delayqueue.client.jobs import Job
     from delayqueue.client.payload import Payload
+    from delayqueue.client.pushes import Job
     from delayqueue.errors import (
         Forbidden,
         Invalid,
@@ -126,7 +126,7 @@ __all__ = [
 ]
 # where they are; asyncio is imported for AsyncClient only
 _HOMES = (
-    *("errors", "client.calls", "client.jobs", "client.payload"),
+    *("errors", "client.calls", "client.payload", "client.pushes"),
     *("answers.jobs", "answers.topics", "answers.subscribers", "answers.schedules"),
     "answers.servers",
 )

@@ -8,80 +8,17 @@ from typing import TYPE_CHECKING, Any
 from delayqueue.answers.jobs import JobDetails, Outcome, ReservedJob
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import count_of, each, listed, member, nothing, read_or_none
-from delayqueue.client.jobs import (
-    DEFAULT_TTR_S,
-    AnyState,
-    CallTo,
-    Job,
-    OnConflict,
-    Retry,
-    WorkerName,
-    given,
-    new_id,
-    push_request,
-)
+from delayqueue.client.jobs import AnyState, Retry, WorkerName, given
 from delayqueue.client.payload import Payload
 from delayqueue.client.several import Several, several
 from delayqueue.client.times import Moment, Seconds
-from delayqueue.domain.job import IfExists
-from delayqueue.domain.push_rules import NEW_ID
 
 if TYPE_CHECKING:
     from collections.abc import Sized
 
 
 class JobVerbs:
-    """The endpoints from /push to /reschedule."""
-
-    @verb
-    def push(  # noqa: PLR0913  # one argument per field of a job
-        self,
-        topic: str,
-        body: Payload = "",
-        *,
-        id: str | None = None,  # noqa: A002  # its name in the API
-        delay: Seconds | None = None,
-        due: Moment | None = None,
-        ttr: Seconds = DEFAULT_TTR_S,
-        tags: Several[str] = (),
-        retry: Retry | None = None,
-        if_exists: OnConflict | None = None,
-        retain: Seconds | None = None,
-        expire: Seconds | None = None,
-        priority: int | None = None,
-        call: CallTo | None = None,
-        traceparent: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Call[str]:
-        """Add a job, due after `delay`, at `due`, or now. Returns its id; without `id`, one is generated.
-
-        A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model. With `call`, a URL
-        or a dict of its fields, the server calls that when the job is due, and no worker gets the job.
-
-        A push that repeats another one, with the same `id` and `idempotency_key`, changes nothing.
-
-        Retried if the connection breaks; that is safe, because the id stays the same. With `if_exists="fail"`, raises
-        JobExists if the id already exists, and is not retried; nor is one with the id "*", which the server makes.
-        """
-        request = push_request(locals() | {"id": new_id() if id is None else id})
-        again = _may_push_again(request)
-        join = list if again else None
-
-        def pushed_id(data: Any) -> str:
-            made: str = request["id"] if data is None else member(data, "id", str)
-            return made
-
-        return Call("/push", request, pushed_id, repeatable=again, join=join)
-
-    @verb
-    def push_many(self, jobs: Several[Job]) -> Call[list[Outcome]]:
-        """Add 1 to 1000 jobs. Returns an outcome per job; an invalid one does not affect the others.
-
-        Retried if the connection breaks, unless one of them has `if_exists="fail"` or the id "*".
-        """
-        requests = [job.request() for job in several("jobs", jobs)]
-        outcomes = partial(_outcome_of_each, requests)
-        return Call("/push", requests, outcomes, repeatable=all(map(_may_push_again, requests)))
+    """The endpoints from /pop to /reschedule."""
 
     @verb
     def pop(
@@ -266,14 +203,6 @@ class JobVerbs:
         return Call("/reschedule", given(**locals()), count_of)
 
 
-def _may_push_again(request: dict[str, Any]) -> bool:
-    """Whether a repetition does no harm.
-
-    One with "fail" would take the job of the first try for another's, and one with "*" would push a second job.
-    """
-    return request["id"] != NEW_ID and request.get("if_exists") != IfExists.FAIL
-
-
 def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[JobDetails | None]]:
     wanted = [job_id for job_id in dict.fromkeys(ids) if job_id not in known]
 
@@ -318,7 +247,7 @@ def _end_many(
 ) -> Call[list[Outcome]]:
     held = [_held(job) for job in several("jobs", jobs)]
     request = _ends(held) | given(message=message)
-    result = partial(_outcome_of_each, held)
+    result = partial(outcome_of_each, held)
     return Call(path, request, result, repeatable=True, gone_is_done=True)
 
 
@@ -331,7 +260,8 @@ def _ends(requests: list[dict[str, Any]]) -> dict[str, Any]:
     return request
 
 
-def _outcome_of_each(jobs: Sized, data: Any) -> list[Outcome]:
+def outcome_of_each(jobs: Sized, data: Any) -> list[Outcome]:
+    """The outcomes in an answer. Raises ValueError unless there is one for each job."""
     outcomes = each(Outcome, data)
     if len(outcomes) != len(jobs):
         raise ValueError(f"{len(outcomes)} outcomes of {len(jobs)} jobs")

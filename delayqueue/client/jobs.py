@@ -1,4 +1,4 @@
-"""A job to push, and the fields of all requests.
+"""The fields of requests, as users give them and as they are sent.
 
 Times are unix seconds, durations are seconds, both with fractions.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeAlias
 
-from delayqueue.client.payload import Payload, body_of
-from delayqueue.client.several import Collected, Several, several
-from delayqueue.client.times import Moment, Seconds, distance, seconds, time_left, unix
+from delayqueue.client.payload import body_of
+from delayqueue.client.several import Collected, several
+from delayqueue.client.times import distance, seconds, time_left, unix
 from delayqueue.domain.job import IfExists, State
 
 # a preset's name, the delays after each failure, or {"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}
@@ -86,41 +85,3 @@ def given(**fields: Any) -> dict[str, Any]:
 def new_id() -> str:
     """A unique id."""
     return os.urandom(16).hex()  # a UUID takes four times as long
-
-
-@dataclass(slots=True, kw_only=True)
-class Job:
-    """A job to push; docs/api.md describes the fields. Without `delay` and `due` it is due at once."""
-
-    topic: str
-    body: Payload = ""
-    id: str = field(default_factory=new_id)
-    delay: Seconds | None = None
-    due: Moment | None = None
-    ttr: Seconds = DEFAULT_TTR_S
-    tags: Several[str] = ()
-    retry: Retry | None = None
-    if_exists: OnConflict | None = None
-    retain: Seconds | None = None
-    expire: Seconds | None = None
-    priority: int | None = None
-    call: CallTo | None = None
-    traceparent: str | None = None
-    idempotency_key: str | None = None
-
-    def request(self) -> dict[str, Any]:
-        """The job in the form that /push takes."""
-        return push_request({name: getattr(self, name) for name in FIELDS})
-
-
-FIELDS: Final = [each.name for each in fields(Job)]
-
-
-def push_request(job: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a job in the form that /push takes. Raises ValueError if one cannot be sent."""
-    delay, due = job["delay"], job["due"]
-    if delay is None:
-        delay = 0 if due is None else None
-    elif due is not None:
-        raise ValueError("delay and due: give one of them")
-    return given(**job | {"tags": several("tags", job["tags"]) or None, "delay": delay})

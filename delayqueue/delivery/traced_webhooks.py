@@ -33,9 +33,10 @@ class TracedWebhooks(Webhooks):
 
     async def call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
         """Call a subscriber's URL, in a span."""
+        trace = job.texts.get("traceparent", "")
         with self._tracer.start_as_current_span(
             f"deliver {job.topic}",
-            W3C.extract({"traceparent": job.traceparent}, Context()),
+            W3C.extract({"traceparent": trace}, Context()),
             SpanKind.CLIENT,
             {
                 "messaging.system": "delay_queue",
@@ -48,9 +49,9 @@ class TracedWebhooks(Webhooks):
                 **_server(subscriber.url),
             },
         ) as span:
-            sent = {"traceparent": job.traceparent}
+            sent = {"traceparent": trace}
             W3C.inject(sent)
-            outcome = await super().call(subscriber, replace(job, traceparent=sent["traceparent"]))
+            outcome = await super().call(subscriber, replace(job, texts={**job.texts, **sent}))
             if outcome.status:
                 span.set_attribute("http.response.status_code", outcome.status)
             if not outcome.succeeded:

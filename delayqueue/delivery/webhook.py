@@ -147,8 +147,8 @@ def _headers(subscriber: Subscriber, job: Event, text: str, body: bytes) -> CIMu
     headers["webhook-timestamp"] = timestamp
     headers["delay-queue-topic"] = header_text(job.topic)
     headers["delay-queue-attempt"] = str(job.attempt)
-    if job.traceparent:
-        headers["traceparent"] = job.traceparent
+    if trace := job.texts.get("traceparent"):
+        headers["traceparent"] = trace
     if job.trial:
         headers["delay-queue-trial"] = "1"
     if subscriber.secret:

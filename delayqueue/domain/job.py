@@ -1,6 +1,6 @@
 """A job, the states it passes through, and the limits of its fields. No IO, no clock."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -20,7 +20,7 @@ MAX_POP_TOPICS = 64
 MAX_TAGS = 64
 MAX_TAG_BYTES = 256
 MAX_FORECAST_STEPS = 1000
-MAX_KEY_BYTES = 256  # of an idempotency key
+MAX_TEXT_BYTES = 256  # of a short text that is kept with a job, such as an idempotency key
 MAX_MESSAGE_CHARS = 1024  # the rest of a longer message is cut off
 # Both as in beanstalkd's protocol, whose clients mostly use this priority by default
 USUAL_PRIORITY = 1024
@@ -59,8 +59,9 @@ CHANGE: Final = "change"  # as `if_exists` of a subscriber or a schedule: only w
 class Job:
     """A job as a client pushes it. `due_ms` counts if it is not None, otherwise `delay_ms`.
 
-    With `is_strict`, its push fails if a job of another topic has the id. With an `idempotency_key`, it changes nothing
-    if the job that has the id, live or kept, has this key and topic, too.
+    `texts` are the fields that are only kept (push_fields.py: KEPT), by their names. With the text `idempotency_key`,
+    its push changes nothing if the job that has the id, live or kept, has this key and topic, too. With `is_strict`, it
+    fails if a job of another topic has the id.
     """
 
     topic: str
@@ -74,11 +75,10 @@ class Job:
     if_exists: IfExists = IfExists.REPLACE
     retain_ms: int = 0
     expire_ms: int = 0
-    traceparent: str = ""  # W3C trace context of its push
+    texts: dict[str, str] = field(default_factory=dict)
     # of a topic's ready jobs, the one with the smallest number goes first
     priority: int = USUAL_PRIORITY
     is_strict: bool = False
-    idempotency_key: str = ""  # "" = none
     call: Call | None = None  # the server makes it when the job is due: no consumer gets the job
 
 
@@ -88,7 +88,8 @@ class Reserved:
 
     `receipt` identifies this reservation, the id with `created_ms` the job: a push of the same id makes another one.
     `retry_ms` is its own schedule, if it has one; `was_buried`: it was, until this reservation. `revision`: of the
-    subscribers at that time, "" = unknown. `call`: None = it has none that can be read.
+    subscribers at that time, "" = unknown. `call`: None = it has none that can be read. `texts`: of its push, those
+    that a consumer gets (push_fields.py: POPPED), by their names.
     """
 
     topic: str
@@ -99,7 +100,7 @@ class Reserved:
     due_ms: int
     ttr_ms: int
     retry_ms: tuple[int, ...] | None
-    traceparent: str = ""
+    texts: dict[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     created_ms: int = 0
     was_buried: bool = False
@@ -162,6 +163,5 @@ class JobView:
     retain_ms: int
     expire_ms: int
     call: Call | None
-    traceparent: str = ""
-    idempotency_key: str = ""
+    texts: dict[str, str] = field(default_factory=dict)  # those of its push that it has
     worker: str = ""

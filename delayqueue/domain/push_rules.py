@@ -1,7 +1,6 @@
-"""What /push takes, as rules that need no server: for programs that keep a job before it is pushed. Pure.
+"""Rules for the fields of /push that need no server; push_fields.py says which field has which. Pure.
 
-`PushRequest` (web/endpoints/push.py) has them for the server, where pydantic checks all fields in one go; a test
-compares the two. What only a server knows is not here: how large a body may be, which calls it makes, what a token may.
+What only a server knows is not here: how large a body may be, which calls it makes, what a token may.
 """
 
 import math
@@ -14,12 +13,10 @@ from delayqueue.domain import call as call_rules
 from delayqueue.domain import retry, subscriber
 from delayqueue.domain.job import (
     MAX_DELAY_S,
-    MAX_DUE_S,
     MAX_ID_BYTES,
-    MAX_KEY_BYTES,
-    MAX_PRIORITY,
     MAX_TAG_BYTES,
     MAX_TAGS,
+    MAX_TEXT_BYTES,
     MAX_TOPIC_BYTES,
     MAX_TTR_S,
     IfExists,
@@ -45,25 +42,6 @@ Rule = Callable[[str, Any], Any]  # takes a field's name and its value, returns 
 def stripped(name: str) -> str:
     """An id, a topic or a tag as the server understands it: without the white space at its ends."""
     return name.strip(WHITE_SPACE)
-
-
-def checked(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a /push as the server understands them; None is the same as absent.
-
-    Raises TypeError or ValueError, which names the field and says what it must be.
-    """
-    given = {"topic": "", "id": "", "ttr": 0} | _given(request)
-    for name in given:
-        if name not in RULES:
-            raise ValueError(f"{name}: unknown field; there are {', '.join(RULES)}")
-    found = {name: rule(name, given[name]) for name, rule in RULES.items() if name in given}
-    if found.get("delay") and "due" in found:
-        raise ValueError("delay and due exclude each other")
-    if found["id"] == NEW_ID and "idempotency_key" in found:
-        raise ValueError(
-            f'idempotency_key needs an id of your own: with "{NEW_ID}" each push is another job'
-        )
-    return found
 
 
 def text(field: str, value: Any) -> str:
@@ -102,19 +80,21 @@ def job_id(field: str, value: Any) -> str:
     return name(field, value, MAX_ID_BYTES)
 
 
-def _key(field: str, value: Any) -> str:
+def short_text(field: str, value: Any) -> str:
+    """A text of 1 to MAX_TEXT_BYTES bytes."""
     if not (size := len(text(field, value).encode())):
         raise ValueError(f"{field}: must not be empty")
-    if size > MAX_KEY_BYTES:
-        raise ValueError(f"{field}: {size} bytes, at most {MAX_KEY_BYTES}")
+    if size > MAX_TEXT_BYTES:
+        raise ValueError(f"{field}: {size} bytes, at most {MAX_TEXT_BYTES}")
     return str(value)
 
 
-def _tags(field: str, value: Any) -> list[str]:
-    tags = [tag(f"{field}.{place}", each) for place, each in enumerate(_list(field, value))]
-    if len(tags) > MAX_TAGS:
-        raise ValueError(f"{field}: {len(tags)} tags, at most {MAX_TAGS}")
-    return tags
+def tags(field: str, value: Any) -> list[str]:
+    """The tags of a job."""
+    found = [tag(f"{field}.{place}", each) for place, each in enumerate(_list(field, value))]
+    if len(found) > MAX_TAGS:
+        raise ValueError(f"{field}: {len(found)} tags, at most {MAX_TAGS}")
+    return found
 
 
 def _list(field: str, value: Any) -> list[Any]:
@@ -133,6 +113,7 @@ def _number(field: str, value: Any) -> float:
 
 
 def within(field: str, value: Any, *, least: float, most: float, must: str) -> float:
+    """A number from `least` to `most`; the message says what it `must` be."""
     number = _number(field, value)
     if not least <= number <= most:
         written = f"{number:.15g}" if isinstance(number, float) else shown(number)
@@ -146,11 +127,13 @@ def _integer(field: str, value: Any) -> int:
     return value
 
 
-def _whole(field: str, value: Any, *, least: int, most: int, must: str) -> int:
+def whole(field: str, value: Any, *, least: int, most: int, must: str) -> int:
+    """A whole number from `least` to `most`; the message says what it `must` be."""
     return int(within(field, _integer(field, value), least=least, most=most, must=must))
 
 
-def _some_seconds(field: str, value: Any) -> float:
+def some_seconds(field: str, value: Any) -> float:
+    """A length of time of at least a millisecond."""
     number = SECONDS(field, value)
     if round(number * 1000) == 0:
         raise ValueError(f"{field} {number:g}: must be at least 0.001 seconds")
@@ -163,20 +146,23 @@ def _true_or_false(field: str, value: Any) -> bool:
     return value
 
 
-def _word(field: str, value: Any) -> str:
+def if_exists(field: str, value: Any) -> str:
+    """What to do if the id exists."""
     word = text(field, value)
     if word not in set(IfExists):
         raise ValueError(f"{field} {shown(str(word))}: must be one of {', '.join(IfExists)}")
     return str(word)
 
 
-def _traceparent(field: str, value: Any) -> str:
+def traceparent(field: str, value: Any) -> str:
+    """A W3C trace context; "" = none."""
     if text(field, value) and not TRACEPARENT.fullmatch(value):
         raise ValueError(f"{field}: must be 00-<32 hex>-<16 hex>-<2 hex>, in lower case")
     return str(value)
 
 
-def _given(members: Mapping[str, Any]) -> dict[str, Any]:
+def given(members: Mapping[str, Any]) -> dict[str, Any]:
+    """The members that are not null."""
     return {name: value for name, value in members.items() if value is not None}
 
 
@@ -184,15 +170,16 @@ def _members(field: str, value: Any, rules: Mapping[str, Rule]) -> dict[str, Any
     """The members of an object, each by its rule."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{field}: must be an object")
-    given = _given(value)
-    for member in given:
+    found = given(value)
+    for member in found:
         if member not in rules:
             there = ", ".join(f"{field}.{each}" for each in rules)
             raise ValueError(f"{field}.{member}: unknown field; there are {there}")
-    return {name: rules[name](f"{field}.{name}", given[name]) for name in rules if name in given}
+    return {name: rules[name](f"{field}.{name}", found[name]) for name in rules if name in found}
 
 
-def _retry(field: str, value: Any) -> dict[str, Any]:
+def retry_schedule(field: str, value: Any) -> dict[str, Any]:
+    """A retry schedule, as it is sent."""
     found = _members(field, value, RETRY)
     if len(found.keys() & {"delays", "preset", "max"}) != 1:
         raise ValueError(f"{field}: give one of delays, preset, max")
@@ -227,7 +214,8 @@ def _lengths(field: str, value: Any) -> list[float | str]:
     return [_length(f"{field}.{place}", each) for place, each in enumerate(_list(field, value))]
 
 
-def _call(field: str, value: Any) -> dict[str, Any]:
+def call(field: str, value: Any) -> dict[str, Any]:
+    """The call of a job, as it is sent."""
     found = _members(field, value, CALL)
     if "url" not in found:
         raise ValueError(f"{field}.url: must be given")
@@ -284,27 +272,4 @@ CALL: Final[Mapping[str, Rule]] = {
     "timeout": _by(_timeout, _number),
     "expect": _by(subscriber.check_expect, text),
     "give_up": _true_or_false,
-}
-
-RULES: Final[Mapping[str, Rule]] = {
-    "id": job_id,
-    "topic": topic,
-    "delay": SECONDS,
-    "due": partial(
-        within,
-        least=0,
-        most=MAX_DUE_S,
-        must="must be unix seconds (not milliseconds), {least} to {most}",
-    ),
-    "ttr": partial(_whole, least=1, most=MAX_TTR_S, must="must be {least} to {most} seconds"),
-    "body": text,
-    "tags": _tags,
-    "retry": _retry,
-    "if_exists": _word,
-    "retain": SECONDS,
-    "expire": _some_seconds,
-    "priority": partial(_whole, least=0, most=MAX_PRIORITY, must="must be {least} to {most}"),
-    "call": _call,
-    "traceparent": _traceparent,
-    "idempotency_key": _key,
 }

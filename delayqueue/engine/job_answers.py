@@ -1,6 +1,7 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.jobs import (
@@ -21,6 +22,10 @@ from delayqueue.domain.job import (
     Reserved,
     State,
 )
+from delayqueue.domain.push_fields import KEPT, POPPED
+
+# /take leaves out the texts that a job does not have
+NO_TEXTS: Final = dict.fromkeys(KEPT, LEFT_OUT)
 
 
 def job_details(job: JobView, *, options: bool = False) -> JobDetails:
@@ -72,16 +77,18 @@ def _result(result: CallResult) -> SubscriberResult:
 
 def reserved_job(job: Reserved) -> ReservedJob:
     """A job that a poll reserved."""
-    return ReservedJob(
+    told = ReservedJob(
         job.topic,
         job.id,
         readable(job.body),
         job.attempt,
         job.receipt,
         job.due_ms / 1000,
-        job.traceparent or LEFT_OUT,
-        job.tags or LEFT_OUT,
+        tags=job.tags or LEFT_OUT,
     )
+    for name in POPPED:  # as keywords they would take three times as long
+        setattr(told, name, job.texts.get(name, LEFT_OUT))
+    return told
 
 
 def taken_job(job: JobView) -> TakenJob:
@@ -98,8 +105,7 @@ def taken_job(job: JobView) -> TakenJob:
         retain=job.retain_ms / 1000 if job.retain_ms else LEFT_OUT,
         expires=job.expire_ms / 1000 if job.expire_ms else LEFT_OUT,
         call=job_call(job.call) if job.call else LEFT_OUT,
-        traceparent=job.traceparent or LEFT_OUT,
-        idempotency_key=job.idempotency_key or LEFT_OUT,
+        **NO_TEXTS | job.texts,
     )
 
 

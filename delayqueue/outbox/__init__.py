@@ -10,11 +10,11 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.client.jobs import new_id
-from delayqueue.domain import push_rules
+from delayqueue.domain import push_fields, push_rules
 from delayqueue.domain.job import MAX_TOPIC_BYTES
 
 if TYPE_CHECKING:
-    from delayqueue.client.jobs import Job
+    from delayqueue.client.pushes import Job
 
 TABLE: Final = "delay_queue_outbox"
 COLUMNS: Final = ("id", "topic", "body", "delay", "due")  # of a job; its other fields are `options`
@@ -27,7 +27,7 @@ def push(connection: Any, job: Job, *, table: str = TABLE) -> str:
     """
     if job.idempotency_key is not None:
         raise ValueError("idempotency_key: the relay gives each row one of its own")
-    request = push_rules.checked(job.request())
+    request = push_fields.checked(job.request())
     if request["id"] == push_rules.NEW_ID:
         request["id"] = new_id()
     job_id: str = request["id"]

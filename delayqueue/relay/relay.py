@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from delayqueue.client import Client
-    from delayqueue.client.jobs import Job
+    from delayqueue.client.pushes import Job
     from delayqueue.relay.database import Database
     from delayqueue.relay.row import OutboxRow
     from delayqueue.relay.signals import StopSignals

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from delayqueue.client.jobs import FIELDS, Job
+from delayqueue.client.pushes import FIELDS, Job
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.push_rules import NEW_ID, stripped

@@ -21,6 +21,7 @@ from delayqueue.domain.job import (
     Reserved,
     State,
 )
+from delayqueue.domain.push_fields import KEPT, POPPED
 from delayqueue.store.types import Plan
 
 # the start of a record, and the length of its header
@@ -111,10 +112,8 @@ def dump_options(job: Job) -> str:
         options["tags"] = job.tags
     if job.retry_ms is not None:
         options["retry"] = job.retry_ms
-    if job.traceparent:
-        options["traceparent"] = job.traceparent
-    if job.idempotency_key:
-        options["key"] = job.idempotency_key
+    if job.texts:
+        options |= {kept_as: job.texts[name] for name, kept_as in KEPT.items() if name in job.texts}
     if job.call is not None:
         options["call"] = job.call.written
     return _encoder.encode(options) if options else ""
@@ -195,7 +194,7 @@ def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserve
         due_ms=own_due_ms(record, options) if options else record.due_ms,
         ttr_ms=record.ttr_ms,
         retry_ms=_retry_ms(options["retry"]) if "retry" in options else None,
-        traceparent=options.get("traceparent", ""),
+        texts=_texts(options, POPPED) if options else {},
         tags=tuple(options.get("tags", ())),
         created_ms=record.created_ms,
         call=_call(options["call"]) if "call" in options else None,
@@ -228,9 +227,13 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
         retain_ms=record.retain_ms,
         expire_ms=record.expire_ms,
         call=_call(options["call"]) if "call" in options else None,
-        traceparent=options.get("traceparent", ""),
-        idempotency_key=options.get("key", ""),
+        texts=_texts(options, KEPT),
     )
+
+
+def _texts(options: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, str]:
+    """The texts of a push that a record has, of those that are wanted."""
+    return {name: options[kept_as] for name, kept_as in wanted.items() if options.get(kept_as)}
 
 
 def own_due_ms(record: Record, options: Mapping[str, Any]) -> int:

@@ -12,6 +12,7 @@ from delayqueue.client.blocking import Client
 from delayqueue.client.jobs import new_id
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import USUAL_PRIORITY, State
+from delayqueue.domain.push_fields import POPPED
 from delayqueue.domain.push_rules import NEW_ID
 from delayqueue.errors import Code, JobExists, NoSuchJob, QueueError, WrongState, shown
 from delayqueue.testing.handling import verdict_on
@@ -172,9 +173,9 @@ class Queue(Client):
         held.attempt += 1
         held.state, held.began_s = State.RESERVED, self.now_s
         topic, job_id, body = (held.request[name] for name in ("topic", "id", "body"))
-        trace = held.request.get("traceparent", "")
-        tags = tuple(held.request.get("tags", ()))
-        job = HandledJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, trace, tags)
+        told = {name: held.request[name] for name in POPPED if name in held.request}
+        told["tags"] = tuple(held.request.get("tags", ()))
+        job = HandledJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, **told)
         verdict = await verdict_on(worker, job, context)
         if self._jobs.get(job_id) is held:  # otherwise it was pushed again, or deleted, meanwhile
             verdict = self._settle(worker, held, verdict)

@@ -6,7 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.domain.job import LONG_DELAY_S, MAX_BATCH, MAX_DELAY_S, MAX_TOPIC_BYTES
-from delayqueue.domain.push_rules import RULES, Rule, checked, job_id, name, tag, within
+from delayqueue.domain.push_fields import RULES, checked
+from delayqueue.domain.push_rules import Rule, job_id, name, tag, within
 from delayqueue.errors import Invalid, TooLarge
 
 if TYPE_CHECKING:

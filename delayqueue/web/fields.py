@@ -24,19 +24,19 @@ from delayqueue.domain.job import (
     MAX_DELAY_S,
     MAX_DUE_S,
     MAX_ID_BYTES,
-    MAX_KEY_BYTES,
     MAX_MESSAGE_CHARS,
     MAX_POP_TOPICS,
     MAX_PRIORITY,
     MAX_TAG_BYTES,
     MAX_TAGS,
+    MAX_TEXT_BYTES,
     MAX_TOPIC_BYTES,
     MAX_TTR_S,
-    USUAL_PRIORITY,
     IfExists,
     State,
 )
 from delayqueue.domain.outboxes import MAX_NAME_BYTES
+from delayqueue.domain.push_fields import WORDS
 from delayqueue.domain.push_rules import TRACEPARENT, WHITE_SPACE
 from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
 
@@ -143,7 +143,6 @@ def _check_name(limit_bytes: int, empty_zh: str = f"{NAME} 不能为空") -> Cal
 check_id: Final = _check_name(MAX_ID_BYTES, f"job {NAME}不能为空")
 check_topic: Final = _check_name(MAX_TOPIC_BYTES)
 check_tag: Final = _check_name(MAX_TAG_BYTES)
-check_key: Final = _check_name(MAX_KEY_BYTES)
 
 
 def check_label(limit_bytes: int, *, may_be_empty: bool = False) -> Callable[[str], str]:
@@ -319,12 +318,7 @@ Topic = Annotated[
     Validate(check_topic),
     Field(description=f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes."),
 ]
-PushedTopic = Annotated[
-    str,
-    STRIPPED,
-    Validate(check_pushed_topic),
-    Field(description=f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes; workers ask for it."),
-]
+PushedTopic = Annotated[str, STRIPPED, Validate(check_pushed_topic)]
 PopTopics = Annotated[
     tuple[str, ...],
     Validate(check_pop_topics, TEXT),
@@ -346,18 +340,14 @@ Tags = Annotated[
     Field(strict=False),
     FIRST,
     Validate(check_tags, maxItems=MAX_TAGS),
-    Field(description=f"Tags to cancel or list by, at most {MAX_TAGS}."),
 ]
-Body = Annotated[
-    str, Field(description='The data for the worker, kept byte for byte; "" by default.')
-]
+Body = Annotated[str, Field(description=WORDS["body"].en)]
 Seconds = Annotated[Number, Bounds(0, MAX_DELAY_S, "取值范围0 - 2^31", LENGTH)]
 SomeSeconds = Annotated[Seconds, Validate(check_some_seconds, minimum=0.001)]
 Timeout = Annotated[Number, SchemaExtra(minimum=0)]
 Delay = Annotated[
     Number,
     Bounds(0, MAX_DELAY_S, "取值范围0 - (2^31 - 1)", LENGTH),
-    Field(description='Seconds from now until the job is due: a number, not "10m"; 0 by default.'),
 ]
 DueTime = Annotated[
     Number,
@@ -373,17 +363,10 @@ Distance = Annotated[
     Bounds(-MAX_DELAY_S, MAX_DELAY_S, "取值范围-2^31 - 2^31", "must be -2^31 to 2^31 seconds"),
     Field(description="Seconds by which each job's own due time moves; earlier if negative."),
 ]
-Priority = Annotated[
-    int,
-    Bounds(0, MAX_PRIORITY),
-    Field(
-        description=f"Of ready jobs the smallest number goes first; {USUAL_PRIORITY} by default."
-    ),
-]
+Priority = Annotated[int, Bounds(0, MAX_PRIORITY)]
 Ttr = Annotated[
     int,
     Bounds(1, MAX_TTR_S, en="must be {least} to {most} seconds"),
-    Field(description="Time to run in seconds: how long a worker may take."),
 ]
 JobCount = Annotated[int, Bounds(1, MAX_BATCH), Field(description="How many jobs.")]
 IfExistsWord = Annotated[IfExists, one_of(*IfExists)]
@@ -394,15 +377,5 @@ Message = Annotated[
     Validate(lambda text: text[:MAX_MESSAGE_CHARS]),  # the rest is cut off
     Field(description=f"Kept with the attempt, {MAX_MESSAGE_CHARS} characters at most."),
 ]
-Traceparent = Annotated[
-    str,
-    Validate(check_traceparent),
-    Field(description="W3C trace context, instead of the request's header; /pop returns it."),
-]
-IdempotencyKey = Annotated[
-    str,
-    Validate(check_key),
-    Field(
-        description="A push that repeats another one, with the same id and key, changes nothing."
-    ),
-]
+Traceparent = Annotated[str, Validate(check_traceparent)]
+ShortText = Annotated[str, Validate(_check_name(MAX_TEXT_BYTES))]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, TypeVarTuple, Unpack
 
-from delayqueue.client.jobs import DEFAULT_TTR_S, Job, OnConflict
+from delayqueue.client.jobs import DEFAULT_TTR_S, OnConflict
+from delayqueue.client.pushes import Job
 from delayqueue.client.several import Several, several
 from delayqueue.worker.current import tags_of_current_job
 from delayqueue.worker.parameters import Parameters

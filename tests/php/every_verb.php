@@ -66,8 +66,12 @@ $retry = ['max' => 2, 'base' => '2s', 'factor' => 3, 'cap' => '1m', 'jitter' => 
 $target = ['url' => 'https://example.com/', 'method' => 'PUT', 'headers' => ['Authorization' => 'Bearer abc'], 'timeout' => '9s', 'expect' => 'ok', 'give_up' => true];
 $parent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
+$camel = fn (string $name) => preg_replace_callback('/_(\w)/', fn ($found) => strtoupper($found[1]), $name);
+$texts = array_fill_keys(array_map($camel, array_keys(NewJob::TEXTS)), 'row 7');
+
 $calls = [
-    fn () => $queue->push('a', ['n' => 1], id: 'a1', delay: 0, tags: ['t'], retry: $retry, ifExists: 'keep', retain: '1h', expire: 600, priority: 7, traceparent: $parent, idempotencyKey: 'row 7'),
+    fn () => $queue->push('a', ['n' => 1], id: 'a1', delay: 0, tags: ['t'], retry: $retry, ifExists: 'keep', retain: '1h', expire: 600, priority: 7, traceparent: $parent),
+    fn () => $queue->push(...['topic' => 'b', 'id' => 'b0', 'delay' => '1h'] + $texts),
     fn () => $queue->push('a', 'later', id: 'a2', due: $now + 3600, ttr: '1m', retry: 'wechat'),
     fn () => $queue->pushMany([new NewJob('a', id: 'a3', tags: ['t']), new NewJob('a', id: 'a4', ttr: 0), new NewJob('a', id: 'a5', delay: 60)]),
     fn () => $queue->push('b', id: 'b1', delay: '1h', call: 'https://example.com/'),

@@ -179,8 +179,8 @@ async def test_an_id_twice_in_one_call_keeps_the_rule_of_each(bucket: Bucket) ->
 async def test_a_push_with_the_same_key_changes_nothing(
     bucket: Bucket, state: str, if_exists: str
 ) -> None:
-    await bucket.put_in(state, body="old", idempotency_key="7")
-    again = job("a", body="new", if_exists=if_exists, idempotency_key="7")
+    await bucket.put_in(state, body="old", texts={"idempotency_key": "7"})
+    again = job("a", body="new", if_exists=if_exists, texts={"idempotency_key": "7"})
     assert await bucket.push(again, job("b"), again) == [Code.OK] * 3
     view = await bucket.view("a")
     assert (view.body, view.state) == ("old", state)
@@ -190,28 +190,28 @@ async def test_a_push_with_the_same_key_changes_nothing(
 async def test_the_key_is_remembered_for_as_long_as_the_result_is_kept(
     bucket: Bucket, end: str
 ) -> None:
-    first = job("a", retain_ms=HOUR_MS, idempotency_key="7", if_exists="keep")
+    first = job("a", retain_ms=HOUR_MS, texts={"idempotency_key": "7"}, if_exists="keep")
     await bucket.push(first)
     await getattr(bucket, end)("a")
     ended = await bucket.state("a")
     assert await bucket.push(first) == [Code.OK]
     assert await bucket.state("a") == ended
-    second = job("a", body="2", idempotency_key="8", if_exists="keep")
+    second = job("a", body="2", texts={"idempotency_key": "8"}, if_exists="keep")
     assert await bucket.push(second) == [Code.OK]
     assert (await bucket.view("a")).body == "2"
 
 
 async def test_another_key_is_another_push_for_which_the_rule_counts(bucket: Bucket) -> None:
-    await bucket.push(job("a", body="1", idempotency_key="7"))
+    await bucket.push(job("a", body="1", texts={"idempotency_key": "7"}))
     for if_exists, key, code in (
         ("keep", "8", Code.OK),
         ("fail", "8", Code.JOB_EXISTS),
         ("keep", "", Code.OK),
     ):
-        pushed = job("a", body="2", idempotency_key=key, if_exists=if_exists)
+        pushed = job("a", body="2", texts={"idempotency_key": key}, if_exists=if_exists)
         assert await bucket.push(pushed) == [code]
     assert (await bucket.view("a")).body == "1"
-    await bucket.push(job("a", body="2", idempotency_key="8"))
+    await bucket.push(job("a", body="2", texts={"idempotency_key": "8"}))
     assert (await bucket.view("a")).body == "2"
 
 
@@ -219,10 +219,10 @@ async def test_another_key_is_another_push_for_which_the_rule_counts(bucket: Buc
 async def test_the_same_key_in_another_topic_is_another_push(
     bucket: Bucket, end: str | None
 ) -> None:
-    await bucket.push(job("a", retain_ms=HOUR_MS, idempotency_key="7"))
+    await bucket.push(job("a", retain_ms=HOUR_MS, texts={"idempotency_key": "7"}))
     if end:
         await getattr(bucket, end)("a")
-    elsewhere = job("a", topic="u", idempotency_key="7")
+    elsewhere = job("a", topic="u", texts={"idempotency_key": "7"})
     assert await bucket.push(replace(elsewhere, is_strict=True)) == [Code.JOB_EXISTS]
     assert await bucket.push(elsewhere) == [Code.OK]
     assert await bucket.pop_ids("u") == ["a"]

@@ -8,6 +8,9 @@ import pytest
 
 from delayqueue.cli.request import remote
 from delayqueue.config.option import Option
+from delayqueue.domain.push_fields import PushField
+from delayqueue.domain.push_rules import short_text
+from delayqueue.errors import Text
 from delayqueue.store.scripts import ScriptHead
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import OF_JOB, PRODUCERS, endpoint
@@ -64,9 +67,47 @@ def test_an_endpoint_that_is_nowhere_is_missed_everywhere() -> None:
         "commands": {"docs/cli.md"},
         "heads": set(),
         "tables": set(),  # they are made of what the code declares
+        "push_fields": set(),
         "settings": {"docs/config.md", "delay-queue.conf"},
         "changelog": {"CHANGELOG.md"},
     }
+
+
+def test_a_field_of_a_push_that_is_only_declared_is_missed_everywhere() -> None:
+    unheard = PushField(
+        name="un_heard",
+        rule=short_text,
+        words=Text("没有人听到", "Nobody hears it."),
+        option="--un-heard TEXT",
+        kept_as="unheard",
+        is_popped=True,
+        is_in_form=True,
+    )
+    [duty] = [duty for duty in DUTIES if duty.__name__ == "push_fields"]
+    lacks = [*duty(replace(TODAY, push_fields=[*TODAY.push_fields, unheard]))]
+    assert sorted({lack.file for lack in lacks}) == [
+        "CHANGELOG.md",
+        "clients/php/src/Answer/TakenJob.php",
+        "clients/php/src/Job.php",
+        "clients/php/src/NewJob.php",
+        "clients/php/src/Verbs/JobVerbs.php",
+        "delayqueue/answers/jobs.py",
+        "delayqueue/client/pushes.py",
+        "delayqueue/domain/push_fields.py",
+        "delayqueue/web/endpoints/push.py",
+        "delayqueue/web/static/admin/js/pages/push.js",
+        "tests/push_cases.py",
+    ]
+    adds = [lack.add for lack in lacks]
+    assert "add `'un_heard' => $this->unHeard,` to toRequest()" in adds
+    assert [add for add in adds if add.endswith("at the end of ReservedJob")]
+
+
+def test_a_field_that_the_form_has_and_the_declaration_does_not_name_is_noticed() -> None:
+    [priority] = [field for field in TODAY.push_fields if field.name == "priority"]
+    [duty] = [duty for duty in DUTIES if duty.__name__ == "push_fields"]
+    [lack] = duty(replace(TODAY, push_fields=[replace(priority, is_in_form=False)]))
+    assert lack.add == "add `is_in_form=True` to `priority`"
 
 
 def test_a_wrong_list_of_errors_is_noticed() -> None:

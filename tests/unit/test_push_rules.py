@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from delayqueue.domain.push_rules import RULES, checked
+from delayqueue.domain.push_fields import RULES, checked
 from delayqueue.web.endpoints.push import PushRequest
 from tests.push_cases import CASES, GOOD, VALUES, verdict
 

@@ -10,6 +10,13 @@ use DelayQueue\Client\Internal\Fields;
 /** A job for pushMany(). Without `delay` and `due` it is due at once. */
 final class NewJob
 {
+    /**
+     * The texts that the server only keeps: the most bytes that each may have.
+     *
+     * @internal
+     */
+    public const TEXTS = ['idempotency_key' => 256];
+
     public readonly string $id;
 
     /**

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from delayqueue.answers.answer import LEFT_OUT, seconds
+from delayqueue.answers.answer import left_out, seconds
 from delayqueue.answers.jobs import (
     Attempt,
     Count,
@@ -74,12 +74,7 @@ FULL: Final = JobDetails(
     ended=None,
     attempts=(Attempt(1, 1795216000.0, 1795216012.5, "no answer"),),
     results=(),
-    call=LEFT_OUT,
-    worker=LEFT_OUT,
-    put_off_until=LEFT_OUT,
-    retry=LEFT_OUT,
-    retain=LEFT_OUT,
-    expires=LEFT_OUT,
+    **left_out(JobDetails),
 )
 TOO_LATE: Final = Text(
     f"by：到期时间不能超过{MAX_DUE_S}（2286年）",

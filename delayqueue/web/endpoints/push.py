@@ -9,7 +9,8 @@ from pydantic import Field
 
 from delayqueue.answers.jobs import NewId, Outcome
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import MAX_ID_BYTES, Job
+from delayqueue.domain.job import Job
+from delayqueue.domain.push_fields import KEPT, WORDS
 from delayqueue.domain.push_rules import NEW_ID
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import (
@@ -31,12 +32,12 @@ from delayqueue.web.fields import (
     Body,
     Delay,
     DueTime,
-    IdempotencyKey,
     IfExistsWord,
     JobId,
     Priority,
     PushedTopic,
     Seconds,
+    ShortText,
     SomeSeconds,
     Tags,
     Traceparent,
@@ -56,40 +57,21 @@ from delayqueue.web.warnings import NAME_CHARS, NAMES, OTHER_TOPICS, note
 class PushRequest(Request):
     """A job as a client pushes it."""
 
-    topic: PushedTopic
-    id: JobId = Field(
-        description=(
-            f"The job's name, unique over all topics, 1 to {MAX_ID_BYTES} bytes; "
-            'with "*" the server makes a unique id, and later ones sort after earlier ones.'
-        )
-    )
-    delay: Delay | None = None
-    due: DueTime | None = optional(
-        "Unix seconds at which it is due, instead of `delay`; at once if they are past."
-    )
-    ttr: Ttr
+    topic: PushedTopic = Field(description=WORDS["topic"].en)
+    id: JobId = Field(description=WORDS["id"].en)
+    delay: Delay | None = optional(WORDS["delay"].en)
+    due: DueTime | None = optional(WORDS["due"].en)
+    ttr: Ttr = Field(description=WORDS["ttr"].en)
     body: Body | None = None
-    tags: Tags | None = None
-    retry: RetryRequest | None = optional(
-        "When it is delivered again after a failure: one of `delays`, `preset`, `max`; "
-        "at once, forever, by default."
-    )
-    if_exists: IfExistsWord | None = optional(
-        "If the id exists, in any state, also as a kept result: `replace` it, the default; "
-        "`keep` it and answer 0; or `fail` with code 5."
-    )
-    retain: Seconds | None = optional(
-        "How many seconds its record is kept after its end; 0 by default."
-    )
-    expire: SomeSeconds | None = optional(
-        "How many seconds after its due time it expires if it was not delivered; never by default."
-    )
-    priority: Priority | None = None
-    call: CallRequest | None = optional(
-        "The server makes this call when the job is due; no worker gets the job."
-    )
-    traceparent: Traceparent | None = None
-    idempotency_key: IdempotencyKey | None = None
+    tags: Tags | None = optional(WORDS["tags"].en)
+    retry: RetryRequest | None = optional(WORDS["retry"].en)
+    if_exists: IfExistsWord | None = optional(WORDS["if_exists"].en)
+    retain: Seconds | None = optional(WORDS["retain"].en)
+    expire: SomeSeconds | None = optional(WORDS["expire"].en)
+    priority: Priority | None = optional(WORDS["priority"].en)
+    call: CallRequest | None = optional(WORDS["call"].en)
+    traceparent: Traceparent | None = optional(WORDS["traceparent"].en)
+    idempotency_key: ShortText | None = optional(WORDS["idempotency_key"].en)
 
     of_original = True
     report_first = "id"  # as in the original
@@ -98,7 +80,7 @@ class PushRequest(Request):
         """The job's topic."""
         return (self.topic,)
 
-    def job(self, api: Api, trace: str = "") -> Job:
+    def job(self, api: Api, trace: str = "") -> Job:  # noqa: C901  # a branch for each field that may be absent
         """The job; `trace` is the request's traceparent.
 
         Raises Invalid if it has both `delay` and `due`, or neither and one is required, or "*" and a key; TooLarge if
@@ -113,7 +95,11 @@ class PushRequest(Request):
         job_id = given["id"] if given["id"] != NEW_ID else self._made_id(api.new_id)
         # by position, and the rest only if it is given: twelve keywords take twice as long
         job = Job(given["topic"], job_id, body, given["ttr"] * 1000, delay_ms, due_ms)
-        job.traceparent = given["traceparent"] or trace
+        for name in KEPT:
+            if given[name]:
+                job.texts[name] = given[name]
+        if trace:
+            job.texts.setdefault("traceparent", trace)
         job.tags = given["tags"] or ()
         if given["retry"]:
             job.retry_ms = given["retry"].delays_ms
@@ -125,7 +111,6 @@ class PushRequest(Request):
             job.expire_ms = ms(given["expire"])
         if given["priority"] is not None:
             job.priority = given["priority"]
-        job.idempotency_key = given["idempotency_key"] or ""
         if given["call"]:
             job.call = given["call"].call()
         return job

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated, Final
 
-from delayqueue.answers.answer import LEFT_OUT, seconds
+from delayqueue.answers.answer import left_out, seconds
 from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
 from delayqueue.engine.job_answers import reserved_job
@@ -57,8 +57,7 @@ RESERVED: Final = ReservedJob(
     attempt=1,
     receipt=RECEIPT,
     due=1795217037.354,
-    traceparent=LEFT_OUT,
-    tags=LEFT_OUT,
+    **left_out(ReservedJob),
 )
 
 AT_ONCE_CHARS: Final = 256 * 1024  # of bodies that become JSON in one go: a millisecond

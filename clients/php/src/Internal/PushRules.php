@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace DelayQueue\Client\Internal;
 
+use DelayQueue\Client\NewJob;
+
 /**
  * What /push takes: for a job that is kept before it is pushed. What only a server knows is not here: how large a body
  * may be, which calls it makes, what a token may do.
@@ -58,8 +60,7 @@ final class PushRules
                 'priority' => self::whole($field, $value, 0, 2 ** 32 - 1, 'must be 0 to 4294967295'),
                 'call' => self::call($field, $value),
                 'traceparent' => self::traceparent($field, $value),
-                'idempotency_key' => self::key($field, $value),
-                default => self::refuse("$field: unknown field"),
+                default => self::kept($field, $value),
             };
         }
 
@@ -105,9 +106,12 @@ final class PushRules
         };
     }
 
-    private static function key(string $field, mixed $value): string
+    /** A text that the server only keeps. */
+    private static function kept(string $field, mixed $value): string
     {
-        return self::short($field, self::text($field, $value), 256);
+        $limitBytes = NewJob::TEXTS[$field] ?? self::refuse("$field: unknown field");
+
+        return self::short($field, self::text($field, $value), $limitBytes);
     }
 
     private static function text(string $field, mixed $value): string
