@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple, Self
 
@@ -11,6 +11,7 @@ import pytest
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from delayqueue.config.values import Address
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket import OUTDATED
 from delayqueue.store.buckets import Buckets
@@ -19,6 +20,7 @@ from delayqueue.store.servers.disk import require_sync
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import SLOTS, Shards, Span
 from delayqueue.store.store import Store
+from delayqueue.store.verbs import DELETE, FINISH, Ending, Verb
 from tests.processes import LOOPBACK
 from tests.waiting import until
 
@@ -26,6 +28,7 @@ LONG_S: Final = 5.0
 ANSWER_S: Final = 0.3  # where a server is silent
 UNKNOWN_YET: Final = Text("布局未知", "its layout is unknown")
 VERB: Final = "touch"
+ENDING: Final = Ending("id", "", "")
 NO_FUNCTIONS: Final = b"-ERR unknown command 'FCALL', with args beginning with: 'x'\r\n"
 NOT_FOUND: Final = b"-ERR Function not found\r\n"
 SILENCE, END = b"", b"end"  # no answer; the end of the connection
@@ -343,6 +346,56 @@ async def test_a_call_that_is_cancelled_while_it_is_done_again_goes_no_further()
         assert len(server.calls) == 2
         assert ailment(store) is None
         assert reads == [], "nobody blames the server"
+
+
+def done_one(due_in_ms: int) -> bytes:
+    """The answer to a call that has done an item, with code 0; something is due in so many ms."""
+    return b"*7\r\n:%d\r\n:%d\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n" % (time.time() * 1000, due_in_ms)
+
+
+async def test_who_fails_at_the_news_of_a_call_takes_no_other_call_s_answer() -> None:
+    """They come in one write, and are dealt out in one turn."""
+
+    def fail(*_: int) -> None:
+        raise LookupError("planted")
+
+    async with bed(done_one(5), done_one(-1), done(), done_one(-1)) as (server, _, store, _reads):
+        store.on_due(fail)
+        news, other, alone = await asyncio.gather(
+            store.run(DELETE, [ENDING], EVERYWHERE),
+            store.run(FINISH, [ENDING], EVERYWHERE),
+            outcome(store),
+            return_exceptions=True,
+        )
+        assert isinstance(news, LookupError)
+        assert (other, alone) == ([0], None)
+        assert await store.run(DELETE, [ENDING], EVERYWHERE) == [0]
+        assert len(server.calls) == 4
+
+
+async def test_who_cannot_read_its_results_takes_nobody_else_s() -> None:
+    def fail(_: Sequence[int]) -> None:
+        raise LookupError("planted")
+
+    both = done_one(-1).replace(b"*7", b"*8").replace(b":1\r\n:1\r\n", b":2\r\n:2\r\n") + b":0\r\n"
+    async with bed(both) as (server, _, store, _reads):
+        unread, other = await asyncio.gather(
+            store.run_then(DELETE, [ENDING], EVERYWHERE, fail),
+            store.run(DELETE, [ENDING], EVERYWHERE),
+            return_exceptions=True,
+        )
+        assert isinstance(unread, LookupError)
+        assert other == [0]
+        assert len(server.calls) == 1
+
+
+async def test_arguments_that_are_no_words_are_an_error_of_their_call() -> None:
+    wrong = Verb[Ending, int]("delete", lambda _: [None], DELETE.read)
+    async with bed(*[done_one(-1)] * 9) as (server, _, store, _reads):
+        for _ in range(3):  # more often than calls are made at a time
+            with pytest.raises(TypeError):
+                await asyncio.wait_for(store.run(wrong, [ENDING], EVERYWHERE), LONG_S)
+        assert server.calls == []
 
 
 async def test_arguments_that_no_bytes_stand_for_are_an_error_of_their_call() -> None:
