@@ -18,6 +18,7 @@ from delayqueue.store.buckets import Buckets
 from delayqueue.store.servers.asked import Asked
 from delayqueue.store.servers.disk import require_sync
 from delayqueue.store.servers.durability import Durability
+from delayqueue.store.servers.pipeline import MOST_CALLS
 from delayqueue.store.servers.shards import SLOTS, Shards, Span
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import DELETE, FINISH, Ending, Verb
@@ -25,6 +26,7 @@ from tests.processes import LOOPBACK
 from tests.waiting import until
 
 LONG_S: Final = 5.0
+MANY: Final = 4 * MOST_CALLS
 ANSWER_S: Final = 0.3  # where a server is silent
 UNKNOWN_YET: Final = Text("布局未知", "its layout is unknown")
 VERB: Final = "touch"
@@ -255,6 +257,21 @@ async def test_a_call_follows_its_bucket_and_is_done_once() -> None:
         assert await outcome(store) is None
         assert (len(server.calls), len(other.calls)) == (1, 2)
         assert changed.is_set()
+
+
+async def test_many_calls_at_once_follow_their_bucket_and_each_is_done_once() -> None:
+    async with bed() as (server, other, store, _reads):
+        slot = store.shards._slots.setdefault(store.buckets.keys[0].tag, 1)
+        server.answers = [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), other.port)] * MANY
+        assert await asyncio.gather(*(outcome(store) for _ in range(MANY))) == [None] * MANY
+        assert (len(server.calls), len(other.calls)) == (MANY, MANY)
+
+
+async def test_many_calls_at_once_that_find_no_library_load_it_together() -> None:
+    async with bed(*[NOT_FOUND] * MANY) as (server, _, store, _reads):
+        assert await asyncio.gather(*(outcome(store) for _ in range(MANY))) == [None] * MANY
+        assert len(server.calls) == 2 * MANY
+        assert server.loads < MANY / 4, "for an exchange, not for each call"
 
 
 async def test_servers_that_send_a_call_in_a_circle_are_given_up() -> None:

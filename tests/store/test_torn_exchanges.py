@@ -13,6 +13,7 @@ import uvloop
 from redis.asyncio import ConnectionPool
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.store.servers import pipeline as module
 from delayqueue.store.servers.connect import our_driver
@@ -78,12 +79,12 @@ class Server:
 
 @asynccontextmanager
 async def links_to(
-    say: Say, most: int = PLACES, **options: Any
+    say: Say, most: int = PLACES, wait_s: float = SECONDS, **options: Any
 ) -> AsyncIterator[tuple[Links, Server]]:
     server = Server(say)
     async with server.listening() as port:
         pool = ConnectionPool(host=LOOPBACK, port=port, driver_info=our_driver(), **options)
-        links = Links(pool, most, SECONDS)
+        links = Links(pool, most, wait_s)
         yield links, server
         await links.aclose()
 
@@ -155,6 +156,15 @@ async def is_answered(way: Pipeline) -> bool:
     return bool(answer == b"OK")
 
 
+async def is_taken(links: Links) -> bool:
+    """Whether a connection was made in time. Raises RedisConnectionError if there is no place for one."""
+    try:
+        await links.take()
+    except RedisTimeoutError:
+        return False
+    return True
+
+
 @loops
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_breaks_each_call_ends_with_its_own_answer_and_no_place_is_lost(
@@ -166,7 +176,7 @@ def test_whatever_breaks_each_call_ends_with_its_own_answer_and_no_place_is_lost
 
     async def torment() -> None:
         timeouts: dict[str, Any] = {"socket_timeout": SHORT_S, "socket_connect_timeout": SHORT_S}
-        async with links_to(chance.say, **timeouts) as (links, _):
+        async with links_to(chance.say, wait_s=SHORT_S / 2, **timeouts) as (links, _):
             ways = [Pipeline(links, wait, SHORT_S) for wait in (None, None, WAIT)]
             for burst in range(BURSTS):
                 calls = [(ways[n % len(ways)], b"%d/%d" % (burst, n)) for n in range(BURST)]
@@ -178,9 +188,8 @@ def test_whatever_breaks_each_call_ends_with_its_own_answer_and_no_place_is_lost
             await until(
                 lambda: not any(way.current or way._overtaken or way._attempts for way in ways)
             )
-            async with asyncio.timeout(SECONDS):  # all places but those of the pipelines
-                taken = [await links.take() for _ in range(PLACES - len(ways))]
-            assert len({*taken}) == PLACES - len(ways)
+            for _ in range(PLACES - len(ways)):  # all places but those of the pipelines
+                await until_async(lambda: is_taken(links))
 
     run(torment())
 
@@ -252,3 +261,41 @@ async def test_a_call_after_the_end_fails_at_once_though_a_connection_was_being_
         for call in (waiting, made(way, "PING")):
             [gone] = await answers(call)
             assert isinstance(gone, RedisConnectionError), gone
+
+
+class Chain(Call):
+    """A call whose end makes the next one at once, as a listener of the store may."""
+
+    def __init__(self, way: Pipeline, left: int) -> None:
+        super().__init__("PING")
+        self.last: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._way = way
+        self._left = left
+        way.send(self)
+
+    def answered(self, answer: Any) -> None:
+        super().answered(answer)
+        self._go_on()
+
+    def failed(self, error: Exception) -> None:
+        super().failed(error)
+        self.exception()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._left:
+            Chain(self._way, self._left - 1).last = self.last
+        else:
+            self.last.set_result(None)
+
+
+@pytest.mark.parametrize("said", [b"+OK\r\n", CUT], ids=["answered", "broken"])
+async def test_calls_may_be_made_while_answers_are_dealt_out(said: bytes) -> None:
+    async def say(_connection: int, words: list[bytes]) -> bytes:
+        return b"+OK\r\n" if words[0] == LOGIN else said
+
+    async with links_to(say) as (links, _):
+        way = Pipeline(links)
+        chains = [Chain(way, 100) for _ in range(3)]
+        assert await answers(*(chain.last for chain in chains)) == [None] * 3
+        assert len({*[await links.take() for _ in range(PLACES - 1)]}) == PLACES - 1
