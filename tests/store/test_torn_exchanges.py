@@ -226,19 +226,21 @@ async def test_without_the_end_of_wait_no_call_is_done_but_a_refusal_is_one(size
 
 async def test_an_overtaken_connection_goes_on_while_no_other_can_be_made() -> None:
     """As with a firewall that knows the connections that are, and takes no new ones."""
-    release = asyncio.Event()
+    begun, release = asyncio.Event(), asyncio.Event()
 
     async def say(connection: int, words: list[bytes]) -> bytes:
         if connection:
             await asyncio.sleep(SECONDS)
         if words[0] == b"SLOW":
+            begun.set()
             await release.wait()
         return b"+OK\r\n"
 
     async with links_to(say) as (links, server):
         way = Pipeline(links)
         slow = made(way, "SLOW")
-        await until(lambda: way.current is None and server.connections == 1)  # it is overtaken
+        await begun.wait()
+        await until(lambda: way.current is None)  # it is overtaken
         later = made(way, "PING")
         await until(lambda: server.connections == 1 + MOST_ATTEMPTS)
         release.set()
