@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import hiredis
 import pytest
@@ -163,6 +163,12 @@ async def outcome(store: Store, verb: str = VERB) -> type[BaseException] | None:
     except Unavailable as error:
         return type(error)
     return None
+
+
+async def ended(*calls: Awaitable[Any]) -> list[Any]:
+    """Their results or errors; each must have one in time."""
+    async with asyncio.timeout(LONG_S):
+        return await asyncio.gather(*calls, return_exceptions=True)
 
 
 def ailment(store: Store) -> Text | None:
@@ -378,15 +384,14 @@ async def test_who_fails_at_the_news_of_a_call_takes_no_other_call_s_answer() ->
 
     async with bed(done_one(5), done_one(-1), done(), done_one(-1)) as (server, _, store, _reads):
         store.on_due(fail)
-        news, other, alone = await asyncio.gather(
+        news, other, alone = await ended(
             store.run(DELETE, [ENDING], EVERYWHERE),
             store.run(FINISH, [ENDING], EVERYWHERE),
             outcome(store),
-            return_exceptions=True,
         )
         assert isinstance(news, LookupError)
         assert (other, alone) == ([0], None)
-        assert await store.run(DELETE, [ENDING], EVERYWHERE) == [0]
+        assert await ended(store.run(DELETE, [ENDING], EVERYWHERE)) == [[0]]
         assert len(server.calls) == 4
 
 
@@ -396,10 +401,9 @@ async def test_who_cannot_read_its_results_takes_nobody_else_s() -> None:
 
     both = done_one(-1).replace(b"*7", b"*8").replace(b":1\r\n:1\r\n", b":2\r\n:2\r\n") + b":0\r\n"
     async with bed(both) as (server, _, store, _reads):
-        unread, other = await asyncio.gather(
+        unread, other = await ended(
             store.run_then(DELETE, [ENDING], EVERYWHERE, fail),
             store.run(DELETE, [ENDING], EVERYWHERE),
-            return_exceptions=True,
         )
         assert isinstance(unread, LookupError)
         assert other == [0]
@@ -410,8 +414,8 @@ async def test_arguments_that_are_no_words_are_an_error_of_their_call() -> None:
     wrong = Verb[Ending, int]("delete", lambda _: [None], DELETE.read)
     async with bed(*[done_one(-1)] * 9) as (server, _, store, _reads):
         for _ in range(3):  # more often than calls are made at a time
-            with pytest.raises(TypeError):
-                await asyncio.wait_for(store.run(wrong, [ENDING], EVERYWHERE), LONG_S)
+            [refused] = await ended(store.run(wrong, [ENDING], EVERYWHERE))
+            assert isinstance(refused, TypeError)
         assert server.calls == []
 
 
