@@ -16,6 +16,7 @@ from faults.scenarios import (
     partitions,
     random_operations,
     rebalances,
+    resharding,
     upgrades,
 )
 
@@ -441,5 +442,15 @@ ROWS: Final = (
         calls.bad_targets,
         {"jobs": 3000, "calls": 200},
         {"jobs": 500, "calls": 4},
+    ),
+    Row(
+        44,
+        "Cluster: the slot of a bucket moves back and forth under load, key by key (Redis) and as a whole (Valkey 9)",
+        "Cluster：负载下桶所在的槽来回迁移，逐键迁移（Redis）和整体迁移（Valkey 9）",
+        GLOBAL,
+        GLOBAL_ZH,
+        resharding.slots_move,
+        {"seconds": 60},
+        {"seconds": 3},
     ),
 )

@@ -33,12 +33,17 @@ HERES: Final = itertools.repeat(HERE)
 class ClusterNode(StoreServer):
     """A server of a Cluster."""
 
-    def __init__(self, home: Path, *options: str, host: Host = HERE) -> None:
+    def __init__(
+        self, home: Path, *options: str, host: Host = HERE, binary: str | None = None
+    ) -> None:
         self.node_id = secrets.token_hex(20)
+        binary = binary or redis_binary()
+        # without a shard's id, Valkey 9.1 ends itself at the first SPUBLISH; Redis 7.0 knows none
+        self.tells_shard = "valkey" in Path(binary).name
         super().__init__(
             "node",
             home,
-            redis_binary(),
+            binary,
             *("--cluster-enabled", "yes"),
             *("--cluster-node-timeout", str(NODE_TIMEOUT_MS)),
             *("--cluster-require-full-coverage", "no"),
@@ -64,12 +69,16 @@ class StoreCluster:
         shards: int = SHARDS,
         replicas: int = 1,
         hosts: Iterator[Host] = HERES,
+        binary: str | None = None,
     ) -> None:
+        """They run `binary`, None = redis-server."""
         self.shards = shards
         self._rows = 1 + replicas
         options = (*processes.redis_options, *options)
         self.nodes = [
-            processes.adopt(ClusterNode(processes.home("node"), *options, host=next(hosts)))
+            processes.adopt(
+                ClusterNode(processes.home("node"), *options, host=next(hosts), binary=binary)
+            )
             for _ in range(self._rows * shards)
         ]
         for node in self.nodes:
@@ -99,7 +108,8 @@ class StoreCluster:
             master = number == shard
             flags = ("myself," if node is myself else "") + ("master" if master else "slave")
             follows = "-" if master else self.nodes[shard].node_id
-            place = f"{node.node_id} {node.address}@{node.bus_port} {flags} {follows}"
+            aux = f",,shard-id={self.nodes[shard].node_id}" if myself.tells_shard else ""
+            place = f"{node.node_id} {node.address}@{node.bus_port}{aux} {flags} {follows}"
             slots = f" {first}-{last}" if master else ""
             lines.append(f"{place} 0 0 {shard + 1} connected{slots}\n")
         return "".join(lines) + f"vars currentEpoch {self.shards} lastVoteEpoch 0\n"

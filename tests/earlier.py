@@ -9,6 +9,9 @@ import pytest
 from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 
 COMMIT: Final = "4d136e5"  # its verbs are scripts, all of which are built again at each call
+LIVE_MOVES: Final = (
+    "25742d3c"  # the last one whose number of buckets changed while servers answered
+)
 BEFORE_NAMES: Final = "b712954"  # /pop does not know the field `worker` yet
 
 

@@ -23,6 +23,9 @@ MATCHING: Final = (
 MOVING: Final = (
     "tests/engine/test_router.py tests/engine/test_rebalance.py tests/engine/test_moves.py"
 )
+EXCHANGES: Final = (
+    "tests/store/test_torn_exchanges.py tests/store/test_pipeline.py tests/store/test_links.py"
+)
 
 
 class Mutant(NamedTuple):
@@ -230,6 +233,62 @@ MUTANTS: Final = [
         "self.current = None",
         "an exchange that takes long is not overtaken on another connection",
         "tests/store/test_pipeline.py",
+    ),
+    Mutant(
+        "store/servers/pipeline.py",
+        "self._go_on_with(link)  # other connections may never be made",
+        "",
+        "a connection that was overtaken is never given back",
+        EXCHANGES,
+    ),
+    Mutant(
+        "store/servers/pipeline.py",
+        "finally:\n                self._attempts -= 1",
+        "finally:\n                pass",
+        "an attempt to connect counts for ever",
+        EXCHANGES,
+    ),
+    Mutant(
+        "store/servers/connection.py",
+        "in zip(calls, answers, strict=True):\n            if call is None",
+        "in zip(calls[::-1], answers, strict=True):\n            if call is None",
+        "calls of an exchange get each other's answers",
+        EXCHANGES,
+    ),
+    Mutant(
+        "store/servers/connection.py",
+        "self._held = []  # an idle link refers to nothing of its last exchange",
+        "pass",
+        "answers of an exchange that waited for replicas are those of the next one, too",
+        EXCHANGES,
+    ),
+    Mutant(
+        "store/servers/connection.py",
+        "self.calls[at] = None",
+        "self.calls.remove(call)",
+        "the late answer of a call that was given up goes to another one",
+        EXCHANGES,
+    ),
+    Mutant(
+        "store/servers/connection.py",
+        "            link.close()\n        self._places.release()",
+        "            link.close()\n            return\n        self._places.release()",
+        "the place of a connection that broke stays taken",
+        EXCHANGES,
+    ),
+    Mutant(
+        "store/batcher.py",
+        "except Exception as error:\n                self._fail(requests, generation, error)",
+        "except UnicodeEncodeError as error:\n                self._fail(requests, generation, error)",
+        "a listener that fails takes the answers of the other calls",
+        "tests/store/test_repeats.py::test_who_fails_at_the_news_of_a_call_takes_no_other_call_s_answer",
+    ),
+    Mutant(
+        "store/batcher.py",
+        "if generation == self._bucket.buckets.layout.generation:",
+        "if True:",
+        "the rest of a request is done by another layout than its beginning",
+        "tests/engine/test_batcher.py",
     ),
     Mutant(
         "store/batcher.py",

@@ -118,7 +118,8 @@ class Batcher(Generic[Item, Result]):
             requests, items = self._take()
             if len(items) > self._piece:
                 items = items[: self._piece]
-            answered = partial(self._answered, requests, items)
+            generation = self._bucket.buckets.layout.generation
+            answered = partial(self._answered, requests, items, generation)
             try:
                 args = self._verb.pack(items)
             except Exception as error:
@@ -148,28 +149,29 @@ class Batcher(Generic[Item, Result]):
         self,
         requests: list[StoreRequest[Item, Result]],
         items: Sequence[Item],
+        generation: int,
         answer: Reply | Exception,
     ) -> None:
-        """A call for these items of the requests has ended."""
+        """A call for these items of the requests, made under that generation of the layout, has ended."""
         self._free += 1
         if isinstance(answer, Exception):
-            self._fail(requests, answer)
+            self._fail(requests, generation, answer)
         else:
             try:
                 if answer.change.is_news:
                     self._bucket.notify(answer.change)
                 results = self._verb.read(items, answer)
             except Exception as error:
-                self._fail(requests, error)
+                self._fail(requests, generation, error)
             else:
-                self._deal_out(results, requests, len(items))
+                self._go_on(self._deal_out(results, requests, len(items)), generation)
         if self._waiting:
             self._loop.call_soon(self._begin)
 
     def _deal_out(
         self, results: Sequence[Result], requests: list[StoreRequest[Item, Result]], size: int
-    ) -> None:
-        """Give the requests the results of the first of their `size` items."""
+    ) -> list[StoreRequest[Item, Result]]:
+        """Give the requests the results of the first of their `size` items. Returns those that lack some."""
         done = len(results)
         # what it did not do was packed for nothing: the next call is given a few items more than this one did
         if done < size:
@@ -182,12 +184,22 @@ class Batcher(Generic[Item, Result]):
             if not request.add(results[at:upto]):
                 unfinished.append(request)
             at = upto
-        self._waiting[:0] = unfinished
+        return unfinished
 
-    def _fail(self, requests: list[StoreRequest[Item, Result]], error: Exception) -> None:
+    def _go_on(self, requests: list[StoreRequest[Item, Result]], generation: int) -> None:
+        """Put requests of a call first in the next one, unless what is left of them may belong to other buckets now."""
+        if generation == self._bucket.buckets.layout.generation:
+            self._waiting[:0] = requests
+        else:
+            for request in requests:
+                request.fail(Unavailable())
+
+    def _fail(
+        self, requests: list[StoreRequest[Item, Result]], generation: int, error: Exception
+    ) -> None:
         if isinstance(error, UnicodeEncodeError):
             bad = [request for request in requests if not self._can_be_sent(request)] or requests
-            self._waiting[:0] = [request for request in requests if request not in bad]
+            self._go_on([request for request in requests if request not in bad], generation)
             requests = bad
         if isinstance(error, Unavailable):
             requests += self._take_impatient()

@@ -84,8 +84,8 @@ def functions_by_name(
 class ScriptCall:
     """A call, which may be sent several times (bucket.py says when).
 
-    `end` is called once, with the reply, or the error: Unavailable, or UnicodeEncodeError if no bytes stand for an
-    argument.
+    `end` is called once, with the reply, or the error: Unavailable, UnicodeEncodeError if no bytes stand for an
+    argument, TypeError if it is neither text, bytes nor a number.
     """
 
     __slots__ = (
@@ -148,7 +148,7 @@ class ScriptCall:
             self.packed: bytes = hiredis.pack_command(
                 (*self.words, len(self._keys), *self._keys, *self._args, until_ms, control)
             )
-        except UnicodeEncodeError as error:
+        except (UnicodeEncodeError, TypeError) as error:
             self.fail(error)
         else:
             server.send(self, function.wait)

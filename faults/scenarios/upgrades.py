@@ -15,7 +15,7 @@ from faults.bed import (
 )
 from faults.load import STALE, Shape
 from tests.api_client import Api, Json
-from tests.earlier import COMMIT, NoSuchCommit, let_run, program_of
+from tests.earlier import LIVE_MOVES, NoSuchCommit, let_run, program_of
 from tests.processes import LOOPBACK, QueueServer, StoreServer, free_port
 from tests.waiting import until_async
 
@@ -31,10 +31,10 @@ SHAPE: Final = Shape(producers=2, consumers=4, pause_s=0.1)
 async def rolling_upgrade(bed: Bed, *, rounds: int, plans: Sequence[tuple[str, int]]) -> Figures:
     """Each plan, a scheduler and a number of buckets: all servers are replaced by those of today and put back."""
     try:
-        program = program_of(COMMIT, bed.home / "program")
+        program = program_of(LIVE_MOVES, bed.home / "program")
     except NoSuchCommit as reason:
         raise CannotRun(str(reason)) from None
-    figures: Figures = {"from": COMMIT}
+    figures: Figures = {"from": LIVE_MOVES}
     for scheduler, buckets in plans:
         store = bed.store()
         settings = {"scheduler": scheduler, "bucket_size": buckets}

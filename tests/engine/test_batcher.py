@@ -11,6 +11,7 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store import batcher
 from delayqueue.store.batcher import Batcher, StoreRequest
+from delayqueue.store.buckets import Layout
 from delayqueue.store.call import ScriptCall
 from delayqueue.store.replies import Reply
 from delayqueue.store.types import NO_CHANGE
@@ -31,6 +32,7 @@ class Answers:
         self._verb = verb
         bucket = Shelves().bucket(0)
         bucket.send = self._send  # type: ignore[method-assign]
+        self.buckets = bucket.buckets
         self.batcher = Batcher(verb, EVERYWHERE, bucket)
 
     def _send(self, call: ScriptCall) -> None:
@@ -246,6 +248,24 @@ async def test_what_waits_can_be_told_to_fail() -> None:
         await waiting
     answers.answer(0)
     assert await in_flight == [1]
+
+
+@pytest.mark.parametrize("verb", [ECHO, SINGLE])
+async def test_what_a_call_did_not_get_to_is_not_done_once_its_bucket_may_be_another_one(
+    verb: Verb[Any, Any],
+) -> None:
+    answers = Answers(verb)
+    begun, whole = answers.ask(1, 2, 3), answers.ask(4)
+    await turn()
+    answers.buckets.adopt(Layout(generation=1))
+    answers.answer(0, 1)
+    await turn()
+    assert len(answers.calls) == 1
+    assert isinstance(whole.exception(), Unavailable)
+    if verb.lost is None:
+        assert isinstance(begun.exception(), Unavailable)
+    else:
+        assert begun.result() == [1, verb.lost, verb.lost]
 
 
 async def test_ten_thousand_items_of_one_request_are_all_answered(valkey_server: Any) -> None:

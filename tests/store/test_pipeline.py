@@ -268,11 +268,12 @@ async def test_each_call_has_its_own_answer_and_is_done_once_whatever_breaks(
     assert {*zip(told, done, strict=True)} == {(1, b"1"), (None, b"1"), (None, None)}
 
 
-async def test_an_idle_connection_holds_no_calls(redis: Redis) -> None:
-    way = Pipeline(to(redis))
+@pytest.mark.parametrize("wait", [None, NOBODY], ids=["", "WAIT"])
+async def test_an_idle_connection_holds_no_calls(redis: Redis, wait: Wait | None) -> None:
+    way = Pipeline(to(redis), wait)
     call = made(way, ("PING",))
     held = weakref.ref(call)
-    await call
+    await asyncio.wait([call])
     del call
     await asyncio.sleep(0)
     assert held() is None

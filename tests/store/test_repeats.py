@@ -2,30 +2,35 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import hiredis
 import pytest
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from delayqueue.config.values import Address
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket import OUTDATED
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.servers.asked import Asked
 from delayqueue.store.servers.disk import require_sync
 from delayqueue.store.servers.durability import Durability
+from delayqueue.store.servers.pipeline import MOST_CALLS
 from delayqueue.store.servers.shards import SLOTS, Shards, Span
 from delayqueue.store.store import Store
+from delayqueue.store.verbs import DELETE, FINISH, Ending, Verb
 from tests.processes import LOOPBACK
 from tests.waiting import until
 
 LONG_S: Final = 5.0
+MANY: Final = 4 * MOST_CALLS
 ANSWER_S: Final = 0.3  # where a server is silent
 UNKNOWN_YET: Final = Text("布局未知", "its layout is unknown")
 VERB: Final = "touch"
+ENDING: Final = Ending("id", "", "")
 NO_FUNCTIONS: Final = b"-ERR unknown command 'FCALL', with args beginning with: 'x'\r\n"
 NOT_FOUND: Final = b"-ERR Function not found\r\n"
 SILENCE, END = b"", b"end"  # no answer; the end of the connection
@@ -128,7 +133,7 @@ def client(address: Address) -> Redis:
         protocol=2,
         max_connections=9,
         timeout=ANSWER_S / 2,
-        socket_timeout=ANSWER_S,
+        socket_timeout=LONG_S,  # to log in, too, on a busy machine
     )
     return Redis.from_pool(pool)
 
@@ -158,6 +163,12 @@ async def outcome(store: Store, verb: str = VERB) -> type[BaseException] | None:
     except Unavailable as error:
         return type(error)
     return None
+
+
+async def ended(*calls: Awaitable[Any]) -> list[Any]:
+    """Their results or errors; each must have one in time."""
+    async with asyncio.timeout(LONG_S):
+        return await asyncio.gather(*calls, return_exceptions=True)
 
 
 def ailment(store: Store) -> Text | None:
@@ -254,6 +265,21 @@ async def test_a_call_follows_its_bucket_and_is_done_once() -> None:
         assert changed.is_set()
 
 
+async def test_many_calls_at_once_follow_their_bucket_and_each_is_done_once() -> None:
+    async with bed() as (server, other, store, _reads):
+        slot = store.shards._slots.setdefault(store.buckets.keys[0].tag, 1)
+        server.answers = [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), other.port)] * MANY
+        assert await asyncio.gather(*(outcome(store) for _ in range(MANY))) == [None] * MANY
+        assert (len(server.calls), len(other.calls)) == (MANY, MANY)
+
+
+async def test_many_calls_at_once_that_find_no_library_load_it_together() -> None:
+    async with bed(*[NOT_FOUND] * MANY) as (server, _, store, _reads):
+        assert await asyncio.gather(*(outcome(store) for _ in range(MANY))) == [None] * MANY
+        assert len(server.calls) == 2 * MANY
+        assert server.loads < MANY / 4, "for an exchange, not for each call"
+
+
 async def test_servers_that_send_a_call_in_a_circle_are_given_up() -> None:
     async with bed() as (server, other, store, _reads):
         slot = store.shards._slots.setdefault(store.buckets.keys[0].tag, 1)
@@ -334,15 +360,84 @@ async def test_of_many_calls_those_that_were_not_sent_outlive_a_broken_connectio
 
 
 async def test_a_call_that_is_cancelled_while_it_is_done_again_goes_no_further() -> None:
-    async with bed(NOT_FOUND, SILENCE, answer_s=ANSWER_S) as (server, _, store, reads):
+    answer_s = 4 * ANSWER_S  # it is made twice in this time, on a busy machine, too
+    async with bed(NOT_FOUND, SILENCE, answer_s=answer_s) as (server, _, store, reads):
         call = asyncio.ensure_future(store.bucket(0).run(VERB, []))
         await until(lambda: len(server.calls) == 2)
         call.cancel()
-        await asyncio.sleep(2 * ANSWER_S)
+        await asyncio.sleep(answer_s + ANSWER_S)
         assert call.cancelled()
         assert len(server.calls) == 2
         assert ailment(store) is None
         assert reads == [], "nobody blames the server"
+
+
+async def cancelled_after(turns: int) -> bool:
+    """Whether a call that has to be made three times had not ended after so many turns of the loop."""
+    async with bed(NOT_FOUND, late()) as (_, _, store, reads):
+        call = store.bucket(0).run(VERB, [])
+        for _ in range(turns):
+            await asyncio.sleep(0 if turns % 2 else 0.0005)
+        was_cancelled = call.cancel()
+        assert await ended(outcome(store)) == [None], "it takes nothing from the next one"
+        assert ailment(store) is None
+        assert reads == []
+        return was_cancelled
+
+
+async def test_a_call_may_be_cancelled_at_any_moment() -> None:
+    turns = 0
+    while await cancelled_after(turns):
+        turns += 1
+    assert turns > 1
+
+
+def done_one(due_in_ms: int) -> bytes:
+    """The answer to a call that has done an item, with code 0; something is due in so many ms."""
+    return b"*7\r\n:%d\r\n:%d\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n" % (time.time() * 1000, due_in_ms)
+
+
+async def test_who_fails_at_the_news_of_a_call_takes_no_other_call_s_answer() -> None:
+    """They come in one write, and are dealt out in one turn."""
+
+    def fail(*_: int) -> None:
+        raise LookupError("planted")
+
+    async with bed(done_one(5), done_one(-1), done(), done_one(-1)) as (server, _, store, _reads):
+        store.on_due(fail)
+        news, other, alone = await ended(
+            store.run(DELETE, [ENDING], EVERYWHERE),
+            store.run(FINISH, [ENDING], EVERYWHERE),
+            outcome(store),
+        )
+        assert isinstance(news, LookupError)
+        assert (other, alone) == ([0], None)
+        assert await ended(store.run(DELETE, [ENDING], EVERYWHERE)) == [[0]]
+        assert len(server.calls) == 4
+
+
+async def test_who_cannot_read_its_results_takes_nobody_else_s() -> None:
+    def fail(_: Sequence[int]) -> None:
+        raise LookupError("planted")
+
+    both = done_one(-1).replace(b"*7", b"*8").replace(b":1\r\n:1\r\n", b":2\r\n:2\r\n") + b":0\r\n"
+    async with bed(both) as (server, _, store, _reads):
+        unread, other = await ended(
+            store.run_then(DELETE, [ENDING], EVERYWHERE, fail),
+            store.run(DELETE, [ENDING], EVERYWHERE),
+        )
+        assert isinstance(unread, LookupError)
+        assert other == [0]
+        assert len(server.calls) == 1
+
+
+async def test_arguments_that_are_no_words_are_an_error_of_their_call() -> None:
+    wrong = Verb[Ending, int]("delete", lambda _: [None], DELETE.read)
+    async with bed(*[done_one(-1)] * 9) as (server, _, store, _reads):
+        for _ in range(3):  # more often than calls are made at a time
+            [refused] = await ended(store.run(wrong, [ENDING], EVERYWHERE))
+            assert isinstance(refused, TypeError)
+        assert server.calls == []
 
 
 async def test_arguments_that_no_bytes_stand_for_are_an_error_of_their_call() -> None:

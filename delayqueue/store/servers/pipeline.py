@@ -91,17 +91,22 @@ class Pipeline:
 
     async def _take_link(self) -> None:
         try:
-            link = await self._links.take()
+            try:
+                link = await self._links.take()
+            finally:
+                self._attempts -= 1
         except Exception as error:
-            self._attempts -= 1
             if not self._attempts:
                 self._fail_unsent(error)
-            return
-        self._attempts -= 1
+        else:
+            self._go_on_with(link)
+
+    def _go_on_with(self, link: Link) -> None:
+        """Use a link that is free now, if calls wait for one."""
         if self._link is None and self._unsent:
             self._link = link
-            self._begin()
-        else:  # whoever waited for it has another one, or has given up
+            self._loop.call_soon(self._begin)
+        else:  # they have another one, or have given up
             self._links.give_back(link)
 
     def _fail_unsent(self, error: Exception) -> None:
@@ -143,7 +148,7 @@ class Pipeline:
                 self._loop.call_soon(self._begin)
             return
         self._overtaken.discard(link)
-        self._links.give_back(link)  # the others use another one
+        self._go_on_with(link)  # other connections may never be made
 
 
 def _fail(calls: Iterable[Sendable], error: Exception) -> None:
