@@ -95,7 +95,7 @@ async def test_a_store_that_fails_ends_the_wait(shelves: Shelves, polls: Polls) 
 
 async def test_a_client_whose_reserve_is_refused_does_not_wait() -> None:
     """There are as many polls as may be: `current-waiting` does not count it."""
-    jobs = SimpleNamespace(poll=Mock(side_effect=TooMany))
+    jobs = SimpleNamespace(polls=SimpleNamespace(begin=Mock(side_effect=TooMany)))
     loop = asyncio.get_running_loop()
     server: Any = SimpleNamespace(loop=loop, reachable=lambda tubes: tubes, jobs=jobs)
     session = Session(Tubes())
