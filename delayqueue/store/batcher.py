@@ -164,7 +164,9 @@ class Batcher(Generic[Item, Result]):
             except Exception as error:
                 self._fail(requests, generation, error)
             else:
-                self._go_on(self._deal_out(results, requests, len(items)), generation)
+                unfinished = self._deal_out(results, requests, len(items))
+                if unfinished:
+                    self._go_on(unfinished, generation)
         if self._waiting:
             self._loop.call_soon(self._begin)
 

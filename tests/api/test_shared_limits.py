@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -39,9 +39,11 @@ class Client:
         self._writer.write(data)
         await self._writer.drain()
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         self._reading.cancel()
         self._writer.transport.abort()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()
 
     def answer(self) -> tuple[int, Any]:
         """Status and envelope."""
@@ -58,8 +60,7 @@ async def clients(port: int, count: int, address: str = LOOPBACK) -> AsyncIterat
         yield found
     finally:
         for each in found:
-            each.close()
-        await asyncio.sleep(0)  # until they are closed
+            await each.aclose()
 
 
 def post(path: str, body: bytes, *more: str) -> bytes:
