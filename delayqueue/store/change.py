@@ -97,11 +97,6 @@ class LayoutChange:
             former_sizes += (self._former.size,)
         self._buckets.adopt(Layout(self._size, generation, former_sizes))
 
-    @property
-    def former_size(self) -> int:
-        """The number of buckets in force until the end."""
-        return self._former.size
-
     async def tell(self, percent: int) -> None:
         """Say how far it is."""
         await self._write("", "percent", percent)

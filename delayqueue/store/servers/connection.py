@@ -7,7 +7,7 @@ as they do.
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol, cast
 
@@ -67,6 +67,13 @@ class Sendable(Protocol):
 
     def failed(self, error: Exception) -> None:
         """Take the error that came in place of the answer."""
+
+
+def give_up(calls: Iterable[Sendable], error: Exception) -> None:
+    """Fail those of the calls whose answer somebody still waits for."""
+    for call in calls:
+        if call.waiter is None or not call.waiter.done():
+            call.failed(error)
 
 
 class ServerConnection(asyncio.Protocol):
@@ -259,8 +266,7 @@ class Link(ServerConnection):
         for at, call in enumerate(self.calls):
             if call is not None and call.made_s <= made_before_s:
                 self.calls[at] = None
-                if call.waiter is None or not call.waiter.done():
-                    call.failed(RedisTimeoutError(NO_ANSWER))
+                give_up([call], RedisTimeoutError(NO_ANSWER))
 
 
 class Subscription(ServerConnection):

@@ -5,14 +5,21 @@ turns of the loop, exceed the cost of a small call. With `wait` the exchange end
 """
 
 import asyncio
-from collections.abc import Iterable
 from time import monotonic
 from typing import Final
 
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.store.servers.connection import CLOSED, NO_ANSWER, Link, Links, Sendable, Wait
+from delayqueue.store.servers.connection import (
+    CLOSED,
+    NO_ANSWER,
+    Link,
+    Links,
+    Sendable,
+    Wait,
+    give_up,
+)
 from delayqueue.tasks import Tasks
 
 # A call that takes longer has failed, whatever it waited for: a free connection, a connect, an answer.
@@ -111,7 +118,7 @@ class Pipeline:
 
     def _fail_unsent(self, error: Exception) -> None:
         calls, self._unsent = self._unsent, []
-        _fail(calls, error)
+        give_up(calls, error)
 
     def _look(self) -> None:
         """End what has taken too long, and let the next exchange overtake one that takes long."""
@@ -139,7 +146,7 @@ class Pipeline:
         in_time = [call for call in self._unsent if call.made_s > made_before_s]
         late = [call for call in self._unsent if call.made_s <= made_before_s]
         self._unsent = in_time
-        _fail(late, RedisTimeoutError(NO_ANSWER))
+        give_up(late, RedisTimeoutError(NO_ANSWER))
 
     def _ended(self, link: Link) -> None:
         if link is self.current:
@@ -149,10 +156,3 @@ class Pipeline:
             return
         self._overtaken.discard(link)
         self._go_on_with(link)  # other connections may never be made
-
-
-def _fail(calls: Iterable[Sendable], error: Exception) -> None:
-    """Give up calls that were not sent."""
-    for call in calls:
-        if call.waiter is None or not call.waiter.done():
-            call.failed(error)
