@@ -66,9 +66,11 @@ async def waits(server: QueueServer, polls: int) -> bool:
     return bool((await metrics(server)).sum("delayqueue_waiting_polls") == polls)
 
 
-async def ask(server: QueueServer, request: bytes, address: str) -> tuple[int, bytes]:
+async def ask(
+    server: QueueServer, request: bytes, address: str, tls: ssl.SSLContext | None = None
+) -> tuple[int, bytes]:
     """Status and body of the answer to the first request of a new connection, which is closed behind it."""
-    async with clients(server.port, 1, address) as (client,):
+    async with clients(server.port, 1, address, tls) as (client,):
         await client.send(request)
         await until(lambda: client.has_ended)
         head, _, body = client.got.partition(b"\r\n\r\n")
@@ -211,25 +213,18 @@ async def test_beyond_the_limit_a_tls_connection_is_served_alike(
         protected_mode="no",
         max_connections=1,
     )
-    url = f"https://{own_address}:{server.port}"
-    async with (
-        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as holder,
-        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context, force_close=True)) as new,
-    ):
-        async with holder.get(f"{url}/healthz") as response:
-            assert response.status == 200
+    async with clients(server.port, 1, own_address, context) as (holder,):
+        await holder.send(get("/healthz"))
+        await until(lambda: bool(holder.got))
+        assert holder.answer()[0] == 200
 
-        async def status(method: str, path: str) -> int:
-            async with new.request(method, url + path, json={"topic": "t"}) as response:
-                return response.status
+        async def is_full() -> bool:
+            status, _ = await ask(server, post("/pop", b'{"topic":"t"}'), own_address, context)
+            return status == 429
 
-        await until_async(lambda: is_status(status("POST", "/pop"), 429))
-        assert await status("GET", "/healthz") == 200
-        assert await status("POST", "/topics") == 200
-
-
-async def is_status(asked: Any, expected: int) -> bool:
-    return bool(await asked == expected)
+        await until_async(is_full)
+        for request in (get("/healthz"), post("/topics", b"{}")):
+            assert (await ask(server, request, own_address, context))[0] == 200
 
 
 def limited(processes: Processes, store: StoreServer, files: str, **more: object) -> QueueServer:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -52,11 +53,13 @@ class Client:
 
 
 @asynccontextmanager
-async def clients(port: int, count: int, address: str = LOOPBACK) -> AsyncIterator[list[Client]]:
+async def clients(
+    port: int, count: int, address: str = LOOPBACK, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[list[Client]]:
     found: list[Client] = []
     try:
         for _ in range(count):
-            found.append(Client(*await asyncio.open_connection(address, port)))  # noqa: PERF401  # one may fail
+            found.append(Client(*await asyncio.open_connection(address, port, ssl=tls)))  # noqa: PERF401  # one may fail
         yield found
     finally:
         for each in found:

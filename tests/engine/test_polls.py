@@ -513,8 +513,11 @@ async def test_what_the_server_takes_for_its_own_deliveries_is_no_waiting_client
     client = poll(every_poll, "u")
     await until(lambda: every_poll.waiting == 1)
     arrive(store, every_poll, "a", "b")
-    await own.future
-    assert sorted(ids(own.take())) == ["a", "b"]
+    taken: list[str] = []
+    while len(taken) < 2:  # each bucket answers by itself
+        await own.future
+        taken += ids(own.take())
+    assert sorted(taken) == ["a", "b"]
     assert every_poll.waiting == 1
     every_poll.widen(own)
     assert every_poll.waiting == 1
