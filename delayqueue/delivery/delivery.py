@@ -4,10 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 from delayqueue.delivery.failure_log import FailureLog
-from delayqueue.delivery.lease import RETRY_S, Lease
 from delayqueue.delivery.outcome import CallOutcome, Earlier, Event
 from delayqueue.domain.job import CallResult, Reserved
 from delayqueue.domain.message import clean
@@ -19,11 +18,14 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.metrics import SUBSCRIBER_CALLS
 from delayqueue.store.types import Postponement, Recording
+from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
 # statuses that another attempt is not going to change
 HOPELESS = frozenset((400, 401, 403, 404, 405, 410, 422))
+TOUCHES_PER_TTR = 3
+RETRY_S = 0.2  # before the next try if the store has failed
 
 T = TypeVar("T")
 
@@ -232,3 +234,37 @@ class Delivery:
             with suppress(Unavailable):
                 return await call()
             await asyncio.sleep(RETRY_S)
+
+
+class Lease:
+    """Extends the reservation while the block runs, or until it is lost. Most jobs end before the first time."""
+
+    def __init__(self, jobs: Jobs, job: Reserved) -> None:
+        self._jobs = jobs
+        self._job = job
+        self._pause_s = job.ttr_ms / 1000 / TOUCHES_PER_TTR
+        self._touching: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._timer = asyncio.get_running_loop().call_later(self._pause_s, self._begin)
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self._timer.cancel()
+        if self._touching is not None:
+            await cancel_all([self._touching])
+            if not self._touching.cancelled():
+                self._touching.result()  # raises what is a bug
+
+    def _begin(self) -> None:
+        self._touching = asyncio.create_task(self._touch(), name=f"lease of {self._job.topic}")
+
+    async def _touch(self) -> None:
+        with suppress(StaleReceipt, NoSuchJob):
+            while True:
+                try:
+                    await self._jobs.touch(self._job.id, self._job.receipt, None)
+                except Unavailable:
+                    await asyncio.sleep(RETRY_S)
+                else:
+                    await asyncio.sleep(self._pause_s)

@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from typing import Final
 
-from delayqueue.beanstalk.listening import listening as beanstalk_listening
 from delayqueue.config.build import build
 from delayqueue.config.config import Config
 from delayqueue.delivery.addresses import AddressGuard
@@ -21,6 +20,7 @@ from delayqueue.net.connected import Connected
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
+from delayqueue.server import listening
 from delayqueue.server.frontend import Frontend
 from delayqueue.server.loops import Loop, running
 from delayqueue.server.open_files import OpenFiles, most_connections, warn_of_limit
@@ -34,7 +34,6 @@ from delayqueue.server.tracing import Traced, tracing
 from delayqueue.store.buckets import Layout
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
-from delayqueue.web.listening import listening
 from delayqueue.web.metrics import process_figures
 
 log = logging.getLogger(__name__)
@@ -101,7 +100,16 @@ class Service:
 
             limits = _limits(config, queue.metrics)
             await begin(self._beanstalk(config, frontend, limits))
-            await begin(self._http(config, frontend, limits))  # its /readyz says that all is open
+            await begin(  # its /readyz says that all is open
+                listening.http(
+                    frontend,
+                    config.bind_address,
+                    frontend.tls.context if frontend.tls else None,
+                    limits=limits,
+                    most_bytes=_most_bytes(config),
+                    reuse_port=process.shares_port,
+                )
+            )
             await begin(running({"pulse": partial(_pulse, queue, process)}, self._stop))
             await begin(_draining(queue, frontend, deliveries))
 
@@ -138,7 +146,7 @@ class Service:
         if config.beanstalk_address is None:
             yield
             return
-        async with beanstalk_listening(
+        async with listening.beanstalk(
             frontend.beanstalk,
             config.beanstalk_address,
             frontend.tls.context if frontend.tls and config.beanstalk_tls else None,
@@ -146,20 +154,6 @@ class Service:
             reuse_port=self._process.shares_port,
         ):
             log.info("serving beanstalkd clients on %s", config.beanstalk_address)
-            yield
-
-    @asynccontextmanager
-    async def _http(
-        self, config: Config, frontend: Frontend, limits: ClientLimits
-    ) -> AsyncIterator[None]:
-        async with listening(
-            frontend,
-            config.bind_address,
-            frontend.tls.context if frontend.tls else None,
-            limits=limits,
-            most_bytes=_most_bytes(config),
-            reuse_port=self._process.shares_port,
-        ):
             yield
 
 
