@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 from delayqueue.answers.servers import Access, History, Stats, WorkerStats
-from delayqueue.client.calls import Call, verb
+from delayqueue.client.api_request import ApiRequest, verb
 from delayqueue.client.fields import each, nothing, read
 from delayqueue.client.jobs import given
 
@@ -18,29 +18,29 @@ class ServerVerbs:
     """The endpoints /accept-store, /history, /stats, /whoami and /workers."""
 
     @verb
-    def history(self, topic: str | None = None, *, span: Span | None = None) -> Call[History]:
+    def history(self, topic: str | None = None, *, span: Span | None = None) -> ApiRequest[History]:
         """Return the history of a topic, or of all topics together, over the last 3 hours or `span`."""
-        return Call("/history", given(**locals()), partial(read, History), repeatable=True)
+        return ApiRequest("/history", given(**locals()), partial(read, History), repeatable=True)
 
     @verb
-    def stats(self, *, counts: bool | None = None) -> Call[Stats]:
+    def stats(self, *, counts: bool | None = None) -> ApiRequest[Stats]:
         """Return an overview of all topics, the server processes and the store.
 
         With `counts=False` the topics are not counted, and what takes that is 0, None or [].
         """
-        return Call("/stats", given(counts=counts), partial(read, Stats), repeatable=True)
+        return ApiRequest("/stats", given(counts=counts), partial(read, Stats), repeatable=True)
 
     @verb
-    def workers(self) -> Call[list[WorkerStats]]:
+    def workers(self) -> ApiRequest[list[WorkerStats]]:
         """Return the workers that send their names, first those that are gone with reserved jobs."""
-        return Call("/workers", {}, partial(each, WorkerStats), repeatable=True)
+        return ApiRequest("/workers", {}, partial(each, WorkerStats), repeatable=True)
 
     @verb
-    def accept_store(self) -> Call[None]:
+    def accept_store(self) -> ApiRequest[None]:
         """Confirm that an emptied or replaced store is a new one."""
-        return Call("/accept-store", {}, nothing, repeatable=True)
+        return ApiRequest("/accept-store", {}, nothing, repeatable=True)
 
     @verb
-    def whoami(self, *, outbox: Mapping[str, Any] | None = None) -> Call[Access]:
+    def whoami(self, *, outbox: Mapping[str, Any] | None = None) -> ApiRequest[Access]:
         """Return what the client's token allows. A relay tells how its `outbox` is, for stats()."""
-        return Call("/whoami", given(outbox=outbox), partial(read, Access), repeatable=True)
+        return ApiRequest("/whoami", given(outbox=outbox), partial(read, Access), repeatable=True)

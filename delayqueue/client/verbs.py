@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from delayqueue.client.calls import give_methods
+from delayqueue.client.api_request import give_methods
 from delayqueue.client.job_verbs import JobVerbs
 from delayqueue.client.pushes import PushVerbs
 from delayqueue.client.schedules import ScheduleVerbs

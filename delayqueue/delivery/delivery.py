@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, Self, TypeVar
 
 from delayqueue.delivery.failure_log import FailureLog
-from delayqueue.delivery.outcome import CallOutcome, Earlier, Event
-from delayqueue.domain.job import CallResult, Reserved
+from delayqueue.delivery.outcome import EarlierResult, Event, WebhookOutcome
+from delayqueue.domain.job import Reserved, ResultRecord
 from delayqueue.domain.message import clean
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
@@ -43,7 +43,7 @@ class Delivery:
         self,
         queue: DelayQueue,
         jobs: Jobs,
-        call: Callable[[Subscriber, Event], Awaitable[CallOutcome]],
+        call: Callable[[Subscriber, Event], Awaitable[WebhookOutcome]],
         job: Reserved,
         *,
         subscribers: Callable[[], Sequence[Subscriber]],
@@ -63,9 +63,9 @@ class Delivery:
         self._failures = failures
         self._place = place or nullcontext()
         self._begun_with: Sequence[Subscriber] = ()
-        self._earlier: dict[str, CallResult] = {}  # of earlier deliveries
+        self._earlier: dict[str, ResultRecord] = {}  # of earlier deliveries
         self._began_ms = 0  # this delivery, if there were any
-        self._results: dict[str, Earlier] = {}  # in calling order
+        self._results: dict[str, EarlierResult] = {}  # in calling order
         self._again: set[str] = set()  # failed, and will be called again
 
     async def run(self) -> None:
@@ -102,7 +102,7 @@ class Delivery:
             last = await self._call(subscriber)
         await self._end(last)
 
-    def _judge(self, subscriber: Subscriber, outcome: CallOutcome) -> None:
+    def _judge(self, subscriber: Subscriber, outcome: WebhookOutcome) -> None:
         """Note whether the subscriber keeps failing; for jobs' own calls, /stats shows the hosts instead."""
         if self._job.call:
             return
@@ -158,7 +158,7 @@ class Delivery:
     async def _record(self, recording: Recording) -> None:
         await self._surely(lambda: self._jobs.record(recording))
 
-    def _kept(self, subscriber: Subscriber, outcome: CallOutcome) -> CallOutcome:
+    def _kept(self, subscriber: Subscriber, outcome: WebhookOutcome) -> WebhookOutcome:
         """The outcome with as much of its message as is kept: all of a result that a later subscriber gets.
 
         If that is not possible, the attempt has failed, because half a result is worse than none.
@@ -166,7 +166,7 @@ class Delivery:
         if not (outcome.succeeded and self._is_handed_on(subscriber)):
             return outcome._replace(message=clean(outcome.message))
         if outcome.lacks:
-            return CallOutcome(False, f"its result, which others get, {outcome.lacks}")
+            return WebhookOutcome(False, f"its result, which others get, {outcome.lacks}")
         return outcome
 
     def _is_handed_on(self, subscriber: Subscriber) -> bool:
@@ -177,7 +177,7 @@ class Delivery:
         return any(one.payload is Payload.EVENT for one in subscribers[behind:])
 
     def _delay_ms(
-        self, subscriber: Subscriber, attempts_before: int, outcome: CallOutcome
+        self, subscriber: Subscriber, attempts_before: int, outcome: WebhookOutcome
     ) -> int | None:
         """How long the subscriber waits for its next call; None = there is none."""
         if subscriber.give_up and outcome.status in HOPELESS:
@@ -215,7 +215,7 @@ class Delivery:
         return subscriber.on_failure is OnFailure.CONTINUE and subscriber.name not in self._again
 
     def _note(self, name: str, succeeded: bool, message: str, again_ms: int | None) -> None:
-        self._results[name] = Earlier(succeeded, message)
+        self._results[name] = EarlierResult(succeeded, message)
         if not succeeded and again_ms is not None:
             self._again.add(name)
 

@@ -25,7 +25,7 @@ from delayqueue import __version__
 from delayqueue.answers.subscribers import Trial
 from delayqueue.delivery.addresses import AddressGuard, Resolver
 from delayqueue.delivery.connector import MeteredConnector, MeteredRequest, once_more
-from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, WebhookOutcome
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.delivery.urls import request_url
 from delayqueue.domain.body import raw_body, readable
@@ -64,14 +64,14 @@ class Webhooks:
             finally:
                 await side_loop.run(_close(session))
 
-    async def call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
+    async def call(self, subscriber: Subscriber, job: Event) -> WebhookOutcome:
         """Send the job's body, or the event: a 2xx is a success if the answer is as expected."""
         timeout_s = subscriber.timeout_ms / 1000
         try:
             async with asyncio.timeout(timeout_s + LATE_S):
                 return await self._side_loop.run(self._call(subscriber, job))
         except TimeoutError:
-            return CallOutcome(False, f"timeout: {timeout_s:g} s")
+            return WebhookOutcome(False, f"timeout: {timeout_s:g} s")
 
     async def trial(self, subscriber: Subscriber, body: str) -> Trial:
         """Call the subscriber with a made-up job that is in no queue; the request says that it is a trial."""
@@ -92,12 +92,12 @@ class Webhooks:
         took_s = round(time.monotonic() - started_at, 3)
         return Trial(outcome.succeeded, outcome.status, took_s, readable(clean(outcome.message)))
 
-    async def _call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
+    async def _call(self, subscriber: Subscriber, job: Event) -> WebhookOutcome:
         outcome = await self._outcome(subscriber, job)
         values = (value for _, value in subscriber.headers)
         return outcome._replace(message=without(values, outcome.message))
 
-    async def _outcome(self, subscriber: Subscriber, job: Event) -> CallOutcome:
+    async def _outcome(self, subscriber: Subscriber, job: Event) -> WebhookOutcome:
         text = event_text(job) if subscriber.payload is Payload.EVENT else job.body
         body = raw_body(text)
         try:
@@ -113,14 +113,14 @@ class Webhooks:
             ) as response:
                 return _outcome(subscriber, response, *await _beginning(response))
         except TimeoutError as error:
-            return CallOutcome(
+            return WebhookOutcome(
                 False, message_of(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s"
             )
         except aiohttp.ClientResponseError as error:
             why = message_of(error.message).partition(":")[0]  # a part of the answer may follow
-            return CallOutcome(False, f"no valid answer: {why}")
+            return WebhookOutcome(False, f"no valid answer: {why}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return CallOutcome(False, message_of(error) or type(error).__name__)
+            return WebhookOutcome(False, message_of(error) or type(error).__name__)
 
 
 async def _session(guard: AddressGuard, resolver: AbstractResolver) -> aiohttp.ClientSession:
@@ -224,13 +224,13 @@ async def _beginning(response: aiohttp.ClientResponse) -> tuple[str, str]:
 
 def _outcome(
     subscriber: Subscriber, response: aiohttp.ClientResponse, said: str, lacks: str
-) -> CallOutcome:
+) -> WebhookOutcome:
     message = f"{response.status} {said}".strip()
     is_2xx = 200 <= response.status < 300
     if is_2xx and not subscriber.is_expected(said):
         message = f"not {subscriber.expect}: {message}"
         is_2xx = False
-    return CallOutcome(
+    return WebhookOutcome(
         succeeded=is_2xx,
         message=message,
         retry_after_ms=_retry_after_ms(response.headers.get("Retry-After", "")),

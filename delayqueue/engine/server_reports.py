@@ -7,8 +7,8 @@ from typing import Final, Self
 
 from delayqueue.answers.servers import HostCalls, OutboxStats, ServerStats, Trouble
 from delayqueue.domain.body import readable
-from delayqueue.domain.call_tally import HostReport
-from delayqueue.domain.call_tally import together as hosts_of
+from delayqueue.domain.call_counters import HostReport
+from delayqueue.domain.call_counters import together as hosts_of
 from delayqueue.domain.outboxes import Outbox
 from delayqueue.domain.troubles import Kind, TroubleReport
 from delayqueue.domain.troubles import together as troubles_of

@@ -12,8 +12,8 @@ from delayqueue.config.build import build
 from delayqueue.config.config import Config
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import CallGuard
-from delayqueue.delivery.consumers import TopicConsumers
 from delayqueue.delivery.job_calls import JobCalls
+from delayqueue.delivery.subscribed_topics import SubscribedTopics
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics, Snapshot
 from delayqueue.net.connected import Connected
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 BODIES_PER_REQUEST: Final = 8
 PULSE_S: Final = 0.5  # between two checks of whether this process works
 
-Delivery = TopicConsumers | JobCalls
+Delivery = SubscribedTopics | JobCalls
 
 
 class Service:
@@ -75,7 +75,7 @@ class Service:
 
             traced = await begin(tracing(config, process.name(config)))
             webhooks = await begin(traced.webhooks(AddressGuard(config.webhook_allow)))
-            consumers = TopicConsumers(queue, webhooks)
+            consumers = SubscribedTopics(queue, webhooks)
             calls = await begin(_calls(config, queue, traced))
             deliveries: dict[str, Delivery] = {"delivery": consumers, **calls}
             figures = partial(_figures, queue)

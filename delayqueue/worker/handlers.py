@@ -181,7 +181,7 @@ class Handlers:
         Raises what the topic's only handler raised, Failures if one of several has failed, and whatever a middleware
         raises.
         """
-        calls = _Calls(self._of_topic[job.topic], executor, context)
+        calls = _HandlerRun(self._of_topic[job.topic], executor, context)
         course: Next = calls.run
         for middleware, takes_context in reversed(self._middlewares):
             course = _around(middleware, course, (context,) if takes_context else ())
@@ -196,7 +196,7 @@ class Handlers:
         return "; ".join(calls.messages)
 
 
-class _Calls:
+class _HandlerRun:
     """The calls of a job's handlers, one after the other, and their results so far."""
 
     def __init__(self, entries: Sequence[_Entry], executor: Executor, context: Any) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from delayqueue.client.calls import TransportError
+from delayqueue.client.api_request import TransportError
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import MAX_BATCH, MAX_POP_TOPICS
 from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
