@@ -333,7 +333,7 @@ MUTANTS: Final = [
         MOVING,
     ),
     Mutant(
-        "server/store.py",
+        "server/store_opening.py",
         "if store.closed is None:\n                await self._look()",
         "",
         "a server that stays up after a wipe does not claim its layout",
@@ -507,7 +507,7 @@ MUTANTS: Final = [
     Mutant(
         "client/api_request.py",
         "gone_is_done=repeated and request.gone_is_done",
-        "gone_is_done=call.gone_is_done",
+        "gone_is_done=request.gone_is_done",
         "a first call for a job that is gone succeeds",
         "tests/client/test_repeats.py tests/client/test_transport.py tests/client/test_verbs.py",
     ),

@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
-from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.beanstalk.server import BeanstalkServer
+from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.config.config import Config
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import CallGuard

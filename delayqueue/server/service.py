@@ -21,14 +21,14 @@ from delayqueue.net.limits import ClientLimits
 from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
 from delayqueue.server import listening
+from delayqueue.server.declarations import Declarations
 from delayqueue.server.frontend import Frontend
 from delayqueue.server.loops import Loop, running
 from delayqueue.server.open_files import OpenFiles, most_connections, warn_of_limit
 from delayqueue.server.process import Process
 from delayqueue.server.reload import announce
-from delayqueue.server.sections import Declarations
 from delayqueue.server.settings import Settings
-from delayqueue.server.store import StoreOpening, build_store, prepare_store
+from delayqueue.server.store_opening import StoreOpening, build_store, prepare_store
 from delayqueue.server.systemd import START_S
 from delayqueue.server.tracing import Traced, tracing
 from delayqueue.store.buckets import Layout

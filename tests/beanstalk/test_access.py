@@ -10,8 +10,8 @@ from typing import Final, cast
 
 import pytest
 
-from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.beanstalk.server import BeanstalkServer
+from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
