@@ -21,7 +21,7 @@ from bench.processes import (
 )
 from bench.target import Server
 from delayqueue.client import Client, Job, ReservedJob
-from delayqueue.client.calls import Call
+from delayqueue.client.api_request import ApiRequest
 
 BATCH: Final = 1_000  # jobs of a request
 SETTLES_S: Final = 0.5  # the probe, before the load and after it
@@ -248,8 +248,8 @@ def _counted_topics(server: Server, queue: Client, share: float) -> Figures:
     topics = int(100_000 * share)
     _push(queue, topics, lambda number: Job(topic=f"{TOPIC}-{number}", delay=DAY_S))
     asks: dict[str, Callable[[], object]] = {
-        "/stats": partial(queue.send, Call("/stats", {}, read=type)),
-        "/topics": partial(queue.send, Call("/topics", {}, read=type)),
+        "/stats": partial(queue.send, ApiRequest("/stats", {}, read=type)),
+        "/topics": partial(queue.send, ApiRequest("/topics", {}, read=type)),
         "/metrics": lambda: urllib.request.urlopen(f"{server.url}/metrics").read(),
     }
     figures: Figures = {}

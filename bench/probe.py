@@ -14,7 +14,7 @@ from typing import Final
 from bench.measure import new_topic
 from bench.processes import run_before_others
 from delayqueue import AsyncClient
-from delayqueue.client.calls import TransportError
+from delayqueue.client.api_request import TransportError
 from delayqueue.errors import QueueError
 
 EVERY_S: Final = 0.01

@@ -16,7 +16,7 @@ from bench.processes import BenchError, listeners, open_files, resident_bytes
 from bench.target import Server
 from delayqueue import AsyncClient
 from delayqueue.client import Job, ReservedJob
-from delayqueue.client.calls import TransportError
+from delayqueue.client.api_request import TransportError
 from delayqueue.errors import Code, QueueError, Unavailable
 
 EVERY_S: Final = 5.0  # each load, its next jobs

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from delayqueue.domain import damage
 
 if TYPE_CHECKING:
-    from delayqueue.domain.call_tally import CallTally
-    from delayqueue.domain.tally import Tally
+    from delayqueue.domain.call_counters import CallCounters
+    from delayqueue.domain.topic_counters import TopicCounters
 
 # Upper ends of the buckets, in seconds.
 SCRIPT_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -233,8 +233,8 @@ class Metrics:
         }
         self._gauges: dict[Metric, Callable[[], float | None]] = {}
         self.most_topics = math.inf  # how many topics are counted by name
-        self.tally: Tally | None = None  # only if a history is kept
-        self.calls: CallTally | None = None  # only if this process makes the calls of jobs
+        self.topic_counters: TopicCounters | None = None  # only if a history is kept
+        self.calls: CallCounters | None = None  # only if this process makes the calls of jobs
         self._times = {event: self.histogram(metric) for event, metric in TIMES.items()}
         self._topics: set[str] = set()
         self._events: Counter[str] = Counter()
@@ -250,8 +250,8 @@ class Metrics:
 
         The first topics are counted by name, all others as one.
         """
-        if self.tally:
-            self.tally.count(event, topic, number, times_ms)
+        if self.topic_counters:
+            self.topic_counters.count(event, topic, number, times_ms)
         for time_ms in times_ms:
             self._times[event].observe(time_ms / 1000)
         if topic not in self._topics:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from delayqueue.cli.remote import REMOTE
-from delayqueue.client.calls import verb
+from delayqueue.client.api_request import verb
 from delayqueue.client.verbs import Verbs
 from delayqueue.config.config import OPTIONS
 from delayqueue.domain.access import Role
@@ -112,7 +112,9 @@ def methods(_page: Path, _before: str) -> Iterator[str]:
     for name, one in chain.from_iterable(vars(family).items() for family in Verbs.__mro__):
         if isinstance(one, verb):
             summary = cleandoc(one.build.__doc__ or "").partition("\n")[0]
-            returns = one.build.__annotations__["return"].removeprefix("Call[").removesuffix("]")
+            returns = (
+                one.build.__annotations__["return"].removeprefix("ApiRequest[").removesuffix("]")
+            )
             called = f"{name}({', '.join(arguments(one.build))})"
             yield f"| `{called}` | {summary} | `{returns.replace('|', 'or')}` |"
 

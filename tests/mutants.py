@@ -336,7 +336,7 @@ MUTANTS: Final = [
         MOVING,
     ),
     Mutant(
-        "server/store.py",
+        "server/store_opening.py",
         "if store.closed is None:\n                await self._look()",
         "",
         "a server that stays up after a wipe does not claim its layout",
@@ -501,21 +501,21 @@ MUTANTS: Final = [
     ),
     # the client
     Mutant(
-        "client/calls.py",
-        "if has_failed and call.repeatable else None",
+        "client/api_request.py",
+        "if has_failed and request.repeatable else None",
         "if has_failed else None",
         "repeats a call that may have been carried out",
         "tests/client/test_repeats.py tests/client/test_transport.py",
     ),
     Mutant(
-        "client/calls.py",
-        "gone_is_done=repeated and call.gone_is_done",
-        "gone_is_done=call.gone_is_done",
+        "client/api_request.py",
+        "gone_is_done=repeated and request.gone_is_done",
+        "gone_is_done=request.gone_is_done",
         "a first call for a job that is gone succeeds",
         "tests/client/test_repeats.py tests/client/test_transport.py tests/client/test_verbs.py",
     ),
     Mutant(
-        "client/calls.py",
+        "client/api_request.py",
         "return min(float(asked), MOST_ASKED_S) if asked",
         "return float(asked) if asked",
         "waits a day if the server says so",

@@ -73,12 +73,9 @@ OTHERS: Final = {
 }
 
 # classes whose name is in two rooms, and why
-SHARED_NAMES: Final = {
-    **dict.fromkeys(
-        ("Job", "Schedule", "Subscriber"), "one inside, with all that the server knows, one outside"
-    ),
-    "Call": "a client's request; what a job has the server send",
-}
+SHARED_NAMES: Final = dict.fromkeys(
+    ("Job", "Schedule", "Subscriber"), "one inside, with all that the server knows, one outside"
+)
 
 
 def imported(module: Path) -> Iterator[str]:

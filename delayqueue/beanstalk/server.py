@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.beanstalk.commands import NAMES, is_tube
 from delayqueue.beanstalk.ids import Ids, Numbers
 from delayqueue.beanstalk.session import Held, Session
+from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.beanstalk.tubes import Tubes
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.queue import DelayQueue

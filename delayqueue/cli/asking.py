@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from delayqueue.cli.call import CallError, RemoteServer
+from delayqueue.cli.remote_server import RemoteServer, RequestError
 from delayqueue.cli.subcommand import USAGE
 from delayqueue.cli.words import UNLIMITED
 from delayqueue.client.jobs import DEFAULT_TTR_S, new_id
@@ -32,7 +32,7 @@ def at(path: str, wait_s: float = 0) -> Ask:
         if isinstance(ids, list):  # for /buried it is a number
             del fields["ids"]
             fields |= {"id": ids[0]} if len(ids) == 1 else {"ids": ids} if ids else {}
-        return server.call(path, fields, wait_s)
+        return server.post(path, fields, wait_s)
 
     return ask
 
@@ -41,19 +41,19 @@ def limit(server: RemoteServer, fields: Fields) -> Any:
     """The limits in force."""
     limits = {name: value for name, value in fields.items() if name != "topic"}
     lifted = {name: None for name, value in limits.items() if value == UNLIMITED}
-    return server.call("/limit", fields | lifted)
+    return server.post("/limit", fields | lifted)
 
 
 def push(server: RemoteServer, fields: Fields) -> Any:
     """The id, whether given or generated."""
     if "due" not in fields:
         fields.setdefault("delay", 0)  # a server with `require_delay` wants it said
-    return server.call("/push", _with_call(fields)) or {"id": fields["id"]}
+    return server.post("/push", _with_call(fields)) or {"id": fields["id"]}
 
 
 def schedule(server: RemoteServer, fields: Fields) -> Any:
     """The next occurrence."""
-    return server.call("/schedule", _with_call(fields))
+    return server.post("/schedule", _with_call(fields))
 
 
 def _with_call(fields: Fields) -> Fields:
@@ -70,26 +70,26 @@ def _with_headers(fields: Fields) -> Fields:
 
 def pop(server: RemoteServer, fields: Fields) -> Any:
     """The ready jobs, or the first one to become ready."""
-    return server.call("/pop", fields, wait_s=fields["timeout"])
+    return server.post("/pop", fields, wait_s=fields["timeout"])
 
 
 def release(server: RemoteServer, popped: Any) -> None:
     """Give reserved jobs back now. If a call fails, the others come back after their TTR."""
     for job in popped if isinstance(popped, list) else [popped]:
-        server.call("/release", {"id": job["id"], "receipt": job["receipt"], "delay": 0})
+        server.post("/release", {"id": job["id"], "receipt": job["receipt"], "delay": 0})
 
 
 def push_back(server: RemoteServer, taken: list[Fields]) -> None:
     """Push jobs that /take has removed, unless their ids were pushed since.
 
-    Each has a request of its own: all of them can be too large for one. Raises CallError if one was refused, after it
-    has tried the others.
+    Each has a request of its own: all of them can be too large for one. Raises RequestError if one was refused,
+    after it has tried the others.
     """
-    refused: list[CallError] = []
+    refused: list[RequestError] = []
     for job in taken:
         try:
-            server.call("/push", _as_pushed(job))
-        except CallError as error:
+            server.post("/push", _as_pushed(job))
+        except RequestError as error:
             refused.append(error)
     if refused:
         raise refused[0]
@@ -140,7 +140,7 @@ def registered(kind: str) -> Ask:
 
     def ask(server: RemoteServer, fields: Fields) -> Any:
         limit = fields.pop("limit", None)
-        return server.call(f"/{kind}", fields)[:limit]
+        return server.post(f"/{kind}", fields)[:limit]
 
     return ask
 
@@ -151,7 +151,7 @@ def _pages(path: str, server: RemoteServer, fields: Fields, wanted: int, what: s
     cursor = ""
     while True:
         page = {"limit": min(wanted - len(found), MAX_BATCH), "cursor": cursor}
-        answer = server.call(path, fields | page)
+        answer = server.post(path, fields | page)
         found += answer[what]
         if not answer["cursor"] or len(found) >= wanted:
             return found
@@ -171,7 +171,7 @@ def peek(server: RemoteServer, fields: Fields) -> list[Fields]:
 
 def _topics_with(server: RemoteServer, state: str) -> list[Fields]:
     """The topics that have jobs in that state."""
-    return [topic for topic in server.call("/topics", {}) if topic[state]]
+    return [topic for topic in server.post("/topics", {}) if topic[state]]
 
 
 def kick(server: RemoteServer, fields: Fields) -> Any:
@@ -179,10 +179,10 @@ def kick(server: RemoteServer, fields: Fields) -> Any:
     if not fields.pop("all", False) or "tag" in fields:  # with a tag, all of them are kicked anyway
         return at("/kick")(server, fields)
     if fields.get("ids") or fields.keys() & {"count", "body"}:
-        raise CallError(USAGE, "--all: goes with --topic, --tag or --state only")
+        raise RequestError(USAGE, "--all: goes with --topic, --tag or --state only")
     state = fields.setdefault("state", State.BURIED.value)
     if state not in LIVE_STATES:
-        return server.call("/kick", fields)  # the server says what is wrong
+        return server.post("/kick", fields)  # the server says what is wrong
     kicked = 0
     for topic in _topics_with(server, state):
         if fields.get("topic", topic["topic"]) == topic["topic"]:
@@ -194,7 +194,7 @@ def _kick_topic(server: RemoteServer, topic: str, state: str, most: int) -> int:
     left, found = most, True
     while left and found:
         fields = {"topic": topic, "state": state, "count": min(left, MAX_BATCH)}
-        found = server.call("/kick", fields)["count"]
+        found = server.post("/kick", fields)["count"]
         left -= found
     return most - left
 
@@ -202,17 +202,17 @@ def _kick_topic(server: RemoteServer, topic: str, state: str, most: int) -> int:
 def forecast(server: RemoteServer, fields: Fields) -> Any:
     """By default the next day from now."""
     start_s = fields.setdefault("start", time.time())
-    return server.call("/forecast", {"end": start_s + FORECAST_S} | fields)
+    return server.post("/forecast", {"end": start_s + FORECAST_S} | fields)
 
 
 def subscribe(server: RemoteServer, fields: Fields) -> Any:
     """`--url` is the server's address, so the subscriber's URL has another name here."""
     if "webhook" in fields:
         fields["url"] = fields.pop("webhook")
-    return server.call("/subscribe", _with_headers(fields))
+    return server.post("/subscribe", _with_headers(fields))
 
 
 def stats(server: RemoteServer, _fields: Fields) -> Fields:
     """The sums over all topics."""
-    told = server.call("/stats", {})
+    told = server.post("/stats", {})
     return {name: told[name] for name in SUMS if name in told}  # an older server counts fewer

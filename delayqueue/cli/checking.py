@@ -8,7 +8,7 @@ from functools import partial
 import uvloop
 
 from delayqueue import log
-from delayqueue.beanstalk.access import TubeAccess
+from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.cli.subcommand import DONE, REFUSED, complain, say
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
@@ -17,7 +17,7 @@ from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import check_declared_calls
 from delayqueue.domain.subscriber import Subscriber
-from delayqueue.server.sections import check_sections
+from delayqueue.server.declarations import check_sections
 from delayqueue.server.serve import check_addresses
 from delayqueue.server.tracing import check_tracing
 from delayqueue.store.buckets import Buckets

@@ -5,10 +5,10 @@ import sys
 from argparse import Action, ArgumentParser, Namespace
 from typing import Any, Final
 
-from delayqueue.cli.call import CallError, RemoteServer
 from delayqueue.cli.output import write
+from delayqueue.cli.remote_server import RemoteServer, RequestError
 from delayqueue.cli.subcommand import DONE, USAGE, complain
-from delayqueue.client.calls import STRANGE
+from delayqueue.client.api_request import STRANGE
 from delayqueue.config.startup import StartupError
 
 SHELLS: Final = ("bash", "zsh", "fish", "powershell")
@@ -50,7 +50,7 @@ def _offered(prefix: str, action: Action, parsed_args: Namespace, **_: Any) -> l
     asked = Namespace(**{"url": None, "token": None, "config": None} | vars(parsed_args))
     try:
         with RemoteServer(asked, PATIENCE_S) as server:
-            topics = server.call("/topics", {"match": prefix, "limit": MOST_TOPICS})
+            topics = server.post("/topics", {"match": prefix, "limit": MOST_TOPICS})
             return [topic["topic"] for topic in topics]
-    except (CallError, StartupError, *STRANGE):
+    except (RequestError, StartupError, *STRANGE):
         return []

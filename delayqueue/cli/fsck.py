@@ -15,7 +15,7 @@ from delayqueue.domain import damage
 from delayqueue.engine.fsck import Report, examine
 from delayqueue.errors import Unavailable
 from delayqueue.log import one_line
-from delayqueue.server.store import join_shards, open_store
+from delayqueue.server.store_opening import join_shards, open_store
 from delayqueue.store.types import Finding
 
 MOST_SHOWN: Final = 100  # findings; the others are only counted

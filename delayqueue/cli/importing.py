@@ -14,7 +14,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.engine.importer import Importer
 from delayqueue.errors import Unavailable
-from delayqueue.server.store import join_shards, open_store
+from delayqueue.server.store_opening import join_shards, open_store
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.layout import claim_layout, data_id
 from delayqueue.store.original.detect import key_prefix

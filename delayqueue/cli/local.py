@@ -6,8 +6,8 @@ from pkgutil import resolve_name
 from typing import Any, Final
 
 from delayqueue import log
-from delayqueue.cli.call import LOAD
 from delayqueue.cli.completing import SHELLS
+from delayqueue.cli.remote_server import LOAD
 from delayqueue.cli.subcommand import (
     CONFIG_FILE,
     USAGE,

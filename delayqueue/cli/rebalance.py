@@ -12,7 +12,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Unavailable
-from delayqueue.server.store import build_store, join_shards
+from delayqueue.server.store_opening import build_store, join_shards
 from delayqueue.store.change import AnotherChange
 from delayqueue.store.layout import check_layout
 from delayqueue.tasks import TaskGroup

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from delayqueue.cli import asking, tables
-from delayqueue.cli.call import CallError, RemoteServer
 from delayqueue.cli.output import OutputError, as_json, check_output, write_error
+from delayqueue.cli.remote_server import RemoteServer, RequestError
 from delayqueue.cli.subcommand import (
     CONFIG_FILE,
     DONE,
@@ -24,7 +24,7 @@ from delayqueue.cli.subcommand import (
 from delayqueue.cli.watching import watch
 from delayqueue.cli.words import distance, length, moment
 from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
-from delayqueue.client.calls import STRANGE
+from delayqueue.client.api_request import STRANGE
 from delayqueue.config.startup import StartupError
 
 LENGTHS: Final = "A LENGTH is a number of seconds, or a text like 500ms, 15s, 30m, 2h, 1d."
@@ -86,7 +86,7 @@ def remote(
                     REFUSED if is_missing else _status(data),
                 )
             except STRANGE as error:
-                raise CallError(UNREACHABLE, f"{server}: {NOT_OURS} ({error!r})") from error
+                raise RequestError(UNREACHABLE, f"{server}: {NOT_OURS} ({error!r})") from error
 
         check_output()  # before anything is done
         try:
@@ -94,7 +94,7 @@ def remote(
                 if again_s := vars(asked).get("watch"):
                     return watch(lambda: answer(server).text, again_s)
                 return _print(server, answer(server), nothing, asked, give_back)
-        except CallError as error:
+        except RequestError as error:
             return complain([str(error)], error.status)
         except StartupError as error:
             return complain(error.lines(None), USAGE)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from delayqueue.cli.call import CallError
 from delayqueue.cli.output import write
+from delayqueue.cli.remote_server import RequestError
 from delayqueue.cli.subcommand import DONE
 from delayqueue.cli.tables import clipped
 
@@ -26,7 +26,7 @@ def watch(frame: Callable[[], str], every_s: float) -> int:
     """Show what `frame` returns, again every `every_s` seconds, until `q` or Ctrl-C. Returns the exit status.
 
     A terminal shows as much as fits; anything else gets everything, one below the other. After the first frame, a
-    CallError is shown instead of a frame; before it, it is raised.
+    RequestError is shown instead of a frame; before it, it is raised.
     """
     text = frame()
     try:
@@ -48,7 +48,7 @@ def watch(frame: Callable[[], str], every_s: float) -> int:
 def _frame_or_error(frame: Callable[[], str]) -> str:
     try:
         return frame()
-    except CallError as error:
+    except RequestError as error:
         return str(error)
 
 

@@ -24,7 +24,7 @@ from delayqueue.config.values import Address
 from delayqueue.threads import not_waited_for
 from delayqueue.worker import Worker
 from delayqueue.worker.health import answering
-from delayqueue.worker.limits import ProcessLimits
+from delayqueue.worker.process_limits import ProcessLimits
 from delayqueue.worker.worker import DEFAULT_GRACE_S
 
 VALUES: Final = ("url", "concurrency", "grace", "max_jobs", "max_memory", "health", "log_level")

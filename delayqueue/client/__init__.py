@@ -48,8 +48,8 @@ if TYPE_CHECKING:
         TopicRates,
     )
     from delayqueue.client.aio import AsyncClient
+    from delayqueue.client.api_request import TransportError
     from delayqueue.client.blocking import Client
-    from delayqueue.client.calls import TransportError
     from delayqueue.client.payload import Payload
     from delayqueue.client.pushes import Job
     from delayqueue.errors import (
@@ -126,7 +126,7 @@ __all__ = [
 ]
 # where they are; asyncio is imported for AsyncClient only
 _HOMES = (
-    *("errors", "client.calls", "client.payload", "client.pushes"),
+    *("errors", "client.api_request", "client.payload", "client.pushes"),
     *("answers.jobs", "answers.topics", "answers.subscribers", "answers.schedules"),
     "answers.servers",
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from delayqueue.client.calls import SERVER_LANGUAGE, Call
+from delayqueue.client.api_request import SERVER_LANGUAGE, ApiRequest
 
 DEFAULT_URL: Final = "http://127.0.0.1:9277"
 URL_VARIABLE: Final = "DELAYQUEUE_URL"
@@ -67,13 +67,13 @@ class ServerAddress:
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode()
         return cls(host, port, is_secure, quote(parts.path.rstrip("/"), safe=PATH), head)
 
-    def request(self, call: Call[Any]) -> bytes:
-        """The HTTP request for a call; its path is appended to that of the URL."""
-        body = call.body
-        trace = f"traceparent: {call.traceparent}\r\n" if call.traceparent else ""
+    def encode(self, request: ApiRequest[Any]) -> bytes:
+        """The request in the bytes of HTTP; its path is appended to that of the URL."""
+        body = request.body
+        trace = f"traceparent: {request.traceparent}\r\n" if request.traceparent else ""
         return b"POST %b%b HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n%b" % (
             self.path.encode(),
-            call.path.encode(),
+            request.path.encode(),
             self.head,
             trace.encode(),
             len(body),

@@ -6,11 +6,11 @@ import asyncio
 from typing import Any, Final, Self, TypeVar, cast
 
 from delayqueue.client import tracing
-from delayqueue.client.call_batcher import CallBatcher
-from delayqueue.client.caller import Caller
-from delayqueue.client.calls import Answer, Call, TransportError, conversation
+from delayqueue.client.api_request import Answer, ApiRequest, TransportError, conversation
+from delayqueue.client.base import BaseClient
 from delayqueue.client.http import BadResponse, Response
 from delayqueue.client.made_once import made_once
+from delayqueue.client.request_batcher import RequestBatcher
 from delayqueue.client.verbs import Verbs
 from delayqueue.keepalive import keep_alive
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 HAPPY_EYEBALLS_S: Final = 0.25  # before the next address of a host is tried, too (RFC 8305)
 
 
-class AsyncClient(Caller, Verbs):
+class AsyncClient(BaseClient, Verbs):
     """Client for asyncio: the same methods as Client, as coroutines.
 
     Several loops, in threads of their own, may share one: each has its own connections. Use it in an `async with`
@@ -40,7 +40,7 @@ class AsyncClient(Caller, Verbs):
         for one in list(self._pools):
             if one.is_closed():  # nothing can be done with its connections
                 self._pools.pop(one, None)  # unless another thread has
-        return self._pools.setdefault(loop, _Pool(CallBatcher(self._send)))
+        return self._pools.setdefault(loop, _Pool(RequestBatcher(self._send)))
 
     @property
     def url(self) -> str:
@@ -72,37 +72,37 @@ class AsyncClient(Caller, Verbs):
         for connection in self._pool.polling:
             connection.end_requests()
 
-    async def send(self, call: Call[T]) -> T:
-        """Make a call, and retry it if that is safe. All verbs use this."""
-        with tracing.sending(call, self._address) as traced:
+    async def send(self, request: ApiRequest[T]) -> T:
+        """Send a request, and retry it if that is safe. All verbs use this."""
+        with tracing.sending(request, self._address) as traced:
             return await (self._pool.batcher.send(traced) if traced.join else self._send(traced))
 
-    async def _send(self, call: Call[T]) -> T:
-        tries = conversation(call, self._retries)
-        pause_s, call = next(tries)
+    async def _send(self, request: ApiRequest[T]) -> T:
+        tries = conversation(request, self._retries)
+        pause_s, request = next(tries)
         try:
             while True:
                 if pause_s:
                     await asyncio.sleep(pause_s)
-                pause_s, call = tries.send(await self._try(call))
+                pause_s, request = tries.send(await self._try(request))
         except StopIteration as end:
             result: T = end.value
             return result
 
-    async def _try(self, call: Call[T]) -> Answer | TransportError:
+    async def _try(self, request: ApiRequest[T]) -> Answer | TransportError:
         try:
-            return await self._exchange(call)
+            return await self._exchange(request)
         except (OSError, BadResponse) as error:
             return self._failure(error)
 
-    async def _exchange(self, call: Call[Any]) -> Answer:
+    async def _exchange(self, request: ApiRequest[Any]) -> Answer:
         pool = self._pool
         connection = pool.idle_connection() or await self._connect()
-        if call.polls:
+        if request.polls:
             pool.polling.add(connection)
         try:
             answer = await connection.exchange(
-                self._address.request(call), call.limit_s(self._timeout_s)
+                self._address.encode(request), request.limit_s(self._timeout_s)
             )
         except BaseException:
             connection.close()  # tells the server that this client no longer waits
@@ -129,9 +129,9 @@ class AsyncClient(Caller, Verbs):
 
 
 class _Pool:
-    """The connections of one loop, and what joins its calls."""
+    """The connections of one loop, and what joins its requests."""
 
-    def __init__(self, batcher: CallBatcher) -> None:
+    def __init__(self, batcher: RequestBatcher) -> None:
         self.batcher = batcher
         self.idle: list[_Connection] = []
         self.polling: set[_Connection] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from delayqueue.client.calls import Answer
+from delayqueue.client.api_request import Answer
 
 MAX_HEAD_BYTES: Final = 65_536
 VERSION: Final = b"HTTP/1."

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from delayqueue.answers.jobs import Outcome
-from delayqueue.client.calls import Call, verb
+from delayqueue.client.api_request import ApiRequest, verb
 from delayqueue.client.fields import member
 from delayqueue.client.job_verbs import outcome_of_each
 from delayqueue.client.jobs import DEFAULT_TTR_S, CallTo, OnConflict, Retry, given, new_id
@@ -80,7 +80,7 @@ class PushVerbs:
         call: CallTo | None = None,
         traceparent: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Call[str]:
+    ) -> ApiRequest[str]:
         """Add a job, due after `delay`, at `due`, or now. Returns its id; without `id`, one is generated.
 
         A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model. With `call`, a URL
@@ -99,17 +99,19 @@ class PushVerbs:
             made: str = request["id"] if data is None else member(data, "id", str)
             return made
 
-        return Call("/push", request, pushed_id, repeatable=again, join=join)
+        return ApiRequest("/push", request, pushed_id, repeatable=again, join=join)
 
     @verb
-    def push_many(self, jobs: Several[Job]) -> Call[list[Outcome]]:
+    def push_many(self, jobs: Several[Job]) -> ApiRequest[list[Outcome]]:
         """Add 1 to 1000 jobs. Returns an outcome per job; an invalid one does not affect the others.
 
         Retried if the connection breaks, unless one of them has `if_exists="fail"` or the id "*".
         """
         requests = [job.request() for job in several("jobs", jobs)]
         outcomes = partial(outcome_of_each, requests)
-        return Call("/push", requests, outcomes, repeatable=all(map(_may_push_again, requests)))
+        return ApiRequest(
+            "/push", requests, outcomes, repeatable=all(map(_may_push_again, requests))
+        )
 
 
 def _may_push_again(request: dict[str, Any]) -> bool:

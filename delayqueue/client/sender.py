@@ -1,4 +1,4 @@
-"""Sending calls without asyncio. The command line needs no more of a client, and starts without the verbs."""
+"""Sending requests without asyncio. The command line needs no more of a client, and starts without the verbs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections import deque
 from typing import Final, Self, TypeVar
 
 from delayqueue.client import tracing
-from delayqueue.client.caller import Caller
-from delayqueue.client.calls import Answer, Call, TransportError, conversation
+from delayqueue.client.api_request import Answer, ApiRequest, TransportError, conversation
+from delayqueue.client.base import BaseClient
 from delayqueue.client.http import BadResponse, Response
 from delayqueue.client.made_once import made_once
 from delayqueue.keepalive import keep_alive
@@ -21,8 +21,8 @@ T = TypeVar("T")
 READ_BYTES: Final = 65_536
 
 
-class Sender(Caller):
-    """Sends calls; threads may share one, and forks of the process may go on using it."""
+class Sender(BaseClient):
+    """Sends requests; threads may share one, and forks of the process may go on using it."""
 
     _process: int = 0  # whose connections the idle ones are
 
@@ -41,36 +41,36 @@ class Sender(Caller):
         while self._idle:
             self._idle.pop().close()
 
-    def send(self, call: Call[T]) -> T:
-        """Make a call, and retry it if that is safe."""
-        with tracing.sending(call, self._address) as traced:
+    def send(self, request: ApiRequest[T]) -> T:
+        """Send a request, and retry it if that is safe."""
+        with tracing.sending(request, self._address) as traced:
             return self._send(traced)
 
-    def _send(self, call: Call[T]) -> T:
-        tries = conversation(call, self._retries)
-        pause_s, call = next(tries)
+    def _send(self, request: ApiRequest[T]) -> T:
+        tries = conversation(request, self._retries)
+        pause_s, request = next(tries)
         try:
             while True:
                 if pause_s:
                     time.sleep(pause_s)
-                pause_s, call = tries.send(self._try(call))
+                pause_s, request = tries.send(self._try(request))
         except StopIteration as end:
             result: T = end.value
             return result
 
-    def _try(self, call: Call[T]) -> Answer | TransportError:
+    def _try(self, request: ApiRequest[T]) -> Answer | TransportError:
         try:
-            return self._exchange(self._idle_connection() or self._connect(), call)
+            return self._exchange(self._idle_connection() or self._connect(), request)
         except (OSError, BadResponse) as error:
             return self._failure(error)
 
-    def _exchange(self, connection: socket.socket, call: Call[T]) -> Answer:
+    def _exchange(self, connection: socket.socket, request: ApiRequest[T]) -> Answer:
         response = Response()
-        limit = call.limit_s(self._timeout_s)
+        limit = request.limit_s(self._timeout_s)
         until_s = None if limit is None else time.monotonic() + limit
         try:
             connection.settimeout(limit)
-            connection.sendall(self._address.request(call))
+            connection.sendall(self._address.encode(request))
             answer = None
             while answer is None:
                 data = connection.recv(READ_BYTES)

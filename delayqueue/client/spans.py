@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from delayqueue.answers.jobs import ReservedJob
     from delayqueue.client.address import ServerAddress
-    from delayqueue.client.calls import Call
+    from delayqueue.client.api_request import ApiRequest
 
 T = TypeVar("T")
 
@@ -31,10 +31,10 @@ W3C: Final[TraceContextTextMapPropagator] = TraceContextTextMapPropagator()
 
 
 @contextmanager
-def sending(call: Call[T], to: ServerAddress) -> Iterator[Call[T]]:
-    """A span for a push. Gives the call with the span's context in its jobs; jobs that bring their own are linked."""
-    is_batch = isinstance(call.request, list)
-    jobs: list[dict[str, Any]] = call.request if is_batch else [call.request]
+def sending(request: ApiRequest[T], to: ServerAddress) -> Iterator[ApiRequest[T]]:
+    """A span for a push. Gives the request with its context in the jobs; those that bring their own are linked."""
+    is_batch = isinstance(request.json, list)
+    jobs: list[dict[str, Any]] = request.json if is_batch else [request.json]
     topics = {str(job["topic"]) for job in jobs}
     topic = topics.pop() if len(topics) == 1 else None
     brought = dict.fromkeys(str(job["traceparent"]) for job in jobs if "traceparent" in job)
@@ -60,8 +60,8 @@ def sending(call: Call[T], to: ServerAddress) -> Iterator[Call[T]]:
         own = {name: value for name, value in context.items() if name == "traceparent"}
         sent = [own | job for job in jobs]
         yield replace(
-            call,
-            request=sent if is_batch else sent[0],
+            request,
+            json=sent if is_batch else sent[0],
             traceparent=own.get("traceparent", ""),
         )
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal
 
 from delayqueue.answers.subscribers import Subscriber, SubscriberPage, Trial
-from delayqueue.client.calls import Call, verb
+from delayqueue.client.api_request import ApiRequest, verb
 from delayqueue.client.fields import each, nothing, read, read_page
 from delayqueue.client.jobs import OnConflict, Retry, given
 from delayqueue.client.times import Seconds
@@ -35,25 +35,29 @@ class SubscriberVerbs:
         on_failure: Literal["bury", "continue"] | None = None,
         payload: Literal["body", "event"] | None = None,
         if_exists: OnConflict | Literal["change"] | None = None,
-    ) -> Call[None]:
+    ) -> ApiRequest[None]:
         """Register `url` as a webhook for a topic's due jobs.
 
         Raises JobExists if the name is taken, unless `if_exists` is "replace", "keep" or "change": that changes only
         what is given, and raises NoSuchJob if there is no such subscriber.
         """
-        return Call("/subscribe", given(**locals()), nothing, repeatable=True)
+        return ApiRequest("/subscribe", given(**locals()), nothing, repeatable=True)
 
     @verb
-    def unsubscribe(self, name: str) -> Call[None]:
+    def unsubscribe(self, name: str) -> ApiRequest[None]:
         """Remove a subscriber. Raises NoSuchJob if no subscriber has the name."""
-        return Call("/unsubscribe", given(**locals()), nothing, repeatable=True, gone_is_done=True)
+        return ApiRequest(
+            "/unsubscribe", given(**locals()), nothing, repeatable=True, gone_is_done=True
+        )
 
     @verb
     def subscribers(
         self, topic: str | None = None, *, calls: bool | None = None
-    ) -> Call[list[Subscriber]]:
+    ) -> ApiRequest[list[Subscriber]]:
         """List the subscribers of a topic, or of all topics, in calling order; with `calls` also their recent calls."""
-        return Call("/subscribers", given(**locals()), partial(each, Subscriber), repeatable=True)
+        return ApiRequest(
+            "/subscribers", given(**locals()), partial(each, Subscriber), repeatable=True
+        )
 
     @verb
     def subscribers_page(
@@ -63,9 +67,9 @@ class SubscriberVerbs:
         calls: bool | None = None,
         limit: int = 1000,
         cursor: str | None = None,
-    ) -> Call[SubscriberPage]:
+    ) -> ApiRequest[SubscriberPage]:
         """Return at most `limit` subscribers in calling order; `cursor` is that of the last page."""
-        return Call(
+        return ApiRequest(
             "/subscribers",
             given(**locals()),
             partial(read_page, SubscriberPage, "subscribers"),
@@ -73,20 +77,20 @@ class SubscriberVerbs:
         )
 
     @verb
-    def pause_subscriber(self, name: str) -> Call[None]:
+    def pause_subscriber(self, name: str) -> ApiRequest[None]:
         """Pause a subscriber's calls. Raises NoSuchJob if no subscriber has the name."""
-        return Call("/pause-subscriber", given(**locals()), nothing, repeatable=True)
+        return ApiRequest("/pause-subscriber", given(**locals()), nothing, repeatable=True)
 
     @verb
-    def resume_subscriber(self, name: str) -> Call[None]:
+    def resume_subscriber(self, name: str) -> ApiRequest[None]:
         """Resume a subscriber's calls. Raises NoSuchJob if no subscriber has the name."""
-        return Call("/resume-subscriber", given(**locals()), nothing, repeatable=True)
+        return ApiRequest("/resume-subscriber", given(**locals()), nothing, repeatable=True)
 
     @verb
-    def try_subscriber(self, name: str, body: str = "") -> Call[Trial]:
+    def try_subscriber(self, name: str, body: str = "") -> ApiRequest[Trial]:
         """Call a webhook with a made-up job.
 
         Raises NoSuchJob if no subscriber has the name, WrongState if it has no URL.
         """
         request = given(**locals())
-        return Call("/try-subscriber", request, partial(read, Trial), wait_s=LONGEST_TRIAL_S)
+        return ApiRequest("/try-subscriber", request, partial(read, Trial), wait_s=LONGEST_TRIAL_S)

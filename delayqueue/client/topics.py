@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from delayqueue.answers.jobs import Findings, Page, TakenJob
 from delayqueue.answers.topics import DeadLetters, Forecast, Limits, TopicCounts
-from delayqueue.client.calls import Call, verb
+from delayqueue.client.api_request import ApiRequest, verb
 from delayqueue.client.fields import count_of, each, nothing, read
 from delayqueue.client.jobs import AnyState, given
 from delayqueue.client.times import Moment, Seconds
@@ -22,9 +22,9 @@ class TopicVerbs:
     """The endpoints from /cancel to /topics."""
 
     @verb
-    def cancel(self, tag: str, *, topic: str | None = None) -> Call[int]:
+    def cancel(self, tag: str, *, topic: str | None = None) -> ApiRequest[int]:
         """End all jobs of a tag, in one topic or in all. Returns how many."""
-        return Call("/cancel", given(**locals()), count_of)
+        return ApiRequest("/cancel", given(**locals()), count_of)
 
     @verb
     def list_jobs(  # noqa: PLR0913  # one argument per field of a listing
@@ -39,12 +39,12 @@ class TopicVerbs:
         before: Moment | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> Call[Page]:
+    ) -> ApiRequest[Page]:
         """List jobs of a topic, a tag or both, page by page, and leave them in place.
 
         Limits the due time: `start` and `end` are inclusive, `after` and `before` exclusive.
         """
-        return Call("/list", given(**locals()), partial(read, Page), repeatable=True)
+        return ApiRequest("/list", given(**locals()), partial(read, Page), repeatable=True)
 
     @verb
     def take(  # one argument per field of a range
@@ -56,12 +56,12 @@ class TopicVerbs:
         after: Moment | None = None,
         before: Moment | None = None,
         count: int | None = None,
-    ) -> Call[list[TakenJob]]:
+    ) -> ApiRequest[list[TakenJob]]:
         """Take jobs out of the queue: the first ones due from `start` to `end`, or after `after` and before `before`.
 
         Each job goes to one caller only.
         """
-        return Call("/take", given(**locals()), partial(each, TakenJob))
+        return ApiRequest("/take", given(**locals()), partial(each, TakenJob))
 
     @verb
     def forecast(
@@ -71,9 +71,9 @@ class TopicVerbs:
         start: Moment,
         end: Moment,
         step: Seconds = DEFAULT_STEP_S,
-    ) -> Call[Forecast]:
+    ) -> ApiRequest[Forecast]:
         """Return how many delayed jobs fall due in each step from `start` to `end`."""
-        return Call("/forecast", given(**locals()), partial(read, Forecast), repeatable=True)
+        return ApiRequest("/forecast", given(**locals()), partial(read, Forecast), repeatable=True)
 
     @verb
     def buried(  # noqa: PLR0913  # one argument per field
@@ -86,17 +86,17 @@ class TopicVerbs:
         step: Seconds | None = None,
         steps: int | None = None,
         cursor: str | None = None,
-    ) -> Call[DeadLetters]:
+    ) -> ApiRequest[DeadLetters]:
         """Return dead letters, grouped by the reason of their last failure, with up to `ids` ids a group.
 
         With `start`, `step` and `steps` also how many of a group were buried in each step.
         """
-        return Call("/buried", given(**locals()), partial(read, DeadLetters), repeatable=True)
+        return ApiRequest("/buried", given(**locals()), partial(read, DeadLetters), repeatable=True)
 
     @verb
-    def note(self, reason: str, text: str | None = None) -> Call[None]:
+    def note(self, reason: str, text: str | None = None) -> ApiRequest[None]:
         """Write a note on the dead letters of a reason, for everyone who looks at them; None removes it."""
-        return Call("/note", given(**locals()), nothing, repeatable=True)
+        return ApiRequest("/note", given(**locals()), nothing, repeatable=True)
 
     @verb
     def find(  # noqa: PLR0913  # one argument per field
@@ -114,22 +114,22 @@ class TopicVerbs:
         before: Moment | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> Call[Findings]:
+    ) -> ApiRequest[Findings]:
         """Search jobs for a part of their id, body or message, some thousand of them in a call.
 
         `start` to `before` limit the due time, as in `list_jobs`.
         """
-        return Call("/find", given(**locals()), partial(read, Findings), repeatable=True)
+        return ApiRequest("/find", given(**locals()), partial(read, Findings), repeatable=True)
 
     @verb
-    def pause(self, topic: str, *, length: Seconds | None = None) -> Call[None]:
+    def pause(self, topic: str, *, length: Seconds | None = None) -> ApiRequest[None]:
         """Pause a topic's deliveries for `length`, or until they are resumed."""
-        return Call("/pause", given(topic=topic, seconds=length), nothing, repeatable=True)
+        return ApiRequest("/pause", given(topic=topic, seconds=length), nothing, repeatable=True)
 
     @verb
-    def resume(self, topic: str) -> Call[None]:
+    def resume(self, topic: str) -> ApiRequest[None]:
         """Resume a topic's deliveries."""
-        return Call("/resume", given(**locals()), nothing, repeatable=True)
+        return ApiRequest("/resume", given(**locals()), nothing, repeatable=True)
 
     @verb
     def limit(
@@ -141,7 +141,7 @@ class TopicVerbs:
         concurrency: int | EllipsisType | None = ...,
         buried_retain: float | EllipsisType | None = ...,
         buried_to: str | EllipsisType | None = ...,
-    ) -> Call[Limits]:
+    ) -> ApiRequest[Limits]:
         """Limit a topic's deliveries: `rate` a second, `burst` of them at once, `concurrency` reserved at once.
 
         Buried jobs end after `buried_retain` seconds, and each is reported by a job in the topic `buried_to`. None
@@ -151,15 +151,17 @@ class TopicVerbs:
         request = {
             name: value for name, value in locals().items() if name != "self" and value is not ...
         }
-        return Call("/limit", request, partial(read, Limits), repeatable=True)
+        return ApiRequest("/limit", request, partial(read, Limits), repeatable=True)
 
     @verb
-    def purge(self, topic: str, *, state: AnyState | Literal["ended"] | None = None) -> Call[int]:
+    def purge(
+        self, topic: str, *, state: AnyState | Literal["ended"] | None = None
+    ) -> ApiRequest[int]:
         """Delete a topic's jobs and keep no record of them: all, or those in one state ("ended" = kept results).
 
         Returns how many.
         """
-        return Call("/purge", given(**locals()), count_of)
+        return ApiRequest("/purge", given(**locals()), count_of)
 
     @verb
     def topics(  # noqa: PLR0913  # one argument per field of a listing
@@ -173,7 +175,7 @@ class TopicVerbs:
         limit: int | None = None,
         due_soon: bool | None = None,
         rates: bool | None = None,
-    ) -> Call[list[TopicCounts]]:
+    ) -> ApiRequest[list[TopicCounts]]:
         """Return topics with exact counts: all, those with these names, or those with `match` in their name.
 
         `sort` by name, or by a count with the largest first; `reverse` turns the order round. At most `limit` are
@@ -181,4 +183,4 @@ class TopicVerbs:
         how many a second were pushed, delivered, finished and failed in the last minute.
         """
         request = given(**locals() | {"names": None, "topics": names or None})
-        return Call("/topics", request, partial(each, TopicCounts), repeatable=True)
+        return ApiRequest("/topics", request, partial(each, TopicCounts), repeatable=True)

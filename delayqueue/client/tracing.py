@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from delayqueue.answers.jobs import ReservedJob
     from delayqueue.client.address import ServerAddress
-    from delayqueue.client.calls import Call
+    from delayqueue.client.api_request import ApiRequest
 
 T = TypeVar("T")
 
 
-def sending(call: Call[T], to: ServerAddress) -> AbstractContextManager[Call[T]]:
-    """Give the call as it should be sent: a push gets a span, whose context travels with its jobs."""
-    if call.path != "/push" or not _is_on():
-        return nullcontext(call)
+def sending(request: ApiRequest[T], to: ServerAddress) -> AbstractContextManager[ApiRequest[T]]:
+    """Give the request as it should be sent: a push gets a span, whose context travels with its jobs."""
+    if request.path != "/push" or not _is_on():
+        return nullcontext(request)
     from delayqueue.client import spans  # noqa: PLC0415  # imports opentelemetry
 
-    return spans.sending(call, to)
+    return spans.sending(request, to)
 
 
 def processing(job: ReservedJob, no_failure: type[BaseException]) -> AbstractContextManager[object]:

@@ -4,12 +4,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 from delayqueue.delivery.failure_log import FailureLog
-from delayqueue.delivery.lease import RETRY_S, Lease
-from delayqueue.delivery.outcome import CallOutcome, Earlier, Event
-from delayqueue.domain.job import CallResult, Reserved
+from delayqueue.delivery.outcome import EarlierResult, Event, WebhookOutcome
+from delayqueue.domain.job import Reserved, ResultRecord
 from delayqueue.domain.message import clean
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
@@ -19,11 +18,14 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.metrics import SUBSCRIBER_CALLS
 from delayqueue.store.types import Postponement, Recording
+from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
 # statuses that another attempt is not going to change
 HOPELESS = frozenset((400, 401, 403, 404, 405, 410, 422))
+TOUCHES_PER_TTR = 3
+RETRY_S = 0.2  # before the next try if the store has failed
 
 T = TypeVar("T")
 
@@ -41,7 +43,7 @@ class Delivery:
         self,
         queue: DelayQueue,
         jobs: Jobs,
-        call: Callable[[Subscriber, Event], Awaitable[CallOutcome]],
+        call: Callable[[Subscriber, Event], Awaitable[WebhookOutcome]],
         job: Reserved,
         *,
         subscribers: Callable[[], Sequence[Subscriber]],
@@ -61,9 +63,9 @@ class Delivery:
         self._failures = failures
         self._place = place or nullcontext()
         self._begun_with: Sequence[Subscriber] = ()
-        self._earlier: dict[str, CallResult] = {}  # of earlier deliveries
+        self._earlier: dict[str, ResultRecord] = {}  # of earlier deliveries
         self._began_ms = 0  # this delivery, if there were any
-        self._results: dict[str, Earlier] = {}  # in calling order
+        self._results: dict[str, EarlierResult] = {}  # in calling order
         self._again: set[str] = set()  # failed, and will be called again
 
     async def run(self) -> None:
@@ -100,7 +102,7 @@ class Delivery:
             last = await self._call(subscriber)
         await self._end(last)
 
-    def _judge(self, subscriber: Subscriber, outcome: CallOutcome) -> None:
+    def _judge(self, subscriber: Subscriber, outcome: WebhookOutcome) -> None:
         """Note whether the subscriber keeps failing; for jobs' own calls, /stats shows the hosts instead."""
         if self._job.call:
             return
@@ -156,7 +158,7 @@ class Delivery:
     async def _record(self, recording: Recording) -> None:
         await self._surely(lambda: self._jobs.record(recording))
 
-    def _kept(self, subscriber: Subscriber, outcome: CallOutcome) -> CallOutcome:
+    def _kept(self, subscriber: Subscriber, outcome: WebhookOutcome) -> WebhookOutcome:
         """The outcome with as much of its message as is kept: all of a result that a later subscriber gets.
 
         If that is not possible, the attempt has failed, because half a result is worse than none.
@@ -164,7 +166,7 @@ class Delivery:
         if not (outcome.succeeded and self._is_handed_on(subscriber)):
             return outcome._replace(message=clean(outcome.message))
         if outcome.lacks:
-            return CallOutcome(False, f"its result, which others get, {outcome.lacks}")
+            return WebhookOutcome(False, f"its result, which others get, {outcome.lacks}")
         return outcome
 
     def _is_handed_on(self, subscriber: Subscriber) -> bool:
@@ -175,7 +177,7 @@ class Delivery:
         return any(one.payload is Payload.EVENT for one in subscribers[behind:])
 
     def _delay_ms(
-        self, subscriber: Subscriber, attempts_before: int, outcome: CallOutcome
+        self, subscriber: Subscriber, attempts_before: int, outcome: WebhookOutcome
     ) -> int | None:
         """How long the subscriber waits for its next call; None = there is none."""
         if subscriber.give_up and outcome.status in HOPELESS:
@@ -213,7 +215,7 @@ class Delivery:
         return subscriber.on_failure is OnFailure.CONTINUE and subscriber.name not in self._again
 
     def _note(self, name: str, succeeded: bool, message: str, again_ms: int | None) -> None:
-        self._results[name] = Earlier(succeeded, message)
+        self._results[name] = EarlierResult(succeeded, message)
         if not succeeded and again_ms is not None:
             self._again.add(name)
 
@@ -232,3 +234,37 @@ class Delivery:
             with suppress(Unavailable):
                 return await call()
             await asyncio.sleep(RETRY_S)
+
+
+class Lease:
+    """Extends the reservation while the block runs, or until it is lost. Most jobs end before the first time."""
+
+    def __init__(self, jobs: Jobs, job: Reserved) -> None:
+        self._jobs = jobs
+        self._job = job
+        self._pause_s = job.ttr_ms / 1000 / TOUCHES_PER_TTR
+        self._touching: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._timer = asyncio.get_running_loop().call_later(self._pause_s, self._begin)
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self._timer.cancel()
+        if self._touching is not None:
+            await cancel_all([self._touching])
+            if not self._touching.cancelled():
+                self._touching.result()  # raises what is a bug
+
+    def _begin(self) -> None:
+        self._touching = asyncio.create_task(self._touch(), name=f"lease of {self._job.topic}")
+
+    async def _touch(self) -> None:
+        with suppress(StaleReceipt, NoSuchJob):
+            while True:
+                try:
+                    await self._jobs.touch(self._job.id, self._job.receipt, None)
+                except Unavailable:
+                    await asyncio.sleep(RETRY_S)
+                else:
+                    await asyncio.sleep(self._pause_s)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from delayqueue.delivery.outcome import CallOutcome
+from delayqueue.delivery.outcome import WebhookOutcome
 from delayqueue.delivery.urls import host_and_port_of
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.errors import BadValue
@@ -40,7 +40,7 @@ class FailureLog:
         self._lines = OrderedDict[tuple[str, str], _LastLine]()
 
     def failed(
-        self, subscriber: Subscriber, topic: str, recording: Recording, outcome: CallOutcome
+        self, subscriber: Subscriber, topic: str, recording: Recording, outcome: WebhookOutcome
     ) -> None:
         """Log a failed call; without the answer's text, which may hold what no log should."""
         where, between = _host(subscriber.url), ""

@@ -13,12 +13,12 @@ from delayqueue.delivery.consumer import Consumer
 from delayqueue.delivery.delivery import Delivery
 from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.delivery.host_places import HostPlaces
-from delayqueue.delivery.outcome import CallOutcome, Event
+from delayqueue.delivery.outcome import Event, WebhookOutcome
 from delayqueue.delivery.urls import host_and_port_of
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import NAME, Call
-from delayqueue.domain.call_tally import CallTally, HostTally
+from delayqueue.domain.call_counters import CallCounters, HostCounters
 from delayqueue.domain.job import CALLS, Reserved
 from delayqueue.domain.message import clean
 from delayqueue.domain.subscriber import Subscriber
@@ -56,7 +56,7 @@ class JobCalls:
         self._guard = guard
         self._secrets = secrets
         self._per_host = per_host
-        self._tally = queue.metrics.calls = CallTally(per_host)
+        self._counters = queue.metrics.calls = CallCounters(per_host)
         self._lateness = queue.metrics.histogram(CALL_LATENESS)
         self._hosts: dict[str, HostPlaces] = {}  # with their ports, that jobs in hand are for
         self._placed = 0  # jobs that call, or wait for their hosts
@@ -94,12 +94,12 @@ class JobCalls:
                 await self._jobs.bury(job.id, job.receipt, "its call cannot be read")
             return
         name = _host(job.call.url)
-        tally = self._tally.of(name)
+        counters = self._counters.of(name)
         host = self._hosts.setdefault(name, HostPlaces(self._per_host))
         try:
             if host.is_full or host.users >= self._share:
                 delay_ms = host.again_ms(self._placed / host.users)
-                tally.put_off(job.due_ms / 1000, delay_ms / 1000)
+                counters.put_off(job.due_ms / 1000, delay_ms / 1000)
                 self._put_off(job, delay_ms)
             elif self._bytes > ROOM_BYTES:
                 self._put_off(job, randint(*CROWDED_MS))  # noqa: S311  # no secret
@@ -107,7 +107,7 @@ class JobCalls:
                 self._placed += 1
                 self._bytes += len(job.body)
                 try:
-                    await self._delivery(job, job.call, host, tally).run()
+                    await self._delivery(job, job.call, host, counters).run()
                 finally:
                     self._placed -= 1
                     self._bytes -= len(job.body)
@@ -125,7 +125,9 @@ class JobCalls:
         self._queue.metrics.count(SUBSCRIBER_CALLS, NAME, "put_off")
         self._jobs.polls.requeue([job], delay_ms=delay_ms)
 
-    def _delivery(self, job: Reserved, call: Call, host: HostPlaces, tally: HostTally) -> Delivery:
+    def _delivery(
+        self, job: Reserved, call: Call, host: HostPlaces, counters: HostCounters
+    ) -> Delivery:
         subscriber = call.subscriber(
             job.topic, self._secrets.get(job.topic, self._secrets.get("", ""))
         )
@@ -138,41 +140,43 @@ class JobCalls:
         return Delivery(
             self._queue,
             self._jobs,
-            partial(self._call, tally),
+            partial(self._call, counters),
             job,
             subscribers=lambda: (subscriber,),
             refresh=refresh,
             stopping=self._stopping,
-            place=_place(host, tally, job.due_ms / 1000),
+            place=_place(host, counters, job.due_ms / 1000),
             failures=self._failures,
         )
 
-    async def _call(self, tally: HostTally, subscriber: Subscriber, event: Event) -> CallOutcome:
+    async def _call(
+        self, counters: HostCounters, subscriber: Subscriber, event: Event
+    ) -> WebhookOutcome:
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         if event.attempt == 1:
             self._lateness.observe(max(0.0, time() - event.due_ms / 1000))
-        with tally.calling():
+        with counters.calling():
             outcome = await self._outcome(subscriber, event)
         error = None if outcome.succeeded else clean(outcome.message)
-        tally.ended(loop.time() - started_at, error)
+        counters.ended(loop.time() - started_at, error)
         return outcome
 
-    async def _outcome(self, subscriber: Subscriber, event: Event) -> CallOutcome:
+    async def _outcome(self, subscriber: Subscriber, event: Event) -> WebhookOutcome:
         """Call the URL, unless the settings have forbidden it since the push."""
         try:
             self._guard.check_url(subscriber.url)
         except ValueError as error:
-            return CallOutcome(False, str(error))
+            return WebhookOutcome(False, str(error))
         outcome = await self._webhooks.call(subscriber, event)
         return outcome._replace(gone=False)  # nobody is unsubscribed
 
 
 @asynccontextmanager
-async def _place(host: HostPlaces, tally: HostTally, due_s: float) -> AsyncIterator[None]:
+async def _place(host: HostPlaces, counters: HostCounters, due_s: float) -> AsyncIterator[None]:
     """A place at the host, for the block; the job, which was due then, counts as waiting until it has one."""
     with ExitStack() as waits:
-        waits.enter_context(tally.waiting(due_s))
+        waits.enter_context(counters.waiting(due_s))
         async with host.place():
             waits.close()
             yield

@@ -13,7 +13,7 @@ TOO_LONG: Final = f"is longer than {RESULT_BYTES} bytes"
 _values = attrgetter(*(each.name for each in fields(Reserved)))
 
 
-class CallOutcome(NamedTuple):
+class WebhookOutcome(NamedTuple):
     """`message` is the subscriber's answer.
 
     `gone`: the subscriber wants no more calls. `retry_after_ms`: no call before that.
@@ -30,7 +30,7 @@ class CallOutcome(NamedTuple):
     lacks: str = ""
 
 
-class Earlier(NamedTuple):
+class EarlierResult(NamedTuple):
     """An earlier subscriber's result: its message, as a success or a failure."""
 
     succeeded: bool
@@ -44,11 +44,11 @@ class Event(Reserved):
     `trial`: it is made up, and in no queue.
     """
 
-    results: Mapping[str, Earlier] = field(default_factory=dict)
+    results: Mapping[str, EarlierResult] = field(default_factory=dict)
     trial: bool = False
 
     @classmethod
-    def of(cls, job: Reserved, results: Mapping[str, Earlier]) -> Self:
+    def of(cls, job: Reserved, results: Mapping[str, EarlierResult]) -> Self:
         """The job with these results."""
         event = cls(*_values(job))
         event.results = results

@@ -9,7 +9,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from delayqueue.delivery.outcome import CallOutcome, Event
+from delayqueue.delivery.outcome import Event, WebhookOutcome
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.delivery.urls import request_url
 from delayqueue.delivery.webhook import Webhooks
@@ -31,7 +31,7 @@ class TracedWebhooks(Webhooks):
         super().__init__(side_loop, session)
         self._tracer = tracer
 
-    async def call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
+    async def call(self, subscriber: Subscriber, job: Event) -> WebhookOutcome:
         """Call a subscriber's URL, in a span."""
         trace = job.texts.get("traceparent", "")
         with self._tracer.start_as_current_span(

@@ -4,10 +4,12 @@ import asyncio
 import hmac
 import json
 import re
+import secrets
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -20,19 +22,21 @@ from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict
 
 from delayqueue import __version__
+from delayqueue.answers.subscribers import Trial
 from delayqueue.delivery.addresses import AddressGuard, Resolver
 from delayqueue.delivery.connector import MeteredConnector, MeteredRequest, once_more
-from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, WebhookOutcome
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.delivery.urls import request_url
 from delayqueue.domain.body import raw_body, readable
-from delayqueue.domain.message import message_of, without
+from delayqueue.domain.message import clean, message_of, without
 from delayqueue.domain.subscriber import Method, Payload, Subscriber, signing_key
 
 CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
 LATE_S: Final = 2.0  # after the timeout of a call, which its own loop keeps to within a second
 CLOSE_S: Final = 1.0  # for connections to end
 LONGEST_RETRY_AFTER_S: Final = 86_400
+LONGEST_TRIAL_MS: Final = 30_000  # somebody is waiting for the answer
 # most ids and topics; quote() takes a dozen calls
 UNCHANGED: Final = re.compile(r"[A-Za-z0-9_~-]*")
 VISIBLE: Final = (
@@ -60,21 +64,40 @@ class Webhooks:
             finally:
                 await side_loop.run(_close(session))
 
-    async def call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
+    async def call(self, subscriber: Subscriber, job: Event) -> WebhookOutcome:
         """Send the job's body, or the event: a 2xx is a success if the answer is as expected."""
         timeout_s = subscriber.timeout_ms / 1000
         try:
             async with asyncio.timeout(timeout_s + LATE_S):
                 return await self._side_loop.run(self._call(subscriber, job))
         except TimeoutError:
-            return CallOutcome(False, f"timeout: {timeout_s:g} s")
+            return WebhookOutcome(False, f"timeout: {timeout_s:g} s")
 
-    async def _call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
+    async def trial(self, subscriber: Subscriber, body: str) -> Trial:
+        """Call the subscriber with a made-up job that is in no queue; the request says that it is a trial."""
+        event = Event(
+            topic=subscriber.topic,
+            id=f"trial-{secrets.token_hex(8)}",
+            body=body,
+            attempt=1,
+            receipt="",
+            due_ms=round(time.time() * 1000),
+            ttr_ms=0,
+            retry_ms=None,
+            trial=True,
+        )
+        started_at = time.monotonic()
+        bounded = replace(subscriber, timeout_ms=min(subscriber.timeout_ms, LONGEST_TRIAL_MS))
+        outcome = await self.call(bounded, event)
+        took_s = round(time.monotonic() - started_at, 3)
+        return Trial(outcome.succeeded, outcome.status, took_s, readable(clean(outcome.message)))
+
+    async def _call(self, subscriber: Subscriber, job: Event) -> WebhookOutcome:
         outcome = await self._outcome(subscriber, job)
         values = (value for _, value in subscriber.headers)
         return outcome._replace(message=without(values, outcome.message))
 
-    async def _outcome(self, subscriber: Subscriber, job: Event) -> CallOutcome:
+    async def _outcome(self, subscriber: Subscriber, job: Event) -> WebhookOutcome:
         text = event_text(job) if subscriber.payload is Payload.EVENT else job.body
         body = raw_body(text)
         try:
@@ -90,14 +113,14 @@ class Webhooks:
             ) as response:
                 return _outcome(subscriber, response, *await _beginning(response))
         except TimeoutError as error:
-            return CallOutcome(
+            return WebhookOutcome(
                 False, message_of(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s"
             )
         except aiohttp.ClientResponseError as error:
             why = message_of(error.message).partition(":")[0]  # a part of the answer may follow
-            return CallOutcome(False, f"no valid answer: {why}")
+            return WebhookOutcome(False, f"no valid answer: {why}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return CallOutcome(False, message_of(error) or type(error).__name__)
+            return WebhookOutcome(False, message_of(error) or type(error).__name__)
 
 
 async def _session(guard: AddressGuard, resolver: AbstractResolver) -> aiohttp.ClientSession:
@@ -201,13 +224,13 @@ async def _beginning(response: aiohttp.ClientResponse) -> tuple[str, str]:
 
 def _outcome(
     subscriber: Subscriber, response: aiohttp.ClientResponse, said: str, lacks: str
-) -> CallOutcome:
+) -> WebhookOutcome:
     message = f"{response.status} {said}".strip()
     is_2xx = 200 <= response.status < 300
     if is_2xx and not subscriber.is_expected(said):
         message = f"not {subscriber.expect}: {message}"
         is_2xx = False
-    return CallOutcome(
+    return WebhookOutcome(
         succeeded=is_2xx,
         message=message,
         retry_after_ms=_retry_after_ms(response.headers.get("Retry-After", "")),

@@ -121,7 +121,7 @@ class FailedAttempt:
 
 
 @dataclass(slots=True)
-class CallResult:
+class ResultRecord:
     """A subscriber's result for a job. `due_ms`: when it may be called again, None = never; 0 = at once."""
 
     subscriber: str
@@ -157,7 +157,7 @@ class JobView:
     started_ms: int | None
     ended_ms: int | None
     attempts: tuple[FailedAttempt, ...]
-    results: tuple[CallResult, ...]
+    results: tuple[ResultRecord, ...]
     priority: int
     remarks: tuple[str, ...]
     retry_ms: tuple[int, ...] | None

@@ -13,7 +13,7 @@ from delayqueue.config.build import build
 from delayqueue.domain.damage import LOST
 from delayqueue.domain.outboxes import Outboxes
 from delayqueue.domain.troubles import Kind, Troubles
-from delayqueue.engine.server_reports import SILENT, ServerReport
+from delayqueue.engine.reports import SILENT, ServerReport
 from delayqueue.errors import Code, Unavailable
 from delayqueue.metrics import (
     DELIVERY_LATENESS,

@@ -9,19 +9,19 @@ from typing import Final, NamedTuple
 
 from delayqueue.answers.topics import TopicRates
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import LIVE_STATES
-from delayqueue.domain.slots import (
+from delayqueue.domain.history_steps import (
     DEED,
     MAX_DEED_CHARS,
     MOST_TOPICS,
     NO_COUNTS,
     RINGS,
     Depth,
+    HistorySteps,
     Mark,
     Row,
-    Slots,
 )
-from delayqueue.domain.tally import Counts, Tally
+from delayqueue.domain.job import LIVE_STATES
+from delayqueue.domain.topic_counters import Counts, TopicCounters
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.census import TOPICS_PER_CALL, TopicView, pieces
@@ -64,7 +64,7 @@ class HistoryRecorder:
         self._metrics = metrics
         self._name = name
         self._stale = stale
-        self._tally = Tally()
+        self._counters = TopicCounters()
         self._noticed: list[Noticed] = []
         self._servers: Collection[object] = ()
         self._works = False  # whether it ever did, since this process started
@@ -73,7 +73,7 @@ class HistoryRecorder:
 
     async def run(self) -> None:
         """Add the counts until cancelled."""
-        self._metrics.tally = self._tally
+        self._metrics.topic_counters = self._counters
         self._notice(Noticed("started", asyncio.get_running_loop().time(), server=self._name))
         while True:
             try:
@@ -84,20 +84,20 @@ class HistoryRecorder:
 
     async def aclose(self) -> None:
         """Add the counts since the last flush, if the store answers soon."""
-        if self._metrics.tally:
+        if self._metrics.topic_counters:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LAST_S):
                     await self._add()
 
-    async def read(self, span: str, topic: str, scope: Scope) -> Slots:
+    async def read(self, span: str, topic: str, scope: Scope) -> HistorySteps:
         """The last 3h, 2d or 30d of a topic, or of all topics (""). Raises Unavailable."""
-        return await self._store.slots.read(RINGS[span], topic, scope)
+        return await self._store.history.read(RINGS[span], topic, scope)
 
     async def rates(self, topics: Sequence[str]) -> dict[str, TopicRates]:
         """The rates of the last minute of those topics of which they are known. Raises Unavailable."""
         found: dict[str, TopicRates] = {}
         for piece in pieces(topics, TOPICS_PER_CALL):
-            known = zip(piece, await self._store.slots.rates(piece), strict=True)
+            known = zip(piece, await self._store.history.rates(piece), strict=True)
             found.update((topic, rates) for topic, rates in known if rates)
         return found
 
@@ -105,18 +105,18 @@ class HistoryRecorder:
         named, looks = await self._add()
         if looks:
             with suppress(Unavailable):
-                await self._store.slots.add(await self._look(named))
+                await self._store.history.add(await self._look(named))
 
     async def _add(self) -> tuple[Collection[str], bool]:
         """Add the counts; returns their topics, and whether this process should count the jobs in the store."""
-        topics, others = self._tally.take(MOST_TOPICS)
+        topics, others = self._counters.take(MOST_TOPICS)
         now = asyncio.get_running_loop().time()
         marks = [
             Mark(kind, round(1000 * (now - began_at)), round(1000 * lasted_s), server)
             for kind, began_at, lasted_s, server in self._noticed
         ]
         try:
-            looks = await self._store.slots.add(_rows(topics, others), marks)
+            looks = await self._store.history.add(_rows(topics, others), marks)
         except Unavailable:
             log.debug("the history of the last seconds is lost")
             return (), False
@@ -168,7 +168,7 @@ class HistoryRecorder:
 
     def did(self, by: str, what: str) -> None:
         """Mark what somebody did with the page."""
-        if self._metrics.tally:  # only if a history is kept
+        if self._metrics.topic_counters:  # only if a history is kept
             now = asyncio.get_running_loop().time()
             self._notice(Noticed(DEED, now, server=f"{by}\n{what[:MAX_DEED_CHARS]}"))
 

@@ -16,10 +16,10 @@ from delayqueue.domain.body import readable
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
-    CallResult,
     FailedAttempt,
     JobView,
     Reserved,
+    ResultRecord,
     State,
 )
 from delayqueue.domain.push_fields import KEPT, POPPED
@@ -64,7 +64,7 @@ def _attempt(one: FailedAttempt) -> Attempt:
     return Attempt(one.attempt, one.started_ms / 1000, one.ended_ms / 1000, one.message, worker)
 
 
-def _result(result: CallResult) -> SubscriberResult:
+def _result(result: ResultRecord) -> SubscriberResult:
     return SubscriberResult(
         subscriber=result.subscriber,
         status="succeeded" if result.succeeded else "failed",

@@ -17,7 +17,7 @@ from zlib import crc32
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
 from delayqueue.engine.heartbeat import SILENCE_MS
-from delayqueue.engine.server_reports import ServerReport
+from delayqueue.engine.reports import ServerReport
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.change import AnotherChange, LayoutChange
 from delayqueue.store.entries import LIST, Entries, Entry, EntryPage, Key

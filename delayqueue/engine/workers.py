@@ -18,9 +18,9 @@ from delayqueue.answers.servers import WorkerStats
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import nonce_of
-from delayqueue.domain.worker import WorkerIdentity
+from delayqueue.domain.worker_identity import WorkerIdentity
 from delayqueue.engine.heartbeat import SILENCE_MS, WINDOW_S
-from delayqueue.engine.worker_reports import MOST_SHOWN, is_lost, merged, read_worker
+from delayqueue.engine.reports import MOST_SHOWN, is_lost, merged, read_worker
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import ENDED, GIVEN_BACK, HOLD, LOST, Holding

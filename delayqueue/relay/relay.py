@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from delayqueue.answers.jobs import Outcome
-from delayqueue.client.calls import TransportError
+from delayqueue.client.api_request import TransportError
 from delayqueue.domain.message import clean, error_message
 from delayqueue.errors import Code, Forbidden, QueueError, Text, TooMany, Unauthorized, Unavailable
 

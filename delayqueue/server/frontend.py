@@ -1,14 +1,12 @@
 """How clients are answered, by the settings in force."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 
-from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.beanstalk.server import BeanstalkServer
+from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.config.config import Config
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import CallGuard
-from delayqueue.delivery.trial import try_webhook
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.queue import DelayQueue
@@ -73,7 +71,7 @@ class Frontend:
             snapshots=self._figures,
             check_url=AddressGuard(config.webhook_allow).check_url,
             check_call=CallGuard(config.call_allow).check_url if config.calls else None,
-            try_webhook=partial(try_webhook, self._webhooks),
+            try_webhook=self._webhooks.trial,
             endpoints=ENDPOINTS,
         )
         return build_front(api, config, self._make_front)

@@ -19,15 +19,15 @@ from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.log import set_up
 from delayqueue.net.listener import unusable
+from delayqueue.server.declarations import check_sections
 from delayqueue.server.loops import running
 from delayqueue.server.open_files import raise_limit
 from delayqueue.server.process import Process
 from delayqueue.server.processes import claim, let_supervisor_reload, shared_pulses, supervise
 from delayqueue.server.reload import Reloader, announce, received
-from delayqueue.server.sections import check_sections
 from delayqueue.server.service import Service
 from delayqueue.server.settings import Settings
-from delayqueue.server.store import FIRST_S, open_shards, prepare_store
+from delayqueue.server.store_opening import FIRST_S, open_shards, prepare_store
 from delayqueue.server.systemd import Notifier
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.shards import Shards

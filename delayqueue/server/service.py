@@ -8,33 +8,32 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from typing import Final
 
-from delayqueue.beanstalk.listening import listening as beanstalk_listening
 from delayqueue.config.build import build
 from delayqueue.config.config import Config
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import CallGuard
-from delayqueue.delivery.consumers import TopicConsumers
 from delayqueue.delivery.job_calls import JobCalls
+from delayqueue.delivery.subscribed_topics import SubscribedTopics
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics, Snapshot
 from delayqueue.net.connected import Connected
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
+from delayqueue.server import listening
+from delayqueue.server.declarations import Declarations
 from delayqueue.server.frontend import Frontend
 from delayqueue.server.loops import Loop, running
 from delayqueue.server.open_files import OpenFiles, most_connections, warn_of_limit
 from delayqueue.server.process import Process
 from delayqueue.server.reload import announce
-from delayqueue.server.sections import Declarations
 from delayqueue.server.settings import Settings
-from delayqueue.server.store import StoreOpening, build_store, prepare_store
+from delayqueue.server.store_opening import StoreOpening, build_store, prepare_store
 from delayqueue.server.systemd import START_S
 from delayqueue.server.tracing import Traced, tracing
 from delayqueue.store.buckets import Layout
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
-from delayqueue.web.listening import listening
 from delayqueue.web.metrics import process_figures
 
 log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ log = logging.getLogger(__name__)
 BODIES_PER_REQUEST: Final = 8
 PULSE_S: Final = 0.5  # between two checks of whether this process works
 
-Delivery = TopicConsumers | JobCalls
+Delivery = SubscribedTopics | JobCalls
 
 
 class Service:
@@ -76,7 +75,7 @@ class Service:
 
             traced = await begin(tracing(config, process.name(config)))
             webhooks = await begin(traced.webhooks(AddressGuard(config.webhook_allow)))
-            consumers = TopicConsumers(queue, webhooks)
+            consumers = SubscribedTopics(queue, webhooks)
             calls = await begin(_calls(config, queue, traced))
             deliveries: dict[str, Delivery] = {"delivery": consumers, **calls}
             figures = partial(_figures, queue)
@@ -101,7 +100,16 @@ class Service:
 
             limits = _limits(config, queue.metrics)
             await begin(self._beanstalk(config, frontend, limits))
-            await begin(self._http(config, frontend, limits))  # its /readyz says that all is open
+            await begin(  # its /readyz says that all is open
+                listening.http(
+                    frontend,
+                    config.bind_address,
+                    frontend.tls.context if frontend.tls else None,
+                    limits=limits,
+                    most_bytes=_most_bytes(config),
+                    reuse_port=process.shares_port,
+                )
+            )
             await begin(running({"pulse": partial(_pulse, queue, process)}, self._stop))
             await begin(_draining(queue, frontend, deliveries))
 
@@ -138,7 +146,7 @@ class Service:
         if config.beanstalk_address is None:
             yield
             return
-        async with beanstalk_listening(
+        async with listening.beanstalk(
             frontend.beanstalk,
             config.beanstalk_address,
             frontend.tls.context if frontend.tls and config.beanstalk_tls else None,
@@ -146,20 +154,6 @@ class Service:
             reuse_port=self._process.shares_port,
         ):
             log.info("serving beanstalkd clients on %s", config.beanstalk_address)
-            yield
-
-    @asynccontextmanager
-    async def _http(
-        self, config: Config, frontend: Frontend, limits: ClientLimits
-    ) -> AsyncIterator[None]:
-        async with listening(
-            frontend,
-            config.bind_address,
-            frontend.tls.context if frontend.tls else None,
-            limits=limits,
-            most_bytes=_most_bytes(config),
-            reuse_port=self._process.shares_port,
-        ):
             yield
 
 

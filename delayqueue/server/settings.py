@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from delayqueue.beanstalk.access import TubeAccess
+from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.config.config import Config
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import check_declared_calls

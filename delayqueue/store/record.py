@@ -14,11 +14,11 @@ from delayqueue.domain.body import body_of
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
-    CallResult,
     FailedAttempt,
     Job,
     JobView,
     Reserved,
+    ResultRecord,
     State,
 )
 from delayqueue.domain.push_fields import KEPT, POPPED
@@ -130,7 +130,7 @@ class Run:
 
     attempt: int
     started_ms: int
-    results: tuple[CallResult, ...]
+    results: tuple[ResultRecord, ...]
     notes: tuple[FailedAttempt, ...]
 
 
@@ -148,11 +148,11 @@ def parse_run(raw: bytes) -> Run:
     )
 
 
-def _parse_results(raw: bytes) -> list[CallResult]:
+def _parse_results(raw: bytes) -> list[ResultRecord]:
     """Unreadable results count as none, as in the scripts."""
     with suppress(*_UNREADABLE, KeyError, AttributeError):
         return [
-            CallResult(
+            ResultRecord(
                 subscriber=str(result["name"]),
                 succeeded=bool(result["ok"]),
                 message=str(result["message"]),

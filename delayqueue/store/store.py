@@ -22,6 +22,7 @@ from delayqueue.store.bucket import OUTDATED, Bucket
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.call import functions_by_name
 from delayqueue.store.census import Census
+from delayqueue.store.history_store import HistoryStore
 from delayqueue.store.registry import Registry
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.durability import Durability
@@ -29,7 +30,6 @@ from delayqueue.store.servers.functions import Functions
 from delayqueue.store.servers.health import health
 from delayqueue.store.servers.replication import Replicas
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.slot_store import SlotStore
 from delayqueue.store.types import Change, Health
 from delayqueue.store.verbs import Verb
 from delayqueue.store.watch import StoreWatch
@@ -78,7 +78,7 @@ class Store:
         self._pings = SingleFlight[object](PING_S)
         self._grow()
         self.registry = Registry(self.bucket(0))
-        self.slots = SlotStore(self.bucket(0))
+        self.history = HistoryStore(self.bucket(0))
         self.census = Census(self)
         self.watch: Final = StoreWatch(self)
         buckets.on_growth(self._grow)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue.client.api_request import TransportError
 from delayqueue.client.blocking import Client
-from delayqueue.client.calls import TransportError
 from delayqueue.errors import Unavailable
 from delayqueue.testing.queue import Queue
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from delayqueue.answers.jobs import ReservedJob
-    from delayqueue.client.calls import Call
+    from delayqueue.client.api_request import ApiRequest
     from delayqueue.client.times import Seconds
     from delayqueue.domain.schedule import Schedule
     from delayqueue.worker import Verdict, Worker
@@ -142,8 +142,8 @@ class Queue(Client):
                     ttr=schedule.ttr_ms // 1000,
                 )
 
-    def _send(self, call: Call[T]) -> T:
-        """Carry out a call, at the time of the clock."""
+    def _send(self, request: ApiRequest[T]) -> T:
+        """Carry out a request, at the time of the clock."""
         verbs: dict[str, Callable[[Any], Any]] = {
             "/get": self._get,
             "/kick": self._kick,
@@ -151,11 +151,11 @@ class Queue(Client):
             "/delete": self._delete,
             "/cancel": self._cancel,
         }
-        if call.path not in {"/push", *verbs}:
-            raise NotImplementedError(f"{call.path}: not in memory; test with a real server")
-        if call.path == "/push":
-            return call.read(self._push(call.request))
-        return call.read(verbs[call.path](asked(call.request)))
+        if request.path not in {"/push", *verbs}:
+            raise NotImplementedError(f"{request.path}: not in memory; test with a real server")
+        if request.path == "/push":
+            return request.read(self._push(request.json))
+        return request.read(verbs[request.path](asked(request.json)))
 
     def _first(self, until_s: float) -> tuple[Worker, _Held] | None:
         waiting = [
@@ -360,12 +360,12 @@ def _repeats(request: dict[str, Any], earlier: dict[str, Any]) -> bool:
 
 
 class _Asynchronous(AsyncClient):
-    """An AsyncClient whose calls go to a Queue in memory."""
+    """An AsyncClient whose requests go to a Queue in memory."""
 
     def __init__(self, queue: Queue) -> None:
         super().__init__("http://queue.test", token="")
         self._queue = queue
 
-    async def send(self, call: Call[T]) -> T:
-        """Answer a call from the queue in memory."""
-        return self._queue.send(call)
+    async def send(self, request: ApiRequest[T]) -> T:
+        """Answer a request from the queue in memory."""
+        return self._queue.send(request)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from delayqueue.answers.schedules import Schedule
 from delayqueue.answers.subscribers import Subscriber
-from delayqueue.domain import retry, subscriber, worker
+from delayqueue.domain import retry, subscriber, worker_identity
 from delayqueue.domain.job import CHANGE, MAX_DUE_S, IfExists
 from delayqueue.domain.outboxes import MAX_REASON_CHARS, MAX_ROWS, Outbox
 from delayqueue.errors import BadValue, Invalid, Text
@@ -276,26 +276,28 @@ class WorkerRequest(Request):
     name: Annotated[
         str,
         STRIPPED,
-        Validate(check_label(worker.MAX_NAME_BYTES)),
-        Field(description=f"The name of the worker, 1 to {worker.MAX_NAME_BYTES} bytes."),
+        Validate(check_label(worker_identity.MAX_NAME_BYTES)),
+        Field(description=f"The name of the worker, 1 to {worker_identity.MAX_NAME_BYTES} bytes."),
     ]
     version: (
-        Annotated[str, Validate(check_label(worker.MAX_VERSION_BYTES, may_be_empty=True))] | None
-    ) = optional(f"The version of its program, at most {worker.MAX_VERSION_BYTES} bytes.")
-    host: Annotated[str, Validate(check_label(worker.MAX_NAME_BYTES, may_be_empty=True))] | None = (
-        optional(f"The machine that it runs on, at most {worker.MAX_NAME_BYTES} bytes.")
-    )
-    pid: Annotated[int, Bounds(0, worker.MAX_PID)] | None = optional(
+        Annotated[str, Validate(check_label(worker_identity.MAX_VERSION_BYTES, may_be_empty=True))]
+        | None
+    ) = optional(f"The version of its program, at most {worker_identity.MAX_VERSION_BYTES} bytes.")
+    host: (
+        Annotated[str, Validate(check_label(worker_identity.MAX_NAME_BYTES, may_be_empty=True))]
+        | None
+    ) = optional(f"The machine that it runs on, at most {worker_identity.MAX_NAME_BYTES} bytes.")
+    pid: Annotated[int, Bounds(0, worker_identity.MAX_PID)] | None = optional(
         "Its process id on that machine."
     )
-    concurrency: Annotated[int, Bounds(0, worker.MAX_CONCURRENCY)] | None = optional(
+    concurrency: Annotated[int, Bounds(0, worker_identity.MAX_CONCURRENCY)] | None = optional(
         "How many jobs it runs at once."
     )
 
     @property
-    def who(self) -> worker.WorkerIdentity:
+    def who(self) -> worker_identity.WorkerIdentity:
         """The worker, as it describes itself."""
-        return worker.WorkerIdentity(
+        return worker_identity.WorkerIdentity(
             self.name, self.version or "", self.host or "", self.pid or 0, self.concurrency or 0
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -19,7 +20,6 @@ from delayqueue.worker.arguments import Arguments, arguments_of, name_of, requir
 from delayqueue.worker.current import handling
 from delayqueue.worker.handled_job import HandledJob, HandlerResult
 from delayqueue.worker.policy import Policy
-from delayqueue.worker.runnable import check_done, check_runs
 from delayqueue.worker.verdict import (
     Bury,
     Failures,
@@ -50,6 +50,7 @@ S = TypeVar("S", bound=Callable[[str], str])
 
 log = logging.getLogger(__name__)
 
+LAZY: Final = (partial, map, filter, zip)  # results that nothing has computed yet
 UNTOLD: Final = "(a message that could not be scrubbed)"
 
 
@@ -180,7 +181,7 @@ class Handlers:
         Raises what the topic's only handler raised, Failures if one of several has failed, and whatever a middleware
         raises.
         """
-        calls = _Calls(self._of_topic[job.topic], executor, context)
+        calls = _HandlerRun(self._of_topic[job.topic], executor, context)
         course: Next = calls.run
         for middleware, takes_context in reversed(self._middlewares):
             course = _around(middleware, course, (context,) if takes_context else ())
@@ -195,7 +196,7 @@ class Handlers:
         return "; ".join(calls.messages)
 
 
-class _Calls:
+class _HandlerRun:
     """The calls of a job's handlers, one after the other, and their results so far."""
 
     def __init__(self, entries: Sequence[_Entry], executor: Executor, context: Any) -> None:
@@ -269,3 +270,32 @@ def _around(
     middleware: Callable[..., Awaitable[None]], course: Next, more: tuple[Any, ...]
 ) -> Next:
     return lambda job: middleware(job, course, *more)
+
+
+def check_runs(handler: Callable[..., Any]) -> None:
+    """Raises ValueError if a call of the handler would run nothing of it, because it has a `yield`."""
+    call = getattr(type(handler), "__call__", None)  # noqa: B004  # of an object
+    if any(map(_is_generator_function, (handler, call))):
+        raise ValueError("has a yield: a call would make a generator and run nothing; use return")
+
+
+def check_done(returned: object) -> None:
+    """Raises TypeError if a handler returned something that still has to be run, as a generator or a function."""
+    is_lazy = isinstance(returned, LAZY) or any(
+        is_one(returned)
+        for is_one in (
+            inspect.isgenerator,
+            inspect.isasyncgen,
+            inspect.isawaitable,
+            inspect.isroutine,
+        )
+    )
+    if not is_lazy:
+        return
+    if inspect.iscoroutine(returned):
+        returned.close()  # otherwise Python warns that it was never awaited
+    raise TypeError(f"it returned a {type(returned).__name__}, which nothing runs")
+
+
+def _is_generator_function(function: object) -> bool:
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)

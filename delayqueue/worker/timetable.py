@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import available_timezones
 
-from delayqueue.client.calls import TransportError
+from delayqueue.client.api_request import TransportError
 from delayqueue.client.times import seconds
 from delayqueue.domain.schedule import Schedule as Rules
 from delayqueue.domain.schedule import check_cron, check_every, check_form, check_tz

@@ -7,7 +7,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final
 
-from delayqueue.client.calls import TransportError
+from delayqueue.client.api_request import TransportError
 from delayqueue.errors import QueueError
 
 if TYPE_CHECKING:

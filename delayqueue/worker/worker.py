@@ -19,8 +19,8 @@ from delayqueue.tasks import cancel_all
 from delayqueue.worker import program
 from delayqueue.worker.figures import WorkerFigures
 from delayqueue.worker.handlers import Conditions, Handlers, classes_of
-from delayqueue.worker.limits import ProcessLimits
 from delayqueue.worker.policy import Policy
+from delayqueue.worker.process_limits import ProcessLimits
 from delayqueue.worker.task import Task
 from delayqueue.worker.timetable import Times, declare
 from delayqueue.worker.untaken import watch

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from delayqueue.client.calls import TransportError
+from delayqueue.client.api_request import TransportError
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import MAX_BATCH, MAX_POP_TOPICS
 from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
 from delayqueue.tasks import cancel_all
-from delayqueue.worker import lease
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.verdict import (
     Buried,
@@ -26,14 +25,14 @@ from delayqueue.worker.verdict import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from delayqueue.answers.jobs import ReservedJob
     from delayqueue.client.aio import AsyncClient
     from delayqueue.client.times import Seconds
     from delayqueue.worker.figures import WorkerFigures
     from delayqueue.worker.handlers import Handlers
-    from delayqueue.worker.limits import ProcessLimits
+    from delayqueue.worker.process_limits import ProcessLimits
     from delayqueue.worker.verdict import Verdict
 
 T = TypeVar("T")
@@ -46,6 +45,8 @@ FIRST_RETRY_S: Final = 0.5  # before the next report of a job's end; doubled up 
 LONGEST_RETRY_S: Final = 5.0
 LEAVE_S: Final = 1.0  # for jobs that the server has sent when the worker stops
 CANCEL_S: Final = 1.0  # for handlers that are cancelled at the end
+FIRST_TOUCH_S: Final = 0.4  # most jobs are done by then and cost nothing; the shortest TTR is 1 s
+TOUCHES_PER_TTR: Final = 3
 ENDS: Final = {Finished: "finished", Released: "released", Buried: "buried"}
 # how an error begins that is about its name, which an older server does not know
 NAMED: Final = "worker"
@@ -192,7 +193,7 @@ class WorkerRun:
 
     async def _work(self, job: ReservedJob) -> None:
         task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # there is one
-        with lease.kept(self._client, job, partial(self._drop, task)):
+        with _kept(self._client, job, partial(self._drop, task)):
             async with self._slots:
                 with self._figures.running(job.topic):
                     verdict = self._handlers.scrubbed(await self._handle(job))
@@ -317,3 +318,38 @@ def _turned(items: Sequence[T], turn: int) -> Sequence[T]:
     """The items in a circle, from another one each turn."""
     at = turn % len(items)
     return [*items[at:], *items[:at]]
+
+
+@contextmanager
+def _kept(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> Iterator[None]:
+    """Extend the reservation during the block; calls `lost` if somebody else may have the job by now."""
+    keeping: list[asyncio.Task[None]] = []
+
+    def begin() -> None:
+        keeping.append(asyncio.create_task(_keep(client, job, lost), name=f"lease of {job.id}"))
+
+    # a timer costs less than a task
+    timer = asyncio.get_running_loop().call_later(FIRST_TOUCH_S, begin)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        for task in keeping:
+            task.cancel()
+
+
+async def _keep(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> None:
+    ttr_s = None
+    while True:
+        try:
+            if ttr_s is None:
+                details = await client.get(job.id)
+                ttr_s = details.ttr if details else None
+            await client.touch(job)
+        except (StaleReceipt, NoSuchJob):
+            log.warning("job %s no longer belongs to this worker", job.id)
+            lost()
+            return
+        except (QueueError, TransportError) as error:
+            log.warning("job %s could not be extended: %s", job.id, error)
+        await asyncio.sleep(FIRST_TOUCH_S if ttr_s is None else ttr_s / TOUCHES_PER_TTR)

@@ -1,9 +1,7 @@
 """Rows 35 to 39: as 13 to 15, 20 and 22, by clients that speak beanstalkd's protocol. Row 34 is in crashes.py."""
 
 import asyncio
-import signal
 import time
-from collections import Counter
 from collections.abc import Coroutine
 from contextlib import ExitStack, closing
 from typing import Any, Final
@@ -12,7 +10,6 @@ from faults.beanstalk import Line
 from faults.bed import Bed, assert_whole, rss_bytes
 from faults.load import Shape
 from faults.scenarios.clients import (
-    EXIT_S,
     MIB,
     TTR_TOLERANCE_S,
     VISIBLE_S,
@@ -20,10 +17,11 @@ from faults.scenarios.clients import (
     collect,
     leave,
     p99_ms,
+    stop,
 )
 from tests.figures import scrape
 from tests.processes import LOOPBACK, QueueServer
-from tests.waiting import until, until_async
+from tests.waiting import until_async
 
 Figures = dict[str, Any]
 
@@ -200,15 +198,7 @@ async def stopped_with_reserves(bed: Bed, *, workers: int) -> Figures:
         waits = (b"reserve\r\n", b"reserve-with-timeout 600\r\n")
         waiting = [asyncio.create_task(_wait(server, waits[n % 2])) for n in range(workers)]
         await until_async(lambda: are_connected(server, workers), within_s=30)
-        await load.until_finished(100)
-        load.history.fault("stop the server")
-        server.send(signal.SIGTERM)
-        since_s = time.monotonic()
-        answers = Counter(await asyncio.gather(*waiting))
-        answered_s = round(time.monotonic() - since_s, 2)
-        await until(lambda: server.exit_status() is not None, within_s=EXIT_S)
-        ended_s = round(time.monotonic() - since_s, 2)
-        assert server.exit_status() == 0
+        answers, answered_s, ended_s = await stop(server, load, waiting)
         assert answers == {b"": workers - workers // 2, b"TIMED_OUT\r\n": workers // 2}, answers
         server.launch()
         verdict = await load.finish()

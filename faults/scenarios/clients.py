@@ -6,14 +6,14 @@ import signal
 import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import aiohttp
 
 from faults.bed import Bed, assert_whole, open_files, redis_of, rss_bytes
-from faults.load import Shape
+from faults.load import Load, Shape
 from tests.api_client import Api, Json
 from tests.figures import scrape
 from tests.hangups import NO_LINGER
@@ -21,6 +21,7 @@ from tests.processes import LOOPBACK, QueueServer
 from tests.waiting import until, until_async
 
 Figures = dict[str, Any]
+T = TypeVar("T")
 
 STALE_RECEIPT: Final = 4
 EVENTS: Final = "delayqueue_job_events_total"
@@ -383,15 +384,7 @@ async def stopped_with_polls(bed: Bed, *, polls: int) -> Figures:
             asyncio.create_task(api.pop(f"{bed.topic}/polls", timeout=60)) for _ in range(polls)
         ]
         await until_async(lambda: are_connected(server, polls), within_s=30)
-        await load.until_finished(100)
-        load.history.fault("stop the server")
-        server.send(signal.SIGTERM)
-        since_s = time.monotonic()
-        answers = Counter(await asyncio.gather(*map(_kind_of, waiting)))
-        answered_s = round(time.monotonic() - since_s, 2)
-        await until(lambda: server.exit_status() is not None, within_s=EXIT_S)
-        ended_s = round(time.monotonic() - since_s, 2)
-        assert server.exit_status() == 0
+        answers, answered_s, ended_s = await stop(server, load, map(_kind_of, waiting))
         assert answers == {"empty": polls}, answers
         server.launch()
         verdict = await load.finish()
@@ -402,6 +395,21 @@ async def stopped_with_polls(bed: Bed, *, polls: int) -> Figures:
         "all polls answered after s": answered_s,
         "ended after s": ended_s,
     }
+
+
+async def stop(
+    server: QueueServer, load: Load, waiting: Iterable[Awaitable[T]]
+) -> tuple[Counter[T], float, float]:
+    """Stop a loaded server. Returns the answers to those that wait, and after how long they and its end came, in s."""
+    await load.until_finished(100)
+    load.history.fault("stop the server")
+    server.send(signal.SIGTERM)
+    since_s = time.monotonic()
+    answers = Counter(await asyncio.gather(*waiting))
+    answered_s = round(time.monotonic() - since_s, 2)
+    await until(lambda: server.exit_status() is not None, within_s=EXIT_S)
+    assert server.exit_status() == 0
+    return answers, answered_s, round(time.monotonic() - since_s, 2)
 
 
 async def _kind_of(poll: Awaitable[Any]) -> str:

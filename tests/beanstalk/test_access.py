@@ -10,15 +10,14 @@ from typing import Final, cast
 
 import pytest
 
-from delayqueue.beanstalk import listening as listening_module
-from delayqueue.beanstalk.access import TubeAccess
-from delayqueue.beanstalk.listening import listening
 from delayqueue.beanstalk.server import BeanstalkServer
+from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.domain.access import Grant, Role, Scope
 from delayqueue.engine.queue import DelayQueue
+from delayqueue.server import listening
 from tests.api.test_access import own_address
 from tests.api_client import open_api
 from tests.certificates import make
@@ -65,7 +64,7 @@ def test_what_is_reached_follows_the_settings() -> None:
 async def test_an_idle_client_with_tls_does_not_delay_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening_module, "SHUTDOWN_S", 3600.0)
+    monkeypatch.setattr(listening, "SHUTDOWN_S", 3600.0)
     pair = make(tmp_path, "server")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*pair)
@@ -75,7 +74,7 @@ async def test_an_idle_client_with_tls_does_not_delay_the_end(
     server = BeanstalkServer(nothing, TubeAccess.of(Config()))
     address = Address(LOOPBACK, free_port())
     async with asyncio.timeout(20):  # a client would have 30 s to answer
-        async with listening(server, address, context, limits=limits(), reuse_port=False):
+        async with listening.beanstalk(server, address, context, limits=limits(), reuse_port=False):
             client = await asyncio.to_thread(deaf_client, address, pair.context())
         assert not server.sessions
     with client:

@@ -8,11 +8,11 @@ from typing import Final, Self, cast
 
 import pytest
 
-from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.beanstalk.answers import Answer, Pending
 from delayqueue.beanstalk.ids import Ids, Numbers
 from delayqueue.beanstalk.putting import put
 from delayqueue.beanstalk.server import BeanstalkServer
+from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
 from delayqueue.engine.queue import DelayQueue

@@ -15,7 +15,7 @@ import pytest
 
 from delayqueue import Client
 from delayqueue.cli import asking
-from delayqueue.cli.call import RemoteServer
+from delayqueue.cli.remote_server import RemoteServer
 from delayqueue.client import JobDetails
 from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer, environment
 
@@ -145,7 +145,7 @@ def test_a_job_pushed_since_it_was_taken_stays_when_that_is_given_back(server: Q
     ):
         for retain in (0, 60):
             queue.push("since", "old", id="since", delay=3600, retain=retain)
-            taken = remote.call("/take", {"topic": "since", "start": 0})
+            taken = remote.post("/take", {"topic": "since", "start": 0})
             queue.push("since", "new", id="since", delay=3600)
             asking.push_back(remote, taken)
             [job] = queue.take("since", start=0)

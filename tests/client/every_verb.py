@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from delayqueue.client import Client, Job, ReservedJob
-from delayqueue.client.calls import Call
+from delayqueue.client.api_request import ApiRequest
 
 WEBHOOK: Final = "http://1.1.1.1/"  # never called: its topics have no jobs
 FAR: Final = 4_000_000_000.0
@@ -23,11 +23,11 @@ SCENE: Final = Scene("t", ReservedJob("t", "a", "", 1, "r-1", 1.0), "b", "c")  #
 
 
 class Asked(Client):
-    """Its verbs return their calls."""
+    """Its verbs return their requests."""
 
-    def send(self, call: Call[Any]) -> Any:
-        """The call."""
-        return call
+    def send(self, request: ApiRequest[Any]) -> Any:
+        """The request."""
+        return request
 
 
 # of a client, or of what has its methods

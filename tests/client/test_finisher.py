@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from delayqueue.client import AsyncClient, Job, NoSuchJob, ReservedJob, StaleReceipt, TransportError
-from delayqueue.client.calls import Answer, Call
+from delayqueue.client.api_request import Answer, ApiRequest
 from faults.proxy import Proxy
 from tests.processes import QueueServer
 from tests.waiting import until
@@ -22,9 +22,9 @@ class CountingClient(AsyncClient):
         super().__init__(url, timeout=TIMEOUT_S, retries=0)
         self.sent: list[str] = []
 
-    async def _try(self, call: Call[Any]) -> Answer | TransportError:
-        self.sent.append(call.path)
-        return await super()._try(call)
+    async def _try(self, request: ApiRequest[Any]) -> Answer | TransportError:
+        self.sent.append(request.path)
+        return await super()._try(request)
 
 
 @pytest.fixture

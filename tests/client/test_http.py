@@ -3,7 +3,7 @@
 import pytest
 
 from delayqueue.client.address import ServerAddress
-from delayqueue.client.calls import Answer, Call
+from delayqueue.client.api_request import Answer, ApiRequest
 from delayqueue.client.http import MAX_HEAD_BYTES, BadResponse, Response
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -107,7 +107,7 @@ def test_what_is_no_answer_is_said_at_once(sent: bytes) -> None:
     ],
 )
 def test_a_request_names_its_host_and_path(url: str, host: bytes, line: bytes) -> None:
-    lines = ServerAddress.of(url, None).request(Call("/push", {}, read=str)).split(b"\r\n")
+    lines = ServerAddress.of(url, None).encode(ApiRequest("/push", {}, read=str)).split(b"\r\n")
     assert lines[0] == line
     assert b"Host: " + host in lines
 

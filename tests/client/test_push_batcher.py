@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from delayqueue.client import AsyncClient, Invalid, JobExists, TransportError
-from delayqueue.client.calls import Answer, Call
+from delayqueue.client.api_request import Answer, ApiRequest
 from tests.processes import LOOPBACK, QueueServer, free_port
 
 
@@ -18,9 +18,9 @@ class CountingClient(AsyncClient):
         super().__init__(url, retries=0)
         self.sent: list[int] = []
 
-    async def _try(self, call: Call[Any]) -> Answer | TransportError:
-        self.sent.append(len(call.request) if isinstance(call.request, list) else 1)
-        return await super()._try(call)
+    async def _try(self, request: ApiRequest[Any]) -> Answer | TransportError:
+        self.sent.append(len(request.json) if isinstance(request.json, list) else 1)
+        return await super()._try(request)
 
 
 @pytest.fixture

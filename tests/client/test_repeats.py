@@ -8,8 +8,16 @@ from typing import Any, Final
 
 import pytest
 
-from delayqueue.client import AsyncClient, Client, Job, JobExists, QueueError, TransportError, calls
-from delayqueue.client.calls import Call
+from delayqueue.client import (
+    AsyncClient,
+    Client,
+    Job,
+    JobExists,
+    QueueError,
+    TransportError,
+    api_request,
+)
+from delayqueue.client.api_request import ApiRequest
 from faults.proxy import Proxy
 from tests.client.conftest import Caller
 from tests.client.every_verb import CALLS, SCENE, WEBHOOK, Asked, Scene
@@ -30,7 +38,7 @@ async def client(
     kind: type[Client | AsyncClient], proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Caller]:
     """Through the proxy; it repeats at once."""
-    monkeypatch.setattr(calls, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(api_request, "FIRST_PAUSE_S", 0.0)
     caller = Caller(kind(f"http://{proxy.address}"))
     yield caller
     await caller.close()
@@ -87,11 +95,11 @@ async def test_a_call_that_may_be_repeated_changes_nothing_the_second_time(
     client: Caller, scene: Scene, verb: str
 ) -> None:
     asked = CALLS[verb](Asked(), scene)
-    call = Call(asked.path, asked.request, read=repr)
-    await client.send(call)
+    request = ApiRequest(asked.path, asked.json, read=repr)
+    await client.send(request)
     once = await contents(client, scene)
     with suppress(QueueError):  # it says that this is done already
-        await client.send(call)
+        await client.send(request)
     assert await contents(client, scene) == once
 
 

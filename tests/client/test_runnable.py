@@ -9,7 +9,7 @@ from unittest.mock import AsyncMock, MagicMock, Mock
 import pytest
 
 from delayqueue import Worker, testing
-from delayqueue.worker.runnable import check_done
+from delayqueue.worker.handlers import check_done
 
 
 def generator(_: object) -> Iterator[int]:

@@ -9,7 +9,7 @@ import pytest
 
 import delayqueue
 from delayqueue import AsyncClient, Client
-from delayqueue.client.calls import verb
+from delayqueue.client.api_request import verb
 from delayqueue.client.verbs import Verbs
 
 NAMES = sorted(name for name in dir(Verbs) if isinstance(inspect.getattr_static(Verbs, name), verb))
@@ -23,7 +23,7 @@ def test_a_method_has_the_signature_that_it_was_written_with(
     method = getattr(kind, name)
     found = inspect.signature(method)
     assert found.parameters == written.parameters
-    assert f"Call[{found.return_annotation}]" == written.return_annotation
+    assert f"ApiRequest[{found.return_annotation}]" == written.return_annotation
     assert inspect.iscoroutinefunction(method) == (kind is AsyncClient)
     assert method.__qualname__ == f"{kind.__name__}.{name}"
     assert method.__doc__

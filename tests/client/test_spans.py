@@ -293,7 +293,7 @@ async def test_where_no_server_is_the_span_says_so(spans: Spans) -> None:
     ):
         queue.push("t")
     error_type = (spans.the("send t").attributes or {})["error.type"]
-    assert error_type == "delayqueue.client.calls.TransportError"
+    assert error_type == "delayqueue.client.api_request.TransportError"
 
 
 async def test_without_an_sdk_jobs_have_no_trace(client: Caller, topic: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from delayqueue import Worker
 from delayqueue.client import AsyncClient, Client, TooLarge, TooMany, TransportError
-from delayqueue.client import calls as rules
-from delayqueue.client.calls import Answer, Call, conversation
+from delayqueue.client import api_request as rules
+from delayqueue.client.api_request import Answer, ApiRequest, conversation
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.worker import worker_run
 from tests.client.conftest import Caller
@@ -37,9 +37,11 @@ BODIES: Final = {
 DATA: Final = ["x", {}, [7], [None], [[]], {"jobs": {}, "cursor": 7}, {"count": "1"}, 7, True]
 
 
-def answered(call: Call[Any], body: bytes, status: int = 200, wait: str | None = None) -> Any:
-    """What becomes of the call if this is its answer."""
-    talk = conversation(call, retries=0)
+def answered(
+    request: ApiRequest[Any], body: bytes, status: int = 200, wait: str | None = None
+) -> Any:
+    """What becomes of the request if this is its answer."""
+    talk = conversation(request, retries=0)
     next(talk)
     try:
         talk.send(Answer(status, body, wait))
@@ -51,24 +53,24 @@ def answered(call: Call[Any], body: bytes, status: int = 200, wait: str | None =
 @pytest.mark.parametrize("kind", BODIES)
 def test_an_answer_of_something_else_is_named_as_that(kind: str) -> None:
     for verb, make in CALLS.items():
-        call = make(Asked(), SCENE)
+        request = make(Asked(), SCENE)
         with pytest.raises(TransportError, match="not a delay-queue server: HTTP status 200"):
-            pytest.fail(f"{verb} is {answered(call, BODIES[kind])}")
+            pytest.fail(f"{verb} is {answered(request, BODIES[kind])}")
 
 
 def test_a_proxy_that_finds_a_request_too_large_is_believed() -> None:
     """Repeating it would not help, as with a server that is away."""
     with pytest.raises(TooLarge, match="larger than a proxy lets through"):
-        answered(Call("/push", {}, read=str), b"<html></html>", TooLarge.status)
+        answered(ApiRequest("/push", {}, read=str), b"<html></html>", TooLarge.status)
 
 
 @pytest.mark.parametrize("verb", CALLS)
 def test_data_of_another_shape_is_no_result(verb: str) -> None:
-    call = CALLS[verb](Asked(), SCENE)
+    request = CALLS[verb](Asked(), SCENE)
     for data in DATA:
         body = json.dumps({"code": 0, "message": "ok", "data": data}).encode()
         try:
-            result = answered(call, body)
+            result = answered(request, body)
         except TransportError:
             continue
         assert result in (None, [None]) or verb == "push"  # which is told its id by nobody
@@ -77,32 +79,32 @@ def test_data_of_another_shape_is_no_result(verb: str) -> None:
 @pytest.mark.parametrize("listing", ["schedules", "subscribers"])
 def test_the_list_of_a_server_without_pages_is_the_only_page(listing: str) -> None:
     """An older one passes over `limit`."""
-    call = CALLS[f"{listing}_page"](Asked(), SCENE)
+    request = CALLS[f"{listing}_page"](Asked(), SCENE)
     [example] = next(one.answers for one in ENDPOINTS if one.path == f"/{listing}")
     listed = [example | {"name": name} for name in ("a", "b")]
     for data in (listed, {listing: listed, "cursor": ""}):
-        page = answered(call, json.dumps({"code": 0, "message": "ok", "data": data}).encode())
+        page = answered(request, json.dumps({"code": 0, "message": "ok", "data": data}).encode())
         assert ([one.name for one in getattr(page, listing)], page.cursor) == (["a", "b"], "")
 
 
 def test_a_job_whose_members_have_other_types_is_none() -> None:
     good = {"topic": "t", "id": "a", "body": "", "attempt": 1, "receipt": "r-1", "due": 1}
-    call = CALLS["pop"](Asked(), SCENE)
+    request = CALLS["pop"](Asked(), SCENE)
     others: list[Any] = [{}, None, [1]]
     for name in good:
         for value in others:
             body = json.dumps({"code": 0, "message": "ok", "data": good | {name: value}})
             with pytest.raises(TransportError, match="not a delay-queue server"):
-                answered(call, body.encode())
+                answered(request, body.encode())
     body = json.dumps({"code": 0, "message": "ok", "data": good})
-    assert answered(call, body.encode()).id == "a"
+    assert answered(request, body.encode()).id == "a"
 
 
 @pytest.mark.parametrize("said", ["86400", "9" * 400])
 def test_no_pause_is_longer_than_a_minute_whatever_an_answer_says(said: str) -> None:
     body = json.dumps({"code": TooMany.code, "message": "no", "data": None}).encode()
     with pytest.raises(TooMany) as raised:
-        answered(Call("/pop", {}, read=str), body, TooMany.status, said)
+        answered(ApiRequest("/pop", {}, read=str), body, TooMany.status, said)
     assert raised.value.retry_after_s == 60
 
 

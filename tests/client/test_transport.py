@@ -31,7 +31,7 @@ from delayqueue.client import (
     Unauthorized,
     Unavailable,
 )
-from delayqueue.client.calls import Answer, Call, conversation
+from delayqueue.client.api_request import Answer, ApiRequest, conversation
 from delayqueue.client.times import Seconds
 from faults.proxy import Proxy
 from tests.certificates import make
@@ -348,7 +348,7 @@ def refusal(retry_after: str | None) -> Answer:
 
 
 def test_a_call_that_was_too_many_is_made_again_when_the_server_says() -> None:
-    call = Call("/pop", {}, read=str)  # which must not be repeated
+    call = ApiRequest("/pop", {}, read=str)  # which must not be repeated
     talk = conversation(call, retries=2)
     assert next(talk) == (0, call)
     assert talk.send(refusal("3")) == (3, call)
@@ -359,7 +359,7 @@ def test_a_call_that_was_too_many_is_made_again_when_the_server_says() -> None:
 
 @pytest.mark.parametrize(("retries", "retry_after_s"), [(0, 3), (2, 11)])
 def test_a_longer_wait_is_for_the_caller_to_decide(retries: int, retry_after_s: float) -> None:
-    talk = conversation(Call("/push", {}, read=str, repeatable=True), retries)
+    talk = conversation(ApiRequest("/push", {}, read=str, repeatable=True), retries)
     next(talk)
     with pytest.raises(TooMany) as raised:
         talk.send(refusal(str(retry_after_s)))
@@ -382,7 +382,7 @@ def test_a_length_of_time_is_written_as_everywhere(length: Seconds, expected_s: 
 @pytest.mark.parametrize("error", QueueError.__subclasses__())
 def test_every_code_is_raised_as_its_error_with_the_servers_words(error: type[QueueError]) -> None:
     answer = {"code": error.code, "message": "the words", "data": None}
-    talk = conversation(Call("/get", {}, read=str), retries=0)
+    talk = conversation(ApiRequest("/get", {}, read=str), retries=0)
     next(talk)
     with pytest.raises(error, match="the words"):
         talk.send(Answer(error.status, json.dumps(answer).encode()))

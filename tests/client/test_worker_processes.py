@@ -18,7 +18,7 @@ from delayqueue import AsyncClient, Worker
 from delayqueue.client import Job
 from delayqueue.worker.figures import LATE_S, WorkerFigures
 from delayqueue.worker.health import answering
-from delayqueue.worker.limits import ProcessLimits
+from delayqueue.worker.process_limits import ProcessLimits
 from tests.processes import REPOSITORY, QueueServer, free_port
 from tests.waiting import until, until_async
 

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import connector
 
 from delayqueue.delivery.addresses import AddressGuard
-from delayqueue.delivery.outcome import CallOutcome, Event
+from delayqueue.delivery.outcome import Event, WebhookOutcome
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.subscriber import Method, Subscriber
 from tests import certificates
@@ -110,7 +110,7 @@ async def test_what_no_byte_answered_on_a_used_connection_goes_out_again_on_a_fr
 async def test_what_no_byte_answered_on_a_fresh_connection_is_a_failure(method: Method) -> None:
     async with serving(Closing(answering=0)) as receiver:
         (outcome,) = await calls(receiver, ["a"], method)
-    assert outcome == CallOutcome(succeeded=False, message="Server disconnected")
+    assert outcome == WebhookOutcome(succeeded=False, message="Server disconnected")
     assert receiver.seen == [["a"]]
 
 
@@ -118,7 +118,7 @@ async def test_it_is_repeated_once() -> None:
     async with serving(Closing(answering=1)) as receiver:
         first, second = await calls(receiver, ["a", "b"])
     assert first.succeeded
-    assert second == CallOutcome(succeeded=False, message="Server disconnected")
+    assert second == WebhookOutcome(succeeded=False, message="Server disconnected")
     assert receiver.seen == [["a", "b"], ["b"]]
 
 
@@ -127,7 +127,7 @@ async def test_what_was_answered_in_part_is_a_failure(method: Method) -> None:
     async with serving(Closing(then=b"HTTP/1.1 2")) as receiver:
         first, second = await calls(receiver, ["a", "b"], method)
     assert first.succeeded
-    assert second == CallOutcome(succeeded=False, message="Server disconnected")
+    assert second == WebhookOutcome(succeeded=False, message="Server disconnected")
     assert receiver.seen == [["a", "b"]]
 
 
@@ -135,7 +135,7 @@ async def test_who_hangs_on_a_used_connection_is_not_called_again() -> None:
     async with serving(Closing(hangs=True)) as receiver:
         first, second = await calls(receiver, ["a", "b"], timeout_ms=300)
     assert first.succeeded
-    assert second == CallOutcome(succeeded=False, message="timeout: 0.3 s")
+    assert second == WebhookOutcome(succeeded=False, message="timeout: 0.3 s")
     assert receiver.seen == [["a", "b"]]
 
 
@@ -143,7 +143,7 @@ async def test_a_repetition_takes_what_is_left_of_the_calls_time() -> None:
     async with serving(Closing(answering=1, hangs=True, holds_s=0.7)) as receiver:
         first, second = await calls(receiver, ["a", "b"], timeout_ms=2000)
     assert first.succeeded
-    assert second == CallOutcome(succeeded=False, message="timeout: 2 s")
+    assert second == WebhookOutcome(succeeded=False, message="timeout: 2 s")
     assert receiver.seen == [["a", "b"], ["b"]]
     assert receiver.hung_s < 1.9, "not as long again"
 
@@ -177,7 +177,7 @@ async def test_a_jobs_call_and_a_subscriber_fail_by_no_such_connection(shop: Sho
 
 async def calls(
     receiver: Closing, ids: list[str], method: Method = Method.POST, timeout_ms: int = 10_000
-) -> list[CallOutcome]:
+) -> list[WebhookOutcome]:
     """The outcomes of calls one after the other, over the connections of one server."""
     scheme = "https" if receiver.is_tls else "http"
     async with Webhooks.open(AddressGuard([HERE])) as webhooks:

@@ -18,7 +18,7 @@ from delayqueue.delivery import connector as ours
 from delayqueue.delivery import webhook
 from delayqueue.delivery.addresses import AddressGuard, Resolver
 from delayqueue.delivery.connector import CALL_BYTES, EARLY_ANSWERS
-from delayqueue.delivery.outcome import CallOutcome, Event
+from delayqueue.delivery.outcome import Event, WebhookOutcome
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.subscriber import Subscriber
 from tests import certificates
@@ -59,7 +59,9 @@ def tls(pair: certificates.Pair, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLCont
     return context
 
 
-async def call(scheme: str, port: int, body: str = "{}", *, timeout_s: float = 60) -> CallOutcome:
+async def call(
+    scheme: str, port: int, body: str = "{}", *, timeout_s: float = 60
+) -> WebhookOutcome:
     """The outcome of one call."""
     async with Webhooks.open(AddressGuard([HERE])) as webhooks:
         return await webhooks.call(target(scheme, port, timeout_s), job(body))
@@ -83,7 +85,7 @@ async def test_what_has_no_end_is_cut_off(tls: ssl.SSLContext, scheme: str, name
     if name in IN_A_BODY:
         assert outcome.message.startswith("200")  # the status counts
     elif name in BEFORE_A_HEAD:
-        assert outcome == CallOutcome(succeeded=False, message=TOO_MANY)
+        assert outcome == WebhookOutcome(succeeded=False, message=TOO_MANY)
     elif name in IN_A_HEAD:
         assert outcome.message.startswith("no valid answer: ")
 
@@ -93,7 +95,7 @@ async def test_tickets_without_end_are_cut_off(tls: ssl.SSLContext) -> None:
     tls.num_tickets = 10_000
     with sending(Endless(b"HTTP/1.1 204 No Content\r\n\r\n", b""), tls) as stranger:
         outcome = await call("https", stranger.port)
-    assert outcome == CallOutcome(succeeded=False, message=TOO_MUCH)
+    assert outcome == WebhookOutcome(succeeded=False, message=TOO_MUCH)
 
 
 NO_HTTP: Final = {

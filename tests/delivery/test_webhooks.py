@@ -13,7 +13,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from delayqueue.delivery.addresses import AddressGuard, Resolver
-from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, WebhookOutcome
 from delayqueue.delivery.webhook import Webhooks, header_text, sign
 from delayqueue.domain.body import body_of, raw_body
 from delayqueue.domain.subscriber import Subscriber
@@ -39,7 +39,7 @@ def job(job_id: str = "j", body: str = "{}") -> Event:
 
 async def call(
     url: str, *, allowed: str = "", resolver: AbstractResolver | None = None
-) -> CallOutcome:
+) -> WebhookOutcome:
     """The outcome of one call."""
     networks = [ip_network(allowed)] if allowed else []
     async with Webhooks.open(AddressGuard(networks), resolver) as webhooks:
@@ -187,7 +187,7 @@ async def test_who_does_not_answer_in_time_has_failed(receiver: Receiver) -> Non
     async with Webhooks.open(AddressGuard([HERE])) as webhooks:
         one = Subscriber(name="s", topic="t", url=url, timeout_ms=200)
         outcome = await webhooks.call(one, job())
-    assert outcome == CallOutcome(succeeded=False, message="timeout: 0.2 s")
+    assert outcome == WebhookOutcome(succeeded=False, message="timeout: 0.2 s")
 
 
 async def test_a_closed_port_is_a_failure_that_says_so() -> None:

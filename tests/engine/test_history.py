@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from delayqueue.domain.slots import MOST_TOPICS, Mark, Row
-from delayqueue.domain.tally import Counts
+from delayqueue.domain.history_steps import MOST_TOPICS, Mark, Row
+from delayqueue.domain.topic_counters import Counts
 from delayqueue.engine import history
 from delayqueue.engine.history import HistoryRecorder
 from delayqueue.errors import Unavailable
@@ -20,7 +20,7 @@ class Store:
     """The parts of a store that the history uses; `added` holds the rows and marks of each accepted call."""
 
     def __init__(self) -> None:
-        self.slots = self.census = self
+        self.history = self.census = self
         self.is_away = False
         self.is_broken = False
         self.views: list[TopicView] = []

@@ -8,7 +8,7 @@ import pytest
 
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import receipt_for
-from delayqueue.domain.worker import WorkerIdentity
+from delayqueue.domain.worker_identity import WorkerIdentity
 from delayqueue.engine import workers as engine
 from delayqueue.engine.workers import SeenWorker, Workers
 from delayqueue.store.verbs import ENDED, GIVEN_BACK, Holding

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delayqueue.client import Client
-from delayqueue.client.calls import TransportError
+from delayqueue.client.api_request import TransportError
 from delayqueue.relay.relay import Relay
 from tests.processes import LOOPBACK
 from tests.relay.conftest import Outbox, unchecked

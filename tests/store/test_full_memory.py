@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.slots import RINGS, Row
-from delayqueue.domain.tally import Counts
+from delayqueue.domain.history_steps import RINGS, Row
+from delayqueue.domain.topic_counters import Counts
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.topics import split_limits
 from tests.store.bucket import HOUR_MS, Bucket, job
@@ -42,13 +42,13 @@ async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucke
 
 
 async def test_the_history_is_dropped_as_a_whole_while_the_memory_is_full(bucket: Bucket) -> None:
-    slots = bucket.store.slots
-    await slots.add([Row(None, Counts(pushed=1))])
-    kept = await slots.read(RINGS["3h"], "", EVERYWHERE)
+    history = bucket.store.history
+    await history.add([Row(None, Counts(pushed=1))])
+    kept = await history.read(RINGS["3h"], "", EVERYWHERE)
     async with full(bucket):
         with pytest.raises(Unavailable):
-            await slots.add([Row(None, Counts(pushed=2)), Row("t", Counts(pushed=2))])
-        assert (await slots.read(RINGS["3h"], "", EVERYWHERE)).slots == kept.slots
+            await history.add([Row(None, Counts(pushed=2)), Row("t", Counts(pushed=2))])
+        assert (await history.read(RINGS["3h"], "", EVERYWHERE)).steps == kept.steps
 
 
 async def test_a_topic_can_be_held_while_the_memory_is_full(bucket: Bucket) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from delayqueue.engine.heartbeat import Heartbeat
-from delayqueue.engine.server_reports import SILENT, ServerReport
+from delayqueue.engine.reports import SILENT, ServerReport
 from delayqueue.metrics import WAITING_POLLS, Metrics
 from tests.store.bucket import Bucket
 from tests.store.turning import DAY_MS, Clock, coarse

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from delayqueue.domain.job import CallResult, Reserved
+from delayqueue.domain.job import Reserved, ResultRecord
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.types import Moved, Postponement, Recording
 from delayqueue.store.verbs import POSTPONE, RECORD
@@ -46,7 +46,7 @@ async def postpone(bucket: Bucket, held: Reserved, *names: str) -> Moved:
     return moved
 
 
-async def results(bucket: Bucket, job_id: str = "a") -> dict[str, CallResult]:
+async def results(bucket: Bucket, job_id: str = "a") -> dict[str, ResultRecord]:
     return {result.subscriber: result for result in (await bucket.view(job_id)).results}
 
 

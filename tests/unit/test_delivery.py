@@ -10,9 +10,8 @@ from typing import Any, Self
 
 import pytest
 
-from delayqueue.delivery.consumers import TopicConsumers
 from delayqueue.delivery.failure_log import FailureLog
-from delayqueue.delivery.topic_consumer import TopicConsumer
+from delayqueue.delivery.subscribed_topics import SubscribedTopic, SubscribedTopics
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import receipt_for
@@ -58,10 +57,10 @@ class Queue:
         assert not jobs
 
 
-def consumers_of(queue: Queue) -> TopicConsumers:
+def consumers_of(queue: Queue) -> SubscribedTopics:
     webhooks: Any = None  # nothing is called
     as_queue: Any = queue
-    return TopicConsumers(as_queue, webhooks)
+    return SubscribedTopics(as_queue, webhooks)
 
 
 async def test_a_cancellation_that_gets_lost_is_repeated() -> None:
@@ -114,7 +113,7 @@ async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
 
     queue: Any = Once()
     webhooks: Any = SimpleNamespace(call=None)
-    consumer = TopicConsumer(
+    consumer = SubscribedTopic(
         queue,
         queue,
         webhooks,

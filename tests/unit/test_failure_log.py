@@ -6,7 +6,7 @@ import pytest
 
 from delayqueue.delivery import failure_log
 from delayqueue.delivery.failure_log import EVERY_S, FailureLog
-from delayqueue.delivery.outcome import CallOutcome
+from delayqueue.delivery.outcome import WebhookOutcome
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.store.types import Recording
 
@@ -25,7 +25,7 @@ class Log:
         self._caplog.clear()
         subscriber = Subscriber(name=name, topic="t", url=url)
         recording = Recording("j", "n", name, False, "timeout: 30 s", 1, 5, None)
-        self._log.failed(subscriber, "t", recording, CallOutcome(False, "", status=status))
+        self._log.failed(subscriber, "t", recording, WebhookOutcome(False, "", status=status))
         return "\n".join(self._caplog.messages)
 
 

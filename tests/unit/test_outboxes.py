@@ -8,7 +8,7 @@ from delayqueue.domain.outboxes import (
     Outbox,
     Outboxes,
 )
-from delayqueue.engine.server_reports import SILENT, ServerReport, outboxes
+from delayqueue.engine.reports import SILENT, ServerReport, outboxes
 
 
 class Clock:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from delayqueue.domain.reason import MAX_REASON_CHARS, reason_of
+from delayqueue.web.endpoints.dead_letters import MAX_REASON_CHARS, reason_of
 
 TRACEBACK = """\
 Traceback (most recent call last):

@@ -8,7 +8,7 @@ import pytest
 from delayqueue.answers.jobs import Outcome
 from delayqueue.answers.servers import Access
 from delayqueue.client import Client
-from delayqueue.client.calls import TransportError
+from delayqueue.client.api_request import TransportError
 from delayqueue.errors import Code, Forbidden, Text
 from delayqueue.relay.mysql import MySQL
 from delayqueue.relay.postgres import Postgres

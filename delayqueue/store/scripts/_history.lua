@@ -1,7 +1,7 @@
--- The history: what happened to jobs, and how many there were, by time slot. Bucket 1 keeps it.
--- A ring has a fixed number of slots of one length, with a hash each; a slot is replaced by the one a whole turn
+-- The history: what happened to jobs, and how many there were, by time step. Bucket 1 keeps it.
+-- A ring has a fixed number of steps of one length, with a hash each; a step is replaced by the one a whole turn
 -- later, so there are never more keys than places, whatever the clock does. The fields of a hash:
---   s  the number of the slot     n  how many topics it names     l  that a server is counting the jobs
+--   s  the number of the step     n  how many topics it names     l  that a server is counting the jobs
 --   a  figures of all topics      o  of those that are not named  tTOPIC  of a topic
 -- Figures, each followed by a comma, "" = 0: pushed, delivered, finished, failed, first deliveries, sum of their lateness,
 -- worst of it (ms); and the most jobs seen that were delayed, ready, reserved, buried, "" = not counted.
@@ -30,7 +30,7 @@ do  -- limits the scope of the rest
     return table.concat(parts, ',') .. ','
   end
 
-  -- most: whether the larger number of jobs counts; else both are added, for two topics in one slot.
+  -- most: whether the larger number of jobs counts; else both are added, for two topics in one step.
   function add_figures(figures, more, most)
     for i = 1, FIGURES do
       local one, other = figures[i], more[i]
@@ -45,5 +45,5 @@ do  -- limits the scope of the rest
   end
 end
 
--- Whether a key holds this slot: another one can have its place, or the value is not ours.
-local function is_slot(key, number) return redis.pcall('HGET', key, 's') == int(number) end
+-- Whether a key holds this step: another one can have its place, or the value is not ours.
+local function is_step(key, number) return redis.pcall('HGET', key, 's') == int(number) end

@@ -1,18 +1,18 @@
--- Adds what a server has counted since its last call to the current slots, and what it noticed to the marks.
+-- Adds what a server has counted since its last call to the current steps, and what it noticed to the marks.
 -- requires  _history
 -- waits  never
--- ARGV  topics that a slot names at most, number of rings, for each its length in ms and its places; number of marks, for each
+-- ARGV  topics that a step names at most, number of rings, for each its length in ms and its places; number of marks, for each
 --       its kind, ms since it began, ms that it lasted, server ("" = all); then rows: field (a, o or tTOPIC) and
 --       its figures (_history.lua)
--- returns { 1 if the caller should count the jobs in the store and add that: once in each slot of the first ring; else 0 }
--- keeps: a slot names the topics that came first; the figures of others are under o. Counts are added; of numbers of jobs the
---        largest is kept. A key of ours that does not hold a slot is removed.
+-- returns { 1 if the caller should count the jobs in the store and add that: once in each step of the first ring; else 0 }
+-- keeps: a step names the topics that came first; the figures of others are under o. Counts are added; of numbers of jobs the
+--        largest is kept. A key of ours that does not hold a step is removed.
 local MOST_MARKS = 200
 local SAME_MS = 10000  -- servers notice the same incident within this time
 local KEPT_MS = 31 * 86400000
 
-local function open_slot(key, number, lifetime)
-  if is_slot(key, number) then return end
+local function open_step(key, number, lifetime)
+  if is_step(key, number) then return end
   call('DEL', key)
   call('HSET', key, 's', int(number), 'n', 0)
   call('PEXPIRE', key, int(lifetime))
@@ -32,7 +32,7 @@ return function(ARGV)
   local marks_at = 3 + 2 * rings
   local rows_at = marks_at + 1 + 4 * ARGV[marks_at]
 
-  local fields, rows = { 'n', 'o' }, {}  -- the fields to read of a slot, and the figures to add to all but the first two
+  local fields, rows = { 'n', 'o' }, {}  -- the fields to read of a step, and the figures to add to all but the first two
   for at = rows_at, #ARGV, 2 do
     fields[#fields + 1], rows[#rows + 1] = ARGV[at], unpack_figures(ARGV[at + 1])
   end
@@ -79,7 +79,7 @@ return function(ARGV)
     local step, places = tonumber(ARGV[1 + 2 * ring]), tonumber(ARGV[2 + 2 * ring])
     local number = math.floor(now / step)
     local key = history_key(int(step), int(number % places))
-    open_slot(key, number, step * places)
+    open_step(key, number, step * places)
     if rows_at <= #ARGV then add_rows(key) end
     if ring == 1 then looks = call('HSETNX', key, 'l', 1) end
   end

@@ -1,12 +1,12 @@
--- Reads slots of a ring of the history. Changes nothing.
+-- Reads steps of a ring of the history. Changes nothing.
 -- requires  _history
 -- flags  no-writes
--- ARGV  length of the ring's slots in ms, its places, topics that a slot names at most, how many slots back
---       from the last one (0) to begin, how many slots, number of the last slot ("" = the current one), 1 = with the marks,
+-- ARGV  length of the ring's steps in ms, its places, topics that a step names at most, how many steps back
+--       from the last one (0) to begin, how many steps, number of the last step ("" = the current one), 1 = with the marks,
 --       topics (none = all together)
--- returns { number of the last slot, { figures of each slot (_history.lua), of each topic in it, "" if nothing is known, ... },
+-- returns { number of the last step, { figures of each step (_history.lua), of each topic in it, "" if nothing is known, ... },
 --           { mark ("ms kind lasted server"), ... } }
--- For a client that may reach some topics only, "all" means those of them that the slots name.
+-- For a client that may reach some topics only, "all" means those of them that the steps name.
 local NOTHING = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 local function of_scope(key)
@@ -30,7 +30,7 @@ return function(ARGV)
 
   local found, marks = {}, {}
 
-  -- A topic that a slot does not name had no events, unless the slot is full, or nobody has counted.
+  -- A topic that a step does not name had no events, unless the step is full, or nobody has counted.
   local function add_topics(key)
     local values = key and call('HMGET', key, unpack(fields)) or {}
     local all, named = values[1], tonumber(values[2]) or 0
@@ -53,7 +53,7 @@ return function(ARGV)
   local add = topics[1] and add_topics or add_all
   for number = last - back, last - back + count - 1 do
     local key = history_key(int(step), int(number % places))
-    add(is_slot(key, number) and key or nil)
+    add(is_step(key, number) and key or nil)
   end
   if has_marks then marks = redis.pcall('LRANGE', tag .. ':history:marks', 0, -1) end
   return { last, found, marks.err and {} or marks }

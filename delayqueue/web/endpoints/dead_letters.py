@@ -1,5 +1,6 @@
 """Why jobs are buried, over all topics."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -10,7 +11,6 @@ from pydantic import Field
 from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.topics import DeadLetterGroup, DeadLetters, Note
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.reason import MAX_REASON_CHARS, reason_of
 from delayqueue.errors import BadValue, Invalid
 from delayqueue.store.dead_letters import MOST, DeadLetter
 from delayqueue.tasks import by_turns
@@ -32,6 +32,10 @@ GROUP: Final = DeadLetterGroup(
 )
 MAX_STEPS: Final = 100  # there can be thousands of groups
 MAX_NOTE_CHARS: Final = 500
+MAX_REASON_CHARS: Final = 200
+TRACEBACK: Final = "Traceback ("  # Python's; its last line names the exception
+# ids: words of hexadecimal digits with a number among them, and numbers of four digits or more. Not 503, not "30 s".
+VARYING: Final = re.compile(r"\b(?=[a-f-]*[0-9])[0-9a-f]{8}[0-9a-f-]*\b|[0-9]{4,}", re.IGNORECASE)
 IdCount = Annotated[
     int, Bounds(1, MOST), Field(description="The most ids per group; 1 by default.")
 ]
@@ -167,3 +171,12 @@ def _group(
         counts=steps.counts(times_ms) if steps else LEFT_OUT,
         note=note if note and note.at >= first else LEFT_OUT,
     )
+
+
+def reason_of(message: str) -> str:
+    """The line of a message that says what went wrong, with # instead of ids and numbers; "" = no reason."""
+    lines = [line for line in map(str.strip, message.splitlines()) if line]
+    if not lines:
+        return ""
+    said = lines[-1] if lines[0].startswith(TRACEBACK) else lines[0]
+    return VARYING.sub("#", said)[:MAX_REASON_CHARS]

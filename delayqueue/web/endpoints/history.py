@@ -4,8 +4,8 @@ from typing import Annotated, Any, Final
 
 from delayqueue.answers.servers import History, HistoryMark
 from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.history_steps import DEED, RINGS, HistoryStep, Mark
 from delayqueue.domain.job import LIVE_STATES
-from delayqueue.domain.slots import DEED, RINGS, Mark, Slot
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.fields import one_of, optional
@@ -49,18 +49,18 @@ async def history(api: Api, asked: HistoryRequest) -> Large[History]:
     span = asked.span or FIRST_SPAN
     found = await api.queue.history.read(span, asked.topic or "", api.scope)
     columns: dict[str, list[Any]] = {
-        name: [slot and getattr(slot.counts, name) for slot in found.slots] for name in COUNTS
+        name: [step and getattr(step.counts, name) for step in found.steps] for name in COUNTS
     }
     for place, state in enumerate(LIVE_STATES):
         columns[state] = [
-            slot.depth[place] if slot and slot.depth else None for slot in found.slots
+            step.depth[place] if step and step.depth else None for step in found.steps
         ]
     return Large(
         History(
             start=found.start_ms / 1000,
             step=RINGS[span].step_ms / 1000,
-            lateness_mean=[_mean_s(slot) for slot in found.slots],
-            lateness_worst=[_worst_s(slot) for slot in found.slots],
+            lateness_mean=[_mean_s(step) for step in found.steps],
+            lateness_worst=[_worst_s(step) for step in found.steps],
             **columns,
             marks=[
                 _mark(mark, found.now_ms, api.scope is EVERYWHERE)
@@ -71,14 +71,14 @@ async def history(api: Api, asked: HistoryRequest) -> Large[History]:
     )
 
 
-def _mean_s(slot: Slot | None) -> float | None:
-    if slot is None or not slot.counts.late:
+def _mean_s(step: HistoryStep | None) -> float | None:
+    if step is None or not step.counts.late:
         return None
-    return round(slot.counts.late_sum_ms / slot.counts.late) / 1000
+    return round(step.counts.late_sum_ms / step.counts.late) / 1000
 
 
-def _worst_s(slot: Slot | None) -> float | None:
-    return slot.counts.late_worst_ms / 1000 if slot and slot.counts.late else None
+def _worst_s(step: HistoryStep | None) -> float | None:
+    return step.counts.late_worst_ms / 1000 if step and step.counts.late else None
 
 
 def _mark(mark: Mark, now_ms: int, names_server: bool) -> HistoryMark:

@@ -19,7 +19,7 @@ from delayqueue.answers.servers import (
     WorkerStats,
 )
 from delayqueue.domain.access import Role
-from delayqueue.engine.server_reports import host_calls, outboxes, troubles
+from delayqueue.engine.reports import host_calls, outboxes, troubles
 from delayqueue.engine.topic_answers import topic_counts
 from delayqueue.errors import BadJson, Forbidden, Invalid, Unavailable
 from delayqueue.store.census import TopicView, pieces

@@ -38,7 +38,7 @@ class Counts:
         self.late_worst_ms = max(self.late_worst_ms, more.late_worst_ms)
 
 
-class Tally:
+class TopicCounters:
     """Counts that are taken from time to time.
 
     The first topics to appear are counted separately, all others together.

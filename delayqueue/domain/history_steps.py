@@ -1,17 +1,17 @@
-"""The history: time slots in rings of several lengths, each with what happened to jobs in it. No IO."""
+"""The history: time steps in rings of several lengths, each with what happened to jobs in it. No IO."""
 
 from typing import Final, NamedTuple
 
-from delayqueue.domain.tally import Counts
+from delayqueue.domain.topic_counters import Counts
 
-MOST_TOPICS: Final = 100  # named in a slot: a hash of this size is still small
+MOST_TOPICS: Final = 100  # named in a step: a hash of this size is still small
 NO_COUNTS: Final = Counts()
 
 Depth = tuple[int, int, int, int]  # how many jobs are delayed, ready, reserved, buried
 
 
 class Ring(NamedTuple):
-    """A fixed number of slots of one length; the newest replaces the oldest."""
+    """A fixed number of steps of one length; the newest replaces the oldest."""
 
     step_ms: int
     places: int
@@ -26,7 +26,7 @@ FINEST: Final = RINGS["3h"]
 
 
 class Row(NamedTuple):
-    """An addition to a slot. topic None = all, "" = topics that are not named; depth None = not counted."""
+    """An addition to a step. topic None = all, "" = topics that are not named; depth None = not counted."""
 
     topic: str | None
     counts: Counts
@@ -49,17 +49,17 @@ class Mark(NamedTuple):
     server: str
 
 
-class Slot(NamedTuple):
-    """The figures of a time slot; None = unknown."""
+class HistoryStep(NamedTuple):
+    """The figures of a time step; None = unknown."""
 
     counts: Counts
     depth: Depth | None
 
 
-class Slots(NamedTuple):
-    """Consecutive slots, the first at `start_ms`; and the marks since then, newest first."""
+class HistorySteps(NamedTuple):
+    """Consecutive steps, the first at `start_ms`; and the marks since then, newest first."""
 
     start_ms: int
     now_ms: int
-    slots: list[Slot | None]
+    steps: list[HistoryStep | None]
     marks: list[Mark]

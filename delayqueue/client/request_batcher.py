@@ -1,4 +1,4 @@
-"""Joins pushes, or finishes, of one moment into one call, as the server joins them into one script call."""
+"""Joins pushes, or finishes, of one moment into one request, as the server joins them into one script call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from delayqueue.errors import Code, QueueError, TooMany, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from delayqueue.client.calls import Call
+    from delayqueue.client.api_request import ApiRequest
 
 T = TypeVar("T")
 Key: TypeAlias = tuple[str, str | None]
@@ -23,9 +23,9 @@ MAX_CHARS: Final = 1024 * 1024  # of bodies in a batch
 
 @dataclass(slots=True)
 class _Batch:
-    """Calls that are sent as one; `codes`: one for each, none if the call as a whole was refused."""
+    """Requests that are sent as one; `codes`: one for each, none if the request as a whole was refused."""
 
-    first: Call[Any]
+    first: ApiRequest[Any]
     requests: list[dict[str, Any]] = field(default_factory=list)
     chars: int = 0
     waiting: int = 0
@@ -36,31 +36,31 @@ class _Batch:
         return len(self.requests) < MAX_BATCH and self.chars + chars <= MAX_CHARS
 
     def leave(self) -> None:
-        """Note that a caller no longer waits; a call for which nobody waits is given up."""
+        """Note that a caller no longer waits; a request for which nobody waits is given up."""
         self.waiting -= 1
         if self.codes is not None and not self.waiting:
             self.codes.cancel()
 
 
-class CallBatcher:
-    """Sends calls of one turn of the event loop together, if they join. `send` makes a call.
+class RequestBatcher:
+    """Sends requests of one turn of the event loop together, if they join. `send` makes a request.
 
-    No call waits for others: a single one is sent alone, and one that hangs does not delay later ones.
+    No request waits for others: a single one is sent alone, and one that hangs does not delay later ones.
     """
 
-    def __init__(self, send: Callable[[Call[Any]], Awaitable[Any]]) -> None:
+    def __init__(self, send: Callable[[ApiRequest[Any]], Awaitable[Any]]) -> None:
         self._send = send
         self._open: dict[Key, _Batch] = {}
 
-    async def send(self, call: Call[T]) -> T:
-        """Send a call; the result and the errors are the same as if it were sent alone."""
-        key = call.path, call.request.get("message")  # it is that of all jobs of a call
-        chars = len(call.request.get("body", ""))
+    async def send(self, request: ApiRequest[T]) -> T:
+        """Send a request; the result and the errors are the same as if it were sent alone."""
+        key = request.path, request.json.get("message")  # it is that of all jobs of a request
+        chars = len(request.json.get("body", ""))
         batch = self._open.get(key)
         if batch is None or not batch.has_room(chars):
-            batch = self._open[key] = _Batch(call)
+            batch = self._open[key] = _Batch(request)
         place = len(batch.requests)
-        batch.requests.append(call.request)
+        batch.requests.append(request.json)
         batch.chars += chars
         batch.waiting += 1
         try:
@@ -69,13 +69,13 @@ class CallBatcher:
             finally:  # even if this one is cancelled: the others must be sent
                 self._close(key, batch)
             if batch.codes is not None:
-                # cancelling one call must not cancel the others
+                # cancelling one request must not cancel the others
                 codes = await asyncio.shield(batch.codes)
                 if codes and codes[place] == Code.OK:
-                    return call.read(None)
+                    return request.read(None)
         finally:
             batch.leave()
-        result: T = await self._send(call)  # sent alone, or sent again to get its own error
+        result: T = await self._send(request)  # sent alone, or sent again to get its own error
         return result
 
     def _close(self, key: Key, batch: _Batch) -> None:
@@ -85,15 +85,15 @@ class CallBatcher:
             batch.codes = asyncio.create_task(self._send_all(batch), name="batch")
 
     async def _send_all(self, batch: _Batch) -> list[int]:
-        """Send the calls as one. Returns a code for each, [] if a single job may have caused an error.
+        """Send the requests as one. Returns a code for each, [] if a single job may have caused an error.
 
         Such a job is refused, or cannot be sent, since its request is no JSON. Raises an error that concerns them all.
         """
-        call = batch.first
-        request = call.join(batch.requests) if call.join else None
+        request = batch.first
+        json = request.join(batch.requests) if request.join else None
         codes_of = partial(_codes, len(batch.requests))
         try:
-            codes: list[int] = await self._send(replace(call, request=request, read=codes_of))
+            codes: list[int] = await self._send(replace(request, json=json, read=codes_of))
         except (Unavailable, TooMany):
             raise
         except (QueueError, TypeError, ValueError):

@@ -1,14 +1,21 @@
-"""What server processes tell each other with their heartbeats, and what clients see of that."""
+"""Reports that server processes write for each other, on themselves and on workers, and what clients see of them."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Final, Self
+from typing import Any, Final, Self
 
-from delayqueue.answers.servers import HostCalls, OutboxStats, ServerStats, Trouble
+from delayqueue.answers.servers import (
+    HostCalls,
+    OutboxStats,
+    ServerStats,
+    Trouble,
+    WorkerJob,
+    WorkerStats,
+)
 from delayqueue.domain.body import readable
-from delayqueue.domain.call_tally import HostReport
-from delayqueue.domain.call_tally import together as hosts_of
+from delayqueue.domain.call_counters import HostReport
+from delayqueue.domain.call_counters import together as hosts_of
 from delayqueue.domain.outboxes import Outbox
 from delayqueue.domain.troubles import Kind, TroubleReport
 from delayqueue.domain.troubles import together as troubles_of
@@ -29,6 +36,7 @@ SILENT: Final = ServerStats(
 )
 # Left out while they are empty: the first version refuses fields that it does not know, but needs the others.
 _LATER: Final = frozenset({"call_limit", "calls", "outboxes", "troubles"})
+MOST_SHOWN: Final = 3  # jobs of a worker, those that it has had for longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +132,40 @@ def troubles(reports: Sequence[ServerReport]) -> list[Trouble]:
 def _at(report: ServerReport, ago_s: float) -> float:
     """The unix time that was `ago_s` before the report."""
     return round(report.stats.seen - ago_s, 3)
+
+
+def read_worker(row: Mapping[str, Any], heard_s: float) -> WorkerStats:
+    """A worker as a server has written it, with ages (workers.py), at this unix time."""
+    times = {
+        "since": round(heard_s - row["since"], 3),
+        "seen": round(heard_s - row["seen"], 3),
+        "until": row["until"] and row["until"] / 1000,
+        "jobs": [
+            WorkerJob(job_id, topic, round(heard_s - age_s, 3), until_ms / 1000)
+            for job_id, topic, age_s, until_ms in row["jobs"]
+        ],
+    }
+    return WorkerStats(**known(WorkerStats, row) | times)
+
+
+def is_lost(worker: WorkerStats) -> bool:
+    """Whether the worker is gone with jobs in hand."""
+    return worker.gone and worker.in_hand > 0
+
+
+def merged(one: WorkerStats, other: WorkerStats) -> WorkerStats:
+    """What two servers have seen of a worker; the later sign counts."""
+    later = other if other.seen > one.seen else one
+    return replace(
+        one,
+        seen=later.seen,
+        gone=later.gone,
+        address=later.address,
+        topics=list(dict.fromkeys([*one.topics, *other.topics])),
+        since=min(one.since, other.since),
+        in_hand=one.in_hand + other.in_hand,
+        until=max(filter(None, (one.until, other.until)), default=None),
+        jobs=sorted([*one.jobs, *other.jobs], key=lambda job: job.since)[:MOST_SHOWN],
+        finished=one.finished + other.finished,
+        failed=one.failed + other.failed,
+    )

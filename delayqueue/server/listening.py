@@ -1,22 +1,62 @@
-"""Accepts connections that speak beanstalkd's protocol."""
+"""Accepts connections of both protocols, and ends them when the server stops."""
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Final
 
 from delayqueue.beanstalk.commands import OUT_OF_MEMORY
 from delayqueue.beanstalk.connection import Connection
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.config.values import Address
-from delayqueue.net.connected import Door
+from delayqueue.errors import TooMany
+from delayqueue.net.connected import FULL, Door, Spare
 from delayqueue.net.group import Group
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.listener import SHUTDOWN_S, listen
+from delayqueue.web.express import Express
+from delayqueue.web.front import HasFront
+from delayqueue.web.head import END, asked_by
+
+LONGEST_HEAD_BYTES: Final = 16 * 1024  # of a request that is served beyond max_connections
 
 
 @asynccontextmanager
-async def listening(
+async def http(
+    server: HasFront,
+    address: Address,
+    tls: ssl.SSLContext | None,
+    *,
+    limits: ClientLimits,
+    most_bytes: int,
+    reuse_port: bool,
+) -> AsyncIterator[None]:
+    """Let the front of `server` answer on the address; `most_bytes` limits a request's body.
+
+    Raises StartupError if the address is not available.
+    """
+    express = Express(server, limits, most_bytes)
+
+    def for_operators(head: bytes) -> asyncio.Protocol | None:
+        return express.once() if server.front.is_for_operators(*asked_by(head)) else None
+
+    door = Door(
+        express.connection,
+        lambda: express.refusal(TooMany(FULL)),
+        Spare(END, LONGEST_HEAD_BYTES, for_operators),
+    )
+    connection = limits.connected.limited(door)
+    listener = await listen(connection, address, tls, key="bind_address", reuse_port=reuse_port)
+    try:
+        yield
+    finally:
+        listener.close()
+        await express.close(SHUTDOWN_S)
+
+
+@asynccontextmanager
+async def beanstalk(
     server: BeanstalkServer,
     address: Address,
     tls: ssl.SSLContext | None,
@@ -24,7 +64,7 @@ async def listening(
     limits: ClientLimits,
     reuse_port: bool,
 ) -> AsyncIterator[None]:
-    """Accept connections on the address. At the end of the block they are closed, and their jobs are put back.
+    """Accept clients of beanstalkd on the address. At the end their jobs are put back.
 
     Raises StartupError if the address is not available.
     """

@@ -1,4 +1,4 @@
-"""What both clients share: a call, the rules for retries, and verbs that are written once."""
+"""What both clients share: requests to the server, the rules for retries, and verbs that are written once."""
 
 from __future__ import annotations
 
@@ -41,19 +41,21 @@ EARLY_S: Final = 0.5
 EARLY_PAUSE_S: Final = 1.0  # after such an answer
 SERVER_LANGUAGE: Final = "en"
 # what reading an answer raises that has another shape: that of a proxy, say
-_json: Final = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make one at each call
+_encoded: Final = json.JSONEncoder(
+    ensure_ascii=False
+).encode  # json.dumps would make one at each request
 STRANGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 ERRORS: Final[dict[int, type[QueueError]]] = {
     error.code: error for error in QueueError.__subclasses__()
 }
 
 
-# yields the pause before a try and the call to make, and is sent the outcome
-Tries: TypeAlias = "Generator[tuple[float, Call[T]], Answer | TransportError, T]"
+# yields the pause before a try and the request to make, and is sent the outcome
+Tries: TypeAlias = "Generator[tuple[float, ApiRequest[T]], Answer | TransportError, T]"
 
 
 class TransportError(Exception):
-    """The server could not be reached, or the connection broke. The call may or may not have been carried out."""
+    """The server could not be reached, or the connection broke. The request may or may not have been carried out."""
 
 
 class NotUnicode(ValueError):
@@ -75,20 +77,20 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
+class ApiRequest(Generic[T]):
     """One request; `read` turns the answer's data into the result, or raises one of STRANGE if it is not ours.
 
-    - `repeatable`: the call is idempotent.
+    - `repeatable`: the request is idempotent.
     - `wait_s`: how long the server may wait before it answers; None = as long as its own setting says.
     - `polls`: without a job it should last as long as it may wait.
     - `gone_is_done`: a retry may find that the first try has already ended the job.
-    - `join`: makes one request of those of several such calls of one moment; None = each is sent alone.
+    - `join`: makes one JSON value of those of several such requests of one moment; None = each is sent alone.
     - `traceparent`: the span that it is made in; "" = none.
-    - `rest`: called after `read`; returns the call for what the answer had no room for. The last one's result counts.
+    - `rest`: called after `read`; returns the next one, for what the answer had no room for. The last result counts.
     """
 
     path: str
-    request: Any
+    json: Any
     read: Callable[[Any], T]
     repeatable: bool = False
     wait_s: float | None = 0
@@ -96,41 +98,41 @@ class Call(Generic[T]):
     gone_is_done: bool = False
     join: Callable[[list[dict[str, Any]]], Any] | None = None
     traceparent: str = ""
-    rest: Callable[[], Call[T] | None] = lambda: None
+    rest: Callable[[], ApiRequest[T] | None] = lambda: None
 
     @property
     def body(self) -> bytes:
         """The request as JSON. Raises NotUnicode if a text in it is none, TypeError if JSON has no such value."""
         try:
-            return _json(self.request).encode()
+            return _encoded(self.json).encode()
         except UnicodeEncodeError as error:
-            raise NotUnicode(not_unicode_in(self.request)) from error
+            raise NotUnicode(not_unicode_in(self.json)) from error
 
     def limit_s(self, timeout_s: float) -> float | None:
         """How long to wait for the answer; None = no limit."""
         return None if self.wait_s is None else self.wait_s + timeout_s
 
 
-def conversation(call: Call[T], retries: int) -> Tries[T]:
-    """Each try of a call, and of the calls for what answers have no room for. Returns the last result."""
+def conversation(request: ApiRequest[T], retries: int) -> Tries[T]:
+    """Each try of a request, and of the requests for what answers have no room for. Returns the last result."""
     while True:
-        result = yield from _tries(call, retries)
-        rest = call.rest()
+        result = yield from _tries(request, retries)
+        rest = request.rest()
         if rest is None:
             return result
-        call = rest
+        request = rest
 
 
-def _tries(call: Call[T], retries: int) -> Tries[T]:
-    """The rules for retries. Returns the call's result; raises the last try's error."""
+def _tries(request: ApiRequest[T], retries: int) -> Tries[T]:
+    """The rules for retries. Returns the request's result; raises the last try's error."""
     repeated, pause_s = False, 0.0
     for left in range(retries, -1, -1):
         began_s = time.monotonic() + pause_s
-        outcome = yield pause_s, call
-        next_s = _pause_s(call, outcome, retries - left)
+        outcome = yield pause_s, request
+        next_s = _pause_s(request, outcome, retries - left)
         if next_s is None or not left:
-            result = _result(call, outcome, gone_is_done=repeated and call.gone_is_done)
-            if not left or not _is_early(call, result, time.monotonic() - began_s):
+            result = _result(request, outcome, gone_is_done=repeated and request.gone_is_done)
+            if not left or not _is_early(request, result, time.monotonic() - began_s):
                 break
             next_s = EARLY_PAUSE_S
         repeated = repeated or not _is_refused(outcome)
@@ -138,25 +140,27 @@ def _tries(call: Call[T], retries: int) -> Tries[T]:
     return result
 
 
-def _pause_s(call: Call[Any], outcome: Answer | TransportError, number: int) -> float | None:
+def _pause_s(
+    request: ApiRequest[Any], outcome: Answer | TransportError, number: int
+) -> float | None:
     """How long to wait before the next try; None = do not retry."""
-    if _is_refused(outcome):  # safe for any call: nothing was done
+    if _is_refused(outcome):  # safe for any request: nothing was done
         return outcome.retry_after_s if outcome.retry_after_s <= LONGEST_PAUSE_S else None
     has_failed = isinstance(outcome, TransportError) or outcome.status == Unavailable.status
-    return FIRST_PAUSE_S * 4**number if has_failed and call.repeatable else None
+    return FIRST_PAUSE_S * 4**number if has_failed and request.repeatable else None
 
 
-def _is_early(call: Call[T], result: T, took_s: float) -> bool:
-    """Whether no job came, without a wait for one: clients that poll in a loop would call without a pause."""
-    due_s = EARLY_S if call.wait_s is None else min(EARLY_S, call.wait_s / 2)
-    return call.polls and took_s < due_s and not result
+def _is_early(request: ApiRequest[T], result: T, took_s: float) -> bool:
+    """Whether no job came, without a wait for one: clients that poll in a loop would ask without a pause."""
+    due_s = EARLY_S if request.wait_s is None else min(EARLY_S, request.wait_s / 2)
+    return request.polls and took_s < due_s and not result
 
 
 def _is_refused(outcome: Answer | TransportError) -> TypeGuard[Answer]:
     return isinstance(outcome, Answer) and outcome.status == TooMany.status
 
 
-def _result(call: Call[T], outcome: Answer | TransportError, *, gone_is_done: bool) -> T:
+def _result(request: ApiRequest[T], outcome: Answer | TransportError, *, gone_is_done: bool) -> T:
     if isinstance(outcome, TransportError):
         raise outcome
     try:
@@ -164,7 +168,7 @@ def _result(call: Call[T], outcome: Answer | TransportError, *, gone_is_done: bo
         if gone_is_done:
             code, data = _without_gone(code), _each_without_gone(data)
         if code == Code.OK:
-            return call.read(data)
+            return request.read(data)
     except STRANGE as error:
         if outcome.status == TooLarge.status:  # of a proxy before the server
             said = f"HTTP status {outcome.status}: the request is larger than a proxy lets through"
@@ -196,18 +200,18 @@ def _each_without_gone(data: Any) -> Any:
 
 
 class Blocking(Protocol):
-    """What sends a call and returns its result."""
+    """What sends a request and returns its result."""
 
-    def send(self, call: Call[T]) -> T:
-        """Send a call."""
+    def send(self, request: ApiRequest[T]) -> T:
+        """Send a request."""
         ...
 
 
 class Awaited(Protocol):
-    """What sends a call and returns a coroutine of its result."""
+    """What sends a request and returns a coroutine of its result."""
 
-    def send(self, call: Call[T]) -> Coroutine[Any, Any, T]:
-        """Send a call."""
+    def send(self, request: ApiRequest[T]) -> Coroutine[Any, Any, T]:
+        """Send a request."""
         ...
 
 
@@ -216,12 +220,12 @@ A = TypeVar("A", bound="Awaited")
 
 
 class verb(Generic[P, T]):  # noqa: N801  # used as a decorator
-    """A method of both clients, written once as a function that builds a Call[T].
+    """A method of both clients, written once as a function that builds an ApiRequest[T].
 
     Client's method returns T, AsyncClient's a coroutine of T; `give_methods` replaces the verb by it.
     """
 
-    def __init__(self, build: Callable[Concatenate[Any, P], Call[T]]) -> None:
+    def __init__(self, build: Callable[Concatenate[Any, P], ApiRequest[T]]) -> None:
         self.build = build
 
     if TYPE_CHECKING:
@@ -242,8 +246,8 @@ class verb(Generic[P, T]):  # noqa: N801  # used as a decorator
 def give_methods(client: type[Any]) -> None:
     """Replace each verb that the class inherits by a method.
 
-    The methods are plain functions that return the Call's result, so help(), inspect.signature() and mocks with a spec
-    work as if they were written by hand.
+    The methods are plain functions that return the request's result, so help(), inspect.signature() and mocks with a
+    spec work as if they were written by hand.
     """
     make = _awaited if inspect.iscoroutinefunction(client.send) else _blocking
     for name in dir(client):
@@ -255,14 +259,14 @@ def give_methods(client: type[Any]) -> None:
             setattr(client, name, method)
 
 
-def _blocking(build: Callable[..., Call[T]]) -> Callable[..., T]:
+def _blocking(build: Callable[..., ApiRequest[T]]) -> Callable[..., T]:
     def method(client: Blocking, *args: Any, **kwargs: Any) -> T:
         return client.send(build(client, *args, **kwargs))
 
     return _signed(method, build)
 
 
-def _awaited(build: Callable[..., Call[T]]) -> Callable[..., Coroutine[Any, Any, T]]:
+def _awaited(build: Callable[..., ApiRequest[T]]) -> Callable[..., Coroutine[Any, Any, T]]:
     async def method(client: Awaited, *args: Any, **kwargs: Any) -> T:
         return await client.send(build(client, *args, **kwargs))
 
@@ -270,9 +274,9 @@ def _awaited(build: Callable[..., Call[T]]) -> Callable[..., Coroutine[Any, Any,
 
 
 def _signed(method: M, build: Callable[..., Any]) -> M:
-    """Give the method the name, docstring and signature of `build`, which is annotated to return "Call[RESULT]"."""
+    """Give the method the name, docstring and signature of `build`, annotated with "ApiRequest[RESULT]"."""
     functools.update_wrapper(method, build)
-    result = build.__annotations__["return"].removeprefix("Call[").removesuffix("]")
+    result = build.__annotations__["return"].removeprefix("ApiRequest[").removesuffix("]")
     method.__annotations__ = build.__annotations__ | {"return": result}
     signature = inspect.signature(build).replace(return_annotation=result)
     method.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it from any callable

@@ -73,7 +73,7 @@ OF_A_MINUTE: Final = ("succeeded", "failed", "put_off", "took_s")
 COUNTS: Final = ("calling", "waiting", "failing", *OF_A_MINUTE)
 
 
-class HostTally:
+class HostCounters:
     """The counters of one host."""
 
     def __init__(self, host: str, now: Callable[[], float]) -> None:
@@ -161,17 +161,17 @@ class HostTally:
         self._slots = {slot: counts for slot, counts in self._slots.items() if slot > first}
 
 
-class CallTally:
+class CallCounters:
     """The hosts with the latest news, each of which may be called `per_host` times at once."""
 
     def __init__(self, per_host: int, now: Callable[[], float] = time) -> None:
         self.per_host = per_host
         self._now = now
-        self._hosts = OrderedDict[str, HostTally]()  # the one with the latest news last
+        self._hosts = OrderedDict[str, HostCounters]()  # the one with the latest news last
 
-    def of(self, host: str) -> HostTally:
-        """The tally of a host, which becomes the one with the latest news."""
-        found = self._hosts.pop(host, None) or HostTally(host, self._now)
+    def of(self, host: str) -> HostCounters:
+        """The counters of a host, which becomes the one with the latest news."""
+        found = self._hosts.pop(host, None) or HostCounters(host, self._now)
         self._hosts[host] = found
         if len(self._hosts) > MOST_HOSTS:
             self._hosts.popitem(last=False)
@@ -183,7 +183,7 @@ class CallTally:
 
 
 def together(reports: Iterable[HostReport]) -> list[HostReport]:
-    """The reports of several processes, added up for each host, in the order of CallTally.report()."""
+    """The reports of several processes, added up for each host, in the order of CallCounters.report()."""
     found = dict[str, HostReport]()
     for each in reports:
         found[each.host] = found[each.host] + each if each.host in found else each

@@ -1,18 +1,18 @@
-"""How both clients reach the server, and send calls."""
+"""How both clients reach the server, and send requests."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from delayqueue.client.address import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S, ServerAddress
-from delayqueue.client.calls import TransportError
+from delayqueue.client.api_request import TransportError
 from delayqueue.client.times import seconds
 
 if TYPE_CHECKING:
     from delayqueue.client.times import Seconds
 
 
-class Caller:
+class BaseClient:
     """A server's address, and connections to it."""
 
     def __init__(

@@ -8,22 +8,22 @@ from typing import Any, Final
 
 from delayqueue.answers.topics import TopicRates
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.slots import (
+from delayqueue.domain.history_steps import (
     FINEST,
     MOST_TOPICS,
     NO_COUNTS,
     RINGS,
+    HistoryStep,
+    HistorySteps,
     Mark,
     Ring,
     Row,
-    Slot,
-    Slots,
 )
-from delayqueue.domain.tally import Counts
+from delayqueue.domain.topic_counters import Counts
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.record import text
 
-PIECE: Final = 360  # slots that a call reads: about 2 ms of the store's time
+PIECE: Final = 360  # steps that a call reads: about 2 ms of the store's time
 SCOPED_PIECE: Final = 24  # the same if it adds up topics
 FIGURES: Final = re.compile(rb"(\d*)," * 11)
 _numbers: Callable[[Counts], tuple[int, ...]] = attrgetter(*(each.name for each in fields(Counts)))
@@ -31,14 +31,14 @@ RATES: Final = [each.name for each in fields(TopicRates)]
 MARK: Final = re.compile(r"(\d+) (\w+) (\d+) (.*)", re.DOTALL)
 
 
-class SlotStore:
+class HistoryStore:
     """One method per script. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
 
     async def add(self, rows: Sequence[Row], marks: Sequence[Mark] = ()) -> bool:
-        """Add to the current slots, all or nothing. Returns whether the caller should count the jobs in the store."""
+        """Add to the current steps, all or nothing. Returns whether the caller should count the jobs in the store."""
         args: list[Any] = [MOST_TOPICS, len(RINGS)]
         for ring in RINGS.values():
             args += ring
@@ -49,8 +49,8 @@ class SlotStore:
             args += (_field(row.topic), _packed(row))
         return (await self._bucket.run("add_history", args)).results == [1]
 
-    async def read(self, ring: Ring, topic: str, scope: Scope) -> Slots:
-        """All slots of a ring, of a topic or of all topics (""); the last one is the current one."""
+    async def read(self, ring: Ring, topic: str, scope: Scope) -> HistorySteps:
+        """All steps of a ring, of a topic or of all topics (""); the last one is the current one."""
         piece = PIECE if topic or scope is EVERYWHERE else SCOPED_PIECE
         last: int | str = ""
         packed: list[bytes] = []
@@ -69,15 +69,15 @@ class SlotStore:
         start_ms = (int(last) - ring.places + 1) * ring.step_ms
         known = (_mark(raw, now_ms) for raw in raw_marks)
         marks = [mark for mark in known if mark and now_ms - mark.ago_ms >= start_ms]
-        return Slots(start_ms, now_ms, [_slot(each) for each in packed], marks)
+        return HistorySteps(start_ms, now_ms, [_step(each) for each in packed], marks)
 
     async def rates(self, topics: Sequence[str]) -> list[TopicRates | None]:
         """How often things happened within the last minute, by topic; None for those of which that is not known."""
         what = [*FINEST, MOST_TOPICS, 1, 2, "", 0, *topics]
         reply = await self._bucket.run("history", what)
-        slots = [_slot(packed) for packed in reply.results[1]]
+        steps = [_step(packed) for packed in reply.results[1]]
         elapsed = reply.now_ms % FINEST.step_ms / FINEST.step_ms
-        pairs = zip(slots[: len(topics)], slots[len(topics) :], strict=True)
+        pairs = zip(steps[: len(topics)], steps[len(topics) :], strict=True)
         return [_rates(before, current, elapsed) for before, current in pairs]
 
 
@@ -92,14 +92,14 @@ def _packed(row: Row) -> str:
     return "".join(f"{number}," for number in (*_numbers(row.counts), *depth))
 
 
-def _slot(packed: bytes) -> Slot | None:
-    """Parse a slot; None if it is unreadable."""
+def _step(packed: bytes) -> HistoryStep | None:
+    """Parse a step; None if it is unreadable."""
     parts = FIGURES.fullmatch(packed)
     if not parts:
         return None
     *counts, delayed, ready, reserved, buried = (int(part or 0) for part in parts.groups())
     depth = (delayed, ready, reserved, buried) if parts[FIGURES.groups] else None
-    return Slot(Counts(*counts), depth)
+    return HistoryStep(Counts(*counts), depth)
 
 
 def _mark(raw: bytes, now_ms: int) -> Mark | None:
@@ -108,15 +108,17 @@ def _mark(raw: bytes, now_ms: int) -> Mark | None:
     return parts and Mark(parts[2], now_ms - int(parts[1]), int(parts[3]), parts[4])
 
 
-def _rates(before: Slot | None, current: Slot | None, elapsed: float) -> TopicRates | None:
-    """The rates of about the last minute; None if both slots are unknown.
+def _rates(
+    before: HistoryStep | None, current: HistoryStep | None, elapsed: float
+) -> TopicRates | None:
+    """The rates of about the last minute; None if both steps are unknown.
 
-    `elapsed` is the part of the current slot of the FINEST ring that is over. What happened in the slot before it is
+    `elapsed` is the part of the current step of the FINEST ring that is over. What happened in the step before it is
     taken as spread evenly.
     """
     if before is None and current is None:
         return None
-    old, new = (slot.counts if slot else NO_COUNTS for slot in (before, current))
+    old, new = (step.counts if step else NO_COUNTS for step in (before, current))
     counted = ((getattr(old, name), getattr(new, name)) for name in RATES)
     step_s = FINEST.step_ms / 1000
     return TopicRates(*(round((was * (1 - elapsed) + now) / step_s, 3) for was, now in counted))

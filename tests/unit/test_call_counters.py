@@ -3,12 +3,12 @@
 from contextlib import suppress
 from dataclasses import asdict
 
-from delayqueue.domain.call_tally import (
+from delayqueue.domain.call_counters import (
     MOST_ERROR_CHARS,
     MOST_HOSTS,
     MOST_REPORTED,
     MOST_UNTIL,
-    CallTally,
+    CallCounters,
     HostReport,
     together,
 )
@@ -25,10 +25,10 @@ class Clock:
 
 def test_calls_count_for_a_minute_and_the_last_failure_stays() -> None:
     clock = Clock()
-    tally = CallTally(10, clock)
-    tally.of("a").ended(0.5, None)
-    tally.of("a").ended(1.5, "500 no" + "x" * 1000)
-    tally.of("a").put_off(clock.now_s - 5, 0.5)
+    counters = CallCounters(10, clock)
+    counters.of("a").ended(0.5, None)
+    counters.of("a").ended(1.5, "500 no" + "x" * 1000)
+    counters.of("a").put_off(clock.now_s - 5, 0.5)
     error = ("500 no" + "x" * 1000)[:MOST_ERROR_CHARS]
     found = HostReport(
         "a",
@@ -44,34 +44,34 @@ def test_calls_count_for_a_minute_and_the_last_failure_stays() -> None:
         failing=1,
         succeeded_at=clock.now_s,
     )
-    assert tally.report() == [found]
+    assert counters.report() == [found]
     clock.now_s += 49
-    tally.of("a").ended(0.25, None)
-    assert tally.report()[0].succeeded == 2
+    counters.of("a").ended(0.25, None)
+    assert counters.report()[0].succeeded == 2
     clock.now_s += 12
-    [later] = tally.report()
+    [later] = counters.report()
     assert (later.succeeded, later.failed, later.put_off, later.took_s) == (1, 0, 0, 0.25)
     assert (later.failed_at, later.error) == (found.failed_at, error)
 
 
 def test_calls_under_way_are_counted_even_if_they_are_broken_off() -> None:
-    tally = CallTally(10)
-    host = tally.of("a")
-    with host.calling(), suppress(TimeoutError), tally.of("a").calling():
-        assert tally.report()[0].calling == 2
+    counters = CallCounters(10)
+    host = counters.of("a")
+    with host.calling(), suppress(TimeoutError), counters.of("a").calling():
+        assert counters.report()[0].calling == 2
         raise TimeoutError
-    assert tally.report()[0].calling == 0
+    assert counters.report()[0].calling == 0
 
 
 def test_of_many_hosts_those_with_the_latest_news_are_known_and_those_with_trouble_reported() -> (
     None
 ):
-    tally = CallTally(10)
-    tally.of("old").ended(1, "gone")
-    tally.of("bad").ended(1, "500")
+    counters = CallCounters(10)
+    counters.of("old").ended(1, "gone")
+    counters.of("bad").ended(1, "500")
     for number in range(MOST_HOSTS - 1):
-        tally.of(f"h{number}").ended(1, None)
-    reported = tally.report()
+        counters.of(f"h{number}").ended(1, None)
+    reported = counters.report()
     assert len(reported) == MOST_REPORTED
     assert reported[0].host == "bad"
     assert "old" not in [one.host for one in reported]
@@ -88,28 +88,28 @@ def test_reports_of_several_processes_are_added_and_read_whatever_newer_ones_wri
 
 def test_who_waits_is_counted_until_it_is_tried_again() -> None:
     clock = Clock()
-    tally, now_s = CallTally(10, clock), clock.now_s
-    host = tally.of("a")
+    counters, now_s = CallCounters(10, clock), clock.now_s
+    host = counters.of("a")
     for n in range(50):
         host.put_off(now_s - n, 1.0)
     host.put_off(now_s - 100, 3000)
     with host.waiting(now_s - 7):
-        [told] = tally.report()
+        [told] = counters.report()
         assert (told.waiting, told.waiting_since, told.next_try) == (52, now_s - 100, now_s + 1)
         clock.now_s += 2
-        [told] = tally.report()
+        [told] = counters.report()
         assert (told.waiting, told.waiting_since) == (2, now_s - 100)
         assert now_s + 3000 <= told.next_try <= now_s + 3010
         clock.now_s += 3010
-        [told] = tally.report()
+        [told] = counters.report()
         assert (told.waiting, told.waiting_since, told.next_try) == (1, now_s - 7, 0)
-    [told] = tally.report()
+    [told] = counters.report()
     assert (told.waiting, told.waiting_since, told.next_try) == (0, 0, 0)
 
 
 def test_however_many_wait_little_is_kept_of_them() -> None:
     clock = Clock()
-    host = CallTally(10, clock).of("a")
+    host = CallCounters(10, clock).of("a")
     for n in range(100_000):
         clock.now_s += 0.01
         host.put_off(clock.now_s, 1 + n % 3600)
@@ -120,21 +120,21 @@ def test_however_many_wait_little_is_kept_of_them() -> None:
 def test_that_no_call_succeeds_is_told_between_the_retries_too() -> None:
     """They can be hours apart; another process's success ends it as well."""
     clock = Clock()
-    tally, other = CallTally(10, clock), CallTally(10, clock)
-    tally.of("a").ended(0.1, None)
-    assert not tally.report()[0].fails
+    counters, other = CallCounters(10, clock), CallCounters(10, clock)
+    counters.of("a").ended(0.1, None)
+    assert not counters.report()[0].fails
     for failing in (1, 2, 3):
         clock.now_s += 900
-        tally.of("a").ended(0.1, "no answer")
+        counters.of("a").ended(0.1, "no answer")
         clock.now_s += 300
-        [one] = tally.report()
+        [one] = counters.report()
         assert (one.failed, one.failing, one.fails) == (0, failing, True)
     other.of("a").ended(0.1, "no answer")
-    [both] = together([*tally.report(), *other.report()])
+    [both] = together([*counters.report(), *other.report()])
     assert (both.failing, both.fails) == (4, True)
     clock.now_s += 1
     other.of("a").ended(0.1, None)
-    for reports in ([*tally.report(), *other.report()], [*other.report(), *tally.report()]):
+    for reports in ([*counters.report(), *other.report()], [*other.report(), *counters.report()]):
         assert not together(reports)[0].fails
     clock.now_s += 3600
-    assert not tally.report()[0].fails
+    assert not counters.report()[0].fails
