@@ -24,8 +24,8 @@ class Limit:
     """`rate`: deliveries a second, `burst` of them at once after a pause; `concurrency`: jobs reserved at once.
 
     `group_concurrency`: jobs of one group reserved at once. `group_order`: one, and none while one waits for
-    its retry. `buried_retain_ms`: how long a buried job is kept. None = no limit, or for buried jobs the server's setting.
-    `buried_to`: the topic that gets a job for each that is buried, None = none does.
+    its retry. `buried_retain_ms`: how long a buried job is kept. None = no limit, or for buried jobs the server's
+    setting. `buried_to`: the topic that gets a job for each that is buried, None = none does.
     `declared`: it comes from a config file.
     """
 
