@@ -266,6 +266,7 @@ REMOTE: Final[Families] = {
             option("--message TEXT", "a part of the message of a failure"),
             option("--topic", "only in this topic"),
             option("--tag", "only with this tag"),
+            option("--group", "only of this group"),
             choice("--state STATE", State, "only in this state"),
             *RANGE,
             LIMIT,

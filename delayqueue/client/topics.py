@@ -107,6 +107,7 @@ class TopicVerbs:
         message: str | None = None,
         topic: str | None = None,
         tag: str | None = None,
+        group: str | None = None,
         state: AnyState | None = None,
         start: Moment | None = None,
         end: Moment | None = None,

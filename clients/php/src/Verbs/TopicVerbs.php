@@ -162,6 +162,7 @@ trait TopicVerbs
         int|float|\DateTimeInterface|null $end = null,
         int|float|\DateTimeInterface|null $after = null,
         int|float|\DateTimeInterface|null $before = null,
+        ?string $group = null,
     ): Findings {
         $request = Fields::given([
             'id' => $id,
@@ -169,6 +170,7 @@ trait TopicVerbs
             'message' => $message,
             'topic' => $topic,
             'tag' => $tag,
+            'group' => $group,
             'state' => Fields::value($state),
             ...Fields::range($start, $end, $after, $before),
             'limit' => $limit,
