@@ -36,6 +36,7 @@ class Filters(NamedTuple):
     tag: str = ""
     state: str = ""
     due: Range = ANY_TIME
+    group: str = ""
 
 
 NO_FILTERS: Final = Filters()
@@ -74,9 +75,10 @@ class Search:
         If more follow within the same reach, the cursor leads to them. Raises Invalid if the cursor does not come from
         this same search.
         """
-        # without filters as servers without them write it
-        search = wanted if filters == NO_FILTERS else (*wanted, *filters)
-        *texts, due = filters
+        # without filters, or a group, as servers without them write it
+        given = filters if filters.group else filters[:-1]
+        search = wanted if filters == NO_FILTERS else (*wanted, *given)
+        *texts, due, group = filters
         bucket, spot = read_cursor(cursor, search)
         place = PLACE.fullmatch(spot or "job 0")
         if place is None or bucket >= self._store.buckets.count:
@@ -86,7 +88,7 @@ class Search:
         looked = 0
         for _ in range(PIECES):
             reply = await self._store.bucket(bucket).run(
-                "find", [kind, scan, *wanted, *texts, *due], self._scope
+                "find", [kind, scan, *wanted, *texts, *due, group], self._scope
             )
             raw_scan, found = reply.results
             if found and len(jobs) >= limit:

@@ -66,8 +66,10 @@ class Parameters:
         """Whether the task can be called without arguments."""
         return not self._required
 
-    def body_of(self, args: Sequence[object], named: Mapping[str, object]) -> str:
-        """The body for these arguments.
+    def body_of(
+        self, args: Sequence[object], named: Mapping[str, object]
+    ) -> tuple[str, dict[str, Any]]:
+        """The body for these arguments, and the arguments as the handler will see them, without those left out.
 
         Raises TypeError if they are not those of the task, or one of them would arrive as another.
         """
@@ -82,7 +84,17 @@ class Parameters:
             lost = "the arguments are nested too deeply"
         if lost:
             raise TypeError(f"{self.name}: {lost}")
-        return body
+        return body, wanted
+
+    def picker(self, choose: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
+        """What calls `choose` with those arguments of the task that it names, given or by their defaults.
+
+        Raises ValueError if it names another.
+        """
+        names = list(inspect.signature(choose).parameters)
+        if unknown := [name for name in names if name not in self._defaults]:
+            raise ValueError(f"{self.name}: it has no argument {unknown[0]}")
+        return lambda given: choose(**{name: (self._defaults | given)[name] for name in names})
 
     def arguments(self, job: ReservedJob, _context: object) -> list[Any]:
         """The arguments that a job's body stands for. Raises Bury if it stands for none."""

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, TypeVarTuple, Unpack
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    TypeVarTuple,
+    Unpack,
+)
 
 from delayqueue.client.jobs import DEFAULT_TTR_S, OnConflict
 from delayqueue.client.pushes import Job
@@ -17,6 +27,8 @@ if TYPE_CHECKING:
     from delayqueue.client.times import Moment, Seconds
     from delayqueue.worker.worker import Worker
 
+# of a task: returns the group for arguments of a push, None = none
+GroupOf: TypeAlias = "Callable[..., str | int | None]"
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
 
@@ -33,6 +45,7 @@ class Options(TypedDict, total=False):
     retain: Seconds
     expire: Seconds
     priority: int
+    group: str
 
 
 OPTIONS: Final = frozenset(Options.__annotations__)
@@ -54,8 +67,9 @@ class Task(Generic[R, Unpack[Ts]]):
         function: Callable[[Unpack[Ts]], R],
         ttr: Seconds = DEFAULT_TTR_S,
         also: Sequence[str] = (),
+        group: GroupOf | None = None,
     ) -> None:
-        """Raises ValueError if the function has arguments that no JSON object can hold, as *args."""
+        """Raises ValueError if the function has arguments that no JSON object can hold, as *args, or `group` others."""
         self.topic: str = topic
         self.topics: tuple[str, ...] = (topic, *also)  # with its former names
         self.function: Callable[[Unpack[Ts]], R] = function
@@ -64,6 +78,7 @@ class Task(Generic[R, Unpack[Ts]]):
         self._worker = worker
         self._ttr = ttr
         self.parameters: Parameters = Parameters(function)
+        self._group_of = None if group is None else self.parameters.picker(group)
 
     def __repr__(self) -> str:
         return f"<task {self.topic}: {self.parameters.name}>"
@@ -78,9 +93,11 @@ class Task(Generic[R, Unpack[Ts]]):
 
     def _given(self, args: Sequence[object], named: Mapping[str, Any]) -> dict[str, Any]:
         options = {name: value for name, value in named.items() if name in OPTIONS}
-        body = self.parameters.body_of(
+        body, given = self.parameters.body_of(
             args, {name: value for name, value in named.items() if name not in OPTIONS}
         )
+        if self._group_of is not None and "group" not in options:
+            options["group"] = _group(self.topic, self._group_of(given))
         tags = (*several("tags", options.get("tags", ())), *self._kept_tags())
         return {"body": body, "ttr": self._ttr, **options, "tags": tuple(dict.fromkeys(tags))}
 
@@ -122,3 +139,14 @@ class Task(Generic[R, Unpack[Ts]]):
         """End the jobs of this task that have the tag, also those of its former names. Returns how many."""
         client = self._worker.async_client
         return sum([await client.cancel(tag, topic=topic) for topic in self.topics])
+
+
+def _group(topic: str, found: object) -> str | None:
+    """A group as it is sent: a customer's number is a name, too. Raises TypeError if it is neither."""
+    if found is None or isinstance(found, str):
+        return found
+    if isinstance(found, int) and not isinstance(found, bool):
+        return str(found)
+    raise TypeError(
+        f"{topic}: the group is a {type(found).__name__}, must be a text, an integer or None"
+    )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from delayqueue.client.times import Seconds
     from delayqueue.worker.arguments import Arguments
     from delayqueue.worker.handlers import Errors, H, Handler, L, M, S
-    from delayqueue.worker.task import R, Ts
+    from delayqueue.worker.task import GroupOf, R, Ts
 
 DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_GRACE_S: Final = 30.0
@@ -189,12 +189,14 @@ class Worker:
         cron: str | None = None,
         every: Seconds | None = None,
         tz: str | None = None,
+        group: GroupOf | None = None,
     ) -> Callable[[Callable[[Unpack[Ts]], R]], Task[R, Unpack[Ts]]]:
         """Make a Task of the decorated function: `close.push(order, delay="30m")` runs it in a worker.
 
         The function gets its own arguments; current_job() is the job. With `cron` (in `tz`) or `every`, the server
         pushes it by itself, from the start of the first worker on: the schedule on the server follows the code. Failed
-        attempts are treated as by on(). `also` names topics that it had before, whose jobs still wait.
+        attempts are treated as by on(). `also` names topics that it had before, whose jobs still wait. `group` tells
+        a job's group from those arguments that it names: `group=lambda order: order.customer`.
         """
         policy = _policy(retry, max_attempts)
         conditions = _conditions(0, timeout, bury_on, retry_on)
@@ -202,7 +204,7 @@ class Worker:
         times = _times(Times(topic, ttr, cron, every, tz))
 
         def decorate(function: Callable[[Unpack[Ts]], R]) -> Task[R, Unpack[Ts]]:
-            task = Task(self, topic, function, ttr, former)
+            task = Task(self, topic, function, ttr, former, group)
             for each in task.topics:
                 if each in self.handlers.topics:
                     raise ValueError(f"{each}: a task has its topic for itself")

@@ -34,7 +34,8 @@ async def test_jobs_are_found_by_message_tag_state_and_due_time(api: Api, topic:
         (await api.push(topic=topic, id=job_id, tags=[job_id, "both"], retain=60)).ok()
         assert (await api.pop(topic)).ok()["id"] == job_id
         (await api.call("/bury", {"id": job_id, "message": "no bank"})).ok()
-    (await api.push(topic=topic, id=c, delay=3600, tags=["both"])).ok()
+    (await api.push(topic=topic, id=c, delay=3600, tags=["both"], group="客户-7")).ok()
+    (await api.push(topic=topic, id=f"{c}2", body="客户-7", delay=7200, group="客户-70")).ok()
     (await api.call("/kick", {"id": b})).ok()
     assert (await api.pop(topic)).ok()["id"] == b
     (await api.finish(b)).ok()
@@ -46,9 +47,12 @@ async def test_jobs_are_found_by_message_tag_state_and_due_time(api: Api, topic:
         ({"tag": "both"}, {a, b, c}),
         ({"tag": "bot"}, set()),
         ({"tag": "both", "state": "delayed"}, {c}),
+        ({"group": "客户-7"}, {c}),
+        ({"group": " 客户-70", "state": "delayed"}, {f"{c}2"}),
+        ({"group": "客户"}, set()),
         ({"state": "finished"}, {b}),
-        ({"start": due}, {c}),
-        ({"after": due}, set()),
+        ({"start": due, "end": due}, {c}),
+        ({"after": due, "before": due + 60}, set()),
         ({"before": due}, {a, b}),
     ):
         assert {job["id"] for job in await found(api, topic=topic, **asked)} == ids, asked

@@ -66,7 +66,7 @@ def test_a_list_shows_the_line_of_a_message_that_says_what_happened(
 def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     admin: Admin, queue: Client, topic: str
 ) -> None:
-    pushed = {"tags": ["order:7"], "priority": 9, "ttr": 20, **OPTIONS}
+    pushed = {"tags": ["order:7"], "priority": 9, "group": "g", "ttr": 20, **OPTIONS}
     queue.push(topic, '{"total": -3}', id=topic, **pushed)
     job = queue.pop(topic, wait=5)
     assert job
@@ -98,6 +98,7 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
         assert (found.retry, found.retain) == ((0.5, 60.0), 3600)
         assert found.expires == pytest.approx(found.due + 7200, abs=0.01)
         assert (found.body, found.tags, found.priority) == (body, ("order:7",), 9)
+        assert found.group == "g"
         assert (found.ttr, len(found.attempts)) == (20, attempts)
 
 

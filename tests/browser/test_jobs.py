@@ -18,6 +18,7 @@ def test_a_job_is_pushed_by_the_form_and_deleted(admin: Admin, queue: Client, to
     admin.field("Topic").fill(topic)
     admin.field("Delay").fill("2h")
     admin.field("Tags, separated by commas").fill("order:5, vip")
+    admin.field("Group, such as a customer").fill(" customer-7")
     admin.field("Body").fill('{"order": 5}')
     admin.press("Push")
     page.locator("form p a").click()
@@ -26,7 +27,8 @@ def test_a_job_is_pushed_by_the_form_and_deleted(admin: Admin, queue: Client, to
     job_id = page.locator("h1").inner_text()
     details = queue.get(job_id)
     assert details
-    assert (details.tags, details.state) == (("order:5", "vip"), "delayed")
+    assert (details.tags, details.group) == (("order:5", "vip"), "customer-7")
+    assert details.state == "delayed"
     admin.press("Delete")
     admin.agree("Delete")
     at_once = 1_500  # milliseconds: before the page refreshes itself

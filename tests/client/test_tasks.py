@@ -102,6 +102,53 @@ def test_other_languages_push_tasks_too(body: str, verdict: Finished | Buried) -
     assert ran.verdict.message.endswith(verdict.message)
 
 
+def test_a_task_tells_the_group_of_its_jobs_from_their_arguments() -> None:
+    worker, queue = shop()
+
+    @worker.task("order-close", group=lambda note, order: note or order.id)
+    def close(order: Order, day: date, note: str) -> None:
+        """Close an order."""
+
+    @worker.task("mail", group=lambda customer: customer)
+    def mail(to: str, customer: int | None) -> None:
+        """Send a mail."""
+
+    @worker.task("call", group=lambda customer: customer)
+    def call(number: str, customer: str = "customer-1") -> None:
+        """Call a customer."""
+
+    order, day = Order("customer-7", 420), date(2026, 11, 24)
+    pushed = [
+        close.push(order, day, "", id="1"),
+        close.push(order, day, "customer-8", id="2"),
+        close.push(order, day, "", group="customer-9", id="3"),
+        mail.push("a", 7, id="4"),
+        mail.push("a", None, id="5"),
+        call.push("112", id="6"),  # type: ignore[call-arg]
+    ]
+    pushed += [str(one.id) for one in close.push_many([(order, day, ""), (order, day, "b")])]
+    groups = [job.group for job in map(queue.get, pushed) if job is not None]
+    assert groups[:6] == ["customer-7", "customer-8", "customer-9", "7", "", "customer-1"]
+    assert groups[6:] == ["customer-7", "b"]
+
+
+def test_a_group_that_is_none_or_names_no_argument_is_refused() -> None:
+    worker, queue = shop()
+    with pytest.raises(ValueError, match="close: it has no argument customer"):
+
+        @worker.task("order-close", group=lambda customer: customer)
+        def close(order: str) -> None:
+            """Close an order."""
+
+    @worker.task("mail", group=lambda to: [to])  # type: ignore[arg-type,return-value]
+    def mail(to: str) -> None:
+        """Send a mail."""
+
+    with pytest.raises(TypeError, match="mail: the group is a list, must be a text, an integer"):
+        mail.push("a")
+    assert queue.advance() == []
+
+
 @pytest.mark.parametrize(("keeps", "tags"), [(False, ["own"]), (True, ["own", "order:1"])])
 def test_a_push_from_a_handler_has_the_tags_of_its_job_if_the_worker_keeps_them(
     keeps: bool, tags: list[str]

@@ -227,6 +227,58 @@ def test_tags_that_horizon_takes_are_taken_as_far_as_they_go(
     assert [job.tags for job in queue.list_jobs("default").jobs] == [("7", "order:1001")] * 2
 
 
+def test_the_group_of_a_job_is_that_of_ongroup_or_messagegroup(
+    laravel: Application, queue: Client
+) -> None:
+    """Laravel 8 has no onGroup() yet: it is written here as in Laravel 12.27 and 13."""
+    said = laravel.php(
+        """
+        class Grouped extends CloseOrder
+        {
+            public $messageGroup;
+
+            public function onGroup($group)
+            {
+                $this->messageGroup = $group;
+
+                return $this;
+            }
+        }
+
+        class OfCustomer extends Grouped
+        {
+            public function messageGroup()
+            {
+                return 7;
+            }
+        }
+
+        $queue = Queue::connection('delay-queue');
+        $queue->push((new Grouped('1001'))->onGroup('customer-7'));
+        $queue->bulk([(new OfCustomer('1002'))->delay(1800), (new OfCustomer('1003'))->onGroup('customer-8')]);
+        $chain = [new CloseOrder('1004'), (new Grouped('1005'))->onGroup('customer-9')];
+        Illuminate\\Support\\Facades\\Bus::chain($chain)->onConnection('delay-queue')->onQueue('chain')->dispatch();
+        $queue->pop('chain')->fire();
+        echo $queue->pop('chain')->reserved()->group, "\\n";
+        try {
+            $queue->push((new Grouped('1006'))->onGroup(['customer-7']));
+        } catch (InvalidArgumentException $error) {
+            echo $error->getMessage();
+        }
+        """
+    )
+    assert said.splitlines() == [
+        *("closed order 1004", "customer-9"),
+        'the group of Grouped is array: must be a text such as "customer-7", or null',
+    ]
+    groups = {job.tags[0]: job.group for job in queue.list_jobs("default").jobs}
+    assert groups == {
+        "order:1001": "customer-7",
+        "order:1002": "7",
+        "order:1003": "customer-8",
+    }
+
+
 def test_monitor_and_clear_work(laravel: Application, queue: Client) -> None:
     queue.push("default", "{}")
     said = laravel.artisan("queue:monitor", "delay-queue:default", "--max=1")
@@ -266,7 +318,7 @@ def test_chains_batches_and_failed_jobs_do_what_the_page_says(laravel: Applicati
         "failed:",
         "0 ready, 0 delayed",
         "1 ready, 0 delayed, rows 0",
-        "attempt 1, ttr 600, another id",
+        "attempt 1, ttr 600, group customer-3, another id",
         "cancelled 1",
     ]
 

@@ -263,6 +263,76 @@ def test_tags_that_are_none_are_left_out_with_one_warning(
     queue.purge("tagged")
 
 
+GROUPED: Final = {
+    "think": """
+        class Grouped
+        {
+            public static function group($data): mixed
+            {
+                return $data;
+            }
+        }
+
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'grouped']);
+        $connection->setApp(new think\\App());
+        $push = fn (mixed $group) => $connection->push(Grouped::class, $group);
+        """,
+    "yii": """
+        class Grouped extends app\\jobs\\CloseOrder
+        {
+            public $customer;
+
+            public function group(): mixed
+            {
+                return $this->customer;
+            }
+        }
+
+        $queue = new DelayQueue\\Yii2\\Queue(['topic' => 'grouped']);
+        $push = fn (mixed $group) => $queue->push(new Grouped(['order' => '1', 'customer' => $group]));
+        """,
+    "hyperf": """
+        class Grouped extends Hyperf\\AsyncQueue\\Job
+        {
+            public function __construct(private mixed $customer)
+            {
+            }
+
+            public function group(): mixed
+            {
+                return $this->customer;
+            }
+        }
+
+        $container = new Hyperf\\Contract\\Container();
+        $driver = new DelayQueue\\Hyperf\\DelayQueueDriver($container, ['channel' => 'grouped']);
+        $push = fn (mixed $group) => $driver->push(new Grouped($group));
+        """,
+}
+
+
+@pytest.mark.parametrize("framework", GROUPED)
+def test_a_job_says_its_group_by_a_text_or_a_number(
+    framework: str, queue: Client, request: pytest.FixtureRequest
+) -> None:
+    project: Project = request.getfixturevalue(framework)
+    said = project.php(
+        GROUPED[framework]
+        + """
+        foreach (['customer-7', 8, null, [9]] as $group) {
+            try {
+                $push($group);
+            } catch (InvalidArgumentException $error) {
+                echo $error->getMessage();
+            }
+        }
+        """
+    )
+    assert said == 'the group of Grouped is array: must be a text such as "customer-7", or null'
+    groups = {job.group for job in queue.list_jobs("grouped").jobs}
+    assert (groups, queue.purge("grouped")) == ({"customer-7", "8", ""}, 3)
+
+
 def test_the_worker_of_the_page_for_thinkphp_closes_orders(think: Project, queue: Client) -> None:
     queue.push("order-close", {"order": "3008"}, id="close-3008")
     options = ("--max-jobs=1", "--quiet")

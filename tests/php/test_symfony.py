@@ -150,11 +150,14 @@ def test_a_worker_of_several_transports_waits_only_when_all_are_empty(
 def test_a_message_that_fails_comes_again_in_the_place_of_the_failed_one_and_fails_for_good(
     symfony: Application, queue: Client
 ) -> None:
-    symfony.php("$bus->dispatch(new CloseOrder('nobody'));")
+    symfony.php(
+        "$bus->dispatch(new CloseOrder('nobody'), [new DelayQueueStamp(group: 'customer-7')]);"
+    )
     [first] = queue.list_jobs("orders").jobs
     symfony.consume("async", "--limit=1")
     [again] = queue.list_jobs("orders").jobs
     assert (again.id, again.state, again.attempt) == (first.id, "delayed", 0)
+    assert again.group == first.group == "customer-7"
     assert 50 < again.due - time.time() < 70  # as retry_strategy says
     queue.kick(again.id)
     symfony.consume("async", "--limit=1")
@@ -181,20 +184,20 @@ def test_a_message_has_an_id_and_tags_by_which_it_is_cancelled(
 ) -> None:
     said = symfony.php(
         """
-        $stamp = new DelayQueueStamp(id: 'close-1001', tags: ['order:1001'], ttr: 600, priority: 7);
+        $stamp = new DelayQueueStamp(id: 'close-1001', tags: ['order:1001'], ttr: 600, priority: 7, group: 'g');
         foreach ([1, 2] as $_) { // the second takes the place of the first
             $envelope = $bus->dispatch(new CloseOrder('1001'), [$stamp, new DelayStamp(30 * 60 * 1000)]);
         }
         echo $envelope->last(TransportMessageIdStamp::class)->getId(), "\\n";
         $job = $services->get(Client::class)->get('close-1001');
-        echo "$job->ttr $job->priority\\n";
+        echo "$job->ttr $job->priority $job->group\\n";
         echo count(iterator_to_array($transport('async')->all())), ' ', $transport('async')->getMessageCount(), "\\n";
         echo $transport('async')->find('close-1001')->getMessage()->order, "\\n";
         var_dump($transport('failed')->find('close-1001'));
         echo $services->get(Client::class)->cancel('order:1001');
         """
     )
-    assert said.splitlines() == ["close-1001", "600 7", "1 0", "1001", "NULL", "1"]
+    assert said.splitlines() == ["close-1001", "600 7 g", "1 0", "1001", "NULL", "1"]
 
 
 def test_what_the_page_shows_cancels_a_message(symfony: Application, queue: Client) -> None:

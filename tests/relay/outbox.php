@@ -54,6 +54,7 @@ $job = new NewJob(
     retain: '1h',
     expire: '1d',
     priority: 7,
+    group: 'customer-7',
     call: ['url' => 'https://example.com/', 'headers' => [], 'timeout' => '9s'],
     traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
 );

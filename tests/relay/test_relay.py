@@ -12,12 +12,14 @@ from tests.waiting import until
 
 def test_a_row_is_what_a_push_is(outbox: Outbox) -> None:
     options = {"tags": ["user:7"], "ttr": "2m", "retry": {"max": 2}, "priority": 3, "retain": "1h"}
+    options["group"] = "customer-7"
     outbox.insert(id=outbox.topic, body="{}", delay=1800, options=options)
     assert outbox.once().returncode == 0
     job = outbox.client.get(outbox.topic, options=True)
     assert job is not None
     assert (job.topic, job.body, job.tags, job.ttr) == (outbox.topic, "{}", ("user:7",), 120)
     assert (job.priority, job.retain, job.state.value) == (3, 3600, "delayed")
+    assert job.group == "customer-7"
     assert outbox.rows() == []
 
 

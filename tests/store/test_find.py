@@ -126,6 +126,17 @@ async def test_a_long_text_is_found_as_a_whole_only(store: Store, part: str) -> 
     assert await store.run(FINISH, [Ending(f"{LONG}whole", "", "")], EVERYWHERE) == [0]
 
 
+@pytest.mark.parametrize("group", ["customer-7", 'a "b"\n{c}', "排队"])
+async def test_jobs_are_found_by_their_group_as_a_whole(bucket: Bucket, group: str) -> None:
+    groups = {"mine": group, "longer": f"{group}0", "shorter": group[:-1], "none": ""}
+    for job_id, own in groups.items():
+        texts = {"group": own} if own else {}
+        await bucket.push(Job(topic="t", id=job_id, body=group, ttr_ms=1000, texts=texts))
+    search = Search(bucket.store, EVERYWHERE)
+    found = await search.find(Wanted("", "", ""), 100, "", Filters(group=group))
+    assert [(job.id, job.group) for job in found.jobs] == [("mine", group)]
+
+
 async def test_a_long_message_is_found_as_a_whole_only(bucket: Bucket) -> None:
     part = "why" * 100
     for name, message in (("whole", f"{part}!"), ("ends", f"{part[:50]}?{part[50:]}")):

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace DelayQueue;
 
-/** A job to push. Every public property is sent: a subclass can add fields of /push, such as $tags or $retry. */
+/** A job to push. Every public property is sent: a subclass can add fields of /push, such as $tags, $group or $retry. */
 class Job implements \JsonSerializable
 {
     /** @var string */

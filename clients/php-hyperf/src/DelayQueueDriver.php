@@ -7,6 +7,7 @@ namespace DelayQueue\Hyperf;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\NoSuchJob;
 use DelayQueue\Client\Exception\StaleReceipt;
+use DelayQueue\Client\Internal\Group;
 use DelayQueue\Client\Internal\Settings;
 use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Job;
@@ -58,7 +59,10 @@ class DelayQueueDriver extends Driver
         $this->client = new Client($config['url'] ?? null, $config['token'] ?? null);
     }
 
-    /** A job may have a method tags(), such as ["order:1001"], by which cancel() of a client finds it. */
+    /**
+     * A job may have methods: tags(), such as ["order:1001"], by which cancel() of a client finds it, and group(), such as
+     * "customer-7".
+     */
     public function push(JobInterface $job, int $delay = 0): bool
     {
         $message = $this->packer->pack(new JobMessage($job));
@@ -68,7 +72,8 @@ class DelayQueueDriver extends Driver
             $tags = Tags::of($job::class, $job->tags(), $warn, $tags);
         }
         $body = preg_match('//u', $message) === 1 ? $message : self::BASE64 . base64_encode($message);
-        $this->client->push($this->topic, $body, delay: max(0, $delay), ttr: $this->ttrSeconds, tags: $tags);
+        $group = method_exists($job, 'group') ? Group::of($job::class, $job->group()) : null;
+        $this->client->push($this->topic, $body, delay: max(0, $delay), ttr: $this->ttrSeconds, tags: $tags, group: $group);
 
         return true;
     }

@@ -8,6 +8,8 @@ use DelayQueue\Client\Answer\TopicCounts;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\QueueException;
 use DelayQueue\Client\Internal\Duration;
+use DelayQueue\Client\Internal\Fields;
+use DelayQueue\Client\Internal\Group;
 use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\NewJob;
 use DelayQueue\Client\Worker\Turns;
@@ -161,7 +163,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
         return $age === null ? null : (int) (time() - $age);
     }
 
-    /** With the job's tags and ttr: queue:retry has nothing but the payload to push it again. */
+    /** With the job's tags, group and ttr: queue:retry has nothing but the payload to push it again. */
     protected function createPayloadArray($job, $queue, $data = '')
     {
         $own = [];
@@ -169,11 +171,15 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
             $warn = fn (string $message) => $this->container->make('log')->warning($message);
             $own['tags'] = Tags::of($job::class, $job->tags(), $warn); // such as order:1001, for cancel()
         }
+        if (is_object($job)) { // onGroup() sets the property; Laravel's connection for SQS asks in this order, too
+            $group = $job->messageGroup ?? (method_exists($job, 'messageGroup') ? $job->messageGroup() : null);
+            $own['group'] = Group::of($job::class, $group);
+        }
         if (isset($job->ttr)) {
             $own['ttr'] = $job->ttr; // seconds; for a job whose $timeout is longer than others'
         }
 
-        return parent::createPayloadArray($job, $queue, $data) + ['delay-queue' => $own];
+        return parent::createPayloadArray($job, $queue, $data) + ['delay-queue' => Fields::given($own)];
     }
 
     private function counts(?string $queue): ?TopicCounts

@@ -53,6 +53,7 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
             ttr: $stamp->ttr ?? $this->ttr,
             tags: $stamp->tags,
             priority: $stamp->priority,
+            group: $stamp->group,
         ));
 
         return $envelope->with(new TransportMessageIdStamp($id));

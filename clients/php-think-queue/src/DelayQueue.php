@@ -6,6 +6,7 @@ namespace DelayQueue\ThinkQueue;
 
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Internal\Duration;
+use DelayQueue\Client\Internal\Group;
 use DelayQueue\Client\Internal\Settings;
 use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Worker\Turns;
@@ -69,15 +70,19 @@ class DelayQueue extends Connector
         return $this->later(0, $job, $data, $queue);
     }
 
-    /** A class may have a static method tags($data), such as ["order:1001"], for cancel() of the client. */
+    /**
+     * A class may have static methods: tags($data), such as ["order:1001"], for cancel() of the client, and group($data),
+     * such as "customer-7".
+     */
     public function later($delay, $job, $data = '', $queue = null)
     {
         $class = is_object($job) ? $job::class : (string) strstr("$job@", '@', true);
-        $tags = [is_object($job) ? $job : $class, 'tags'];
+        [$tags, $group] = [[is_object($job) ? $job : $class, 'tags'], [is_object($job) ? $job : $class, 'group']];
 
         return $this->pushRaw($this->createPayload($job, $data), $queue, [
             'delay' => max(0, $this->secondsUntil(Duration::number($delay))), // a time that has passed is now
             'tags' => is_callable($tags) ? Tags::of($class, $tags($data), $this->app->log->warning(...)) : [],
+            'group' => is_callable($group) ? Group::of($class, $group($data)) : null,
         ]);
     }
 

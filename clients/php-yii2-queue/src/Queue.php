@@ -7,6 +7,7 @@ namespace DelayQueue\Yii2;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\NoSuchJob;
 use DelayQueue\Client\Exception\StaleReceipt;
+use DelayQueue\Client\Internal\Group;
 use DelayQueue\Client\Internal\Settings;
 use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Job;
@@ -40,22 +41,25 @@ class Queue extends CliQueue
     /** @var list<string> of the job that is being pushed */
     private array $tags = [];
 
+    private ?string $group = null; // of the job that is being pushed
+
     /** The client, for what yii2-queue does not know. */
     public function getClient(): Client
     {
         return $this->client ??= new Client($this->url, $this->token);
     }
 
-    /** A job may have a method tags(), such as ["order:1001"], by which cancel() finds it. */
+    /** A job may have methods: tags(), such as ["order:1001"], by which cancel() finds it, and group(), such as "customer-7". */
     public function push($job)
     {
         $this->tags = is_object($job) && method_exists($job, 'tags')
             ? Tags::of($job::class, $job->tags(), \Yii::warning(...))
             : [];
+        $this->group = is_object($job) && method_exists($job, 'group') ? Group::of($job::class, $job->group()) : null;
         try {
             return parent::push($job);
         } finally {
-            $this->tags = [];
+            [$this->tags, $this->group] = [[], null];
         }
     }
 
@@ -118,6 +122,7 @@ class Queue extends CliQueue
             delay: max(0, (int) $delay), // a time that has passed is now
             priority: $priority === null ? null : (int) $priority,
             tags: $this->tags,
+            group: $this->group,
         );
     }
 

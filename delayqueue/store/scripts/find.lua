@@ -2,7 +2,7 @@
 -- requires  _job, _process
 -- flags  no-writes
 -- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic, part of a message, tag, state
---       ("" = any of these six), the first and the last due time in ms
+--       ("" = any of these six), the first and the last due time in ms, group ("" = any)
 -- returns { next cursor ("0" = that was all), { id, topic, state, due ms, group ("" = none), ... } }; of parts longer than PIECE, the jobs that may have them
 -- keeps: a job that stays in the hash is seen by a search from the first cursor to the last; after a failover the search of this
 --        hash begins again.
@@ -43,17 +43,20 @@ end
 return function(ARGV)
   local key, cursor, id_part, body_part, topic = ARGV[1] == 'job' and JOBS or ENDED, own_cursor(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
   local message_part, tag_wanted, state_wanted, first_due, last_due = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
+  local group_wanted = ARGV[11]
   local found, looked, bytes, page_size = {}, 0, 0, 1
 
   local function is_wanted(job)
     return (topic == '' or job.topic == topic) and (tag_wanted == '' or has_one(job.tags, tag_wanted))
+      and (group_wanted == '' or job.group == group_wanted)
       and job.due >= first_due and job.due <= last_due and has(body_of(job), body_part)
   end
 
-  -- What can be told without unpacking the record. A tag of other characters may be written otherwise in it.
-  local plain_tag = string.match(tag_wanted, '^[%w:._-]+$') or ''
+  -- What can be told without unpacking the record. A tag or a group of other characters may be written otherwise in it.
+  local function plain(name) return string.match(name, '^[%w:._-]+$') or '' end
+  local plain_tag, plain_group = plain(tag_wanted), plain(group_wanted)
   local function can_be_wanted(id, value)
-    return has(id, id_part) and has(value, body_part) and has(value, topic) and has(value, plain_tag)
+    return has(id, id_part) and has(value, body_part) and has(value, topic) and has(value, plain_tag) and has(value, plain_group)
   end
 
   local function has_message(id, value)

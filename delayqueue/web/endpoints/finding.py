@@ -1,4 +1,4 @@
-"""Searching jobs by a part of their id, body or message, and by tag, topic, state and due time."""
+"""Searching jobs by a part of their id, body or message, and by tag, group, topic, state and due time."""
 
 from typing import Annotated, Final
 
@@ -10,7 +10,7 @@ from delayqueue.store.search import ANY_TIME, Filters, Wanted
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.endpoints.ranges import RangeRequest
-from delayqueue.web.fields import JobCount, JobState, Tag, Validate, optional
+from delayqueue.web.fields import Group, JobCount, JobState, Tag, Validate, optional
 from delayqueue.web.requests import AnyTopicRequest
 
 DEFAULT_COUNT: Final = 100
@@ -35,6 +35,7 @@ class FindRequest(AnyTopicRequest, RangeRequest):
         "A part of the message of a failed attempt, or of the job's end."
     )
     tag: Tag | None = optional("Only jobs with this tag.")
+    group: Group | None = optional("Only jobs of this group.")
     state: JobState | None = None
     limit: JobCount | None = optional(
         "The search stops once it has found this many jobs, or somewhat more; 100 by default."
@@ -44,19 +45,20 @@ class FindRequest(AnyTopicRequest, RangeRequest):
     def wanted(self) -> Wanted:
         """The search in the form that the store takes."""
         names_nothing = all(
-            each is None for each in (self.id, self.text, self.message, self.tag, self.state)
+            each is None
+            for each in (self.id, self.text, self.message, self.tag, self.group, self.state)
         )
         if names_nothing and not self.is_bounded:
             raise Invalid.of(
-                "需要 id、text、message、tag、state 或到期时间",
-                "give id, text, message, tag, state or a due time",
+                "需要 id、text、message、tag、group、state 或到期时间",
+                "give id, text, message, tag, group, state or a due time",
             )
         return Wanted(self.id or "", self.text or "", self.topic or "")
 
     def filters(self) -> Filters:
         """What else the jobs must have."""
         due = self.due() if self.is_bounded else ANY_TIME
-        return Filters(self.message or "", self.tag or "", self.state or "", due)
+        return Filters(self.message or "", self.tag or "", self.state or "", due, self.group or "")
 
 
 @endpoint(
@@ -70,7 +72,7 @@ class FindRequest(AnyTopicRequest, RangeRequest):
     ),
 )
 async def find(api: Api, asked: FindRequest) -> Large[Findings]:
-    """Search jobs by a part of their id, body or message, and by tag, topic, state and due time."""
+    """Search jobs by a part of their id, body or message, and by tag, group, topic, state and due time."""
     limit = asked.limit or DEFAULT_COUNT
     found = await api.jobs.search.find(asked.wanted(), limit, asked.cursor or "", asked.filters())
     jobs = [

@@ -15,6 +15,8 @@ class Charge extends CloseOrder
     use Batchable;
 
     public $ttr = 600;
+
+    public $messageGroup = 'customer-3';
 }
 
 class Dies extends DelayQueueJob // at the worst moment
@@ -106,5 +108,5 @@ Artisan::call('queue:retry', ['id' => ['all']]);
 echo left() . ', rows ' . DB::table('failed_jobs')->count() . "\n";
 $again = popped();
 $ttr = $client->get($again->id)->ttr;
-echo "attempt $again->attempt, ttr $ttr, " . ($again->id === $first->id ? 'the same id' : 'another id') . "\n";
+echo "attempt $again->attempt, ttr $ttr, group $again->group, " . ($again->id === $first->id ? 'the same id' : 'another id') . "\n";
 echo "cancelled {$queue->cancel('order:3003')}\n";

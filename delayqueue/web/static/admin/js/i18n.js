@@ -108,6 +108,8 @@ const TEXTS = {
   partOfId: ["Part of the id", "id 的一部分"],
   findReason: ["Text in the reason of a failure", "失败原因中的文字"],
   tag: ["Tag", "标签"],
+  group: ["Group", "分组"],
+  ofGroup: ["Jobs of the group “{0}”", "分组“{0}”的任务"],
   dueTo: ["Due until", "到期至"],
   foundInReasons: ["Jobs with “{0}” in the reason of a failure", "失败原因包含“{0}”的任务"],
   noneMatch: ["No job matches.", "没有匹配的任务。"],

@@ -1,5 +1,5 @@
 // Search results: topics by a part of their name; jobs by a part of their id, a text in their body or in the reason of a failure,
-// their topic, tag, state and due time.
+// their topic, tag, group, state and due time.
 
 import { call, may } from "../api.js";
 import { action, Form } from "../ask.js";
@@ -7,6 +7,7 @@ import { h, isNarrow } from "../dom.js";
 import { moment, number, time } from "../format.js";
 import { t } from "../i18n.js";
 import { exportButtons } from "./exporting.js";
+import { findLink } from "./jobs.js";
 import { Selecting } from "./selecting.js";
 import { topicLink } from "./topics.js";
 
@@ -17,13 +18,10 @@ const PIECE = 500; // jobs that are looked up in a call
 const COLUMNS = ["id", "topic", "state", "due"];
 
 // the prefixes of the search field, and the field of /find that each one sets; text without a prefix is a part of the id
-const FIELDS = { id: "id", body: "text", reason: "message", topic: "topic", tag: "tag", state: "state", from: "start", to: "end" };
+const FIELDS = { id: "id", body: "text", reason: "message", topic: "topic", tag: "tag", group: "group", state: "state", from: "start", to: "end" };
 const TIMES = ["start", "end"];
 const STATES = ["", "delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired"];
 const WORD = /(?<=^|\s)(\w+):(?:"([^"]*)"|(\S+))/g;
-
-/** The path of the results for {id, text, message, topic, tag, state, start, end}, of which one is enough. */
-export const findLink = (wanted) => `#/find/${encodeURIComponent(JSON.stringify(wanted))}`;
 
 /** What was typed into the search field: `1001 topic:order reason:"time out" from:2026-11-23`. Throws an error for an invalid time. */
 export function wantedOf(typed) {
@@ -98,8 +96,9 @@ export class Find extends Selecting {
     const { id, topic, text, message } = this.wanted;
     const { sort, reverse } = this.state;
     const sorting = { by: sort, reverse, onsort: (by) => this.setState({ sort: by, reverse: by === sort && !reverse }) };
-    const known = [["foundFor", "id"], ["foundIn", "text"], ["foundInReasons", "message"]].find(([, name]) => this.isFor(name));
-    const title = this.isFor("topic", "text") ? [t("foundInTopic", text), " ", topicLink(topic)] : t(...(known ? [known[0], this.wanted[known[1]]] : ["searchResults"]));
+    const known = [["foundFor", "id"], ["foundIn", "text"], ["foundInReasons", "message"], ["ofGroup", "group"]].find(([, name]) => this.isFor(name));
+    const inTopic = [["foundInTopic", "text"], ["ofGroup", "group"]].find(([, name]) => this.isFor("topic", name));
+    const title = inTopic ? [t(inTopic[0], this.wanted[inTopic[1]]), " ", topicLink(topic)] : t(...(known ? [known[0], this.wanted[known[1]]] : ["searchResults"]));
     const isForId = this.isFor("id");
     const empty = isForId ? t("noSuchIds", id) : this.isFor("text") || this.isFor("topic", "text") ? t("noneFound", text) : t("noneMatch");
     const others = isForId ? [["searchBodies", { text: id }], ["searchReasons", { message: id }]] : this.isFor("topic", "text") ? [["searchBodies", { text }]] : [];
@@ -133,6 +132,7 @@ export class Find extends Selecting {
     return h("details", { class: "card", open: !this.isFor("id") && !isNarrow() }, h("summary", {}, t("searchFor")),
       h(Form, { kind: "fields", text: t("searchNow"), work: this.search },
         input("id", "partOfId"), input("text", "findText"), input("message", "findReason"), input("topic", "topic"), input("tag", "tag"),
+        input("group", "group"),
         h("label", {}, t("state"), h("select", { name: "state" }, STATES.map((state) =>
           h("option", { key: state, value: state, selected: state === (wanted.state || "") }, t(state || "all"))))),
         at("start", "from"), at("end", "dueTo")));

@@ -14,6 +14,9 @@ export const jobPlace = (id) => `#/job/${encodeURIComponent(id)}`;
 export const jobLink = (id) => h("a", { class: "mono", href: jobPlace(id) }, breaking(id));
 const formLink = (form, id, text) => h("a", { class: "button", href: `#/${form}/${encodeURIComponent(id)}` }, text);
 export const stateMark = (state) => h("span", { class: `state ${state}` }, t(state));
+/** The path of the results for {id, text, message, topic, tag, group, state, start, end}, of which one is enough. */
+export const findLink = (wanted) => `#/find/${encodeURIComponent(JSON.stringify(wanted))}`;
+export const groupLink = ({ topic, group }) => h(may("find") ? "a" : "span", { class: "tag", href: findLink({ topic, group }) }, group);
 export const tagLink = (name) => h("a", { class: "tag", href: `#/tag/${encodeURIComponent(name)}` }, name);
 
 /** The pages of a list that begin at these cursors: the jobs, the cursors, and the cursor of the next page ("" = none). */
@@ -33,6 +36,7 @@ export function jobTable({ jobs, cursors, next }, more, { topic = true, attempts
       { name: h("label", { class: "shown" }, box(t("tickShown"), jobs), h("span", { "aria-hidden": "true" }, t("tickShown"))), cell: (job) => box(t("tick", job.id), [job]) },
       { name: t("id"), sort: "id", rising: true, class: "wide title", cell: (job) => jobLink(job.id) },
       topic && { name: t("topic"), sort: "topic", rising: true, class: "wide", cell: (job) => topicLink(job.topic) },
+      jobs.some((job) => job.group) && { name: t("group"), class: "wide", cell: (job) => job.group && groupLink(job) },
       { name: t("state"), sort: "state", rising: true, cell: (job) => stateMark(job.state) },
       { name: t("dueAt"), sort: "due", rising: true, class: "time", cell: (job) => h("span", { title: relative(job.due) }, time(job.due)) },
       attempts && { name: t("attempt"), class: "number", cell: (job) => String(job.attempt) },
