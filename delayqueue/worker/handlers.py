@@ -146,7 +146,7 @@ class Handlers:
         self._scrubs.append(scrub)
 
     def scrubbed(self, verdict: Verdict) -> Verdict:
-        """The verdict with what may be told of it."""
+        """The verdict with its message and traceback scrubbed."""
         if not self._scrubs:
             return verdict
         if isinstance(verdict, Finished):

@@ -103,7 +103,7 @@ def verdict_of(error: BaseException) -> Released | Buried:
 
 
 def is_order(error: BaseException) -> bool:
-    """Whether handlers have only given orders, so that there is no traceback worth reading."""
+    """Whether the error is an order (Retry, Bury), so that its traceback tells nothing."""
     if isinstance(error, Failures):
         return all(is_order(one) for _, one in error.failed)
     return isinstance(error, (Retry, Bury))
