@@ -9,9 +9,9 @@ from typing import Any, Self, TypeVar
 from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.delivery.outcome import EarlierResult, Event, WebhookOutcome
 from delayqueue.domain.job import Reserved, ResultRecord
-from delayqueue.domain.message import clean
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
+from delayqueue.domain.text import clean
 from delayqueue.domain.troubles import Kind
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from delayqueue import threads
 from delayqueue.client.times import time_left
 from delayqueue.domain.job import MAX_DELAY_S
-from delayqueue.domain.message import clean, error_message, message_of
+from delayqueue.domain.text import clean, error_message, message_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
