@@ -57,7 +57,7 @@ MAX_SHOWN_CHARS: Final = 64
 
 
 def shown(value: object) -> str:
-    """A value that somebody sent, as a message repeats it: the start of a long one is enough to recognise it."""
+    """The value of a request as a message quotes it: the start of a long value is enough to recognise it."""
     text = repr(value[: MAX_SHOWN_CHARS + 1] if isinstance(value, str) else value)
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 
@@ -171,7 +171,7 @@ class Unavailable(QueueError):
 
     @classmethod
     def because(cls, ailment: Text | None, since: datetime | None = None) -> Self:
-        """The error that says what ails the store, and since when; None = that is not known."""
+        """The error with the reason why the store is unavailable, and since when; None = unknown."""
         if ailment is None:
             return cls()
         zh, en = f"存储不可用：{ailment.zh}", f"the store is unavailable: {ailment.en}"

@@ -250,7 +250,7 @@ class Connection(asyncio.Protocol):
         return delete_held(self._server, self.session, jobs)
 
     def _one_more(self, name: str) -> Command | None:
-        """The next command, if it is another one of that name."""
+        """The next command, if it has this name, too."""
         command = self._parser.next()
         if isinstance(command, Command) and command.name == name:
             return command

@@ -45,7 +45,7 @@ class Numbers:
         return self._next - 1
 
     def leave(self, number: int, skip: int) -> None:
-        """Leave the rest of this number's block, and `skip` numbers behind it, on all servers: it is a job's id."""
+        """Skip the rest of this number's block, and `skip` more, on all servers: the number is a job's id."""
         if self._end - BLOCK <= number < self._end:
             self._next = self._end = 0
             self._skip = skip

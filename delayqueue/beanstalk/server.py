@@ -80,7 +80,7 @@ class BeanstalkServer:
         return self.ids.id_of(number) if held is None else held.job.id
 
     def keep(self, session: Session, number: int, held: Held) -> None:
-        """The store has not done what a job needed: the connection keeps it, or it is put back."""
+        """Let the connection keep a job for which the store has failed; once it is closed, put the job back."""
         if session.is_closed:
             self.jobs.polls.requeue((held.job,))
         else:

@@ -175,7 +175,7 @@ def _topics_with(server: RemoteServer, state: str) -> list[Fields]:
 
 
 def kick(server: RemoteServer, fields: Fields) -> Any:
-    """With `all`, as many jobs of each topic as there are at first: jobs that fail again meanwhile are left."""
+    """With `all`, kick as many jobs of each topic as it has at first: jobs that fail again meanwhile are left."""
     if not fields.pop("all", False) or "tag" in fields:  # with a tag, all of them are kicked anyway
         return at("/kick")(server, fields)
     if fields.get("ids") or fields.keys() & {"count", "body"}:

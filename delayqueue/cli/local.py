@@ -146,7 +146,7 @@ LOCAL: Final = (
     ),
     local(
         "rebalance",
-        "change the number of buckets while servers run",
+        "change the number of buckets; servers wait meanwhile",
         "delayqueue.cli.rebalance:rebalance",
         option(
             "--buckets N",

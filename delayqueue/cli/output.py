@@ -7,7 +7,7 @@ from errno import EBADF
 from io import TextIOWrapper
 from typing import Any
 
-from delayqueue.domain.controls import json_line
+from delayqueue.domain.text import json_line
 
 
 class OutputError(Exception):

@@ -34,7 +34,7 @@ VERBS: Final = {verb.name: verb for verbs in FAMILIES.values() for verb in verbs
 
 
 class VerbParser(ArgumentParser):
-    """One whose help is output as all other is: some versions of argparse let its OSError go, others swallow it."""
+    """A parser that writes its help as all other output: some versions of argparse swallow an OSError there."""
 
     def print_help(self, file: Any = None) -> None:
         """Print the help. Raises OutputError if standard output takes nothing."""

@@ -148,7 +148,7 @@ def _each(data: Any) -> Any:
 
 
 def _is_empty(data: Any) -> bool:
-    """Whether there was nothing, or one of many did not exist."""
+    """Whether the answer is empty, or lacks one of several jobs."""
     return data in (None, [], {"count": 0}) or (isinstance(data, list) and None in data)
 
 

@@ -20,7 +20,7 @@ def serve(config: Config, _asked: Namespace) -> int:
 
 
 def _introduction(config: Config) -> str:
-    """What a person should know who has typed `delay-queue`, maybe only to see what it is."""
+    """The first lines for a person who has typed `delay-queue`, maybe only to see what it is."""
     return (
         f"Starting a delay queue server. Its jobs are in {place_of(config.data_dir)}.\n"
         f"When it says `serving on`, open {config.own_url}/admin\n"

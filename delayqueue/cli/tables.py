@@ -333,7 +333,7 @@ def clipped(line: str, columns: int) -> str:
 
 
 def _without_middle(text: str, columns: int) -> str:
-    """The text, at most this wide: names of topics begin and end with what tells them apart."""
+    """The text without its middle, at most this wide: topics differ at the start or the end of their names."""
     if _width(text) <= columns:
         return text
     end = (columns - 1) // 2

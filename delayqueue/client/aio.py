@@ -207,7 +207,7 @@ class _Connection(asyncio.Protocol):
                 self._settle(incomplete)
 
     def end_requests(self) -> None:
-        """Tell the server that nothing more is asked: it ends a poll, and what it has sent before still arrives."""
+        """Close this side of the connection: the server ends the poll, and what it has sent before still arrives."""
         if self._transport is None or self._transport.is_closing():
             return
         if self._transport.can_write_eof():

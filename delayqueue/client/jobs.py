@@ -52,7 +52,7 @@ def call_request(call: CallTo) -> dict[str, Any]:
 
 
 def worker_request(worker: WorkerName) -> Mapping[str, Any]:
-    """Who polls, in the form that the server takes."""
+    """The worker that polls, in the form that the server takes."""
     return {"name": worker} if isinstance(worker, str) else worker
 
 

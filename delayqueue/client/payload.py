@@ -101,7 +101,7 @@ def _key(key: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The JSON form of a value, from which pydantic makes the same value again."""
+    """The JSON form of a value, from which pydantic makes an equal value."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if hasattr(value, "model_dump"):

@@ -13,7 +13,7 @@ from opentelemetry.trace import Link, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from delayqueue import __version__
-from delayqueue.domain.message import message_of
+from delayqueue.domain.text import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -291,7 +291,7 @@ class Config:
 
     @property
     def asks(self) -> bool:
-        """Whether clients have to say who they are, by a token or a login by the proxy."""
+        """Whether clients must authenticate, by a token or by a login at the proxy."""
         return self.has_tokens or bool(self.proxy_user_header)
 
     def value(self, key: str) -> Any:

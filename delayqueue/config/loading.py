@@ -144,7 +144,7 @@ def _bare(name: str) -> str:
 
 
 def meant_by_option(option: str) -> str:
-    """The setting that may be meant by an option, such as `--port`; "" if it is like none."""
+    """The setting whose name is like an unknown option, such as `--port`; "" if there is none."""
     name = option.lstrip("-").replace("-", "_").lower()
     bare = SYNONYMS.get(name, name)
     for key, variable in zip(OPTIONS, VARIABLES, strict=True):

@@ -169,7 +169,7 @@ def addresses(default_port: int) -> Callable[[str], tuple[Address, ...]]:
 
 
 def _parts(text: str) -> list[str]:
-    """The items between commas. Raises ValueError if there are none: a user who writes a list means something by it."""
+    """The items between commas. Raises ValueError if there are none: an empty list is a mistake."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if text and not parts:
         raise ValueError("there is nothing between its commas; fill it in, or leave it empty")

@@ -159,5 +159,5 @@ def _delay_s(headers: dict[str, Any], options: dict[str, Any]) -> float:
 
 
 def _named(option: Any) -> Any:
-    """A queue or an exchange by its name, which the app of the worker knows."""
+    """A queue or an exchange by its name, as the app of the worker defines it."""
     return option.name if isinstance(option, Queue | Exchange) else option

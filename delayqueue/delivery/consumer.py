@@ -58,7 +58,7 @@ class Consumer:
                 await asyncio.sleep(RETRY_S)
 
     async def _consume(self, room: int) -> None:
-        """Begin jobs as they become ready, endlessly; there is room for that many more."""
+        """Begin jobs as they become ready, endlessly, at most `room` of them before others end."""
         poll = self._poll = self._jobs.polls.consume(self._topics, room)
         try:
             while True:

@@ -9,9 +9,9 @@ from typing import Any, Self, TypeVar
 from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.delivery.outcome import EarlierResult, Event, WebhookOutcome
 from delayqueue.domain.job import Reserved, ResultRecord
-from delayqueue.domain.message import clean
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
+from delayqueue.domain.text import clean
 from delayqueue.domain.troubles import Kind
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
@@ -125,7 +125,7 @@ class Delivery:
         self._began_ms = view.started_ms or 0
 
     async def _call(self, subscriber: Subscriber) -> Recording | None:
-        """Call a subscriber. Returns what to record; None if it wants no more calls."""
+        """Call a subscriber. Returns what to record; None if its answer was 410 and it is unsubscribed."""
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         event = Event.of(self._job, dict(self._results))
@@ -211,7 +211,7 @@ class Delivery:
             await self._surely(lambda: self._jobs.postpone(postponement))
 
     def _is_over(self, subscriber: Subscriber) -> bool:
-        """Whether a failed subscriber is not called again, and the job goes on to its end all the same."""
+        """Whether a failed subscriber is not called again, and its failure does not keep the job from ending."""
         return subscriber.on_failure is OnFailure.CONTINUE and subscriber.name not in self._again
 
     def _note(self, name: str, succeeded: bool, message: str, again_ms: int | None) -> None:
@@ -220,7 +220,7 @@ class Delivery:
             self._again.add(name)
 
     def _due(self, name: str) -> Subscriber | None:
-        """The subscriber if it must be called in this delivery, as it is now: it may be replaced or removed by now."""
+        """The subscriber if it must be called in this delivery, in its present form; None if it was removed."""
         earlier = self._earlier.get(name)
         if earlier is not None and (
             earlier.succeeded or earlier.due_ms is None or earlier.due_ms > self._began_ms

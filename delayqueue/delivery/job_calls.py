@@ -20,8 +20,8 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import NAME, Call
 from delayqueue.domain.call_counters import CallCounters, HostCounters
 from delayqueue.domain.job import CALLS, Reserved
-from delayqueue.domain.message import clean
 from delayqueue.domain.subscriber import Subscriber
+from delayqueue.domain.text import clean
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.metrics import CALL_LATENESS, SUBSCRIBER_CALLS

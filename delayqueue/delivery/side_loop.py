@@ -1,4 +1,4 @@
-"""An event loop beside the server's, in a thread of its own: strangers decide what has to be read there."""
+"""An event loop in a thread of its own: how long it reads TLS and HTTP is up to the receivers of webhooks."""
 
 import asyncio
 import threading

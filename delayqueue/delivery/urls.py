@@ -1,4 +1,4 @@
-"""The URL of a call as it is requested: what judges a URL and what calls it understand it by these functions alone."""
+"""URLs of calls: checks and requests read a URL by these functions only, so that both mean the same host."""
 
 import re
 from contextlib import suppress

@@ -29,8 +29,8 @@ from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, WebhookOu
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.delivery.urls import request_url
 from delayqueue.domain.body import raw_body, readable
-from delayqueue.domain.message import clean, message_of, without
 from delayqueue.domain.subscriber import Method, Payload, Subscriber, signing_key
+from delayqueue.domain.text import clean, message_of, without
 
 CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
 LATE_S: Final = 2.0  # after the timeout of a call, which its own loop keeps to within a second

@@ -50,7 +50,7 @@ def parse_grant(text: str) -> Grant:
 
 
 class GroupRole(NamedTuple):
-    """One `role:group`: what the users of a group may do whom a proxy has logged in."""
+    """One `role:group`: the role of a group's users, whom a proxy has logged in."""
 
     role: Role
     group: str

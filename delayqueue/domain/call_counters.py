@@ -162,7 +162,7 @@ class HostCounters:
 
 
 class CallCounters:
-    """The hosts with the latest news, each of which may be called `per_host` times at once."""
+    """The counters of the hosts that were called last; each may be called `per_host` times at once."""
 
     def __init__(self, per_host: int, now: Callable[[], float] = time) -> None:
         self.per_host = per_host
@@ -170,7 +170,7 @@ class CallCounters:
         self._hosts = OrderedDict[str, HostCounters]()  # the one with the latest news last
 
     def of(self, host: str) -> HostCounters:
-        """The counters of a host, which becomes the one with the latest news."""
+        """The counters of a host, which becomes the one that was called last."""
         found = self._hosts.pop(host, None) or HostCounters(host, self._now)
         self._hosts[host] = found
         if len(self._hosts) > MOST_HOSTS:

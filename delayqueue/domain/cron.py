@@ -42,13 +42,13 @@ class Cron:
         self._goes_by_the_clock = minute.startswith("*") or hour.startswith("*")
 
     def after(self, time_s: int) -> int | None:
-        """The first time after that one; None = there is none in 50 years."""
+        """The first time after the given one; None = there is none in 50 years."""
         if self._goes_by_the_clock:
             return self._shown(time_s, 1)
         return next((at_s for at_s in self._once(time_s, 1) if at_s > time_s), None)
 
     def until(self, time_s: int) -> int | None:
-        """The last time at or before that one; None = there was none in 50 years."""
+        """The last time at or before the given one; None = there was none in 50 years."""
         if self._goes_by_the_clock:
             return self._shown(time_s, -1)
         return next((at_s for at_s in self._once(time_s, -1) if at_s <= time_s), None)

@@ -87,7 +87,7 @@ class Schedule:
         )
 
     def after(self, time_ms: int) -> int | None:
-        """The first occurrence after that unix time; None = there is none in 50 years."""
+        """The first occurrence after a unix time in ms; None = there is none in 50 years."""
         if self.every_ms:
             return (time_ms // self.every_ms + 1) * self.every_ms
         return _ms(Cron(self.cron, self.tz).after(time_ms // 1000))
@@ -103,7 +103,7 @@ class Schedule:
         return _ms(Cron(self.cron, self.tz).until(time_ms // 1000))
 
     def check_times(self) -> None:
-        """Raises ValueError if this host cannot tell its times: it does not know the zone, or what `cron` says."""
+        """Raises ValueError if this host cannot compute the times: its zone or its `cron` is unknown here."""
         if self.cron:
             Cron(self.cron, self.tz)
 

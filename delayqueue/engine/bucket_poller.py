@@ -40,7 +40,7 @@ class BucketPoller:
         self._watch: asyncio.TimerHandle | None = None  # looks whether a call takes long
 
     def wake(self) -> None:
-        """Make a call for what the matcher wants, after this turn of the loop: other polls go with the same call."""
+        """Make a call for what the matcher wants, after this turn of the loop, so that it serves other polls, too."""
         if not self._is_awake:
             self._is_awake = True
             self._loop.call_soon(self._ask)

@@ -122,7 +122,7 @@ class EndWaits:
                 self._answer([each for each in self._by_id.get(job_id, ()) if each.scope == scope])
 
     def _looked(self, wait: EndWait, look: asyncio.Future[list[bool]]) -> None:
-        """Answer the client if its job had ended before the store was told of the wait, or if that failed."""
+        """Answer the client if its job had ended before the store noted the wait, or if the call failed."""
         if look.cancelled():  # the loop ends
             return
         if (error := look.exception()) is not None:

@@ -117,7 +117,7 @@ class Importer:
             left += len(ids) - await self._take(ids, queue)
 
     async def _take_strays(self) -> None:
-        """Move records that are in no index. One that is back in an index is found there."""
+        """Move records that are in no index. A record that is in one again is moved with that."""
         await self._take(sorted(self._strays))
         self._strays &= self._lost_since_s.keys()
 

@@ -52,7 +52,7 @@ class Polls:
 
     @property
     def waiting(self) -> int:
-        """How many polls of clients are waiting: those of this server's own deliveries say nothing of workers."""
+        """How many polls of clients are waiting, without those of this server's own deliveries."""
         own = sum(poll.queue is not None for poll in self._consuming)
         return self._matcher.waiting - own + self.ends.waiting
 
@@ -123,7 +123,7 @@ class Polls:
             self._matcher.add(poll.topics, poll)
 
     def leave(self, poll: Poll) -> None:
-        """The client no longer waits: what was reserved for it is put back."""
+        """Remove the poll of a client that no longer waits; jobs that were reserved for it are put back."""
         self._matcher.remove(poll)
         if isinstance(poll, StandingPoll):
             self._consuming.discard(poll)

@@ -76,7 +76,7 @@ class DelayQueue:
         return sorted(unready)
 
     def ailment(self) -> Text | None:
-        """What ails the store; None if it is well."""
+        """Why the store is unavailable; None if it is well."""
         return self.store.ailment() or self.store.watch.ailment
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:

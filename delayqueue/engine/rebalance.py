@@ -96,7 +96,7 @@ class Rebalance:
         return found
 
     async def _tell(self) -> None:
-        """Note how far it is, now and then."""
+        """Report the progress to the store, now and then."""
         while True:
             await asyncio.sleep(TELL_S)
             await self._patiently(partial(self._change.tell, self.percent))
@@ -181,7 +181,7 @@ class Rebalance:
         return page
 
     async def _put(self, key: Key, entries: Sequence[Entry]) -> list[int]:
-        """Add entries that belong to other buckets to those. Returns their places."""
+        """Add entries to the buckets to which they belong. Returns their places."""
         away: dict[int, list[int]] = {}
         for at, entry in enumerate(entries):
             if (bucket := crc32(key.id_of(entry)) % self._size) != key.bucket:

@@ -100,7 +100,7 @@ def host_calls(reports: Sequence[ServerReport]) -> list[HostCalls]:
 
 
 def outboxes(reports: Iterable[ServerReport]) -> list[OutboxStats]:
-    """The latest news of each outbox, those with most failed rows first."""
+    """The latest report on each outbox, those with most failed rows first."""
     told = [
         OutboxStats(
             name=each.name,

@@ -159,7 +159,7 @@ def _answer(one: Schedule, next_ms: int | None) -> answers.Schedule:
 
 
 def _read_plannable(definition: str) -> Schedule:
-    """Read a schedule. Raises ValueError if it is none, or this host cannot tell its times, but others may."""
+    """Read a schedule. Raises ValueError if it is none, or if this host, unlike others, cannot compute its times."""
     schedule = Schedule.read(definition)
     schedule.check_times()
     return schedule

@@ -61,7 +61,7 @@ class StandingPoll(Poll):
         self.topics = topics
 
     def answer(self, jobs: list[Reserved]) -> None:
-        """Give the poll jobs; it wants that many fewer."""
+        """Give the poll jobs, and lower the number that it wants."""
         self.wanted -= len(jobs)
         self._jobs = [*(self._jobs or ()), *jobs]
         if not self.future.done():
@@ -151,7 +151,7 @@ class WaitQueue:
         self.first_number = next(iter(self.polls)).number
 
     def widen(self, poll: Poll) -> None:
-        """The poll takes one job more. A bucket that had nothing more for it will tell if that changes."""
+        """Let the poll take one job more. A bucket that had nothing more for it reports new jobs by itself."""
         self.wanted += 1
         poll.wanted += 1
         for bucket, dry in enumerate(self.dry_up_to):
@@ -169,7 +169,7 @@ class WaitQueue:
         return False
 
     def note_dry(self, bucket: int, number: int) -> list[Poll]:
-        """The bucket has no more for the polls up to that number; returns those that do not wait any longer."""
+        """Note that the bucket has no jobs for the polls up to this number; returns those whose wait ends."""
         self.dry_up_to[bucket] = max(number, self.dry_up_to[bucket])
         if not self.impatient:
             return []
@@ -179,7 +179,7 @@ class WaitQueue:
         return over
 
     def note_rest(self, bucket: int, unasked: int) -> None:
-        """Note that first questions did not bring that many jobs, although the bucket may have them."""
+        """Note that first requests lacked this many jobs, although the bucket may have them."""
         unasked = self.unasked[bucket] + max(unasked, 0)
         if self.last_number > self.dry_up_to[bucket]:  # older polls took what it brought
             unasked = max(unasked, 1)

@@ -237,7 +237,7 @@ class Workers:
             job.look_s = now_s + LOOK_SHARE * (now_s - job.since_s)
 
     async def tell(self) -> None:
-        """Write what is known of the workers, and forget those of which there was no sign for long."""
+        """Write what is known of the workers, and forget those that gave no sign of life for long."""
         now_s = self._loop.time()
         jobs: dict[SeenWorker, list[InHand]] = {}
         for job in self.in_hand.values():

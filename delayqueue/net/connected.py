@@ -114,7 +114,7 @@ class Connected:
 
 
 class Beyond(asyncio.Protocol):
-    """A connection that came when there was no room: where it comes from, or its first request, decides."""
+    """A connection beyond the limit: it is served or refused by its address, or by its first request."""
 
     _transport: asyncio.Transport
 
@@ -161,7 +161,7 @@ class Beyond(asyncio.Protocol):
         self._connected.forget(self)
 
     def refuse(self) -> None:
-        """Say why. Closing at once would reset a connection whose client sends, and it would not see the answer."""
+        """Send the refusal. Closing at once would reset a connection whose client sends, and hide the refusal."""
         self._stop_waiting()
         self._connected.decided(self)
         self._head, self._is_refused = b"", True

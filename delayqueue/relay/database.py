@@ -97,7 +97,7 @@ class Database(ABC):
 
     @abstractmethod
     def delete(self, seqs: list[int]) -> None:
-        """Delete rows by their numbers: what they asked for is done."""
+        """Delete rows by their numbers, once their requests are carried out."""
 
     @classmethod
     def statements(cls, table: str) -> list[str]:
@@ -117,7 +117,7 @@ class Database(ABC):
         return next(self._batches)
 
     def fail(self, row: OutboxRow, reason: str) -> None:
-        """Note why a row cannot be carried out: it is not taken again."""
+        """Note why a row cannot be carried out, so that it is not taken again."""
         self._execute(FAIL.format(table=self._table), [reason, row.seq])
 
     def failures(self) -> tuple[int, str]:

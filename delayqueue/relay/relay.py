@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from delayqueue.answers.jobs import Outcome
 from delayqueue.client.api_request import TransportError
-from delayqueue.domain.message import clean, error_message
+from delayqueue.domain.text import clean, error_message
 from delayqueue.errors import Code, Forbidden, QueueError, Text, TooMany, Unauthorized, Unavailable
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ class Declarations:
             self._waits = False
 
     async def run(self) -> None:
-        """Declare them whenever they have changed, as soon as the store answers, until cancelled."""
+        """Declare the sections whenever they have changed, as soon as the store answers, until cancelled."""
         while True:
             await self._undeclared.wait()
             self._undeclared.clear()

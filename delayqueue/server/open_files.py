@@ -37,7 +37,7 @@ def most_connections(wanted: int) -> int:
 
 
 def warn_of_limit(wanted: int) -> None:
-    """Say so if this process may not open the files for `wanted` connections."""
+    """Log a warning if this process may not open the files for `wanted` connections."""
     if (possible := most_connections(wanted)) < wanted:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         log.warning(

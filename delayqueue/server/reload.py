@@ -46,7 +46,7 @@ class Reloader:
 
     @classmethod
     async def begin(cls, config: Config) -> Self:
-        """With the settings that the server starts with. Raises StartupError if something is wrong with them."""
+        """A reloader with the settings that the server starts with. Raises StartupError if they are invalid."""
         settings = await in_time("reading files", partial(Settings.read, config))
         _warn(config)
         return cls(settings)
@@ -67,7 +67,7 @@ class Reloader:
                 await self._look()
 
     async def news(self, known: Settings) -> AsyncIterator[Settings]:
-        """What takes the place of the settings that are known, and of those in turn. Some may be left out."""
+        """The settings that replace the known ones, one after the other. Some may be left out."""
         while True:
             while self.settings is known:
                 await self._changed.wait()
@@ -147,7 +147,7 @@ class Reloader:
 
 
 async def received(line: socket.socket) -> AsyncIterator[Settings]:
-    """What a process is told on its line, endlessly."""
+    """The settings that a process receives on its line, endlessly."""
     reader, writer = await asyncio.open_unix_connection(sock=line)
     try:
         while True:
@@ -184,7 +184,7 @@ def read_again(settings: Settings) -> tuple[Settings, list[str]]:
 
 
 def announce(settings: Settings) -> None:
-    """Log that these are in force in this process, in the way that they say."""
+    """Log, in their own log format, that these settings are in force in this process."""
     set_up(settings.config.log_level, settings.config.log_format)
     log.info("reloaded: %s", settings.source)
 

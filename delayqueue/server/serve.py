@@ -103,7 +103,7 @@ def _prepared(
     folder: Path,
     number: int,
 ) -> Iterator[Callable[[], None]]:
-    """The work of process `number`, which is told of reloads until the block ends."""
+    """The work of process `number`, which receives reloaded settings until the block ends."""
     with reloader.line(f"worker {number}") as (settings, line):
         yield partial(_work, Process(pulses, number, folder), socket_path, settings, line)
 

@@ -1,4 +1,4 @@
-"""What the processes of a server work by: one of them reads and checks it, and all of them use that."""
+"""The settings of a server's processes: one process reads and checks them, and all use them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +17,7 @@ from delayqueue.web.tls import Certificate
 
 
 class Settings(NamedTuple):
-    """A config, and what the files held that it names: whoever has it reads nothing more to use it.
+    """A config with the contents of the files that it names, so that using it reads no file.
 
     `source`: what was read last, as the log names it. `revision` grows with each config.
     """

@@ -1,4 +1,4 @@
-"""What the server refuses, as the queue in memory refuses it: by the same rules, and with the same words."""
+"""Refusals of the queue in memory: by the server's rules, and in its words."""
 
 from __future__ import annotations
 

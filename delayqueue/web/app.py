@@ -103,13 +103,13 @@ class AiohttpProtocol(web.RequestHandler):
         return response
 
     def log_exception(self, *args: Any, **named: Any) -> None:
-        """Log an error, unless it tells of what is not HTTP, here in what is left of an answered request."""
+        """Log an error, unless the rest of an answered request is not HTTP."""
         if not isinstance(named.get("exc_info"), HttpProcessingError):
             super().log_exception(*args, **named)
 
 
 class AiohttpTransport(asyncio.Transport):
-    """What aiohttp takes for its connection: through it come requests that a connection of ours lends, one by one."""
+    """The transport of aiohttp's protocol, into which an express connection writes each request that it lends."""
 
     def __init__(self, server: AiohttpServer, lender: "ExpressConnection") -> None:
         super().__init__()
@@ -250,7 +250,7 @@ class LentRequest:
         return found + len(END) if found >= 0 else 0
 
     def begins(self, message: Any, payload: "StreamReader") -> None:
-        """Aiohttp has read the head, or found that it is not HTTP."""
+        """Note that aiohttp has read the head, or found that it is not HTTP."""
         self.has_head, self._payload = True, payload
         if not message.chunked:
             self._left_bytes = int(message.headers.get(hdrs.CONTENT_LENGTH, 0))
@@ -340,7 +340,7 @@ class LentRequest:
         request.content.on_eof(self._over)
 
     def _over(self) -> None:
-        """It is answered, and has arrived as a whole."""
+        """End the request: it is answered, and has arrived as a whole."""
         if self._transport.lender is not None:
             give_back = partial(self._transport.lender.take_back, self, is_last=self._is_last)
             self._loop.call_soon(give_back)  # aiohttp's handler is about to end

@@ -19,7 +19,7 @@ MOST_IDS: Final = 3  # of many that are named
 
 
 class Deed(NamedTuple):
-    """Who has done what, and whether it changed anything."""
+    """A change made on the page: by whom, what, and whether it had an effect."""
 
     who: str
     what: str

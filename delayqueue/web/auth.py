@@ -217,7 +217,7 @@ def token_of(request: HttpRequest) -> str:
 
 
 def all_grants(config: Config) -> list[Grant]:
-    """What all tokens grant, those of the settings and those of their file. Raises StartupError as read_tokens()."""
+    """The grants of all tokens, in the settings and in their file. Raises StartupError as read_tokens()."""
     file = config.auth_tokens_file
     return [*config.auth_tokens, *(read_tokens(file) if file else ())]
 

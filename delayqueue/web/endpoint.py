@@ -133,7 +133,7 @@ class Endpoint:
         return (*self.methods, *others)
 
     def allows(self, roles: Iterable[Role]) -> bool:
-        """Whether a client with these roles may call the endpoint."""
+        """Whether a client with these roles may use the endpoint."""
         return self.roles is None or not {Role.ADMIN, *self.roles}.isdisjoint(roles)
 
 

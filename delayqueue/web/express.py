@@ -499,7 +499,7 @@ class ExpressConnection(asyncio.Protocol):
             self._close()
 
     def _count(self) -> None:
-        """Say how much of unanswered requests is here."""
+        """Report how many bytes of unanswered requests this connection holds."""
         held_bytes = len(self._buffer) + self._request_bytes
         self._counts = held_bytes > SMALL_BYTES
         self._express.limits.unanswered.holds(self, held_bytes)

@@ -19,8 +19,8 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from delayqueue import __version__
-from delayqueue.domain.controls import escaped
 from delayqueue.domain.job import LIVE_STATES
+from delayqueue.domain.text import escaped
 from delayqueue.engine.workers import WorkerCounts
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, JOB_EVENTS, OTHER, Metric, Snapshot
 from delayqueue.store.census import SOON_S, TopicView

@@ -86,7 +86,7 @@ class Reader:
         return self._read_closely(model, _members(raw), request)
 
     def read_items(self, model: type[Model], items: list[object]) -> list[Model] | None:
-        """Parse elements of an array together; None if one of them needs a closer look."""
+        """Parse elements of an array together; None if one of them must be parsed alone."""
         try:
             asked = _list_of(model).validate_python(items)
         except ValidationError:
@@ -122,7 +122,7 @@ class Reader:
         raise Invalid(_of_value(model, found))
 
     def _log(self, unknown: Iterable[str], path: str) -> None:
-        """Name each unknown field once, as far as there are not too many."""
+        """Log each unknown field once, as long as these are not too many."""
         for name in islice(unknown, NAMES):
             field = path, name[:NAME_CHARS]
             if field in self._logged or len(self._logged) >= MOST_LOGGED:

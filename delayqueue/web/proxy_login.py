@@ -1,4 +1,4 @@
-"""Login by the proxy: a reverse proxy has asked its users who they are, and says so in headers.
+"""Login by a reverse proxy, which authenticates its users and names them in headers.
 
 The headers are believed from the proxy's own address alone, and refused from everywhere else. What a proxy says of the
 address that it was asked from (X-Forwarded-For) is never read.
@@ -26,7 +26,7 @@ OWN_NAMES: Final = tuple(GroupRole(role, role.value) for role in Role)
 
 
 class User(NamedTuple):
-    """Whom the proxy has logged in, and the roles that the user's groups give."""
+    """A user whom the proxy has logged in, with the roles of the user's groups."""
 
     name: str
     roles: frozenset[Role]
@@ -48,7 +48,7 @@ class User(NamedTuple):
 
 
 class ProxyLogins:
-    """Which proxies are believed, and what their headers mean."""
+    """The proxies that are trusted, and how their headers are read."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from delayqueue.domain.message import clean
+from delayqueue.domain.text import clean
 from delayqueue.errors import Code
 from delayqueue.web.front import Cycle, Front
 from delayqueue.web.http import HttpRequest, Peer

@@ -1,4 +1,4 @@
-"""The job that a handler runs for, and the context, wherever in it one asks."""
+"""The job that a handler runs for, and the context, in any function that the handler calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tags_of_current_job() -> Sequence[str]:
 
 @contextmanager
 def handling(job: HandledJob, context: Any) -> Iterator[None]:
-    """Make them the current ones, for the handlers that run in this block."""
+    """Make the job and the context the current ones for the handlers that run in this block."""
     before = _current.set((job, context))
     try:
         yield

@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from delayqueue.domain.controls import escaped
+from delayqueue.domain.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping

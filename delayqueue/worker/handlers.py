@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from delayqueue.answers.jobs import ReservedJob
 from delayqueue.client import tracing
 from delayqueue.client.several import Collected, several
-from delayqueue.domain.message import clean, message_of, text_of
+from delayqueue.domain.text import clean, message_of, text_of
 from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
 from delayqueue.worker.current import handling
 from delayqueue.worker.handled_job import HandledJob, HandlerResult
@@ -146,7 +146,7 @@ class Handlers:
         self._scrubs.append(scrub)
 
     def scrubbed(self, verdict: Verdict) -> Verdict:
-        """The verdict with what may be told of it."""
+        """The verdict with its message and traceback scrubbed."""
         if not self._scrubs:
             return verdict
         if isinstance(verdict, Finished):

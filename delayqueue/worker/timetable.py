@@ -42,7 +42,7 @@ class Times(NamedTuple):
         return PREFIX + self.topic
 
     def check(self) -> None:
-        """Raises ValueError if no server could make a schedule of them; without CronSim, the server looks at `cron`."""
+        """Raises ValueError if no server could make a schedule of these times; `cron` is checked with CronSim only."""
         check_form(cron=self.cron is not None, every=self.every is not None, tz=self.tz)
         if self.every is not None:
             check_every(round(seconds(self.every) * 1000))

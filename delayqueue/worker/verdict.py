@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from delayqueue import threads
 from delayqueue.client.times import time_left
 from delayqueue.domain.job import MAX_DELAY_S
-from delayqueue.domain.message import clean, error_message, message_of
+from delayqueue.domain.text import clean, error_message, message_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +103,7 @@ def verdict_of(error: BaseException) -> Released | Buried:
 
 
 def is_order(error: BaseException) -> bool:
-    """Whether handlers have only given orders, so that there is no traceback worth reading."""
+    """Whether the error is an order (Retry, Bury), so that its traceback tells nothing."""
     if isinstance(error, Failures):
         return all(is_order(one) for _, one in error.failed)
     return isinstance(error, (Retry, Bury))

@@ -95,7 +95,7 @@ class Worker:
         return AsyncClient(self.url, token=self.token)
 
     def _described(self) -> dict[str, Any]:
-        """What this process tells the server about itself."""
+        """The fields `worker` of this process's polls."""
         host, pid = socket.gethostname(), os.getpid()
         place = f"{host}:{pid}"
         return {

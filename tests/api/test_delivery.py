@@ -83,15 +83,6 @@ async def test_a_pop_of_two_topics_waits_for_either(api: Api, name: Name) -> Non
         assert (await poll).ok()["id"] == sent.id
 
 
-async def test_a_pop_with_count_fills_up_from_the_next_topic(ordered_api: Api, name: Name) -> None:
-    first, second = name("first"), name("second")
-    jobs = [{"topic": t, "id": name("id")} for t in (second, first) for _ in range(2)]
-    (await ordered_api.push_all(jobs)).ok()
-    await until_ready(ordered_api, *(str(job["id"]) for job in jobs))
-    taken = (await ordered_api.pop(f"{first},{second}", count=3)).ok()
-    assert [job["topic"] for job in taken] == [first, first, second]
-
-
 @pytest.mark.parametrize(
     ("options", "empty"), [({}, None), ({"count": 1}, []), ({"count": 1000}, [])]
 )

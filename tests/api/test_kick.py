@@ -19,17 +19,6 @@ async def test_each_of_many_ids_has_its_own_result(api: Api, name: Callable[[str
     assert (await api.call("/kick", {"topic": topic})).ok() == {"count": 0}
 
 
-async def test_delayed_jobs_are_not_delivered_early_where_few_are_buried_or_none(
-    api: Api, topic: str
-) -> None:
-    ids = [f"{topic}-{number}" for number in range(21)]
-    await api.push_all([{"topic": topic, "id": job_id, "delay": 600} for job_id in ids])
-    (await api.call("/bury", {"id": ids[0]})).ok()
-    kicks = [await api.call("/kick", {"topic": topic, "count": 15}) for _ in range(2)]
-    assert [kick.ok() for kick in kicks] == [{"count": 1}, {"count": 0}]
-    assert [job["id"] for job in (await api.pop(topic, count=21)).ok()] == ids[:1]
-
-
 async def test_delayed_jobs_are_kicked_where_the_state_is_said(api: Api, topic: str) -> None:
     ids = [f"{topic}-{number}" for number in range(8)]
     await api.push_all([{"topic": topic, "id": job_id, "delay": 600} for job_id in ids])

@@ -79,15 +79,6 @@ async def test_ids_are_moved_by_a_distance_once_and_get_a_priority(api: Api, top
     assert (found["priority"], found["due"]) == (5, due - 60)
 
 
-async def test_many_jobs_are_rescheduled_by_their_ids(api: Api, topic: str) -> None:
-    ids = await push_order(api, topic)
-    due = int(time.time()) + 7200
-    answer = (await api.call("/reschedule", {"ids": [*ids, "never-pushed"], "due": due})).ok()
-    assert answer["count"] == COUNT
-    done = [{"id": job_id, "code": 0, "due": due} for job_id in ids]
-    assert answer["results"] == [*done, {"id": "never-pushed", "code": 2, "due": None}]
-
-
 async def test_the_buried_jobs_of_a_tag_are_kicked_and_delayed_ones_where_it_is_said(
     api: Api, topic: str
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from bench.counted import Call
 from bench.walk import WAYS, Length, kept, length, table, walk
 
-BACKGROUND: Final = {"engine/heartbeat.py", "engine/history.py", "delivery/subscribers.py"}
+BACKGROUND: Final = {"engine/heartbeat.py", "engine/history.py", "delivery/subscribed_topics.py"}
 
 
 @pytest.fixture(scope="module")

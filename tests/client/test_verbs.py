@@ -41,13 +41,6 @@ async def test_a_pop_of_nothing_is_none(client: Caller, topic: str) -> None:
     assert await client.pop_many(topic, count=5, wait=0) == []
 
 
-async def test_the_first_topic_comes_first(client: Caller, topic: str) -> None:
-    await client.push(f"{topic}-b", "b")
-    await client.push(f"{topic}-a", "a")
-    job = await client.pop(f"{topic}-a", f"{topic}-b", wait=5)
-    assert job.body == "a"
-
-
 async def test_a_pop_waits_as_long_as_it_was_told(client: Caller, topic: str) -> None:
     began = time.monotonic()
     assert await client.pop(topic, wait=timedelta(milliseconds=300)) is None

@@ -312,28 +312,12 @@ async def test_the_answer_must_be_the_expected_one(shop: Shop) -> None:
     assert results(await shop.becomes("finished"))["call"][1] == 2
 
 
-async def test_retry_after_is_heard(shop: Shop) -> None:
-    shop.receiver.says(shop.topic, Answer(429, headers={"Retry-After": "1"}), Answer())
-    await push(shop, shop.topic, retry={"delays": [0.01]})
-    await shop.becomes("finished")
-    first, second = shop.receiver.to(shop.topic)
-    assert second.at_s - first.at_s >= 0.9
-
-
 async def test_a_result_holds_the_first_kib(shop: Shop) -> None:
     shop.receiver.says(shop.topic, Answer(text="x" * 5000))
     await push(shop, shop.topic)
     [result] = (await shop.becomes("finished"))["results"]
     assert (len(result["message"]), result["message"][:6]) == (1024, "200 xx")
     assert result["started"] <= result["ended"]
-
-
-@pytest.mark.parametrize("body", ["[" * 100_000, "[" * 100_000 + "]" * 100_000])
-async def test_a_body_that_nests_too_deeply_for_json_is_sent_as_text(shop: Shop, body: str) -> None:
-    await push(shop, shop.topic, body=body, retry={"delays": []})
-    await shop.becomes("finished")
-    [call] = shop.receiver.to(shop.topic)
-    assert (call.body.decode() == body, call.headers["Content-Type"][:10]) == (True, "text/plain")
 
 
 # targets that do what none should

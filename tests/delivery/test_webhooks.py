@@ -81,6 +81,7 @@ async def test_an_id_is_sent_so_that_it_cannot_be_mistaken(
         ("trade_no=1&status=ok", "text/plain; charset=utf-8"),
         ("", "text/plain; charset=utf-8"),
         ("[" * 100_000, "text/plain; charset=utf-8"),  # too deep to look into
+        ("[" * 100_000 + "]" * 100_000, "text/plain; charset=utf-8"),
         (body_of(b'"\xff"'), "application/octet-stream"),
     ],
 )

@@ -8,8 +8,8 @@ import pytest
 from delayqueue.config.values import hosts
 from delayqueue.delivery.call_guard import CallGuard
 from delayqueue.domain.call import MAX_HEADER_BYTES, Call, check_headers, check_url
-from delayqueue.domain.message import without
 from delayqueue.domain.subscriber import Method
+from delayqueue.domain.text import without
 
 LISTED: Final = "api.partner.com, *.shops.example, 10.1.0.0/16, 8.8.4.4"
 

@@ -158,7 +158,7 @@ def _group(
     steps: Steps | None,
     ids: int,
 ) -> DeadLetterGroup:
-    """A group. A note about others, of which none is left, is not about these."""
+    """A group. A note that is older than all its dead letters is left out."""
     times_ms = [letter.buried_ms for letter in letters]
     first = min(times_ms) / 1000
     return DeadLetterGroup(

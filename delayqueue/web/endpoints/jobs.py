@@ -231,7 +231,7 @@ def _details(asked: GetRequest, jobs: Sequence[JobView | None]) -> list[JobDetai
 
 
 def _found(asked: GetRequest, ids: Sequence[str], jobs: Sequence[JobView | None]) -> Found:
-    """One id: its job. `ids`: those of the first jobs, and an error for each that was left out."""
+    """The job of one id; for `ids`, the first jobs, and an error for each that was left out."""
     found = _details(asked, jobs)
     if not asked.many:
         return found[0]

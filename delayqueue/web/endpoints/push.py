@@ -236,7 +236,7 @@ def _exists(pushed: Pushed) -> Text:
 
 
 def _note_other_topic(api: Api, pushed: Pushed, request: HttpRequest) -> None:
-    """Say that a job of another topic has, or had, the id."""
+    """Warn that a job of another topic has, or had, the id."""
     note(request, OTHER_TOPICS, [pushed.other_topic])
     api.queue.metrics.count(REQUEST_WARNINGS, "other_topic")
 

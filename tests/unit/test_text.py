@@ -6,7 +6,7 @@ from typing import Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delayqueue.domain.controls import escaped, json_line
+from delayqueue.domain.text import escaped, json_line
 from delayqueue.worker.figures import WorkerFigures
 
 CONTROLS: Final = "\x00\x07\x1b\r\x7f\x80\x9b\x9f\u2028\u202e\u2066"
