@@ -211,7 +211,11 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
             "FILE:2: url = h.example: must be http[s]://HOST[:PORT][/PATH], at most 2048 characters",
         ),
         (HEAD + "order = first", "FILE:4: order = first: must be a whole number from -1000000"),
-        ("[limit t]", "FILE:1: [limit t]: give rate, concurrency, buried_retain or buried_to"),
+        (
+            "[limit t]",
+            "FILE:1: [limit t]: give one of rate, burst, concurrency, group_concurrency, "
+            "group_order, buried_retain, buried_to",
+        ),
         ("[limit]\nrate = 1", "FILE:1: [limit]: the name must be one topic, at most 256 bytes"),
         ("[limit a,b]\nrate = 1", "FILE:1: [limit a,b]: the name must be one topic"),
         ("[limit t]\nrate = 1\n[limit t]\nrate = 2", "FILE:3: [limit t]: is in the file twice"),
