@@ -65,7 +65,7 @@ class Queue(Client):
     """Replaces a Client in tests: jobs wait in memory until the test turns the clock; then workers handle them.
 
     It supports push, get, kick, reschedule, delete and cancel, of one job or many, and refuses what a server without
-    settings refuses; `expire` and the order by `priority` have no effect. `asynchronous` is the same queue as an
+    settings refuses; `expire`, the order by `priority` and the turns of groups have no effect. `asynchronous` is the same queue as an
     AsyncClient. The clock is the queue's own: `turn`, if set, is called with each new unix time, to turn another one.
     """
 
