@@ -84,7 +84,9 @@ OWN_KEYS: Final = (
     *("subscribers", "subscribers_paused", "subscriber_calls:", "subscriber_failures:"),
     *("schedules", "schedule_times", "priorities", "called_topics", "numbers"),
     *("delay:", "slot:", "wheel:", "rounds:", "reserved:", "ranked:", "called:", "buried:"),
-    *("expire:", "done:", "tag:", "aside:", "parcel:", "history:", "holders:"),
+    *("expire:", "done:", "tag:", "aside:", "parcel:", "history:", "holders:", "hand:", "first:"),
+    *("grouped:", "turns:", "next:", "held:", "rested:"),
+    *("called_grouped:", "called_turns:", "called_next:", "called_held:", "called_rested:"),
 )
 
 

@@ -14,6 +14,7 @@ KINDS: Final = {
     "expiry": "job {id} of topic {name} would not expire on time",
     "priority": "job {id} ({name}) is not indexed by its priority",
     "called": "the jobs of topic {name} that have a call would not be called",
+    "group": "the group {id} of topic {name} would not have its turn, or not when it may",
     "tag": "job {id} is not indexed by its tag {name}",
     "kept": "the kept result of job {id} ({name}) is inconsistent",
     "timer": "the timer would check topic {name} too late, or never",

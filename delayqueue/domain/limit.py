@@ -23,14 +23,17 @@ Changes = Mapping[str, float | str | None]  # limits by name, None = no limit
 class Limit:
     """`rate`: deliveries a second, `burst` of them at once after a pause; `concurrency`: jobs reserved at once.
 
-    `buried_retain_ms`: how long a buried job is kept. None = no limit, or for buried jobs the server's setting.
-    `buried_to`: the topic that gets a job for each that is buried, None = none does.
+    `group_concurrency`: jobs of one group reserved at once. `group_order`: one, and none while one waits for
+    its retry. `buried_retain_ms`: how long a buried job is kept. None = no limit, or for buried jobs the server's
+    setting. `buried_to`: the topic that gets a job for each that is buried, None = none does.
     `declared`: it comes from a config file.
     """
 
     rate: float | None = None
     burst: int | None = None
     concurrency: int | None = None
+    group_concurrency: int | None = None
+    group_order: bool = False
     buried_retain_ms: int | None = None
     buried_to: str | None = None
     declared: bool = False

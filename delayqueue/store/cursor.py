@@ -20,7 +20,7 @@ MOST_NUMBER: Final = 10**9
 MOST_CHARS: Final = 1024 * 1024
 # bytes as latin-1, as an id; and a mark as _marks.lua writes it
 Raw = Annotated[str, StringConstraints(pattern=r"^[\x00-\xff]+$")]
-Mark = Annotated[str, StringConstraints(pattern=r"^(?:[0-9]{1,15} [\x00-\xff]+)?$")]
+Mark = Annotated[str, StringConstraints(pattern=r"^g?(?:[0-9]{1,15} [\x00-\xff]+)?$")]
 
 Place = TypeVar("Place")
 Item = TypeVar("Item")

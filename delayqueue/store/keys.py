@@ -20,8 +20,21 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 |                      |      | -> priority (_ready.lua)                                                              |
 | T:called:TOPIC       | zset | the ready jobs with a call, in the same way                                           |
 | T:called_topics      | zset | topic that has some -> ms from which on pop looks at it                               |
-| T:priorities         | hash | id -> priority; of all jobs with a call or another priority than the usual one, ready |
-|                      |      | or not                                                                                |
+| T:grouped:TOPIC      | zset | the ready jobs of groups, all with the score 0: length of the group, group, \\0,       |
+|                      |      | priority, due ms, length of the id, id (_groups.lua)                                  |
+| T:turns:TOPIC        | zset | group that waits for its turn in this round -> ms since when                          |
+| T:next:TOPIC         | zset | group that had its turn in this round and has more -> ms since when                   |
+| T:held:TOPIC         | zset | group with ready jobs of which none may be taken now -> ms since when                 |
+| T:rested:TOPIC       | set  | groups that had their turn in this round and had no more then                         |
+| T:called_grouped:TOPIC     | zset | the same for jobs with a call                                                   |
+| T:called_turns:TOPIC       | zset |                                                                                 |
+| T:called_next:TOPIC        | zset |                                                                                 |
+| T:called_held:TOPIC        | zset |                                                                                 |
+| T:called_rested:TOPIC      | set  |                                                                                 |
+| T:hand:TOPIC         | zset | the reserved jobs of groups, all with the score 0: length of the group, group, \\0, id |
+| T:first:TOPIC        | hash | group whose order is strict -> id of its job that failed: the others wait for it      |
+| T:priorities         | hash | id -> priority; of all jobs with a call, a group or another priority than the usual   |
+|                      |      | one, ready or not                                                                     |
 | T:reserved:TOPIC     | zset | id -> deadline ms                                                                     |
 | T:buried:TOPIC       | zset | id -> ms when it was buried                                                           |
 | T:expire:TOPIC       | zset | id -> ms when an undelivered job expires; only of jobs with `expire`                  |

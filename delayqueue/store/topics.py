@@ -346,7 +346,7 @@ async def set_limit(
     """
     args = [topic, bucket.number, bucket.buckets.count, int(declared)]
     for name, value in changes.items():
-        args += (name, "" if value is None else value)
+        args += (name, "" if value is None or value is False else 1 if value is True else value)
     reply = await bucket.run("limit", args)
     code, written = reply.results
     return Limited(code, Limit.read(json.loads(written)), reply.change)

@@ -37,6 +37,18 @@ FAMILIES: Final = (
     "tag",
     "queue",
     "parcel",
+    "hand",
+    "first",
+    "grouped",
+    "turns",
+    "next",
+    "held",
+    "rested",
+    "called_grouped",
+    "called_turns",
+    "called_next",
+    "called_held",
+    "called_rested",
 )
 SINGLE: Final = (
     "job",
@@ -100,6 +112,7 @@ class Record:
     retry_ms: tuple[int, ...] | None
     priority: int | None
     has_call: bool
+    group: bytes | None
     body: bytes
 
 
@@ -144,6 +157,18 @@ class Contents:
     done: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     queue: defaultdict[bytes, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     tag: defaultdict[bytes, set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    hand: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    grouped: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    turns: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    next: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    held: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    called_grouped: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    called_turns: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    called_next: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    called_held: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    first: dict[bytes, dict[bytes, bytes]] = field(default_factory=dict)
+    rested: dict[bytes, set[bytes]] = field(default_factory=dict)
+    called_rested: dict[bytes, set[bytes]] = field(default_factory=dict)
     fence: Scores = field(default_factory=dict)
     sent: dict[bytes, bytes] = field(default_factory=dict)
     taken: dict[bytes, bytes] = field(default_factory=dict)
@@ -243,6 +268,7 @@ def parse(raw: bytes) -> Record | None:
         retry_ms = tuple(map(int, options["retry"])) if "retry" in options else None
         str.encode(options.get("traceparent", ""))
         priority = int(options["priority"]) if "priority" in options else None
+        group: str | None = options.get("group")
     except (ValueError, AttributeError, TypeError):
         return None
     topic = raw[head.end() : options_at]
@@ -257,6 +283,7 @@ def parse(raw: bytes) -> Record | None:
         retry_ms,
         priority,
         "call" in options,
+        group.encode() if group else None,
         body,
     )
 

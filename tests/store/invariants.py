@@ -33,7 +33,16 @@ def violations_of(contents: Contents, wheel_slots: int = 0) -> list[str]:
     else:
         found += [f"{name!r} is for another scheduler" for name in contents.slot | contents.wheel]
     kept = _kept(contents, found)
-    for check in (_places, _due_times, _ghosts, _priorities, _runs, _expiries, _known_topics):
+    for check in (
+        _places,
+        _due_times,
+        _ghosts,
+        _priorities,
+        _groups,
+        _runs,
+        _expiries,
+        _known_topics,
+    ):
         found += check(contents, live)
     found += _ends(contents, live, kept)
     found += _tags(contents, live | kept)
@@ -98,6 +107,7 @@ def _places(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
         places[job_id].append(family)
     ready = [_ready_ids(contents, live, topic) for topic in [*contents.queue]]
     ready += [{_id_of(rank)} for _, _, rank, _ in contents.entries("ranked", "called")]
+    ready += [{_split(rank)[2]} for _, _, rank, _ in contents.entries("grouped", "called_grouped")]
     for job_id in chain(*ready):
         places[job_id].append("ready")
     for job_id in live:
@@ -133,7 +143,7 @@ def _ghosts(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
 
 def _is_for_set(record: Record) -> bool:
     """Whether the job goes into a sorted set when it is ready."""
-    return record.has_call or record.priority is not None
+    return record.has_call or record.priority is not None or record.group is not None
 
 
 def _priority_of(record: Record) -> int:
@@ -155,7 +165,7 @@ def _priorities(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[st
         record = live.get(_id_of(rank))
         if record is None or record.topic != topic or _priority_of(record) != priority:
             yield f"{rank!r} of {topic!r} stands at the priority {priority}"
-        elif record.has_call != (family == "called") or not _is_for_set(record):
+        elif record.has_call != (family == "called") or not _is_for_set(record) or record.group:
             yield f"{rank!r} of {topic!r} stands in {family}"
         elif rank != b"%014d%04d" % (record.due_ms, len(_id_of(rank))) + _id_of(rank):
             yield f"{rank!r} of {topic!r} is not at its place"
@@ -166,6 +176,50 @@ def _priorities(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[st
     }
     if contents.priorities != wanted:
         yield f"the priorities are {contents.priorities}, not {wanted}"
+
+
+def _split(member: bytes) -> tuple[bytes, bytes, bytes]:
+    """The group of a member, the job's place in it, and its id."""
+    end = 3 + int(member[:3])
+    assert member[end : end + 1] == b"\0", member
+    return member[3:end], member[end + 1 : end + 29], member[end + 29 :]
+
+
+def _groups(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
+    """A ready job of a group is at its place, and its group has its turn, or is held; each job in hand is known."""
+    for lane in ("", "called_"):
+        ready: defaultdict[bytes, set[bytes]] = defaultdict(set)
+        for _, topic, rank, _ in contents.entries(f"{lane}grouped"):
+            group, place, job_id = _split(rank)
+            ready[topic].add(group)
+            record = live.get(job_id)
+            if record is None or (record.topic, record.group) != (topic, group):
+                yield f"{job_id!r} stands in {lane}grouped of {topic!r} as one of {group!r}"
+            elif place != b"%010d%014d%04d" % (_priority_of(record), record.due_ms, len(job_id)):
+                yield f"{rank!r} of {topic!r} is not at its place"
+            elif record.has_call != bool(lane):
+                yield f"{rank!r} of {topic!r} is in the wrong lane"
+        yield from _turns(contents, lane, ready)
+    in_hand = {
+        b"%03d%b\0%b" % (len(group), group, job_id)
+        for _, _, job_id, _ in contents.entries("reserved")
+        if (group := job_id in live and live[job_id].group)
+    }
+    known = {member for _, _, member, _ in contents.entries("hand")}
+    if in_hand != known:
+        yield f"in hand are {in_hand}, known are {known}"
+
+
+def _turns(contents: Contents, lane: str, ready: Mapping[bytes, set[bytes]]) -> Iterator[str]:
+    lines = [getattr(contents, f"{lane}{kind}") for kind in ("turns", "next", "held")]
+    for topic in set().union(ready, *lines):
+        places = [[*line.get(topic, ())] for line in lines]
+        if sorted(chain(*places)) != sorted(ready.get(topic, ())):
+            yield f"the groups of {topic!r} with ready jobs, {ready.get(topic)}, stand in {places}"
+        if lane and (places[0] or places[1]) and topic not in contents.called_topics:
+            yield f"the jobs of {topic!r} with a call are never called"
+    for topic in getattr(contents, f"{lane}rested").keys() - ready.keys():
+        yield f"groups of {topic!r} rest, and none waits"
 
 
 def _runs(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:

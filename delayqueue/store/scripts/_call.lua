@@ -7,7 +7,7 @@
 local now                       -- the store's time at its beginning, in ms
 local scope                     -- the topics that the client may reach, nil = all
 local sender                    -- the server process that calls: it skips its own announcements
-local freed                     -- topic with a reservation that ended -> what that lets happen, at the end of the call
+local freed                     -- topic with a reservation that ended, or of whose groups one may go on -> those groups
 local arrivals                  -- topic -> jobs that became ready
 local sound                     -- keys that check_keys has found to have the right type
 local earliest                  -- of the times that the call has set, ms; nil = none
@@ -145,13 +145,15 @@ do
   function announce(count, name) call(PUBLISH, tag .. ':ready', sender .. ' ' .. count .. ' ' .. name) end
 end
 
+local let_others_go  -- _job.lua
+
 -- The last step of every call: announces to other server processes which topics have more ready jobs, and returns the answer,
 -- which replies.py reads, one flat list, since each table in it costs as much as a command: the store's time; ms until the earliest
 -- of the times that were set, -1 = none; how many items are done; how many results, times and topics follow; those; the events.
 -- results: one for each item, or what this verb has to tell; times: ms for each item, nil = it has none. The topics have more
 -- ready jobs, and come with how many.
 local function end_call(results, times, looked)
-  for topic, let_happen in pairs(freed) do pcall(let_happen, topic) end  -- what was done must be reported, whatever fails here
+  for topic, its_groups in pairs(freed) do pcall(let_others_go, topic, its_groups) end  -- what was done must be reported, whatever fails here
   local wait = earliest and math.max(0, earliest - now) or -1
   local at, topics = 6, 0
   local answer = { now, wait, looked or #results, #results, times and #times or 0, 0 }

@@ -260,7 +260,12 @@ local function check_delayed(key, topic, ids, dues)
 end
 
 local function check_reserved(key, topic, id)
-  if check_entry(key, topic, id, true) then check_run(id, call('HGET', RUNS, id) or nil) end
+  local job = check_entry(key, topic, id, true)
+  if not job then return end
+  check_run(id, call('HGET', RUNS, id) or nil)
+  if not job.group then return end
+  local hand, member = groups.hand_key(topic), groups.hand_of(id, job.group)
+  if not call('ZSCORE', hand, member) then found('group', topic, job.group, function() call('ZADD', hand, '0', member) end) end
 end
 
 local function check_broken(key, _, id)

@@ -77,7 +77,7 @@ do  -- limits the scope of the rest
       elseif seen[id] or not is_ready then
         ghosts = ghosts + 1
         if not has_record then missing = missing + 1 end
-      elseif job.call then  -- an older version of the server has made it ready
+      elseif job.call or job.group then  -- an older version of the server has made it ready
         found_entry(key, id, function()
           make_ready(id, job)
           count_removed(topic, call('LREM', key, 0, id))
@@ -101,15 +101,62 @@ do  -- limits the scope of the rest
   end
 end
 
-local function check_ranked(key, topic, rank, priority)
-  local id = id_of_rank(rank)
+local function check_ranked(key, topic, rank, score, id)
+  id = id or id_of_rank(rank)
   local job, has_record = job_of(id)
   local is_its_place = job and job.topic == topic and set_of(job) == key and rank == rank_of(id, job) and state_of(id, job) == 'ready'
-  if is_its_place and priority_of(job) == tonumber(priority) then return end
+  if is_its_place and tonumber(groups.score_of(job)) == tonumber(score) then return true end
   found_entry(key, id, function() if is_its_place then add_ready(id, job) else call('ZREM', key, rank) end end, not has_record and topic)
 end
 
 -- For a topic that has ready jobs with a call: pop looks at those in CALLED_TOPICS.
 local function check_called_topic(topic)
   if not call('ZSCORE', CALLED_TOPICS, topic) then found('called', topic, '', function() arrive_all(topic) end) end
+end
+
+-- groups
+
+-- How the ready jobs of groups in a lane, and their turns, are checked.
+local function checks_of_groups(lane)
+  local checks = {}
+
+  local function may_go(topic, group)
+    return groups.room(lane, topic, group, settings_of(topic).limit, 1, true) > 0
+  end
+
+  local function found_stuck(topic, group)
+    found('group', topic, group, function() groups.let_go(lane, topic, group) end)
+  end
+
+  function checks.grouped(key, topic, rank, score)
+    local group, id = groups.of_rank(rank)
+    if check_ranked(key, topic, rank, score, id) then
+      if not groups.waits(lane, topic, group) and not call('ZSCORE', groups.key('held', lane, topic), group) then found_stuck(topic, group) end
+      if lane ~= '' and groups.waits(lane, topic, group) then check_called_topic(topic) end
+    elseif repairs then
+      groups.leave(lane, topic, group)
+    end
+  end
+
+  function checks.line(key, topic, group)
+    if #groups.ranks(lane, topic, group, 1) == 0 then found_entry(key, group, function() call('ZREM', key, group) end) end
+  end
+
+  function checks.held(key, topic, group)
+    checks.line(key, topic, group)
+    if call('ZSCORE', key, group) and may_go(topic, group) then found_stuck(topic, group) end
+  end
+
+  return checks
+end
+
+-- Of jobs in hand.
+local function check_hand(key, topic, member)
+  local group, id = groups.of_hand(member)
+  local job = job_of(id)
+  if job and job.topic == topic and job.group == group and call('ZSCORE', reserved_key(topic), id) then return end
+  found_entry(key, id, function()
+    call('ZREM', key, member)
+    groups.let_held_go(topic, group)
+  end)
 end

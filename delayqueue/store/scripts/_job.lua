@@ -13,10 +13,11 @@ local function save_settings(topic, settings)
   call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')
 end
 
--- Raises if the keys of a job's tags, priority and call have the wrong type.
+-- Raises if the keys of a job's tags, priority, call and group have the wrong type.
 local function check_labels(job)
   if is_for_set(job) then call('HLEN', PRIORITIES) end
   if job.call then call('ZCARD', CALLED_TOPICS) end
+  if job.group then groups.check(job) end
   for _, name in ipairs(job.tags or {}) do call('SCARD', tag_key(name)) end
 end
 
@@ -68,7 +69,7 @@ end
 -- Whether the topic has jobs that have not ended, or ghosts of some.
 local function has_jobs(topic)
   if delay_count(topic) > 0 then return true end
-  return call('EXISTS', queue_key(topic), ranked_key(topic), called_key(topic), reserved_key(topic), buried_key(topic)) > 0
+  return has_ready(topic) or call('EXISTS', reserved_key(topic), buried_key(topic)) > 0
 end
 
 -- The earliest time at which the timer has to check the topic, or nil. The end of a pause is one too: settings_of.
@@ -127,17 +128,54 @@ local function arrive_all(topic)
 end
 
 local unreserve
-do
-  -- If a topic limits how many jobs are reserved at once, the end of a reservation lets others go.
-  local function let_others_go(topic)
-    local limit = settings_of(topic).limit
-    if limit and limit.concurrency then arrive_all(topic) end
+do  -- limits the scope of the rest
+  -- A group stands in line, and polls are told.
+  function groups.let_go(lane, topic, group)
+    groups.enter(lane, topic, group)
+    if lane ~= '' then call('ZADD', CALLED_TOPICS, int(now), topic) end
+    arrive(lane == '' and topic or CALLS)
   end
 
-  function unreserve(id, topic)
-    if call('ZREM', reserved_key(topic), id) == 0 then return false end
-    freed[topic] = let_others_go
+  -- A group that was held may go on.
+  function groups.let_held_go(topic, group)
+    for _, lane in ipairs(groups.LANES) do
+      if call('ZSCORE', groups.key('held', lane, topic), group) then groups.let_go(lane, topic, group) end
+    end
+  end
+
+  -- If a topic limits how many jobs are reserved at once, in all or of a group, the end of a reservation lets others go.
+  function let_others_go(topic, its_groups)
+    local limit = settings_of(topic).limit
+    if limit and limit.concurrency then arrive_all(topic) end
+    if not limit or not (limit.group_order or limit.group_concurrency) then return end
+    for group in pairs(its_groups) do groups.let_held_go(topic, group) end
+  end
+
+  local function free(job)
+    local its_groups = freed[job.topic] or {}
+    freed[job.topic] = its_groups
+    if job.group then its_groups[job.group] = true end
+  end
+
+  function unreserve(id, job)
+    if call('ZREM', reserved_key(job.topic), id) == 0 then return false end
+    -- a broken key must not prevent the end of a job; here and below
+    if job.group then redis.pcall('ZREM', groups.hand_key(job.topic), groups.hand_of(id, job.group)) end
+    free(job)
     return true
+  end
+
+  -- The job was not done when its turn came: where the order of a group is strict, it comes before the others, which wait for it.
+  function groups.hold_up(id, job)
+    local limit = job.group and settings_of(job.topic).limit
+    if limit and limit.group_order then redis.pcall('HSETNX', groups.first_key(job.topic), job.group, id) end
+  end
+
+  -- The group no longer waits for the job.
+  function groups.let_pass(id, job)
+    if not job.group or redis.pcall('HGET', groups.first_key(job.topic), job.group) ~= id then return end
+    redis.pcall('HDEL', groups.first_key(job.topic), job.group)
+    free(job)
   end
 end
 
@@ -148,12 +186,13 @@ local function leave_waiting(id, job)
   if call('ZREM', buried_key(job.topic), id) == 1 then return 'buried' end
   local key = set_of(job)  -- a job that an older version of the server made ready is in the list all the same
   if not key or call('ZREM', key, rank_of(id, job)) == 0 then count_ghosts(job.topic, 1) end
+  if job.group then pcall(groups.leave, groups.lane_of(job), job.topic, job.group) end
   return 'ready'
 end
 
 -- Removes the id of a job in any state from its index; its record stays. Returns the state.
 local function leave(id, job)
-  if unreserve(id, job.topic) then return 'reserved' end
+  if unreserve(id, job) then return 'reserved' end
   return leave_waiting(id, job)
 end
 
@@ -225,6 +264,7 @@ local function finish_job(id, job, state, message)
     untag(id, job)
   end
   leave(id, job)
+  groups.let_pass(id, job)
   forget(id, job)
   tell_end(id)
 end
@@ -291,6 +331,7 @@ end
 
 local function bury_job(id, job)
   call('ZADD', buried_key(job.topic), int(now), id)
+  groups.let_pass(id, job)
   tell_end(id)
 end
 
@@ -422,8 +463,9 @@ local function fail_job(id, job, run, message, delay, fallback, retry)
     make_ready(id, job)
     state = 'ready'
   end
+  if state ~= 'buried' then groups.hold_up(id, job) end
   call('HSET', RUNS, id, pack_run(run))
-  unreserve(id, job.topic)
+  unreserve(id, job)
   tell('failed', job.topic, 1)
   if state == 'buried' then
     tell('buried', job.topic, 1)

@@ -42,8 +42,7 @@ do  -- limits the scope of the rest
     local TOGETHER_MS = 10  -- polls are woken together for jobs that the rate allows within this time
     local share = limit.share
     if not share.rate then return nil end
-    local ready, called = count_ready(topic)
-    if ready + called == 0 then return nil end
+    if not has_ready(topic) then return nil end
     if left_of_burst(topic, share) >= 1 then return now end
     local together = math.max(1, math.floor(math.min(share.burst, share.rate * TOGETHER_MS / 1000)))
     return math.ceil(whole_at(topic, share) + (together - share.burst) * 1000 / share.rate)

@@ -70,6 +70,9 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     return true
   end
 
+  -- Its length takes three digits (_groups.lua).
+  local function is_group(value) return value == nil or type(value) == 'string' and value ~= '' and #value < 1000 end
+
   local NO_OPTIONS = {}
 
   -- The optional fields of a job (record.py, dump_options), nil if they are unreadable.
@@ -79,7 +82,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     local readable, options = pcall(cjson.decode, text)
     if not readable or type(options) ~= 'table' then return nil end
     local is_sound = is_list_of('string', options.tags) and is_list_of('number', options.retry)
-      and is_of('string', options.traceparent) and is_of('string', options.key) and is_of('string', options.group) and is_of('number', options.priority)
+      and is_of('string', options.traceparent) and is_of('string', options.key) and is_group(options.group) and is_of('number', options.priority)
       and is_of('table', options.call) and is_of('number', options.report) and is_list_of('number', options.put_off)
     return is_sound and options or nil
   end

@@ -21,8 +21,10 @@ do  -- limits the scope of the rest
   end
 
   function set_limit(topic, settings, limit, number, buckets)
-    limit.share = share_of(limit, number, buckets)
-    settings.limit = (limit.rate or limit.concurrency or limit.buried_retain_ms or limit.buried_to) and limit or nil
+    limit.share, limit.changed = share_of(limit, number, buckets), nil
+    local limits_groups = limit.group_concurrency or limit.group_order
+    if limits_groups then limit.changed = now end
+    settings.limit = (limit.rate or limit.concurrency or limits_groups or limit.buried_retain_ms or limit.buried_to) and limit or nil
     save_settings(topic, settings)
     adjust_rate(topic, limit.share)
     arrive_all(topic)

@@ -42,5 +42,8 @@ return function(ARGV)
   else
     drop(key, kind, entries)
   end
+  for _, lane in ipairs(kind == 'zset' and groups.LANES or {}) do
+    for at = 1, key == groups.key('grouped', lane, topic) and #entries or 0, 2 do groups.leave(lane, topic, (groups.of_rank(entries[at]))) end
+  end
   return {}
 end

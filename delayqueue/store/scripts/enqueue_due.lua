@@ -11,13 +11,15 @@ return function(ARGV)
   local name, definition, time, next_time = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
   local topic, ttr, body, options = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
-  local taken, its_call = {}, read_options(options).call
+  local taken, said = {}, read_options(options)
 
   local function push(first_id, spare_id, due)
     local id = first_id
     if call('HEXISTS', JOBS, id) == 1 then id = spare_id end
-    local job = { ttr = ttr, created = now, expire = 0, retain = 0, topic = topic, options = options, body = body, call = its_call }
-    if its_call then note_priority(id, job) end
+    local job = {
+      ttr = ttr, created = now, expire = 0, retain = 0, topic = topic, options = options, body = body, call = said.call, group = said.group,
+    }
+    if is_for_set(job) then note_priority(id, job) end
     delay_job(id, job, due)
     local ended = call('HGET', ENDED, id)
     if ended then forget_ended(id, ended) end

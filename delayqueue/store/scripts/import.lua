@@ -34,6 +34,15 @@ local ADD = {
   end,
 }
 
+-- Where pop looks for ready jobs with a call, and for groups.
+local function enter_lines(key, topic, entries)
+  for i, lane in ipairs(groups.LANES) do
+    local is_grouped = key == groups.key('grouped', lane, topic)
+    if i == 2 and (is_grouped or key == called_key(topic)) then enter_called(topic) end
+    for at = 1, is_grouped and #entries or 0, 2 do groups.enter(lane, topic, (groups.of_rank(entries[at]))) end
+  end
+end
+
 return function(ARGV)
   local name, kind, topic, is_timed = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
   local entries, key = { unpack(ARGV, 5) }, tag .. ':' .. name
@@ -42,6 +51,6 @@ return function(ARGV)
   if string.sub(name, 1, 8) == 'holders:' then call('PEXPIRE', key, HOLDERS_KEPT_MS) end
   if topic ~= '' then call('HSETNX', TOPICS, topic, '') end
   if is_timed then wake_at(topic, first_time(entries, due_of or tonumber)) end
-  if key == called_key(topic) then enter_called(topic) end
+  if kind == 'zset' then enter_lines(key, topic, entries) end
   return {}
 end

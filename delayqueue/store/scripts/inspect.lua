@@ -1,6 +1,6 @@
 -- Checks a piece of the bucket for damage, and repairs it if told to: `delay-queue fsck`, and the
 -- timer in its spare time.
--- requires  _fsck_index, _fsck_ready
+-- requires  _turns, _fsck_index, _fsck_ready
 -- flags  allow-oom
 -- waits  never
 -- ARGV  "1" to repair or "0", how much to check (entries, about), then pieces, the last one first: name, cursor, ...
@@ -137,7 +137,14 @@ local OF_TOPIC = {
   buried = { 'zset', each('ZSCAN', function(key, topic, id) check_entry(key, topic, id, true) end) },
   ranked = { 'zset', look_at_ranked }, called = { 'zset', look_at_called },
   expire = { 'zset', each('ZSCAN', check_expire) }, done = { 'zset', each('ZSCAN', check_done) },
+  hand = { 'zset', each('ZSCAN', check_hand) }, first = { 'hash', look_at_nothing },
 }
+for _, lane in ipairs(groups.LANES) do
+  local checks = checks_of_groups(lane)
+  OF_TOPIC[lane .. 'grouped'], OF_TOPIC[lane .. 'held'] = { 'zset', each('ZSCAN', checks.grouped) }, { 'zset', each('ZSCAN', checks.held) }
+  for _, kind in ipairs({ 'turns', 'next' }) do OF_TOPIC[lane .. kind] = { 'zset', each('ZSCAN', checks.line) } end
+  OF_TOPIC[lane .. 'rested'] = { 'set', look_at_nothing }
+end
 local OF_TAG = { 'set', each('SSCAN', check_tagged) }
 
 -- What a key is: { type, how it is checked }, its topic, its tag; nil if it is not one of ours.

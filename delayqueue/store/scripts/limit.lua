@@ -4,11 +4,13 @@
 -- flags  allow-oom
 -- waits  changes
 -- ARGV  topic, this bucket's number (from 0), number of buckets, "1" if a config file says it, else "0",
---       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms, buried_to (a topic); value "" = remove it.
+--       then name, value, ...: rate (a second), burst, concurrency, group_concurrency, group_order ("1"), buried_retain_ms, buried_to
+--       (a topic); value "" = remove it.
 --       What is not named stays, unless a config file says it; a rate without a burst gets one of a tenth of a second.
 -- returns { 0, WRONG_STATE if a config file says otherwise, INVALID for a burst without a rate, or EXISTS if buried_to leads
 --           back to the topic; the limits in force (JSON) }
--- keeps: `share` is the part of the whole that this bucket allows.
+-- keeps: `share` is the part of the whole that this bucket allows; a group is in one bucket. Groups that were held before `changed` are
+--        looked at again (pop.lua).
 
 return function(ARGV)
   local topic, number, buckets, declared = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
@@ -18,9 +20,10 @@ return function(ARGV)
   -- The limits after these changes; nil for a burst without a rate.
   local function merged(limit)
     limit = declared and {} or limit
-    for _, name in ipairs({ 'rate', 'burst', 'concurrency', 'buried_retain_ms' }) do
+    for _, name in ipairs({ 'rate', 'burst', 'concurrency', 'group_concurrency', 'buried_retain_ms' }) do
       if named[name] then limit[name] = tonumber(named[name]) end
     end
+    if named.group_order then limit.group_order = named.group_order == '1' or nil end
     if named.buried_to then limit.buried_to = named.buried_to ~= '' and named.buried_to or nil end
     if not limit.rate then
       if tonumber(named.burst) then return nil end

@@ -26,8 +26,20 @@ return function(ARGV)
     return rank and id_of_rank(rank)
   end
 
+  local function first_of_groups(kind)
+    local group = call('ZRANGE', groups.key(kind, '', topic), 0, 0)[1]
+    local rank = group and groups.ranks('', topic, group, 1)[1]
+    return rank and select(2, groups.of_rank(rank))
+  end
+
+  local function first_ready()
+    local is_grouped = call('EXISTS', groups.key('grouped', '', topic)) == 1
+    return is_grouped and first_of_groups('turns') or first_of_ranked(USUAL_PRIORITY) or first_in_list() or first_of_ranked('+inf')
+      or is_grouped and (first_of_groups('next') or first_of_groups('held')) or nil
+  end
+
   local function first()
-    if state == 'ready' then return first_of_ranked(USUAL_PRIORITY) or first_in_list() or first_of_ranked('+inf') end
+    if state == 'ready' then return first_ready() end
     if state == 'delayed' then return delay_page(topic, 0, NEVER, 0, 1)[1] end
     return call('ZRANGE', buried_key(topic), 0, 0)[1]
   end

@@ -1,5 +1,5 @@
 -- Reserves ready jobs: takes ids off the ready lists, checks them, counts the attempt, sets the deadline.
--- requires  _limits, _reads
+-- requires  _limits, _turns, _reads
 -- flags  allow-oom
 -- waits  all
 -- needs  replicas
@@ -14,13 +14,26 @@ local CHUNK = 32          -- records that are read together
 local LIMIT_LOOKS = 2000  -- in a call: about 5 ms
 local LOOKS_A_JOB = 7     -- a topic takes one
 local CALLED_LOOKED = 64  -- topics with called jobs that one request looks at
+local GROUP_LOOKS = 10    -- a group takes, beside its jobs
+local LET_GO = 100        -- groups that stand in line again together
 local HELD_MS = 1000      -- a topic that is paused or at its limit is looked at again after this, unless that ends before
 
--- The priority of the first ready job of a topic; nil if there is none.
+-- The priority of the ready job of a topic that is next, or one of those; nil if there is none.
 local function first_priority(topic)
-  local first = tonumber(call('ZRANGE', ranked_key(topic), 0, 0, 'WITHSCORES')[2])
-  if first and first <= USUAL_PRIORITY or call('EXISTS', queue_key(topic)) == 0 then return first end
-  return USUAL_PRIORITY
+  local function of_groups(kind)
+    local group = call('ZRANGE', groups.key(kind, '', topic), '0', '0')[1]
+    local rank = group and groups.ranks('', topic, group, 1)[1]
+    return rank and groups.priority_of_rank(rank)
+  end
+
+  local function of_others()
+    local first = tonumber(call('ZRANGE', ranked_key(topic), 0, 0, 'WITHSCORES')[2])
+    if first and first <= USUAL_PRIORITY or call('EXISTS', queue_key(topic)) == 0 then return first end
+    return USUAL_PRIORITY
+  end
+
+  if call('EXISTS', groups.key('grouped', '', topic)) == 0 then return of_others() end
+  return of_groups('turns') or of_others() or of_groups('next') or of_groups('held')
 end
 
 -- The state of a call.
@@ -29,9 +42,9 @@ local looks             -- at ids and topics
 local is_full           -- it has reached its limits
 local knows_priorities
 
--- Reads the records of the ids and reserves those that are truly ready. They are from the sorted set `key`, nil = from the list.
--- Returns the ghosts met, and how many of them have no record.
-local function reserve(topic, ids, found, key)
+-- Reads the records of the ids and reserves those that are truly ready. They are from the sorted set `key`, nil = from the list; all
+-- of `group`, nil = of none. Returns the ghosts met, and how many of them have no record.
+local function reserve(topic, ids, found, key, group)
   local records, runs = call('HMGET', JOBS, unpack(ids)), call('HMGET', RUNS, unpack(ids))
   local reserved = call('ZMSCORE', reserved_key(topic), unpack(ids))
   local buried = call('ZMSCORE', buried_key(topic), unpack(ids))
@@ -42,16 +55,16 @@ local function reserve(topic, ids, found, key)
   end
   local delayed = delay_has(topic, ids, dues)
   local ghosts, missing, deadlines, new_runs, taken, first = 0, 0, {}, {}, {}, nil
-  local told, delays = {}, {}
+  local told, delays, hands = {}, {}, {}
   for i, id in ipairs(ids) do
     local job = jobs[i]
     if records[i] and not job then
       call('ZADD', BROKEN, int(now), id)
     elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id]
-      or (set_of(job) ~= key and (is_ranked(id, job) or key and not job.call)) then
+      or (set_of(job) ~= key and (is_ranked(id, job) or key and not (job.call or job.group))) or group and job.group ~= group then
       ghosts = ghosts + 1
       if not records[i] then missing = missing + 1 end
-    elseif job.call and key ~= called_key(topic) then  -- an older version of the server has made it ready
+    elseif (job.call or job.group) and key ~= set_of(job) then  -- an older version of the server has made it ready
       make_ready(id, job)
     elseif job.expire > 0 and job.expire <= now then
       -- the timer has not processed it yet; if a key of the wrong type prevents its end, it is left to the timer
@@ -68,10 +81,12 @@ local function reserve(topic, ids, found, key)
       taken[id], first = true, math.min(first or deadline, deadline)
       deadlines[#deadlines + 1], deadlines[#deadlines + 2] = int(deadline), id
       new_runs[#new_runs + 1], new_runs[#new_runs + 2] = id, pack_run(run)
+      if group then hands[#hands + 1], hands[#hands + 2] = '0', groups.hand_of(id, group) end
       told[#told + 1], told[#told + 2], told[#told + 3] = id, records[i], run.attempt
       if run.attempt == 1 then delays[#delays + 1] = math.max(0, now - job.due) end
     end
   end
+  if #hands > 0 then call('ZADD', groups.hand_key(topic), unpack(hands)) end
   if first then
     call('ZADD', reserved_key(topic), unpack(deadlines))
     call('HSET', RUNS, unpack(new_runs))
@@ -96,7 +111,7 @@ local function allowed(ids)
   return some
 end
 
--- The three below add ready jobs to `found` until it holds `count`.
+-- Those below add ready jobs to `found` until it holds `count`.
 
 local function fill_from_list(topic, count, found)
   local queue = queue_key(topic)
@@ -129,14 +144,89 @@ local function fill_from_set(key, topic, first, last, count, found)
   end
 end
 
-local function fill(topic, count, found)
-  if not knows_priorities then return fill_from_list(topic, count, found) end
+-- From a group, at most `most` of its jobs; a group that is held, or has had its turn, leaves its place in the line.
+local function fill_from_group(lane, topic, group, most, found, limit)
+  looks = looks + GROUP_LOOKS
+  is_full = is_full or looks >= LIMIT_LOOKS
+  local turns = groups.key('turns', lane, topic)
+
+  local function stand(kind)
+    call('ZADD', groups.key(kind, lane, topic), int(now), group)
+    call('ZREM', turns, group)
+  end
+
+  local room, first, first_id = groups.room(lane, topic, group, limit, math.min(CHUNK, most))
+  if room == 0 then return stand('held') end
+  if first and not is_ranked(first_id, first) then make_ready(first_id, first) end
+  local ranks, listed = first and { rank_of(first_id, first) } or groups.ranks(lane, topic, group, room), {}
+  for i, rank in ipairs(ranks) do listed[i] = select(2, groups.of_rank(rank)) end
+  local ids, before = allowed(listed), #found
+  if #ids > 0 then
+    local key = groups.key('grouped', lane, topic)
+    local _, missing = reserve(topic, ids, found, key, group)
+    call('ZREM', key, unpack(ranks, 1, #ids))
+    if missing > 0 then tell('lost', topic, missing) end
+  elseif #listed > 0 then
+    return  -- the answer has no room for its first job
+  end
+  if #groups.ranks(lane, topic, group, 1) == 0 then
+    groups.rest(lane, topic, group)
+    call('ZREM', turns, group)
+  elseif #found > before then
+    stand('next')
+  elseif first then  -- a broken key prevents its end
+    stand('held')
+  end  -- else they were ghosts, and it still has its turn
+end
+
+-- Lets groups stand in line that were held before the topic's limits changed.
+local function let_changed_go(lane, topic, limit)
+  local has_limit = limit and (limit.group_order or limit.group_concurrency)
+  local latest = has_limit and int(limit.changed or 0) or '+inf'
+  local held = call('ZRANGEBYSCORE', groups.key('held', lane, topic), '-inf', latest, 'LIMIT', '0', int(LET_GO))
+  for _, group in ipairs(held) do groups.enter(lane, topic, group) end
+  looks = looks + #held * GROUP_LOOKS / 2
+  return #held == LET_GO
+end
+
+-- Groups take turns, and so do the jobs without a group, when a round ends. fill_others: adds those.
+local function fill_by_turns(lane, topic, count, found, limit, fill_others)
+  if call('EXISTS', groups.key('grouped', lane, topic)) == 0 then return fill_others(topic, count, found) end
+  local are_more_held = let_changed_go(lane, topic, limit)
+  local turns, next_turns = groups.key('turns', lane, topic), groups.key('next', lane, topic)
+  local waiting = call('ZCARD', turns) + call('ZCARD', next_turns)
+  local share = math.max(1, math.floor((count - #found / 3) / (waiting + 1)))
+  while #found / 3 < count and not is_full do
+    local group = call('ZRANGE', turns, '0', '0')[1]
+    if group then
+      fill_from_group(lane, topic, group, math.min(share, count - #found / 3), found, limit)
+    else
+      call('UNLINK', groups.key('rested', lane, topic))
+      local goes_on = call('EXISTS', next_turns) == 1
+      if goes_on then call('RENAME', next_turns, turns) end
+      fill_others(topic, goes_on and math.min(count, #found / 3 + share) or count, found)
+      if not goes_on then break end
+    end
+  end
+  is_full = is_full or are_more_held
+end
+
+local function fill_without_groups(topic, count, found)
   fill_from_set(ranked_key(topic), topic, '-inf', USUAL_PRIORITY, count, found)
   fill_from_list(topic, count, found)
   fill_from_set(ranked_key(topic), topic, '(' .. USUAL_PRIORITY, '+inf', count, found)
 end
 
-local function fill_called(topic, count, found) fill_from_set(called_key(topic), topic, '-inf', '+inf', count, found) end
+local function fill(topic, count, found, limit)
+  if not knows_priorities then return fill_from_list(topic, count, found) end
+  fill_by_turns('', topic, count, found, limit, fill_without_groups)
+end
+
+local function fill_called(topic, count, found, limit)
+  fill_by_turns('called_', topic, count, found, limit, function(_, most)
+    fill_from_set(called_key(topic), topic, '-inf', '+inf', most, found)
+  end)
+end
 
 -- fill: one of the two above
 local function pop_topic(topic, count, found, fill)
@@ -145,7 +235,7 @@ local function pop_topic(topic, count, found, fill)
   local limit = settings.limit
   if not limit then return fill(topic, count, found) end
   local before = #found / 3
-  fill(topic, before + let_through(topic, limit, count - before), found)
+  fill(topic, before + let_through(topic, limit, count - before), found, limit)
   count_through(topic, limit, #found / 3 - before)
   local time = next_through(topic, limit)
   if time and time > now then wake_at(topic, time) end
@@ -174,7 +264,7 @@ end
 
 -- Where a topic stands among CALLED_TOPICS after its turn.
 local function pass_turn(topic, is_held)
-  if call('EXISTS', called_key(topic)) == 0 then return call('ZREM', CALLED_TOPICS, topic) end
+  if call('EXISTS', called_key(topic), groups.key('turns', 'called_', topic), groups.key('next', 'called_', topic)) == 0 then return call('ZREM', CALLED_TOPICS, topic) end
   call('ZADD', CALLED_TOPICS, int(is_held and now + held_ms() or now), topic)
 end
 

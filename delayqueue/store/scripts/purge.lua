@@ -12,10 +12,10 @@
 local function ready_ids_at(topic, from, to)
   local ids, places = call('LRANGE', queue_key(topic), from, to), {}
   local before = call('LLEN', queue_key(topic))
-  for _, key in ipairs({ ranked_key(topic), called_key(topic) }) do
+  for number, key in ipairs({ ranked_key(topic), called_key(topic), groups.keys(topic, 'grouped') }) do
     if to < before then break end
     for _, rank in ipairs(call('ZRANGE', key, math.max(0, from - before), to - before)) do
-      ids[#ids + 1] = id_of_rank(rank)
+      ids[#ids + 1] = number > 2 and select(2, groups.of_rank(rank)) or id_of_rank(rank)
       places[#ids] = { key, rank }
     end
     before = before + call('ZCARD', key)

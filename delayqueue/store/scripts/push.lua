@@ -13,6 +13,7 @@
 --        of an id never have the same time.
 local STRIDE = 10
 local WRITE_US = 4  -- a job; a tag takes 1 more
+local GROUP_US = 14  -- what a ready one of a group takes more, when all are written
 local AHEAD_MS = 1000  -- a job that is replaced was pushed now, or later: before the clock was put back a little
 
 local function append(lists, name, first, second)
@@ -29,6 +30,7 @@ local function replace(id, old, record)
   call('HSET', JOBS, id, record)
   leave(id, old)
   untag(id, old)
+  groups.let_pass(id, old)
   call('HDEL', RUNS, id)
   if old.expire > 0 then call('ZREM', expire_key(old.topic), id) end
   if is_for_set(old) then call('HDEL', PRIORITIES, id) end
@@ -86,11 +88,11 @@ local function push_alone(id, job)
 end
 
 -- The additions of a call are written together: one command per key instead of one per job.
-local records, delayed, ready, wake, tagged, ranked, called, priorities
+local records, delayed, ready, wake, tagged, ranked, grouped, priorities
 local timers  -- topic -> its entry in TIMERS, false = it has none
 
 local function clear()
-  records, delayed, ready, wake, tagged, ranked, called, priorities = {}, {}, {}, {}, {}, {}, {}, {}
+  records, delayed, ready, wake, tagged, ranked, grouped, priorities = {}, {}, {}, {}, {}, {}, {}, {}
 end
 
 local function soonest(topic, time)
@@ -107,15 +109,13 @@ local function write()
     arrive(topic, #ids)
   end
   if #priorities > 0 then call('HSET', PRIORITIES, unpack(priorities)) end
-  for topic, ranks in pairs(ranked) do
-    call('ZADD', ranked_key(topic), unpack(ranks))
-    arrive(topic, #ranks / 2)
+  for key, ranks in pairs(ranked) do
+    local job = ranks.job
+    if job.call then enter_called(job.topic) end
+    call('ZADD', key, unpack(ranks))
+    arrive(asked_as(job), #ranks / 2)
   end
-  for topic, ranks in pairs(called) do
-    enter_called(topic)
-    call('ZADD', called_key(topic), unpack(ranks))
-    arrive(CALLS, #ranks / 2)
-  end
+  for _, job in ipairs(grouped) do groups.enter(groups.lane_of(job), job.topic, job.group) end
   for topic, time in pairs(wake) do wake_by(topic, timers[topic], time) end
   for name, ids in pairs(tagged) do call('SADD', tag_key(name), unpack(ids)) end
 end
@@ -146,7 +146,13 @@ local function place(id, job)
     append(delayed, job.topic, job.due, id)
     soonest(job.topic, job.due)
   elseif is_for_set(job) then
-    append(job.call and called or ranked, job.topic, int(priority_of(job)), rank_of(id, job))
+    local key = set_of(job)
+    append(ranked, key, groups.score_of(job), rank_of(id, job))
+    ranked[key].job = job  -- one of them: its topic, and whether they have calls
+    if job.group then
+      grouped[#grouped + 1] = job
+      count_work(GROUP_US)
+    end
   else
     append(ready, job.topic, id)
   end
@@ -193,7 +199,7 @@ local function job_at(ARGV, at)
   return {
     topic = ARGV[at + 1], due = due, created = now, ttr = tonumber(ARGV[at + 3]), expire = expire > 0 and due + expire or 0,
     retain = tonumber(ARGV[at + 5]), options = ARGV[at + 8], body = ARGV[at + 9],
-    tags = options.tags, priority = options.priority, key = options.key, call = options.call,
+    tags = options.tags, priority = options.priority, key = options.key, call = options.call, group = options.group,
   }
 end
 

@@ -2,19 +2,21 @@
 -- requires  _job, _index_ranges, _marks, _reads
 -- flags  no-writes
 -- ARGV  topic, state ("ended" = finished, cancelled or expired; "ready", "ranked" and "called" = ready, with the usual priority,
---       with another one, and with a call), first and last due ms (inclusive), due ms and id of the last job that is known already ("" = none),
+--       with another one, and with a call; jobs of groups come behind the latter two), first and last due ms (inclusive), due ms and id of the last job that is known already ("" = none),
 --       entries read, at most, mark to start from ("" at first), mark to stop at ("" = at the end)
 -- returns { mark to go on from, 1 if there is no more before the end, else 0; { id, due ms, bytes, ... } of jobs after the
 --           known one }; the answer says how many entries were read
 -- Delayed jobs come in the order of their due times and need no marks. The other states' indexes are not sorted by it.
 local ENDED_STATES = { ended = true, finished = true, cancelled = true, expired = true }
 local READY_SETS = { ranked = ranked_key, called = called_key }
+local LANES = { ranked = '', called = 'called_' }
+local GROUPED = 'g'  -- before a mark among the jobs of groups
 local SETS = { ranked = ranked_key, called = called_key, reserved = reserved_key, buried = buried_key }
 
 return function(ARGV)
   local topic, state, first, last = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
   local known_due, known_id, limit, from, to = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
-  local found = {}
+  local found, grouped = {}, LANES[state] and groups.key('grouped', LANES[state], topic)
 
   local function is_behind(due, id)
     if not known_due or due > known_due then return true end
@@ -53,10 +55,16 @@ return function(ARGV)
     return call('LRANGE', queue_key(topic), start, stop), function(i) return marks.in_list(topic, start + i) end
   end
 
-  local function set_at(key, start, stop)
+  local function set_at(key, start, stop, is_grouped)
     local entries, ids = call('ZRANGE', key, start, stop, 'WITHSCORES'), {}
-    for i = 1, #entries, 2 do ids[#ids + 1] = READY_SETS[state] and id_of_rank(entries[i]) or entries[i] end
-    return ids, function(i) return marks.of(entries[2 * i - 1], entries[2 * i]) end
+    for i = 1, #entries, 2 do
+      if is_grouped then
+        ids[#ids + 1] = select(2, groups.of_rank(entries[i]))
+      else
+        ids[#ids + 1] = READY_SETS[state] and id_of_rank(entries[i]) or entries[i]
+      end
+    end
+    return ids, function(i) return (is_grouped and GROUPED or '') .. marks.of(entries[2 * i - 1], entries[2 * i]) end
   end
 
   -- The job, if it is in the requested state, and in this index.
@@ -67,7 +75,7 @@ return function(ARGV)
       if not job or job.topic ~= topic or state_of(id, job) ~= wanted then return nil end
       if wanted ~= 'ready' then return job end
       local key = is_ranked(id, job) and set_of(job) or nil
-      return key == (READY_SETS[state] and READY_SETS[state](topic)) and job
+      return (key == (READY_SETS[state] and READY_SETS[state](topic)) or key and key == grouped) and job
     end
     local ended = call('HGET', ENDED, id)
     local job = ended and job_of_ended(ended)
@@ -76,7 +84,15 @@ return function(ARGV)
 
   local function find()
     local key = state ~= 'ready' and (SETS[state] or done_key)(topic)
+    local function is_in_groups(mark) return string.sub(mark, 1, 1) == GROUPED end
+    local goes_on = grouped and (to == '' or is_in_groups(to)) and call('EXISTS', grouped) == 1
+    local is_grouped = is_in_groups(from) or goes_on and from == '' and call('EXISTS', key) == 0
+    if is_grouped then key = grouped end
     local function place(mark)
+      if is_in_groups(mark) then
+        if not is_grouped then return math.huge end
+        mark = string.sub(mark, 2)
+      end
       if key then return marks.rank(key, mark) end
       return marks.place(topic, mark)
     end
@@ -84,7 +100,7 @@ return function(ARGV)
     if to ~= '' then count = math.min(limit, place(to) - start) end
     if count <= 0 then return { to, 1, found }, nil, 0 end
     local ids, mark_behind
-    if key then ids, mark_behind = set_at(key, start, start + count - 1) else ids, mark_behind = list_at(start, start + count - 1) end
+    if key then ids, mark_behind = set_at(key, start, start + count - 1, is_grouped) else ids, mark_behind = list_at(start, start + count - 1) end
     local looked, seen = 0, {}
     for _, id in ipairs(ids) do
       local bytes = ENDED_STATES[state] and call('HSTRLEN', ENDED, id) or bytes_of(id)
@@ -97,6 +113,7 @@ return function(ARGV)
       end
     end
     local is_end = looked == #ids and (looked < count or count < limit)
+    if is_end and goes_on and not is_grouped then return { GROUPED, 0, found }, nil, looked end
     return { looked > 0 and mark_behind(looked) or from, is_end and 1 or 0, found }, nil, looked
   end
 

@@ -18,6 +18,7 @@ local function put_off(id, job, due)
     job.options = string.sub(others, 1, -2) .. ',"put_off":[' .. int(job.own_due) .. ',' .. int(due) .. ']}'
   end
   delay_job(id, job, due)
+  groups.hold_up(id, job)
 end
 
 local function put_back(id, job, run, was_buried, delay)
@@ -48,7 +49,7 @@ local function requeue(receipt, id, message, was_buried, delay)
   run.receipt = '-'
   if message ~= '' then remark(run, message) end
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end
-  unreserve(id, job.topic)
+  unreserve(id, job)
   tell('returned', job.topic, 1)
   local limit = settings_of(job.topic).limit
   if limit and not counts then count_through(job.topic, limit, -1) end

@@ -25,6 +25,7 @@ local function reserve(id, receipt)
   end
   local run = run_of(id)
   run.attempt, run.receipt, run.started = run.attempt + 1, receipt, now
+  if job.group then call('ZADD', groups.hand_key(job.topic), '0', groups.hand_of(id, job.group)) end
   call('ZADD', reserved_key(job.topic), int(now + job.ttr), id)
   call('HSET', RUNS, id, pack_run(run))
   wake_at(job.topic, now + job.ttr)

@@ -36,6 +36,7 @@ return function(ARGV)
     call('HDEL', GHOSTS, topic)
     redis.pcall('HDEL', REMOVED, topic)
     call('ZREM', TIMERS, topic)
+    call('UNLINK', groups.first_key(topic), groups.hand_key(topic), groups.keys(topic, 'turns', 'next', 'held', 'rested'))
     call('HDEL', TOPICS, topic)  -- last: a topic with a timer is known (push.lua)
     forgotten = forgotten + 1
     return true

@@ -13,27 +13,30 @@ local TOPIC_US = 10  -- what one takes, beside its commands
 local SET_ASIDE_MS = 60000  -- a job or topic that a broken key blocks is tried again after this
 local MOVED_US = 0.75  -- what a job that becomes ready takes
 local RANKED_US = 6  -- what one for a sorted set takes more
+local GROUP_US = 14  -- and one of a group
 local NAMED = 20  -- jobs that are named, for the log and for what needs attention
 
 -- Returns how many of them have a call.
 local function enqueue(topic, ids, ranked)
-  local listed, ranks, called = {}, {}, {}
+  local listed, sets, grouped, called = {}, {}, {}, 0
   for _, id in ipairs(ids) do
     local job = ranked[id]
     if job then
-      local set = job.call and called or ranks
-      set[#set + 1], set[#set + 2] = int(priority_of(job)), rank_of(id, job)
+      local key = set_of(job)
+      local set = sets[key] or {}
+      sets[key] = set
+      set[#set + 1], set[#set + 2] = groups.score_of(job), rank_of(id, job)
+      if job.group then grouped[#grouped + 1] = job end
+      if job.call then called = called + 1 end
     else
       listed[#listed + 1] = id
     end
   end
-  if #ranks > 0 then call('ZADD', ranked_key(topic), unpack(ranks)) end
-  if #called > 0 then
-    enter_called(topic)
-    call('ZADD', called_key(topic), unpack(called))
-  end
+  if called > 0 then enter_called(topic) end
+  for key, set in pairs(sets) do call('ZADD', key, unpack(set)) end
+  for _, job in ipairs(grouped) do groups.enter(groups.lane_of(job), topic, job.group) end
   if #listed > 0 then call('RPUSH', queue_key(topic), unpack(listed)) end
-  return #called / 2
+  return called
 end
 
 -- The end of a pause is a due time too. This and the one below return the time at which there is something to do.
@@ -114,7 +117,7 @@ local function ranked_of(topic, ids)
     if priority and i > 1 and has_done_enough(allowed) then return jobs, i - 1 end
     local job = priority and read_job(ids[i])
     if job and job.topic == topic and is_for_set(job) then
-      count_work(RANKED_US)
+      count_work(RANKED_US + (job.group and GROUP_US or 0))
       jobs[ids[i]] = job
     end
   end

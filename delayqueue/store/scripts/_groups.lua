@@ -1,0 +1,110 @@
+-- The ready jobs of groups, and whose turn it is. Groups take turns: in a round each group that waits has one, and so have the jobs
+-- without a group (pop.lua). Jobs with a call, which no worker gets, stand in a lane of their own, with keys of the same kinds:
+--   grouped  the jobs, so sorted that those of a group stand together, in their order
+--   turns    groups that wait for their turn in this round, and since when; a group that comes new joins them
+--   next     groups that had their turn in this round, and have more
+--   held     groups that may have no more jobs in hand (_turns.lua); what ends that lets them stand in line again
+--   rested   groups that had their turn in this round, and had no more then: what comes meanwhile waits for the next round
+-- Of both lanes: `hand` has the jobs of groups that are in hand, `first` the job of a group that failed and comes before its others.
+-- keeps: a group with ready jobs is in one of `turns`, `next` and `held`, and no other group is.
+-- requires  _call
+
+local groups = { LANES = { '', 'called_' } }  -- '': of workers' jobs
+
+do  -- limits the scope of the rest
+  local RANK = 10 + 14 + 4  -- characters of a rank before the id
+
+  -- A member is the length of its group, the group, \0 and what is different among the members of a group.
+  local function head_of(group) return string.format('%03d', #group) .. group end
+
+  -- Of the members of a group, for commands by LEX.
+  function groups.bounds(group)
+    local head = head_of(group)
+    return '[' .. head .. '\0', '(' .. head .. '\1'
+  end
+
+  function groups.key(kind, lane, topic) return tag .. ':' .. lane .. kind .. ':' .. topic end
+  function groups.hand_key(topic) return tag .. ':hand:' .. topic end
+  function groups.first_key(topic) return tag .. ':first:' .. topic end
+  function groups.lane_of(job) return job.call and 'called_' or '' end
+
+  -- The keys of a topic of these kinds in both lanes.
+  function groups.keys(topic, ...)
+    local keys = {}
+    for _, lane in ipairs(groups.LANES) do
+      for _, kind in ipairs({ ... }) do keys[#keys + 1] = groups.key(kind, lane, topic) end
+    end
+    return unpack(keys)
+  end
+
+  -- The member for a ready job: the smallest priority comes first, then the first that was due, then the shorter id.
+  function groups.rank_of(id, job, priority)
+    return head_of(job.group) .. '\0' .. string.format('%010.0f%014.0f%04d', priority, job.due, #id) .. id
+  end
+
+  -- The score of a ready job in its sorted set: equal for those of groups, so that their ranks sort them.
+  function groups.score_of(job) return job.group and '0' or int(job.priority or USUAL_PRIORITY) end
+
+  function groups.hand_of(id, group) return head_of(group) .. '\0' .. id end
+
+  -- The group of a member, and what comes behind it.
+  local function split(member)
+    local length = tonumber(string.sub(member, 1, 3))
+    return string.sub(member, 4, 3 + length), string.sub(member, 5 + length)
+  end
+
+  function groups.of_rank(rank)
+    local group, rest = split(rank)
+    return group, string.sub(rest, RANK + 1)
+  end
+
+  function groups.priority_of_rank(rank) return tonumber(string.sub(select(2, split(rank)), 1, 10)) end
+
+  groups.of_hand = split
+
+  -- Raises if a key that the group of a job needs has the wrong type.
+  function groups.check(job)
+    local topic, grouped = job.topic, groups.key('grouped', groups.lane_of(job), job.topic)
+    if sound[grouped] then return end
+    for _, kind in ipairs({ 'grouped', 'turns', 'next', 'held' }) do call('ZCARD', groups.key(kind, groups.lane_of(job), topic)) end
+    call('SCARD', groups.key('rested', groups.lane_of(job), topic))
+    call('ZCARD', groups.hand_key(topic))
+    call('HLEN', groups.first_key(topic))
+    sound[grouped] = true
+  end
+
+  -- The first ready jobs of a group.
+  function groups.ranks(lane, topic, group, count)
+    local from, to = groups.bounds(group)
+    return call('ZRANGEBYLEX', groups.key('grouped', lane, topic), from, to, 'LIMIT', '0', int(count))
+  end
+
+  -- Whether the group stands in line.
+  function groups.waits(lane, topic, group)
+    return call('ZSCORE', groups.key('turns', lane, topic), group) or call('ZSCORE', groups.key('next', lane, topic), group)
+  end
+
+  -- A group that has ready jobs stands in line, also if it was held: pop looks whether it still is.
+  function groups.enter(lane, topic, group)
+    if groups.waits(lane, topic, group) then return end
+    local rested = groups.key('rested', lane, topic)
+    local had_turn = call('SISMEMBER', rested, group) == 1
+    call('ZADD', groups.key(had_turn and 'next' or 'turns', lane, topic), int(now), group)
+    call('ZREM', groups.key('held', lane, topic), group)
+    if had_turn then call('SREM', rested, group) end
+  end
+
+  -- After a ready job has left its group.
+  function groups.leave(lane, topic, group)
+    if #groups.ranks(lane, topic, group, 1) > 0 then return end
+    call('ZREM', groups.key('turns', lane, topic), group)
+    call('ZREM', groups.key('held', lane, topic), group)
+    if call('ZREM', groups.key('next', lane, topic), group) == 1 then groups.rest(lane, topic, group) end
+  end
+
+  -- A group that had its turn has no more; if no group has, all turns are forgotten.
+  function groups.rest(lane, topic, group)
+    local rested = groups.key('rested', lane, topic)
+    if call('EXISTS', groups.key('grouped', lane, topic)) == 1 then call('SADD', rested, group) else call('UNLINK', rested) end
+  end
+end
