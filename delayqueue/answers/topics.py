@@ -9,14 +9,16 @@ from delayqueue.answers.answer import answer, omittable
 class Limits:
     """How fast and how many at once a topic's jobs are handed out, and for how many seconds its buried ones are kept.
 
-    null = no limit; for `buried_retain`, the server's setting. `buried_to`: the topic to which they are reported, if
-    they are. `declared`: from a config file.
+    null = no limit; for `buried_retain`, the server's setting. `group_concurrency`, `group_order`: of each group, if
+    they are set. `buried_to`: the topic to which buried jobs are reported, if they are. `declared`: from a config file.
     """
 
     rate: float | None
     burst: int | None
     concurrency: int | None
     buried_retain: float | None = field(default=None, kw_only=True)
+    group_concurrency: int | None = omittable(default=None, nullable=True, kw_only=True)
+    group_order: bool | None = omittable(default=None, nullable=True, kw_only=True)
     buried_to: str | None = omittable(default=None, nullable=True, kw_only=True)
     declared: bool
 

@@ -16,6 +16,7 @@ from delayqueue.cli.words import (
     per_second,
     schedule,
     secret,
+    yes_no,
 )
 from delayqueue.domain.job import CHANGE, IfExists, State
 from delayqueue.domain.push_fields import FIELDS
@@ -307,6 +308,14 @@ REMOTE: Final[Families] = {
             option("--rate N", "deliveries a second, or none", type=per_second),
             option("--burst N", "deliveries at once after a pause"),
             option("--concurrency N", "jobs reserved at once, or none", type=at_once),
+            option(
+                "--group-concurrency N", "jobs of a group reserved at once, or none", type=at_once
+            ),
+            option(
+                "--group-order yes|no",
+                "whether the jobs of a group go in strict order, one at a time",
+                type=yes_no,
+            ),
             option(
                 "--buried-retain LENGTH",
                 "how long buried jobs are kept; none = the server's setting",

@@ -86,6 +86,13 @@ def at_once(text: str) -> int | str:
     return text if text == UNLIMITED else int(text)
 
 
+def yes_no(text: str) -> bool:
+    """Whether it is yes."""
+    if text not in {"yes", "no"}:
+        raise ArgumentTypeError(f"{text!r}: must be yes or no")
+    return text == "yes"
+
+
 def kept(text: str) -> float | str:
     """A duration, or UNLIMITED."""
     return text if text == UNLIMITED else length(text)

@@ -140,12 +140,14 @@ class TopicVerbs:
         rate: float | EllipsisType | None = ...,
         burst: int | EllipsisType | None = ...,
         concurrency: int | EllipsisType | None = ...,
+        group_concurrency: int | EllipsisType | None = ...,
+        group_order: bool | EllipsisType | None = ...,
         buried_retain: float | EllipsisType | None = ...,
         buried_to: str | EllipsisType | None = ...,
     ) -> Call[Limits]:
         """Limit a topic's deliveries: `rate` a second, `burst` of them at once, `concurrency` reserved at once.
 
-        Buried jobs end after `buried_retain` seconds, and each is reported by a job in the topic `buried_to`. None
+        Of each group at most `group_concurrency` are, or with `group_order` one, in strict order. Buried jobs end after `buried_retain` seconds, and each is reported by a job in the topic `buried_to`. None
         lifts a limit; an omitted one stays. Returns the limits in force.
         """
         # not by given(): None lifts a limit

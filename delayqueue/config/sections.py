@@ -122,7 +122,7 @@ def _schedule(where: str, name: str, values: dict[str, Any]) -> Declared[Schedul
 
 def _limit(where: str, _: str, values: dict[str, Any]) -> Limit:
     if not values:
-        raise Mistake(f"{where}: give rate, concurrency, buried_retain or buried_to")
+        raise Mistake(f"{where}: give one of {', '.join(LIMIT_KEYS)}")
     if "burst" in values and "rate" not in values:
         raise Mistake(f"{where}: burst needs a rate")
     return Limit(declared=True, **values)
@@ -238,6 +238,8 @@ LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "rate": ("rate", _rate),
     "burst": ("burst", whole(1, limit.MAX_BURST)),
     "concurrency": ("concurrency", whole(1, limit.MAX_CONCURRENCY)),
+    "group_concurrency": ("group_concurrency", whole(1, limit.MAX_CONCURRENCY)),
+    "group_order": ("group_order", yes_no),
     "buried_retain": ("buried_retain_ms", _retain_ms),
     "buried_to": ("buried_to", _topic),
 }

@@ -32,6 +32,8 @@ def topic_limits(limit: Limit) -> Limits:
         rate=limit.rate,
         burst=limit.burst,
         concurrency=limit.concurrency,
+        group_concurrency=limit.group_concurrency or LEFT_OUT,
+        group_order=limit.group_order or LEFT_OUT,
         buried_retain=seconds(limit.buried_retain_ms),
         buried_to=limit.buried_to or LEFT_OUT,
         declared=limit.declared,

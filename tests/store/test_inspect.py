@@ -4,6 +4,7 @@ import asyncio
 import random
 import re
 from collections import Counter
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Final
 
@@ -29,8 +30,8 @@ from tests.store.bucket import (
     on_one_store,
     on_zset,
 )
-from tests.store.contents import parse
-from tests.store.test_invariants import PLANTED, PLANTED_ON_A_WHEEL, RECORD, fill
+from tests.store.contents import parse, snapshot
+from tests.store.test_invariants import GROUPED, PLANTED, PLANTED_ON_A_WHEEL, RECORD, fill
 
 Command = list[str]
 
@@ -84,6 +85,24 @@ DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
         {"entry", "unplaced"},
         "one among those with a priority",
     ),
+    ([["DEL", "grouped:t"]], {"unplaced", "entry"}, "a ready job of a group in no place"),
+    (
+        [["ZREM", "grouped:t", GROUPED], ["RPUSH", "dq_queue_t", "grouped"]],
+        {"entry"},
+        "a ready job of a group among those of none",
+    ),
+    (
+        [["ZADD", "grouped:t", "0", GROUPED.replace("001g", "001h")]],
+        {"entry"},
+        "one in another group",
+    ),
+    ([["ZADD", "grouped:t", "0", GROUPED.replace("7grouped", "6nobody")]], {"lost"}, "of no job"),
+    ([["ZREM", "turns:t", "g"]], {"group"}, "a group that never has its turn"),
+    ([["ZREM", "turns:t", "g"], ["ZADD", "held:t", "1", "g"]], {"group"}, "one that is not held"),
+    ([["ZADD", "next:t", "1", "nobody"]], {"entry"}, "one without jobs"),
+    ([["DEL", "hand:t"]], {"group"}, "a job in hand that is not counted"),
+    ([["ZADD", "hand:t", "0", "001g\0ready"]], {"entry"}, "one counted that is not in hand"),
+    ([["DEL", "turns:t"], ["SET", "turns:t", "x"]], {"type", "group"}, "a string for the turns"),
     ([["DEL", "priorities"]], {"priority"}, "a priority that is not known by its job's id"),
     ([["HSET", "priorities", "ready", "1"]], {"priority"}, "one of a job that has none"),
     ([["HSET", "priorities", "nobody", "1"]], {"priority"}, "one of no job"),
@@ -242,9 +261,9 @@ async def test_damage_of_a_wheel_is_mended(bucket: Bucket, command: Command) -> 
     assert await bucket.violations() == []
 
 
-async def contents(bucket: Bucket) -> dict[str | bytes, bytes | None]:
-    """All keys and what they hold."""
-    return {key: await bucket.redis.dump(key) for key in await bucket.redis.keys()}
+async def contents(bucket: Bucket) -> Mapping[bytes, Any]:
+    """All keys and what they hold: a DUMP changes while a hash grows."""
+    return (await snapshot(bucket.redis)).values
 
 
 @on_zset

@@ -3,8 +3,11 @@
 import pytest
 
 from delayqueue.domain.call import Call
+from delayqueue.domain.job import USUAL_PRIORITY
 from tests.store.bucket import HOUR_MS, WHEEL_SLOTS, Bucket, job, on_zset
 
+# as _groups.lua writes it
+GROUPED = "001g\0" + f"{USUAL_PRIORITY:010}" + "000000000000010007grouped"
 RECORD = "0" + "!!!!!#z" * 2 + "!!!#z" + '!"' + "tbody"
 
 # Redis commands on a whole bucket, and words of the sentence that must result
@@ -39,6 +42,15 @@ PLANTED = [
     (["ZADD", "timers", "9999999999999", "t"], "rings at 9999999999999", "a timer too late"),
     (["HSET", "topics", "u", '{"paused_until":5}'], "b'u' has no timer", "a pause without end"),
     (["HDEL", "topics", "t"], "not in the list of topics", "a topic nobody sees"),
+    (["ZREM", "grouped:t", GROUPED], "b'grouped' is in no place", "a job off its group"),
+    (["ZADD", "grouped:u", "0", GROUPED], "grouped of b'u'", "a job in another topic's groups"),
+    (["ZADD", "grouped:t", "0", GROUPED.replace("10007", "20007")], "not at its place", "twice"),
+    (["ZREM", "turns:t", "g"], "stand in [[], [], []]", "a group that never has its turn"),
+    (["ZADD", "held:t", "1", "g"], "stand in [[b'g'], [], [b'g']]", "a group held in line"),
+    (["ZADD", "next:t", "1", "h"], "stand in [[b'g'], [b'h'], []]", "a group without jobs"),
+    (["SADD", "rested:u", "h"], "rest, and none waits", "a group that rests for ever"),
+    (["DEL", "hand:t"], "in hand are", "a job in hand that is not counted"),
+    (["ZADD", "hand:t", "0", "001g\0ready"], "in hand are", "one counted that is not in hand"),
     (["SET", "else", "1"], "no key of ours", "a stray key"),
 ]
 
@@ -59,8 +71,8 @@ PLANTED_ON_A_WHEEL = [
 
 async def fill(bucket: Bucket) -> None:
     """One job in each place, and two ghosts."""
-    await bucket.push(job("reserved"))
-    await bucket.pop_one()
+    await bucket.push(job("reserved"), job("in hand", texts={"group": "g"}))
+    await bucket.pop()
     await bucket.put_in("buried", "buried")
     await bucket.push(job("ended", retain_ms=HOUR_MS))
     await bucket.finish("ended")
@@ -68,6 +80,7 @@ async def fill(bucket: Bucket) -> None:
     await bucket.put_in("ready", "urgent", priority=1, due_ms=1)
     await bucket.put_in("delayed", "delayed", tags=("y",), expire_ms=HOUR_MS)
     await bucket.put_in("ready", "called", call=Call(url="http://example.com/"), due_ms=1)
+    await bucket.put_in("ready", "grouped", texts={"group": "g"}, due_ms=1)
 
 
 async def test_a_bucket_with_a_job_in_each_place_is_whole(bucket: Bucket) -> None:

@@ -143,8 +143,15 @@ local function checks_of_groups(lane)
   end
 
   function checks.held(key, topic, group)
-    checks.line(key, topic, group)
-    if call('ZSCORE', key, group) and may_go(topic, group) then found_stuck(topic, group) end
+    if #groups.ranks(lane, topic, group, 1) == 0 or groups.waits(lane, topic, group) then
+      found_entry(key, group, function() call('ZREM', key, group) end)
+    elseif may_go(topic, group) then
+      found_stuck(topic, group)
+    end
+  end
+
+  function checks.rested(key, topic, group)
+    if call('EXISTS', groups.key('grouped', lane, topic)) == 0 then found_entry(key, group, function() call('UNLINK', key) end) end
   end
 
   return checks

@@ -49,7 +49,7 @@ do  -- limits the scope of the rest
 
   -- The group of a member, and what comes behind it.
   local function split(member)
-    local length = tonumber(string.sub(member, 1, 3))
+    local length = tonumber(string.sub(member, 1, 3)) or 0  -- nil: not one of ours
     return string.sub(member, 4, 3 + length), string.sub(member, 5 + length)
   end
 

@@ -157,7 +157,10 @@ local function fill_from_group(lane, topic, group, most, found, limit)
 
   local room, first, first_id = groups.room(lane, topic, group, limit, math.min(CHUNK, most))
   if room == 0 then return stand('held') end
-  if first and not is_ranked(first_id, first) then make_ready(first_id, first) end
+  if first and not is_ranked(first_id, first) then  -- an older version of the server has made it ready
+    leave_waiting(first_id, first)
+    make_ready(first_id, first)
+  end
   local ranks, listed = first and { rank_of(first_id, first) } or groups.ranks(lane, topic, group, room), {}
   for i, rank in ipairs(ranks) do listed[i] = select(2, groups.of_rank(rank)) end
   local ids, before = allowed(listed), #found

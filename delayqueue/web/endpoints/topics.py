@@ -66,6 +66,11 @@ Concurrency = Annotated[
     Validate(rules.check_concurrency, minimum=1, maximum=rules.MAX_CONCURRENCY),
     Field(description="Jobs reserved at once, at least `bucket_size`; null = no limit."),
 ]
+GroupConcurrency = Annotated[
+    int,
+    Validate(rules.check_concurrency, minimum=1, maximum=rules.MAX_CONCURRENCY),
+    Field(description="Jobs of one `group` reserved at once; null = no limit."),
+]
 PurgeState = Annotated[
     str,
     one_of(*LIVE_STATES, "ended"),
@@ -73,7 +78,10 @@ PurgeState = Annotated[
 ]
 
 
-LIMITS: Final = {"rate", "burst", "concurrency", "buried_retain", "buried_to"}
+LIMITS: Final = {
+    *("rate", "burst", "concurrency", "group_concurrency", "group_order"),
+    *("buried_retain", "buried_to"),
+}
 LATE_MS: Final = 60_000  # a job that has been ready for this long is late
 MAX_OFFSET: Final = 10**9
 FILTERS: Final[Mapping[str, Callable[[TopicView], bool]]] = {
@@ -106,6 +114,11 @@ class LimitRequest(TopicRequest):
     rate: Rate | None = None
     burst: Burst | None = None
     concurrency: Concurrency | None = None
+    group_concurrency: GroupConcurrency | None = None
+    group_order: bool | None = optional(
+        "Whether the jobs of a `group` are handed out in strict order, one at a time: while one waits for its retry, the "
+        "next is held."
+    )
     buried_retain: SomeSeconds | None = optional(
         "How many seconds a buried job is kept before it ends as `expired`; "
         "null = as the setting `buried_retain` says, forever by default."
@@ -170,7 +183,14 @@ class TopicsRequest(Request):
     errors=(*BAD, WrongState),
     asks={"topic": "order", "rate": 50, "concurrency": 10},
     answers=Limits(
-        rate=50, burst=5, concurrency=10, buried_retain=None, buried_to=LEFT_OUT, declared=False
+        rate=50,
+        burst=5,
+        concurrency=10,
+        group_concurrency=LEFT_OUT,
+        group_order=LEFT_OUT,
+        buried_retain=None,
+        buried_to=LEFT_OUT,
+        declared=False,
     ),
 )
 async def limit(api: Api, asked: LimitRequest) -> Limits:

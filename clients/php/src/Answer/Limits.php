@@ -11,6 +11,8 @@ final class Limits
 {
     /**
      * @param float|null $buriedRetain seconds that buried jobs are kept; null = as the server's setting says
+     * @param int|null $groupConcurrency of each group
+     * @param bool $groupOrder whether the jobs of a group are handed out in strict order
      * @param string|null $buriedTo the topic to which each of them is reported; null = to none
      * @param bool $declared whether they are from a config file
      */
@@ -18,6 +20,8 @@ final class Limits
         public readonly ?float $rate,
         public readonly ?int $burst,
         public readonly ?int $concurrency,
+        public readonly ?int $groupConcurrency,
+        public readonly bool $groupOrder,
         public readonly ?float $buriedRetain,
         public readonly ?string $buriedTo,
         public readonly bool $declared,
@@ -31,6 +35,8 @@ final class Limits
             rate: $data->floatOrNull('rate'),
             burst: $data->intOrNull('burst'),
             concurrency: $data->intOrNull('concurrency'),
+            groupConcurrency: $data->intOrNull('group_concurrency'),
+            groupOrder: $data->bool('group_order', false),
             buriedRetain: $data->floatOrNull('buried_retain'),
             buriedTo: $data->stringOrNull('buried_to'),
             declared: $data->bool('declared'),

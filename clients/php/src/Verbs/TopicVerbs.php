@@ -202,6 +202,8 @@ trait TopicVerbs
      * @param int|Unchanged|null $concurrency jobs reserved at once
      * @param int|float|string|\DateInterval|Unchanged|null $buriedRetain how long buried jobs are kept
      * @param string|Unchanged|null $buriedTo the topic to which each buried job is reported by a job
+     * @param int|Unchanged|null $groupConcurrency jobs of one group reserved at once
+     * @param bool|Unchanged|null $groupOrder whether the jobs of a group go in strict order, one at a time
      */
     public function limit(
         string $topic,
@@ -210,11 +212,15 @@ trait TopicVerbs
         int|Unchanged|null $concurrency = Unchanged::Unchanged,
         int|float|string|\DateInterval|Unchanged|null $buriedRetain = Unchanged::Unchanged,
         string|Unchanged|null $buriedTo = Unchanged::Unchanged,
+        int|Unchanged|null $groupConcurrency = Unchanged::Unchanged,
+        bool|Unchanged|null $groupOrder = Unchanged::Unchanged,
     ): Limits {
         $limits = [
             'rate' => $rate,
             'burst' => $burst,
             'concurrency' => $concurrency,
+            'group_concurrency' => $groupConcurrency,
+            'group_order' => $groupOrder,
             'buried_retain' => $buriedRetain instanceof Unchanged ? $buriedRetain : Duration::secondsOrNull($buriedRetain),
             'buried_to' => $buriedTo,
         ];
