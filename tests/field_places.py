@@ -127,7 +127,8 @@ def _in_tests(one: PushField) -> Iterator[Place]:
     yield Place("tests/push_cases.py", add, name in VALUES)
     called = rf"\$queue->push\(.*\b{camel}: "  # the first two are given by their places, those of TEXTS all together
     is_called = name in {"topic", "body"} or re.search(called, read(PHP_CALLS)) is not None
+    has_own_rule = f"'{name}'" in read(f"{PHP}/Internal/PushRules.php")
     add = f"add `{camel}: …` to the first push"
-    yield Place(PHP_CALLS, add, is_called or bool(one.kept_as))
+    yield Place(PHP_CALLS, add, is_called or (bool(one.kept_as) and not has_own_rule))
     is_announced = TOLD_AS.get(name, f"`{name}`") in read(CHANGELOG)
     yield Place(CHANGELOG, f"add a line on `{name}` under Unreleased", is_announced)

@@ -10,7 +10,7 @@ from delayqueue.answers.jobs import JobCall
 class Schedule:
     """A schedule and its next occurrence. Either `cron` is "" or `every` null; `declared`: from a config file.
 
-    `call` is there only if its jobs have one.
+    `call` and `group` are there only if its jobs have one.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Schedule:
     next: float | None
     declared: bool
     call: JobCall | None = omittable(default=None)
+    group: str = omittable(default="")
 
 
 @answer

@@ -34,11 +34,32 @@ class TopicRates:
 
 
 @answer
+class GroupCounts:
+    """A group of a topic: its ready jobs, and those in hand."""
+
+    group: str
+    ready: int
+    reserved: int
+
+
+@answer
+class TopicGroups:
+    """How many groups have ready jobs that may be taken; how many have some and are held, by a limit or a retry.
+
+    `most`, if asked for: the ten with the most ready jobs.
+    """
+
+    ready: int
+    held: int
+    most: list[GroupCounts] | None = omittable(default=None, nullable=True)
+
+
+@answer
 class TopicCounts:
     """A topic and its exact counts. `paused`: false, true = until resumed, or the unix time at which it ends.
 
     `due_soon`, if asked for: how many jobs fall due within 60, 300 and 3600 seconds, by these numbers. `rates`, if
-    asked for and known.
+    asked for and known. `groups`: if a job that is ready or reserved is of one.
     """
 
     topic: str
@@ -51,6 +72,7 @@ class TopicCounts:
     limit: Limits | None
     due_soon: dict[str, int] | None = omittable(default=None, nullable=True)
     rates: TopicRates | None = omittable(default=None, nullable=True)
+    groups: TopicGroups | None = omittable(default=None, nullable=True)
 
 
 @answer

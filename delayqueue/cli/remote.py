@@ -400,6 +400,7 @@ REMOTE: Final[Families] = {
             *TIMES,
             option("--ttr LENGTH", "how long a worker may take [60s]"),
             choice("--catch-up", CatchUp, "what to do about missed times [once]"),
+            option("--group", "the group of its jobs"),
             flag("--paused", "keep it, and push nothing"),
             argument(
                 "--resumed",

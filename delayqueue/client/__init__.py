@@ -42,9 +42,11 @@ if TYPE_CHECKING:
         DeadLetterGroup,
         DeadLetters,
         Forecast,
+        GroupCounts,
         Limits,
         Note,
         TopicCounts,
+        TopicGroups,
         TopicRates,
     )
     from delayqueue.client.aio import AsyncClient
@@ -83,6 +85,7 @@ __all__ = [
     "Forbidden",
     "Forecast",
     "FoundJob",
+    "GroupCounts",
     "History",
     "HistoryMark",
     "HostCalls",
@@ -114,6 +117,7 @@ __all__ = [
     "TooLarge",
     "TooMany",
     "TopicCounts",
+    "TopicGroups",
     "TopicRates",
     "TransportError",
     "Trial",

@@ -30,6 +30,7 @@ class ScheduleVerbs:
         catch_up: Literal["skip", "once", "all"] | None = None,
         paused: bool | None = None,
         call: CallTo | None = None,
+        group: str | None = None,
         if_exists: OnConflict | Literal["change"] | None = None,
     ) -> ApiRequest[float | None]:
         """Push jobs at the times of `cron`, or once every `every`; while it is `paused`, none. The server makes `call`.

@@ -133,7 +133,7 @@ class TopicVerbs:
         return ApiRequest("/resume", given(**locals()), nothing, repeatable=True)
 
     @verb
-    def limit(
+    def limit(  # noqa: PLR0913  # one argument per limit
         self,
         topic: str,
         *,
@@ -147,8 +147,9 @@ class TopicVerbs:
     ) -> ApiRequest[Limits]:
         """Limit a topic's deliveries: `rate` a second, `burst` of them at once, `concurrency` reserved at once.
 
-        Of each group at most `group_concurrency` are, or with `group_order` one, in strict order. Buried jobs end after `buried_retain` seconds, and each is reported by a job in the topic `buried_to`. None
-        lifts a limit; an omitted one stays. Returns the limits in force.
+        Of each group at most `group_concurrency` are, or with `group_order` one, in strict order. Buried jobs end after
+        `buried_retain` seconds, and each is reported by a job in the topic `buried_to`. None lifts a limit; an omitted
+        one stays. Returns the limits in force.
         """
         # not by given(): None lifts a limit
         request = {
@@ -178,12 +179,14 @@ class TopicVerbs:
         limit: int | None = None,
         due_soon: bool | None = None,
         rates: bool | None = None,
+        groups: bool | None = None,
     ) -> ApiRequest[list[TopicCounts]]:
         """Return topics with exact counts: all, those with these names, or those with `match` in their name.
 
         `sort` by name, or by a count with the largest first; `reverse` turns the order round. At most `limit` are
         returned. With `due_soon` also how many jobs fall due within 60, 300 and 3600 seconds; with `rates` also
-        how many a second were pushed, delivered, finished and failed in the last minute.
+        how many a second were pushed, delivered, finished and failed in the last minute; with `groups` also the ten
+        groups of each with the most ready jobs.
         """
         request = given(**locals() | {"names": None, "topics": names or None})
         return ApiRequest("/topics", request, partial(each, TopicCounts), repeatable=True)

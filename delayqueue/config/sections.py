@@ -14,7 +14,7 @@ from delayqueue.config.values import whole, yes_no
 from delayqueue.domain import call, limit, retry
 from delayqueue.domain.call import Call, check_headers
 from delayqueue.domain.choice import check_choice
-from delayqueue.domain.job import MAX_TOPIC_BYTES, MAX_TTR_S
+from delayqueue.domain.job import MAX_GROUP_BYTES, MAX_TOPIC_BYTES, MAX_TTR_S
 from delayqueue.domain.limit import Limit, check_rate
 from delayqueue.domain.schedule import (
     CatchUp,
@@ -158,6 +158,12 @@ def _topic(text: str) -> str:
     return text
 
 
+def _group(text: str) -> str:
+    if not text or len(text.encode()) > MAX_GROUP_BYTES:
+        raise ValueError(f"must be 1 to {MAX_GROUP_BYTES} bytes")
+    return text
+
+
 def _rate(text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
         raise ValueError("must be a number")
@@ -256,6 +262,7 @@ SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "body": ("body", str),
     "ttr": ("ttr_ms", _ttr_ms),
     "catch_up": ("catch_up", partial(check_choice, CatchUp)),
+    "group": ("group", _group),
     **CALL_KEYS,
 }
 # For each kind of section: what follows the kind in its name, its keys, and what is made of their values.

@@ -24,7 +24,7 @@ MAX_CRON_CHARS = 512  # takes half a millisecond to parse, at each occurrence
 # Occurrences that are pushed in one go, and bytes of their bodies; more follow at once.
 BATCH = 100
 BATCH_BYTES = 4 * 1024 * 1024
-NEWER_FIELDS = ("paused", "call")
+NEWER_FIELDS = ("paused", "call", "group")
 
 
 class CatchUp(StrEnum):
@@ -50,6 +50,7 @@ class Schedule:
     declared: bool = False  # comes from a config file, not from a client
     paused: bool = False  # has no next occurrence
     call: Call | None = None  # of its jobs
+    group: str = ""  # of its jobs
 
     @classmethod
     def read(cls, definition: str) -> Self:
@@ -83,6 +84,7 @@ class Schedule:
             body=self.body,
             ttr_ms=self.ttr_ms,
             call=self.call,
+            texts={"group": self.group} if self.group else {},
             if_exists=IfExists.FAIL,
         )
 

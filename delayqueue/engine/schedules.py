@@ -8,11 +8,12 @@ from itertools import count
 
 from delayqueue.answers import schedules as answers
 from delayqueue.answers.answer import LEFT_OUT, seconds
+from delayqueue.config.startup import StartupError
 from delayqueue.domain.job import Job
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.job_answers import job_call
 from delayqueue.engine.registrations import Registrations, read_all
-from delayqueue.errors import Unavailable
+from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.registry import DueJobs, Entry, OccurrenceJob, Registry
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,16 @@ class Schedules(Registrations[Schedule]):
             return one.job(one.job_id(now_ms))
         raise self._unknown(name)
 
+    async def declare(self, wanted: Iterable[Schedule]) -> None:
+        """Replace everything that the config file declared before, and log what that changes.
+
+        Raises StartupError if a name was taken at run time, or one cannot have its group; then nothing has changed.
+        """
+        try:
+            await super().declare(wanted)
+        except Invalid as error:
+            raise StartupError(str(error)) from None
+
     async def run(self) -> None:
         """Push the schedules' jobs on time, until cancelled."""
         while True:
@@ -78,7 +89,17 @@ class Schedules(Registrations[Schedule]):
             await asyncio.sleep(wait_s)
 
     async def _entries(self, wanted: Iterable[Schedule]) -> list[Entry]:
-        """The store's entries for these, with their next occurrences."""
+        """The store's entries for these, with their next occurrences.
+
+        Raises Invalid if the jobs of one have a group, and its bucket need not be that of the schedules, where they go.
+        """
+        wanted = list(wanted)
+        if not self._registry.is_alone and (grouped := [one for one in wanted if one.group]):
+            name = grouped[0].name
+            raise Invalid.of(
+                f"定时计划 {name} 的 group：bucket_size 大于 1 时不支持，请让 worker 推送带 group 的job",
+                f"schedule {name}: group: only with bucket_size = 1; let a worker push the job with the group",
+            )
         now_ms = (await self._registry.state()).now_ms
         return [
             Entry(one.name, one.definition, None if one.paused else one.after(now_ms))
@@ -135,10 +156,14 @@ class Schedules(Registrations[Schedule]):
         return OccurrenceJob(self._owned(plain), spare_id, time_ms)
 
     def _owned(self, plain: str) -> str:
-        """The id, with a number appended if it would otherwise belong to another bucket."""
+        """The id, with a number if it would otherwise belong to another bucket.
+
+        What stands behind braces changes no bucket, so there the number comes before them.
+        """
         if self._registry.owns(plain):
             return plain
-        return next(job_id for n in count() if self._registry.owns(job_id := f"{plain}#{n}"))
+        ids = (f"#{n}{plain}" if plain.startswith("{") else f"{plain}#{n}" for n in count())
+        return next(filter(self._registry.owns, ids))
 
 
 def _answer(one: Schedule, next_ms: int | None) -> answers.Schedule:
@@ -155,6 +180,7 @@ def _answer(one: Schedule, next_ms: int | None) -> answers.Schedule:
         next=seconds(next_ms),
         declared=one.declared,
         call=job_call(one.call) if one.call else LEFT_OUT,
+        group=one.group or LEFT_OUT,
     )
 
 

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 
 from delayqueue.answers.answer import LEFT_OUT, seconds
-from delayqueue.answers.topics import Limits, TopicCounts, TopicRates
+from delayqueue.answers.topics import GroupCounts, Limits, TopicCounts, TopicGroups, TopicRates
 from delayqueue.domain.limit import Limit
-from delayqueue.store.census import SOON_S, TopicView
+from delayqueue.store.census import SOON_S, GroupView, TopicView
 
 
 def topic_counts(
-    view: TopicView, due_soon: Sequence[int] | None = None, rates: TopicRates | None = None
+    view: TopicView,
+    due_soon: Sequence[int] | None = None,
+    rates: TopicRates | None = None,
+    most_groups: Sequence[GroupView] | None = None,
 ) -> TopicCounts:
-    """A topic. `due_soon`: its jobs that fall due within each of SOON_S, None = not counted."""
+    """A topic. `due_soon`: its jobs that fall due within each of SOON_S, None = not counted; `most_groups` alike."""
     return TopicCounts(
         topic=view.topic,
         delayed=view.delayed,
@@ -23,6 +26,15 @@ def topic_counts(
         limit=topic_limits(view.limit) if view.limit else None,
         due_soon=dict(zip(map(str, SOON_S), due_soon, strict=True)) if due_soon else LEFT_OUT,
         rates=rates or LEFT_OUT,
+        groups=LEFT_OUT if view.groups_ready is None else _groups(view, most_groups),
+    )
+
+
+def _groups(view: TopicView, most: Sequence[GroupView] | None) -> TopicGroups:
+    return TopicGroups(
+        ready=view.groups_ready or 0,
+        held=view.groups_held or 0,
+        most=LEFT_OUT if most is None else [GroupCounts(*each) for each in most],
     )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from heapq import merge
 from itertools import starmap
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
 from redis.asyncio import Redis
 
@@ -29,6 +29,7 @@ KEPT_S: Final = 5.0  # the names and counts of that many topics are answered aga
 NAMES_PER_CALL: Final = 1000
 TOPICS_PER_CALL: Final = 100  # about 3 ms of the store's time
 SOON_S: Final = (60, 300, 3600)  # for what becomes due
+MOST_GROUPS: Final = 10  # that are named
 
 
 @dataclass(slots=True)
@@ -45,6 +46,8 @@ class TopicView:
     limit: Limit | None = None
     urgent: int = 0  # ready jobs that go before the usual priority
     called: int = 0  # ready jobs with a call
+    groups_ready: int | None = None  # with ready jobs, and how many are held; None = it has none
+    groups_held: int | None = None
 
     @property
     def holds_something(self) -> bool:
@@ -58,11 +61,21 @@ class TopicView:
         self.ready += counts.ready
         self.urgent += counts.urgent
         self.called += counts.called
+        self.groups_ready = _sum_of_known(self.groups_ready, counts.groups_ready)
+        self.groups_held = _sum_of_known(self.groups_held, counts.groups_held)
         self.reserved += counts.reserved
         self.buried += counts.buried
         self.oldest_age_ms = _of_known(max, self.oldest_age_ms, counts.oldest_age_ms)
         self.paused_until_ms = _of_known(min, self.paused_until_ms, counts.paused_until_ms)
         self.limit = self.limit or counts.limit
+
+
+class GroupView(NamedTuple):
+    """A group of a topic: its ready jobs, and those in hand."""
+
+    group: str
+    ready: int
+    reserved: int
 
 
 _row: Callable[[TopicView], tuple[Any, ...]] = attrgetter(
@@ -148,6 +161,18 @@ class Census:
                     found[name] = tuple(map(add, found[name], counts))
         return found
 
+    async def most_groups(self, topic: str) -> list[GroupView]:
+        """The MOST_GROUPS groups of a topic with the most ready jobs, the largest first."""
+        found: dict[str, GroupView] = {}
+        for bucket in self._store.in_force:
+            named = iter((await bucket.run("groups", [topic, MOST_GROUPS])).results)
+            for raw, ready, reserved in zip(named, named, named, strict=True):
+                before = found.get(text(raw), GroupView(text(raw), 0, 0))
+                found[before.group] = GroupView(
+                    before.group, before.ready + ready, before.reserved + reserved
+                )
+        return sorted(found.values(), key=lambda one: (-one.ready, one.group))[:MOST_GROUPS]
+
     async def most(self) -> int:
         """How many topics there are at most: one that several buckets know counts several times."""
 
@@ -218,6 +243,10 @@ def _scan(key: str, cursor: int, redis: Redis) -> Awaitable[Any]:
 def pieces(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
     """The items, `size` at a time."""
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _sum_of_known(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)
 
 
 def _of_known(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:

@@ -160,6 +160,11 @@ class Registry:
         self._bucket.notify(reply.change)
         return Enqueued(done == 1, [text(job_id) for job_id in taken])
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no other bucket."""
+        return self._bucket.buckets.count == 1
+
     def owns(self, job_id: str) -> bool:
         """Whether a job with this id would be in the same bucket as the schedules."""
         return self._bucket.buckets.of(job_id) == self._bucket.number

@@ -93,10 +93,11 @@ def topic_counts(answer: int | Sequence[Any]) -> BucketCounts:
     """The counts and settings of a topic."""
     if isinstance(answer, int):
         return BucketCounts(answer, 0, 0, 0, None, None, None, 0)
-    delayed, ready, reserved, buried, oldest, paused, limit, *counts = answer
+    delayed, ready, reserved, buried, oldest, paused, limit, urgent, called, *groups = answer
     in_force = Limit.read(json.loads(limit)) if limit else None
     return BucketCounts(
-        delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force, *counts
+        *(delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force),
+        *(urgent, called, *map(or_none, groups)),
     )
 
 

@@ -203,7 +203,8 @@ class TagPage(NamedTuple):
 class BucketCounts(NamedTuple):
     """The exact counts of a topic in one bucket. `paused_until_ms`: 0 = until resumed, None = not paused.
 
-    `groups_ready` have ready jobs, `groups_held` have some of which none may be taken; -1 = no job is of a group.
+    `groups_ready` have ready jobs, `groups_held` have some of which none may be taken; None = no
+    job, ready or reserved, is of a group.
     """
 
     delayed: int
@@ -215,8 +216,8 @@ class BucketCounts(NamedTuple):
     limit: Limit | None
     urgent: int = 0
     called: int = 0
-    groups_ready: int = -1
-    groups_held: int = -1
+    groups_ready: int | None = None
+    groups_held: int | None = None
 
 
 class Limited(NamedTuple):

@@ -65,8 +65,9 @@ class Queue(Client):
     """Replaces a Client in tests: jobs wait in memory until the test turns the clock; then workers handle them.
 
     It supports push, get, kick, reschedule, delete and cancel, of one job or many, and refuses what a server without
-    settings refuses; `expire` and the order by `priority` have no effect. `asynchronous` is the same queue as an
-    AsyncClient. The clock is the queue's own: `turn`, if set, is called with each new unix time, to turn another one.
+    settings refuses; `expire`, the order by `priority` and the turns of groups have no effect. `asynchronous` is the
+    same queue as an AsyncClient. The clock is the queue's own: `turn`, if set, is called with each new unix time, to
+    turn another one.
     """
 
     def __init__(self, *workers: Worker) -> None:
@@ -140,6 +141,7 @@ class Queue(Client):
                     id=schedule.job_id(at_ms),
                     due=at_ms / 1000,
                     ttr=schedule.ttr_ms // 1000,
+                    group=schedule.group or None,
                 )
 
     def _send(self, request: ApiRequest[T]) -> T:

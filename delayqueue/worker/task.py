@@ -78,7 +78,7 @@ class Task(Generic[R, Unpack[Ts]]):
         self._worker = worker
         self._ttr = ttr
         self.parameters: Parameters = Parameters(function)
-        self._group_of = None if group is None else self.parameters.picker(group)
+        self._pick_group = None if group is None else self.parameters.picker(group)
 
     def __repr__(self) -> str:
         return f"<task {self.topic}: {self.parameters.name}>"
@@ -96,10 +96,23 @@ class Task(Generic[R, Unpack[Ts]]):
         body, given = self.parameters.body_of(
             args, {name: value for name, value in named.items() if name not in OPTIONS}
         )
-        if self._group_of is not None and "group" not in options:
-            options["group"] = _group(self.topic, self._group_of(given))
+        if "group" not in options:
+            options["group"] = self.group_of(given)
         tags = (*several("tags", options.get("tags", ())), *self._kept_tags())
         return {"body": body, "ttr": self._ttr, **options, "tags": tuple(dict.fromkeys(tags))}
+
+    def group_of(self, given: dict[str, Any]) -> str | None:
+        """The group of a job with these arguments, None = none; a customer's number is a name, too.
+
+        Raises TypeError if it is neither.
+        """
+        found = None if self._pick_group is None else self._pick_group(given)
+        if found is None or isinstance(found, str):
+            return found
+        if isinstance(found, int) and not isinstance(found, bool):
+            return str(found)
+        kind = type(found).__name__
+        raise TypeError(f"{self.topic}: the group is a {kind}, must be a text, an integer or None")
 
     def _kept_tags(self) -> Sequence[str]:
         """The tags of the job whose handler runs, if the worker keeps them."""
@@ -139,14 +152,3 @@ class Task(Generic[R, Unpack[Ts]]):
         """End the jobs of this task that have the tag, also those of its former names. Returns how many."""
         client = self._worker.async_client
         return sum([await client.cancel(tag, topic=topic) for topic in self.topics])
-
-
-def _group(topic: str, found: object) -> str | None:
-    """A group as it is sent: a customer's number is a name, too. Raises TypeError if it is neither."""
-    if found is None or isinstance(found, str):
-        return found
-    if isinstance(found, int) and not isinstance(found, bool):
-        return str(found)
-    raise TypeError(
-        f"{topic}: the group is a {type(found).__name__}, must be a text, an integer or None"
-    )

@@ -35,6 +35,7 @@ class Times(NamedTuple):
     cron: str | None
     every: Seconds | None
     tz: str | None
+    group: str | None = None
 
     @property
     def name(self) -> str:
@@ -69,6 +70,7 @@ class Times(NamedTuple):
             cron=self.cron or "",
             every_ms=0 if self.every is None else round(seconds(self.every) * 1000),
             tz=self.tz or "UTC",
+            group=self.group or "",
         )
 
     def matches(self, schedule: Schedule) -> bool:
@@ -76,7 +78,7 @@ class Times(NamedTuple):
         every = None if self.every is None else seconds(self.every)
         return (
             (schedule.topic, schedule.cron, schedule.every) == (self.topic, self.cron or "", every)
-            and schedule.ttr == seconds(self.ttr)
+            and (schedule.ttr, schedule.group) == (seconds(self.ttr), self.group or "")
             and (self.cron is None or schedule.tz == (self.tz or schedule.tz))
         )
 
@@ -116,6 +118,7 @@ async def _declare(client: AsyncClient, declared: Sequence[Times], *, prune: boo
                 every=times.every,
                 tz=times.tz,
                 ttr=times.ttr,
+                group=times.group,
                 paused=there.paused if there else None,
                 if_exists="replace",
             )

@@ -211,7 +211,7 @@ class Worker:
             if times is not None:
                 if not task.parameters.are_optional:
                     raise ValueError(f"{topic}: a task with times is called without arguments")
-                self.times.append(times)
+                self.times.append(times._replace(group=task.group_of({})))
             for each in task.topics:
                 self._add(each, function, conditions, policy, task.parameters.arguments)
             return task

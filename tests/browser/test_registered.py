@@ -256,7 +256,7 @@ def test_more_of_them_than_a_page_holds_are_shown_on_demand(
 
 def test_a_schedule_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, topic: str) -> None:
     body = '{\n  "kind": "sales"\n}\n'
-    queue.schedule(topic, topic, every=5400, body=body, ttr=20, catch_up="skip")
+    queue.schedule(topic, topic, every=5400, body=body, ttr=20, catch_up="skip", group="g")
     before = one_named(queue.schedules(), topic)
     page = admin.open("schedules")
     row = page.locator("tbody tr", has_text=topic)

@@ -368,6 +368,9 @@ async def test_the_schedule_on_the_server_follows_the_code(server: QueueServer, 
 
         worker = timed(topic, server, every="2h")
         await work_until(worker, lambda: getattr(schedule_of(queue, topic), "every", None) == 7200)
+
+        worker = timed(topic, server, every="2h", group=lambda days: days)
+        await work_until(worker, lambda: getattr(schedule_of(queue, topic), "group", "") == "1")
         queue.unschedule(f"task:{topic}")
 
 

@@ -2,11 +2,14 @@
 
 import asyncio
 import time
+from contextlib import closing
 from typing import Any
+
+import pytest
 
 from delayqueue.tasks import cancel_all
 from tests.api_client import EXISTS, NO_SUCH_JOB, Api, Json, open_api
-from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import ProcessError, Processes, QueueServer, StoreServer
 from tests.waiting import until
 
 
@@ -128,6 +131,56 @@ async def test_a_name_belongs_to_one_schedule(api: Api, topic: str) -> None:
     assert (await api.call("/unschedule", {"name": f"{topic}/s"})).refused(2) == (
         f"{topic}/s: no such schedule"
     )
+
+
+async def test_the_jobs_of_a_schedule_are_of_its_group(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    server = processes.server(redis_server)
+    async with open_api(server.url) as api:
+        (await api.call("/schedule", schedule(topic, group="customer-7"))).ok()
+        came = (await api.pop(topic, timeout=10)).ok()
+        now = (await api.call("/run-schedule", {"name": f"{topic}/s"})).ok()["id"]
+        assert came["group"] == (await api.get(now)).ok()["group"] == "customer-7"
+        change = {"name": f"{topic}/s", "group": "customer-8", "if_exists": "change"}
+        (await api.call("/schedule", change)).ok()
+        [shown] = (await api.call("/schedules", {"topic": topic})).ok()
+        assert (shown["group"], shown["every"]) == ("customer-8", 1)
+
+
+async def test_a_schedule_whose_name_begins_with_braces_pushes_with_several_buckets(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    """What stands in the braces of an id decides the bucket: a number behind them changes nothing."""
+    server = processes.server(redis_server, bucket_size=3)
+    async with open_api(server.url) as api:
+        for name in "abcdef":
+            (await api.call("/schedule", schedule(topic, name=f"{{{topic}{name}}}s"))).ok()
+        ids: set[str] = set()
+        while len({job_id.partition("}")[0].lstrip("#0123456789") for job_id in ids}) < 6:
+            ids |= {job["id"] for job in (await api.pop(topic, timeout=10, count=100)).ok()}
+
+
+async def test_a_schedule_has_no_group_in_a_store_with_several_buckets(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    """Its jobs go into the bucket of the schedules, and those of a group into that of the group."""
+    server = processes.configured(
+        f"[schedule s]\ntopic = {topic}\nevery = 1h\n", redis_server, bucket_size=3, language="en"
+    )
+    server.start()
+    with closing(server):
+        async with open_api(server.url) as api:
+            refused = await api.call("/schedule", schedule(topic, group="customer-7"))
+            why = f"schedule {topic}/s: group: only with bucket_size = 1"
+            assert refused.refused().startswith(why)
+            [declared] = (await api.call("/schedules", {"topic": topic})).ok()
+            assert declared["name"] == "s"
+    with pytest.raises(ProcessError) as caught:
+        processes.configured(
+            "[schedule s]\ntopic = t\nevery = 1h\ngroup = g\n", redis_server, bucket_size=3
+        ).start()
+    assert "schedule s: group: only with bucket_size = 1" in str(caught.value)
 
 
 async def test_two_servers_push_each_occurrence_once_though_one_is_killed(

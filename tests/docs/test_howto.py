@@ -37,6 +37,7 @@ FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/howto/php.md": ("composer", []),
     "docs/howto/languages.md": ("node go java", JACKSON),
     "docs/howto/beanstalkd.md": ("php", [PHEANSTALK]),
+    "docs/howto/groups.md": ("curl", []),
 }
 # what runs the programs of the front page
 FRONT: Final = {"python": [sys.executable], "php": ["php"], "js": ["node", "--input-type=module"]}

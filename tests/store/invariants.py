@@ -200,10 +200,11 @@ def _groups(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
             elif record.has_call != bool(lane):
                 yield f"{rank!r} of {topic!r} is in the wrong lane"
         yield from _turns(contents, lane, ready)
+    groups = {job_id: record.group for job_id, record in live.items() if record.group}
     in_hand = {
-        b"%03d%b\0%b" % (len(group), group, job_id)
+        b"%03d%b\0%b" % (len(groups[job_id]), groups[job_id], job_id)
         for _, _, job_id, _ in contents.entries("reserved")
-        if (group := job_id in live and live[job_id].group)
+        if job_id in groups
     }
     known = {member for _, _, member, _ in contents.entries("hand")}
     if in_hand != known:

@@ -292,7 +292,7 @@ async def test_jobs_with_a_call_take_turns_of_their_own_and_count_with_the_other
 
 
 async def test_groups_are_counted(bucket: Bucket) -> None:
-    assert (await bucket.counts()).groups_ready == -1
+    assert (await bucket.counts()).groups_ready is None
     await bucket.push(*many("a", 3), *many("b", 1), job("x", delay_ms=HOUR_MS))
     counts = await bucket.counts()
     assert (counts.ready, counts.groups_ready, counts.groups_held) == (4, 2, 0)
@@ -409,6 +409,16 @@ class History:
         if all(self.in_hand(group) <= most for group in "abcdef"):
             self.most = most
             await limit(self.bucket, group_concurrency=most)
+
+
+async def test_the_groups_with_the_most_ready_jobs_are_found(bucket: Bucket) -> None:
+    await bucket.push(*many("a", 5), *many("b", 40), of("call", "c", call=CALL), job("x"))
+    await bucket.pop_ids(wanted=2)
+    found = await bucket.store.census.most_groups("t")
+    assert [(each.group, each.reserved) for each in found] == [("b", 1), ("a", 1), ("call", 0)]
+    await bucket.push(*(of(f"{n}", f"{n}") for n in range(1000)), *many("most", 300))
+    first, *others = await bucket.store.census.most_groups("t")
+    assert (first.group, first.ready, len(others)) == ("most", 300, 9)
 
 
 @on_one_store

@@ -9,6 +9,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from typing import Any, Final, cast
@@ -64,6 +65,7 @@ IDS: Final = st.runner().flatmap(
     lambda machine: st.sampled_from([*machine.model.interesting(), *JOB_IDS])
 )
 TOPICS: Final = st.sampled_from(TOPIC_NAMES)
+GROUPS: Final = st.sampled_from(["g", "g", "h", ""])
 TAGS: Final = st.sampled_from(["x", "y"])
 DELAYS_MS: Final = st.sampled_from([1, 5, 10, 1000])
 PRIORITIES: Final = st.sampled_from([USUAL_PRIORITY, USUAL_PRIORITY, 0, 7, 2**32 - 1])
@@ -324,6 +326,33 @@ class Comparison(RuleBasedStateMachine):
         assert violations == []
 
 
+class Grouped(Comparison):
+    """Some jobs have a group, and limits of the topics' groups come and go."""
+
+    @rule(
+        jobs=st.lists(JOBS, min_size=1, max_size=3), groups=st.lists(GROUPS, min_size=3, max_size=3)
+    )
+    def push_to_groups(self, jobs: list[Job], groups: list[str]) -> None:
+        self.push(
+            [
+                replace(job, texts={"group": group} if group else {})
+                for job, group in zip(jobs, groups, strict=False)
+            ]
+        )
+
+    @rule(topic=TOPICS, most=st.sampled_from([None, 1, 2]), is_strict=st.booleans())
+    def limit_groups(self, topic: str, most: int | None, is_strict: bool) -> None:
+        changes = {"group_concurrency": most, "group_order": is_strict}
+        self.do(self.bucket.store.limit(0, topic, changes))
+        self.model.group_limits.pop(topic, None)
+        self.model.strict.discard(topic)
+        if most:
+            self.model.group_limits[topic] = most
+        if is_strict:
+            self.model.strict.add(topic)
+
+
+@pytest.mark.parametrize("kind", [Comparison, Grouped])
 @pytest.mark.parametrize(
     "place",
     [
@@ -334,14 +363,12 @@ class Comparison(RuleBasedStateMachine):
     ],
 )
 def test_any_sequence_of_verbs_does_what_the_model_says(
-    request: pytest.FixtureRequest, place: tuple[str, str]
+    request: pytest.FixtureRequest, place: tuple[str, str], kind: type[Comparison]
 ) -> None:
     back_end, scheduler = place
     server = request.getfixturevalue(f"{back_end}_server")
     database = server.new_database()
-    machine = cast(
-        "type[Comparison]", partial(Comparison, lambda: connect(server, database), scheduler)
-    )
+    machine = cast("type[Comparison]", partial(kind, lambda: connect(server, database), scheduler))
     examples = EXAMPLES.get(place, RARE_EXAMPLES)
     run_state_machine_as_test(
         machine, settings=settings(SETTINGS, max_examples=examples * (40 if LONG else 1))

@@ -234,7 +234,7 @@ def test_check_says_all_that_is_wrong_at_once(run: Run, tmp_path: Path) -> None:
         "dq.conf:1: colour: unknown key",
         "dq.conf:14: order = first: must be",
         "dq.conf:15: timeout = soon: ",
-        "dq.conf:16: [limit t]: give rate",
+        "dq.conf:16: [limit t]: give one of rate",
         "dq.conf:17: [colours]: unknown section",
         "dq.conf:3: bucket_size = many: must be",
         "DELAYQUEUE_REDIS_DB = x: must be",

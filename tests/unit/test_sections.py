@@ -6,8 +6,9 @@ from typing import Final
 
 import pytest
 
+from delayqueue.config.ini import SHOWN_CHARS
 from delayqueue.config.loading import load
-from delayqueue.config.sections import NO_HANDLERS
+from delayqueue.config.sections import LIMIT_KEYS, NO_HANDLERS
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.call_guard import check_declared_calls
 from delayqueue.domain.call import Call
@@ -70,7 +71,7 @@ def test_a_subscriber_has_a_method_and_headers(conf: Path) -> None:
 def test_a_schedule_has_a_section_too(conf: Path) -> None:
     text = (
         "[schedule daily report]\ntopic = report\ncron = 30 9 * * MON-FRI\ntz = Asia/Shanghai\n"
-        'body = `{"n": 1}`\nttr = 5m\ncatch_up = all\n'
+        'body = `{"n": 1}`\nttr = 5m\ncatch_up = all\ngroup = customer-7\n'
     )
     assert planned(conf, text) == Schedule(
         name="daily report",
@@ -80,6 +81,7 @@ def test_a_schedule_has_a_section_too(conf: Path) -> None:
         body='{"n": 1}',
         ttr_ms=300_000,
         catch_up=CatchUp.ALL,
+        group="customer-7",
         declared=True,
     )
 
@@ -211,7 +213,10 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
             "FILE:2: url = h.example: must be http[s]://HOST[:PORT][/PATH], at most 2048 characters",
         ),
         (HEAD + "order = first", "FILE:4: order = first: must be a whole number from -1000000"),
-        ("[limit t]", "FILE:1: [limit t]: give rate, concurrency, buried_retain or buried_to"),
+        (
+            "[limit t]",
+            "FILE:1: [limit t]: give one of " + ", ".join(LIMIT_KEYS),
+        ),
         ("[limit]\nrate = 1", "FILE:1: [limit]: the name must be one topic, at most 256 bytes"),
         ("[limit a,b]\nrate = 1", "FILE:1: [limit a,b]: the name must be one topic"),
         ("[limit t]\nrate = 1\n[limit t]\nrate = 2", "FILE:3: [limit t]: is in the file twice"),
@@ -260,6 +265,10 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
         ("[schedule s]\ntz = Mars", "FILE:2: tz = Mars: must be a time zone such as Asia/Shanghai"),
         ("[schedule s]\nevery = 0", "FILE:2: every = 0: must be 1 to 31622400 seconds"),
         ("[schedule s]\nttr = 500ms", "FILE:2: ttr = 500ms: must be 1 to 86400 whole seconds"),
+        (
+            f"[schedule s]\ngroup = {'x' * 251}",
+            f"FILE:2: group = {'x' * SHOWN_CHARS}…: must be 1 to 250 bytes",
+        ),
         ("[schedule s]\ncatch_up = x", "FILE:2: catch_up = x: must be one of skip, once, all"),
         (
             "[schedule s]\ntopic = t\nevery = 5\n[schedule s]",

@@ -19,6 +19,7 @@ from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
 from delayqueue.web.fields import (
     Body,
+    Group,
     Number,
     PushedTopic,
     Ttr,
@@ -46,6 +47,7 @@ SCHEDULE: Final = Schedule(
     next=1795224600.0,
     declared=False,
     call=LEFT_OUT,
+    group=LEFT_OUT,
 )
 
 
@@ -126,6 +128,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
     call: CallRequest | None = optional(
         "The call that the server makes with its jobs; no worker gets them. `change` replaces all of it."
     )
+    group: Group | None = optional("The group of its jobs; only in a store with one bucket.")
     if_exists: IfNamed | None = None
 
     def schedule(self, max_body_bytes: int) -> rules.Schedule:
@@ -145,6 +148,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
             catch_up=self.catch_up or CatchUp.ONCE,
             paused=bool(self.paused),
             call=self.call.call() if self.call else None,
+            group=self.group or "",
             **times,
         )
 
@@ -158,6 +162,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
             "catch_up": self.catch_up,
             "paused": self.paused,
             "call": self.call.call() if self.call else None,
+            "group": self.group,
             "tz": self.tz,
         }
         if self.cron is not None or self.every is not None:

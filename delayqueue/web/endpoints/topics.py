@@ -43,6 +43,7 @@ TOPIC: Final = TopicCounts(
     limit=None,
     due_soon=LEFT_OUT,
     rates=LEFT_OUT,
+    groups=LEFT_OUT,
 )
 
 
@@ -116,8 +117,8 @@ class LimitRequest(TopicRequest):
     concurrency: Concurrency | None = None
     group_concurrency: GroupConcurrency | None = None
     group_order: bool | None = optional(
-        "Whether the jobs of a `group` are handed out in strict order, one at a time: while one waits for its retry, the "
-        "next is held."
+        "Whether the jobs of a `group` are handed out in strict order, one at a time: while one waits for its retry, "
+        "the next is held."
     )
     buried_retain: SomeSeconds | None = optional(
         "How many seconds a buried job is kept before it ends as `expired`; "
@@ -172,6 +173,10 @@ class TopicsRequest(Request):
     )
     rates: bool | None = optional(
         "Whether to include how many jobs a second were pushed, delivered, finished and failed in the last minute."
+    )
+
+    groups: bool | None = optional(
+        "Whether to name the ten groups of each topic with the most ready jobs."
     )
 
     without_topic = ()  # only those that the client may reach are returned
@@ -238,6 +243,14 @@ async def topics(api: Api, asked: TopicsRequest) -> Large[Iterable[TopicCounts]]
     page = found[start:end]
     due_soon = await api.jobs.census.due_soon(page) if asked.due_soon else {}
     rates = await api.queue.history.rates([view.topic for view in page]) if asked.rates else {}
+    most_groups = {
+        view.topic: await api.jobs.census.most_groups(view.topic)
+        for view in (page if asked.groups else ())
+        if view.groups_ready is not None
+    }
     return Large(
-        topic_counts(view, due_soon.get(view.topic), rates.get(view.topic)) for view in page
+        topic_counts(
+            view, due_soon.get(view.topic), rates.get(view.topic), most_groups.get(view.topic)
+        )
+        for view in page
     )

@@ -13,6 +13,7 @@ final class Schedule
      * @param float|null $next null = never again
      * @param bool $declared whether it is from a config file
      * @param JobCall|null $call of its jobs, null = they have none
+     * @param string|null $group of its jobs, null = they are in none
      */
     public function __construct(
         public readonly string $name,
@@ -27,6 +28,7 @@ final class Schedule
         public readonly ?float $next,
         public readonly bool $declared,
         public readonly ?JobCall $call = null,
+        public readonly ?string $group = null,
     ) {
     }
 
@@ -46,6 +48,7 @@ final class Schedule
             next: $data->floatOrNull('next'),
             declared: $data->bool('declared'),
             call: $data->has('call') ? JobCall::from($data->object('call')) : null,
+            group: $data->stringOrNull('group'),
         );
     }
 }

@@ -14,6 +14,7 @@ final class TopicCounts
      * @param bool|float $paused true = until it is resumed; a number = until then, in unix seconds
      * @param array<int, int>|null $dueSoon if asked for: how many jobs fall due within 60, 300 and 3600 seconds
      * @param TopicRates|null $rates if asked for and known
+     * @param TopicGroups|null $groups if a job that is ready or reserved is of one
      */
     public function __construct(
         public readonly string $topic,
@@ -26,6 +27,7 @@ final class TopicCounts
         public readonly ?Limits $limit,
         public readonly ?array $dueSoon,
         public readonly ?TopicRates $rates,
+        public readonly ?TopicGroups $groups,
     ) {
     }
 
@@ -43,6 +45,7 @@ final class TopicCounts
             limit: $data->has('limit') ? Limits::from($data->object('limit')) : null,
             dueSoon: $data->has('due_soon') ? $data->countOfEachNumber('due_soon') : null,
             rates: $data->has('rates') ? TopicRates::from($data->object('rates')) : null,
+            groups: $data->has('groups') ? TopicGroups::from($data->object('groups')) : null,
         );
     }
 }

@@ -33,6 +33,7 @@ trait ScheduleVerbs
      *     timeout?: int|float|string|\DateInterval, expect?: string, give_up?: bool}|null $call made by the server, as in push()
      * @param bool|null $paused whether to keep the schedule and push nothing
      * @param 'replace'|'keep'|'fail'|'change'|IfExists|null $ifExists
+     * @param string|null $group of the jobs
      */
     public function schedule(
         string $name,
@@ -46,6 +47,7 @@ trait ScheduleVerbs
         ?bool $paused = null,
         #[\SensitiveParameter] string|array|null $call = null,
         IfExists|string|null $ifExists = null,
+        ?string $group = null,
     ): ?float {
         $request = Fields::given([
             'name' => $name,
@@ -58,6 +60,7 @@ trait ScheduleVerbs
             'catch_up' => $catchUp,
             'paused' => $paused,
             'call' => Fields::call($call),
+            'group' => $group,
             'if_exists' => Fields::value($ifExists),
         ]);
         $read = static fn (mixed $data): ?float => Data::of($data)->floatOrNull('next');

@@ -251,6 +251,7 @@ trait TopicVerbs
      * @param 'topic'|'delayed'|'ready'|'reserved'|'buried'|'oldest'|null $sort by name, or the largest first
      * @param bool $dueSoon whether to count the jobs that fall due within 60, 300 and 3600 seconds
      * @param bool $rates whether to tell what happened a second in the last minute
+     * @param bool $groups whether to name the ten groups of each with the most ready jobs
      *
      * @return list<TopicCounts>
      */
@@ -264,6 +265,7 @@ trait TopicVerbs
         ?int $limit = null,
         bool $dueSoon = false,
         bool $rates = false,
+        bool $groups = false,
     ): array {
         $request = Fields::given([
             'topics' => array_values($names) ?: null,
@@ -275,6 +277,7 @@ trait TopicVerbs
             'limit' => $limit,
             'due_soon' => $dueSoon ?: null,
             'rates' => $rates ?: null,
+            'groups' => $groups ?: null,
         ]);
         $read = static fn (mixed $data): array => Data::each($data, TopicCounts::from(...));
 

@@ -107,7 +107,7 @@ async function tryIt(name) {
 }
 
 const SCHEDULES = (old) => ({
-  exported: ["name", "topic", "cron", "every", "tz", "body", "ttr", "catch_up", "paused", "call", "next", "declared"],
+  exported: ["name", "topic", "cron", "every", "tz", "body", "ttr", "catch_up", "paused", "call", "group", "next", "declared"],
   title: t("schedules"), list: "schedules", request: {}, add: "schedule", remove: "unschedule", empty: t("noSchedules"),
   name: (one) => [one.name, one.paused && [" ", h("span", { class: "tag" }, t("paused"))]],
   columns: [
@@ -134,7 +134,7 @@ const SCHEDULES = (old) => ({
     ["cron", t("cronHelp"), { placeholder: "30 9 * * 1-5" }], ["tz", t("zoneHelp"), { placeholder: "Asia/Shanghai" }],
     ["every", t("everyHelp"), { placeholder: "15m" }], ["ttr", t("ttrHelp"), { type: "number", placeholder: "60" }],
     ["catch_up", t("catchUp"), { choices: [["once", t("catchOnce")], ["all", t("catchAll")], ["skip", t("catchNone")]] }],
-    ["body", t("body"), { rows: 3 }],
+    ["group", t("groupHelp"), {}], ["body", t("body"), { rows: 3 }],
     ["call", t("callHelp"), { type: "url" }], ["headers", t("headersHelp"), { rows: 2 }],
   ],
   given: ({ ttr = "60", tz, body = "", call: url = "", headers = "", ...text }) => {

@@ -2,11 +2,11 @@
 
 import { call, may } from "../api.js";
 import { say } from "../ask.js";
-import { breaking, choices, h } from "../dom.js";
+import { breaking, choices, h, table } from "../dom.js";
 import { moment, number, time } from "../format.js";
 import { t } from "../i18n.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
-import { findLink, pages } from "./jobs.js";
+import { findLink, groupLink, pages } from "./jobs.js";
 import { FIRST_PAST, Past } from "./past.js";
 import { Selecting } from "./selecting.js";
 import { topicTags, topicActions } from "./topics.js";
@@ -32,7 +32,7 @@ export class TopicPage extends Selecting {
   }
 
   async count() {
-    const [counts] = await call("topics", { topics: [this.name] });
+    const [counts] = await call("topics", { topics: [this.name], groups: true });
     return counts || { ...NOTHING, topic: this.name };
   }
 
@@ -64,6 +64,17 @@ export class TopicPage extends Selecting {
     }
   }
 
+  /** The groups whose jobs wait: how many there are, and those with the most, each with the way to its jobs. */
+  groups({ ready, held, most = [] }) {
+    return h("section", { class: "card" }, h("h2", {}, t("groups")),
+      h("p", { class: "soft" }, t("groupsWait", number(ready), number(held))),
+      most.length > 0 && table([
+        { name: t("group"), class: "wide title", cell: ({ group }) => groupLink({ topic: this.name, group }) },
+        { name: t("ready"), class: "number", cell: (one) => number(one.ready) },
+        { name: t("reserved"), class: "number", cell: (one) => number(one.reserved) },
+      ], most, (one) => one.group, "", null, "compact"));
+  }
+
   view({ counts, listed, forecast }) {
     const { state, start, end } = this.state;
     const bound = (name, value, text) => h("label", { class: "soft small" }, text, " ", h("input", {
@@ -73,6 +84,7 @@ export class TopicPage extends Selecting {
     return [
       h("div", { class: "bar" }, h("h1", {}, breaking(counts.topic), " ", topicTags(counts)), h("span", { class: "grow" }), topicActions(counts, this.refresh)),
       h("div", { class: "columns" }, forecastCard(forecast, (chosen) => this.choose({ span: chosen })), this.past.card(this.state.past, (past) => this.choose({ past }))),
+      counts.groups && this.groups(counts.groups),
       h("section", { class: "card" },
         h("div", { class: "bar" }, choices(STATES.map(button), state, (chosen) => this.filter({ state: chosen }), t("state"))),
         h("div", { class: "bar" },

@@ -103,18 +103,24 @@ export function topicTags(topic) {
   return [paused, limited].filter(Boolean).map((text) => [h("span", { class: "tag" }, unbroken(text)), " "]);
 }
 
-/** Limits as users type them: "50/s, 10". */
-function limitText({ rate, concurrency }) {
-  return [rate && `${rate}/s`, concurrency].filter(Boolean).join(", ");
+// what the number of a limit is for, by what follows it
+const LIMIT_OF = { "/s": "rate", "": "concurrency", "/group": "group_concurrency" };
+const NO_LIMITS = { rate: null, concurrency: null, group_concurrency: null, group_order: null };
+
+/** Limits as users type them: "50/s, 10, 1/group, order". */
+function limitText(limit) {
+  const numbers = Object.entries(LIMIT_OF).map(([unit, name]) => limit[name] && `${limit[name]}${unit}`);
+  return [...numbers, limit.group_order && "order"].filter(Boolean).join(", ");
 }
 
-/** The typed limits: "50/s" is a rate, "10" jobs at once; none typed means no limit. */
+/** The typed limits: "50/s" is a rate, "10" jobs at once, "1/group" those of a group, "order" its strict order; none typed means no limit. */
 function limitOf(text) {
-  const limit = { rate: null, concurrency: null };
+  const limit = { ...NO_LIMITS };
   for (const word of text.split(/[\s,]+/).filter(Boolean)) {
-    const [, value, perSecond] = /^([\d.]+)(\/s)?$/.exec(word) || [];
-    if (!value) throw new Error(t("limitWrong", word));
-    limit[perSecond ? "rate" : "concurrency"] = Number(value);
+    const [, value, unit = ""] = /^([\d.]+)(\/s|\/group)?$/.exec(word) || [];
+    if (!value && word !== "order") throw new Error(t("limitWrong", word));
+    if (value) limit[LIMIT_OF[unit]] = Number(value);
+    else limit.group_order = true;
   }
   return limit;
 }
@@ -144,8 +150,8 @@ export function topicActions(topic, changed) {
     const answer = await ask(t("limit"), { input: t("limitTo"), value: topic.limit ? limitText(topic.limit) : "" });
     if (answer === null) return;
     await call("limit", { topic: name, ...limitOf(answer) });
-    const { rate = null, burst = null, concurrency = null } = topic.limit || {};
-    sayUndoable(t("didLimit", name), () => call("limit", { topic: name, rate, concurrency, ...(rate && { burst }) }).then(changed));
+    const before = Object.entries({ ...NO_LIMITS, ...topic.limit }).filter(([each]) => each in NO_LIMITS || (each === "burst" && topic.limit.rate));
+    sayUndoable(t("didLimit", name), () => call("limit", { topic: name, ...Object.fromEntries(before) }).then(changed));
     await changed();
   });
   const purge = action(t("purge"), async () => {
