@@ -79,7 +79,8 @@ class Rebalance:
                 check_concurrency(Limit.read(each.get("limit", {})).concurrency, self._size)
             except Invalid as error:
                 raise StartupError(f"the topic {topic!r}: {error}") from None
-        if self._size > 1 and (torn := await self._patiently(self._count_torn)):
+        is_resumed = await self._patiently(self._change.is_under_way)
+        if not is_resumed and self._size > 1 and (torn := await self._patiently(self._count_torn)):
             raise StartupError(
                 f"{torn} jobs have a group, and ids that do not begin with it in braces, like "
                 "{customer-7}order-1001: their groups would be torn apart. Let them end, or delete them, first"
@@ -95,14 +96,12 @@ class Rebalance:
         """How many jobs would be in another bucket than others of their group."""
         torn = 0
         for bucket in self._store.in_force:
-            cursor = b"0"
+            cursor = 0
             while True:
-                key = Key(bucket.number, b"priorities", "hash")  # which has all jobs of groups
-                cursor, entries, _ = await self._entries.page(key, cursor)
-                ids = [text(job_id) for job_id, _ in entries]
-                views = await in_pieces(partial(self._views, bucket), ids)
+                cursor, found = await self._entries.prioritized(bucket.number, cursor)
+                views = await in_pieces(partial(self._views, bucket), list(map(text, found)))
                 torn += sum(view is not None and _is_torn(view) for view in views)
-                if cursor == b"0":
+                if not cursor:
                     break
         return torn
 

@@ -71,6 +71,11 @@ class LayoutChange:
         self._size = size
         self._former = buckets.layout
 
+    async def is_under_way(self) -> bool:
+        """Whether somebody has begun one and not ended it."""
+        with _settled():
+            return parse(await self._read(), self._former.size).change is not None
+
     async def begin(self) -> None:
         """Stop all servers. From then on `buckets` have the new layout, and its generation passes the fences.
 

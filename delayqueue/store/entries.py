@@ -100,6 +100,16 @@ class Entries:
                 count += await redis.hlen(f"{keys.tag}:job") + await redis.hlen(f"{keys.tag}:ended")
         return count
 
+    async def prioritized(self, bucket: int, cursor: int) -> tuple[int, list[bytes]]:
+        """Some ids of `priorities`, which has all jobs of groups; and the next cursor, 0 at the start and the end."""
+        tag = self._buckets.keys[bucket].tag
+        with _translated():
+            page: Any = await self._shards.of(tag).hscan(
+                f"{tag}:priorities", cursor, count=KEYS_PER_SCAN
+            )
+        after, found = page
+        return after, [*found]
+
     async def keys(
         self, server: Address, cursor: int, kind: str | None = None
     ) -> tuple[int, list[Key]]:
