@@ -14,6 +14,7 @@ from delayqueue.client.payload import body_of
 from delayqueue.client.several import Collected, several
 from delayqueue.client.times import distance, seconds, time_left, unix
 from delayqueue.domain.job import IfExists, State
+from delayqueue.domain.push_rules import in_group, stripped
 
 # a preset's name, the delays after each failure, or {"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}
 Retry: TypeAlias = str | Collected[float | str | timedelta] | Mapping[str, Any]
@@ -82,6 +83,7 @@ def given(**fields: Any) -> dict[str, Any]:
     }
 
 
-def new_id() -> str:
-    """A unique id."""
-    return os.urandom(16).hex()  # a UUID takes four times as long
+def new_id(group: object = None) -> str:
+    """A unique id; in a group, one that is in its bucket, however many there are."""
+    made = os.urandom(16).hex()  # a UUID takes four times as long
+    return in_group(stripped(group), made) if isinstance(group, str) else made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +17,8 @@ from delayqueue.client.times import Moment, Seconds
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.push_rules import NEW_ID
 
+MADE: Final = new_id()  # as the id of a job that is given none
+
 
 @dataclass(slots=True, kw_only=True)
 class Job:
@@ -24,7 +26,7 @@ class Job:
 
     topic: str
     body: Payload = ""
-    id: str = field(default_factory=new_id)
+    id: str = MADE
     delay: Seconds | None = None
     due: Moment | None = None
     ttr: Seconds = DEFAULT_TTR_S
@@ -38,6 +40,11 @@ class Job:
     call: CallTo | None = None
     traceparent: str | None = None
     idempotency_key: str | None = None
+
+    def __post_init__(self) -> None:
+        """Make an id, unless one is given."""
+        if self.id == MADE:
+            self.id = new_id(self.group)
 
     def request(self) -> dict[str, Any]:
         """The job in the form that /push takes."""
@@ -91,7 +98,7 @@ class PushVerbs:
         Retried if the connection breaks; that is safe, because the id stays the same. With `if_exists="fail"`, raises
         JobExists if the id already exists, and is not retried; nor is one with the id "*", which the server makes.
         """
-        request = push_request(locals() | {"id": new_id() if id is None else id})
+        request = push_request(locals() | {"id": new_id(group) if id is None else id})
         again = _may_push_again(request)
         join = list if again else None
 

@@ -203,7 +203,7 @@ class Database(ABC):
             return rows
         # before they are pushed: whoever pushes such a row again, pushes the same job
         for row in unnamed:
-            self._execute(NAME.format(table=self._table), [new_id(), row.seq])
+            self._execute(NAME.format(table=self._table), [new_id(row.group), row.seq])
         self.commit()
         return self._take(which, most)
 

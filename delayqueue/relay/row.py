@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,6 +45,14 @@ class OutboxRow:
     def wants_id(self) -> bool:
         """Whether the row pushes a job that has no id yet."""
         return self.id == NEW_ID and not self.cancel
+
+    @property
+    def group(self) -> object:
+        """What the options say of the group of its job; None = nothing that can be read."""
+        with suppress(ValueError, RecursionError):
+            options = json.loads(self.options or "{}")
+            return options.get("group") if isinstance(options, dict) else None
+        return None
 
     def check_id(self) -> None:
         """Raises ValueError if rows of the job may have its id in another form, or there is no such job to cancel.

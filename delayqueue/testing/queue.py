@@ -220,7 +220,7 @@ class Queue(Client):
             return [self._outcome(one) for one in request]
         request, made = pushed(request), None
         if request["id"] == NEW_ID:
-            made = {"id": new_id()}
+            made = {"id": new_id(request.get("group"))}
             request |= made
         existing = self._jobs.get(request["id"])
         if existing and _repeats(request, existing.request):

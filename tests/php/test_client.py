@@ -559,3 +559,14 @@ def test_what_cannot_be_sent_is_told_before(project: Project, code: str, message
         f"try {{ {code}; }} catch (InvalidArgumentException $error) {{ echo $error->getMessage(); }}"
     )
     assert said.startswith(message)
+
+
+def test_an_id_that_is_made_for_a_job_of_a_group_begins_with_it(project: Project) -> None:
+    said = project.php(
+        """
+        foreach ([new NewJob('t', group: ' a '), new NewJob('t', id: 'own', group: 'a'), new NewJob('t')] as $job) {
+            echo preg_replace('/[0-9a-f]{32}$/', '#', $job->id), "\\n";
+        }
+        """
+    )
+    assert said.splitlines() == ["{a}#", "own", "#"]

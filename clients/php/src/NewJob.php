@@ -6,6 +6,7 @@ namespace DelayQueue\Client;
 
 use DelayQueue\Client\Internal\Duration;
 use DelayQueue\Client\Internal\Fields;
+use DelayQueue\Client\Internal\PushRules;
 
 /** A job for pushMany(). Without `delay` and `due` it is due at once. */
 final class NewJob
@@ -62,13 +63,13 @@ final class NewJob
         if ($due !== null && Duration::delay($delay) != 0) { // as /push does
             throw new \InvalidArgumentException('delay and due exclude each other');
         }
-        $this->id = $id ?? self::newId();
+        $this->id = $id ?? self::newId($group);
     }
 
-    /** A unique id. */
-    public static function newId(): string
+    /** A unique id; in a group, one that is in its bucket, however many there are. */
+    public static function newId(?string $group = null): string
     {
-        return bin2hex(random_bytes(16));
+        return ($group === null ? '' : '{' . PushRules::stripped($group) . '}') . bin2hex(random_bytes(16));
     }
 
     /**

@@ -40,7 +40,7 @@ final class Outbox
         }
         $request = PushRules::checked($job->toRequest());
         $id = PushRules::id('id', $request['id']);
-        $id = $id === PushRules::NEW_ID ? NewJob::newId() : $id;
+        $id = $id === PushRules::NEW_ID ? NewJob::newId($job->group) : $id;
         $request['id'] = $id;
         $columns = array_flip(self::COLUMNS);
         $options = Fields::json(array_diff_key($request, $columns), 'a field of the job');

@@ -97,10 +97,15 @@ final class PushRules
 
     private static function name(string $field, mixed $value, int $limitBytes): string
     {
-        $space = self::WHITE_SPACE;
-        $name = (string) preg_replace("/^$space+|$space+\$/Du", '', self::text($field, $value));
+        return self::short($field, self::stripped(self::text($field, $value)), $limitBytes);
+    }
 
-        return self::short($field, $name, $limitBytes);
+    /** A name as the server understands it: without the white space at its ends. */
+    public static function stripped(string $name): string
+    {
+        $space = self::WHITE_SPACE;
+
+        return (string) preg_replace("/^$space+|$space+\$/Du", '', $name);
     }
 
     private static function short(string $field, string $text, int $limitBytes): string
