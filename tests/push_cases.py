@@ -39,6 +39,7 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
         {"delays": [1], "dely": 1},
     ),
     "if_exists": ("replace", "keep", "fail", "Keep", "", 7, None),
+    "max_wait": (*NUMBERS, 0.001, 0.0004),
     "retain": NUMBERS,
     "expire": (*NUMBERS, 0.001, 0.0004),
     "priority": (-1, 0, 1024, 2**32 - 1, 2**32, 0.5, "7", True),
@@ -68,6 +69,7 @@ CASES: Final[list[dict[str, Any]]] = [
     {**GOOD, "delay": 5, "due": 5},
     {**GOOD, "delay": 0, "due": 5},
     {**GOOD, "id": "*", "idempotency_key": "k"},
+    *({**GOOD, "max_wait": 5, "if_exists": word} for word in ("replace", "keep", "fail")),
 ]
 
 

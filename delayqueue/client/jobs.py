@@ -58,7 +58,7 @@ def worker_request(worker: WorkerName) -> Mapping[str, Any]:
 
 # how a field is sent, if not as it is given
 SENT: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("fallback", "timeout", "ttr", "retain", "expire"), seconds),
+    **dict.fromkeys(("fallback", "timeout", "ttr", "max_wait", "retain", "expire"), seconds),
     **dict.fromkeys(("every", "step", "seconds"), seconds),
     **dict.fromkeys(("due", "start", "end", "after", "before"), unix),
     "delay": time_left,

@@ -31,6 +31,7 @@ class Job:
     tags: Several[str] = ()
     retry: Retry | None = None
     if_exists: OnConflict | None = None
+    max_wait: Seconds | None = None
     retain: Seconds | None = None
     expire: Seconds | None = None
     priority: int | None = None
@@ -72,6 +73,7 @@ class PushVerbs:
         tags: Several[str] = (),
         retry: Retry | None = None,
         if_exists: OnConflict | None = None,
+        max_wait: Seconds | None = None,
         retain: Seconds | None = None,
         expire: Seconds | None = None,
         priority: int | None = None,
@@ -84,7 +86,8 @@ class PushVerbs:
         A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model. With `call`, a URL
         or a dict of its fields, the server calls that when the job is due, and no worker gets the job.
 
-        A push that repeats another one, with the same `id` and `idempotency_key`, changes nothing.
+        A push that repeats another one, with the same `id` and `idempotency_key`, changes nothing. With `max_wait`,
+        pushes that replace each other put the job off no longer than that.
 
         Retried if the connection breaks; that is safe, because the id stays the same. With `if_exists="fail"`, raises
         JobExists if the id already exists, and is not retried; nor is one with the id "*", which the server makes.

@@ -73,6 +73,8 @@ class Job:
     tags: tuple[str, ...] = ()
     retry_ms: tuple[int, ...] | None = None
     if_exists: IfExists = IfExists.REPLACE
+    # since the first of the pushes that replace each other until the job is handed out; 0 = without a limit
+    max_wait_ms: int = 0
     retain_ms: int = 0
     expire_ms: int = 0
     texts: dict[str, str] = field(default_factory=dict)

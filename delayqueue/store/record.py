@@ -116,6 +116,8 @@ def dump_options(job: Job) -> str:
         options |= {kept_as: job.texts[name] for name, kept_as in KEPT.items() if name in job.texts}
     if job.call is not None:
         options["call"] = job.call.written
+    if job.max_wait_ms:
+        options["max_wait"] = job.max_wait_ms
     return _encoder.encode(options) if options else ""
 
 

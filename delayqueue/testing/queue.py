@@ -48,12 +48,18 @@ class _Held:
     request: dict[str, Any]  # as pushed
     due_s: float
     number: int  # the first of equal due times goes first
+    first_s: float  # the first of the pushes that have replaced each other since nobody has had it
     attempt: int = 0
     failures: int = 0
     state: State = State.DELAYED
     message: str = ""
     began_s: float = 0.0  # of its last attempt
     attempts: list[dict[str, Any]] = field(default_factory=list)  # that have failed
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nobody has had it."""
+        return self.state is State.DELAYED and self.attempt == 0
 
     @property
     def own_delays_s(self) -> tuple[float, ...] | None:
@@ -232,7 +238,10 @@ class Queue(Client):
             return None
         self._pushed += 1
         due_s = request.get("due", self.now_s + request.get("delay", 0))
-        self._jobs[request["id"]] = _Held(request, due_s, self._pushed)
+        first_s = existing.first_s if existing and existing.is_waiting else self.now_s
+        if "max_wait" in request:
+            due_s = min(due_s, first_s + request["max_wait"])
+        self._jobs[request["id"]] = _Held(request, due_s, self._pushed, first_s)
         return made
 
     def _outcome(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ $camel = fn (string $name) => preg_replace_callback('/_(\w)/', fn ($found) => st
 $texts = array_fill_keys(array_map($camel, array_keys(NewJob::TEXTS)), 'row 7');
 
 $calls = [
-    fn () => $queue->push('a', ['n' => 1], id: 'a1', delay: 0, tags: ['t'], retry: $retry, ifExists: 'keep', retain: '1h', expire: 600, priority: 7, traceparent: $parent),
+    fn () => $queue->push('a', ['n' => 1], id: 'a1', delay: 0, tags: ['t'], retry: $retry, ifExists: 'replace', maxWait: '10m', retain: '1h', expire: 600, priority: 7, traceparent: $parent),
     fn () => $queue->push(...['topic' => 'b', 'id' => 'b0', 'delay' => '1h'] + $texts),
     fn () => $queue->push('a', 'later', id: 'a2', due: $now + 3600, ttr: '1m', retry: 'wechat'),
     fn () => $queue->pushMany([new NewJob('a', id: 'a3', tags: ['t']), new NewJob('a', id: 'a4', ttr: 0), new NewJob('a', id: 'a5', delay: 60)]),

@@ -64,6 +64,16 @@ def test_rows_of_one_id_are_carried_out_in_their_order(outbox: Outbox) -> None:
     assert outbox.bodies() == ["5"]
 
 
+def test_a_row_can_bound_how_long_it_is_put_off(outbox: Outbox) -> None:
+    for body in "12":
+        options = {"if_exists": "replace", "max_wait": 60}
+        outbox.insert(id=outbox.topic, body=body, delay=3600, options=options)
+    outbox.once()
+    job = outbox.client.get(outbox.topic)
+    assert job is not None
+    assert (job.body, round(job.due - job.created)) == ("2", 60)
+
+
 def test_an_id_whose_job_has_ended_can_be_pushed_again(outbox: Outbox) -> None:
     for body in "12":
         outbox.insert(id=outbox.topic, body=body)

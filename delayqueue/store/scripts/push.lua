@@ -161,6 +161,19 @@ local function place(id, job)
   for _, name in ipairs(job.tags or {}) do append(tagged, name, id) end
 end
 
+-- A job with `max_wait` (of its options, ms) is due at the latest so long after the first of the pushes that replaced each other
+-- since nobody has had it: its options keep the time, `since`. It expires as if it had been pushed late.
+local function bound_wait(id, job, old)
+  local since = now
+  local is_waiting = old and run_of(id).attempt == 0 and not call('ZSCORE', buried_key(old.topic), id)
+  if is_waiting then since = math.min(now, old.since or old.created) end
+  job.options = string.sub(job.options, 1, -2) .. ',"since":' .. int(since) .. '}'
+  local latest = since + job.max_wait
+  if job.due <= latest then return end
+  if job.expire > 0 then job.expire = job.expire - job.due + math.max(now, latest) end
+  job.due = latest
+end
+
 -- Returns a code, and the other topic that had the id.
 local function push(id, job, if_exists, is_strict, old_record, ended)
   local old = old_record and unpack_record(old_record)
@@ -176,6 +189,7 @@ local function push(id, job, if_exists, is_strict, old_record, ended)
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(former and check_keys or check_new, job) or former and not pcall(check_keys, former) then return UNAVAILABLE, other end
   if former and former.created >= now and former.created < now + AHEAD_MS then job.created = former.created + 1 end
+  if job.max_wait then bound_wait(id, job, old) end
   local record = pack_record(job)
   if old then replace(id, old, record) end
   records[#records + 1] = id
@@ -193,7 +207,7 @@ local function job_at(ARGV, at)
   return {
     topic = ARGV[at + 1], due = due, created = now, ttr = tonumber(ARGV[at + 3]), expire = expire > 0 and due + expire or 0,
     retain = tonumber(ARGV[at + 5]), options = ARGV[at + 8], body = ARGV[at + 9],
-    tags = options.tags, priority = options.priority, key = options.key, call = options.call,
+    tags = options.tags, priority = options.priority, key = options.key, call = options.call, max_wait = options.max_wait,
   }
 end
 

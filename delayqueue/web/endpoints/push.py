@@ -9,8 +9,8 @@ from pydantic import Field
 
 from delayqueue.answers.jobs import NewId, Outcome
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import Job
-from delayqueue.domain.push_fields import KEPT, WORDS
+from delayqueue.domain.job import IfExists, Job
+from delayqueue.domain.push_fields import KEPT, NO_MAX_WAIT, WORDS
 from delayqueue.domain.push_rules import NEW_ID
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import (
@@ -66,6 +66,7 @@ class PushRequest(Request):
     tags: Tags | None = optional(WORDS["tags"].en)
     retry: RetryRequest | None = optional(WORDS["retry"].en)
     if_exists: IfExistsWord | None = optional(WORDS["if_exists"].en)
+    max_wait: SomeSeconds | None = optional(WORDS["max_wait"].en)
     retain: Seconds | None = optional(WORDS["retain"].en)
     expire: SomeSeconds | None = optional(WORDS["expire"].en)
     priority: Priority | None = optional(WORDS["priority"].en)
@@ -83,8 +84,8 @@ class PushRequest(Request):
     def job(self, api: Api, trace: str = "") -> Job:  # noqa: C901  # a branch for each field that may be absent
         """The job; `trace` is the request's traceparent.
 
-        Raises Invalid if it has both `delay` and `due`, or neither and one is required, or "*" and a key; TooLarge if
-        its body is too large.
+        Raises Invalid if it has both `delay` and `due`, or neither and one is required, "*" and a key, or `max_wait`
+        and another `if_exists` than replace; TooLarge if its body is too large.
         """
         given = vars(self)  # an attribute of a model takes three times as long as a look-up
         if given["delay"] is None and given["due"] is None and api.config.require_delay:
@@ -105,6 +106,10 @@ class PushRequest(Request):
             job.retry_ms = given["retry"].delays_ms
         if given["if_exists"]:
             job.if_exists = given["if_exists"]
+        if given["max_wait"]:
+            if job.if_exists != IfExists.REPLACE:
+                raise Invalid(NO_MAX_WAIT)
+            job.max_wait_ms = ms(given["max_wait"])
         if given["retain"]:
             job.retain_ms = ms(given["retain"])
         if given["expire"]:
