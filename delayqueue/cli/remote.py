@@ -14,6 +14,7 @@ from delayqueue.cli.words import (
     header,
     kept,
     per_second,
+    percent,
     schedule,
     secret,
 )
@@ -175,6 +176,8 @@ REMOTE: Final[Families] = {
             ID,
             RECEIPT,
             option("--ttr LENGTH", "the new TTR, from now on [the job's own]"),
+            option("--progress PERCENT", "how far the job is, 0 to 100, for `get`", type=percent),
+            option("--message TEXT", "what its worker is at, for `get`"),
         ),
         remote("bury", "give up on a job and keep it as a dead letter", ID, RECEIPT, MESSAGE),
         remote("delete", "delete jobs that are no longer needed", IDS, RECEIPT, MESSAGE),

@@ -135,13 +135,23 @@ class CallResult:
 
 
 @dataclass(slots=True)
+class AttemptProgress:
+    """How far an attempt is, as its worker has told at a time; `percent` None = it has told only the message."""
+
+    percent: float | None
+    message: str
+    at_ms: int
+
+
+@dataclass(slots=True)
 class JobView:
     """All about a job. `message` is the last one that a consumer left; a time that was not reached is None.
 
     `ready_ms` is `due_ms`, or later if its call has been put off until then, for want of a place at its host.
 
     `remarks` are the messages that belong to no attempt. `expire_ms`: when the job expires, 0 = never. `worker`: the
-    name of the one that holds the job, "" = none, or unknown.
+    name of the one that holds the job, "" = none, or unknown. `progress` of the last attempt, until the next one begins
+    or the job is finished.
     """
 
     topic: str
@@ -167,3 +177,4 @@ class JobView:
     call: Call | None
     texts: dict[str, str] = field(default_factory=dict)  # those of its push that it has
     worker: str = ""
+    progress: AttemptProgress | None = None

@@ -173,15 +173,33 @@ RELEASE: Final = Verb[Release, Moved]("release", _releases, _moved)
 
 
 class Touch(NamedTuple):
-    """A reservation to extend. nonce "" = any reservation; ttr None = the job's own."""
+    """A reservation to extend. nonce "" = any reservation; ttr None = the job's own.
+
+    Without `percent` and `message` its progress stays as it is; without `percent`, the percentage does.
+    """
 
     id: str
     nonce: str
     ttr_ms: int | None
+    percent: float | None = None
+    message: str | None = None
+
+
+def _touches(touches: Sequence[Touch]) -> list[Any]:
+    return _flat(
+        [
+            (
+                *one[:3],
+                None if one.percent is None else round(one.percent * 100),
+                "" if one.percent is None and one.message is None else f"={one.message or ''}",
+            )
+            for one in touches
+        ]
+    )
 
 
 # Extend reservations: the time is the new deadline.
-TOUCH: Final = Verb[Touch, Moved]("touch", _flat, _moved)
+TOUCH: Final = Verb[Touch, Moved]("touch", _touches, _moved)
 
 
 def _recordings(recordings: Sequence[Recording]) -> list[Any]:

@@ -55,11 +55,19 @@ class _Held:
     message: str = ""
     began_s: float = 0.0  # of its last attempt
     attempts: list[dict[str, Any]] = field(default_factory=list)  # that have failed
+    progress: dict[str, Any] | None = None  # of the last attempt
 
     @property
     def is_waiting(self) -> bool:
         """Whether nobody has had it."""
         return self.state is State.DELAYED and self.attempt == 0
+
+    def tell(self, percent: float | None, message: str | None) -> None:
+        """Note how far the attempt is."""
+        if percent is None and self.progress is not None:
+            percent = self.progress["percent"]
+        at_s = self.began_s  # the clock stands still while handlers run
+        self.progress = {"percent": percent, "message": message or "", "at": at_s}
 
     @property
     def own_delays_s(self) -> tuple[float, ...] | None:
@@ -182,7 +190,8 @@ class Queue(Client):
         told = {name: held.request[name] for name in POPPED if name in held.request}
         told["tags"] = tuple(held.request.get("tags", ()))
         job = HandledJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, **told)
-        verdict = await verdict_on(worker, job, context)
+        held.progress = None
+        verdict = await verdict_on(worker, job, context, held.tell)
         if self._jobs.get(job_id) is held:  # otherwise it was pushed again, or deleted, meanwhile
             verdict = self._settle(worker, held, verdict)
         return Ran(job, verdict)
@@ -203,7 +212,7 @@ class Queue(Client):
         if isinstance(verdict, Buried):
             held.state = State.BURIED
         elif held.request.get("retain"):
-            held.state = State.FINISHED
+            held.state, held.progress = State.FINISHED, None
         else:
             del self._jobs[held.request["id"]]
         return verdict
@@ -273,6 +282,7 @@ class Queue(Client):
             "attempt": held.attempt,
             "message": held.message,
             "due": held.due_s,
+            **({"progress": held.progress} if held.progress else {}),
         }
 
     def _kick(self, request: dict[str, Any]) -> Any:

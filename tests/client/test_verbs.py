@@ -131,6 +131,9 @@ async def test_a_late_worker_changes_nothing(client: Caller, topic: str) -> None
         with pytest.raises(StaleReceipt):
             await verb(late)
     assert await client.touch(present, ttr=50) > time.time() + 40
+    await client.touch(present, progress=40, message="page 4 of 10")
+    details = await client.get(present.id)
+    assert (details.progress.percent, details.progress.message) == (40, "page 4 of 10")
     await client.finish(present)
     with pytest.raises(NoSuchJob):
         await client.finish(present)

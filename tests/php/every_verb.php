@@ -78,7 +78,7 @@ $calls = [
     fn () => $queue->push('b', id: 'b2', delay: '1h', call: $target),
     fn () => $queue->getMany(['b1', 'b2']),
     fn () => $queue->pop('none,a', wait: 5, worker: ['name' => 'w', 'version' => '1', 'host' => 'h', 'pid' => 1, 'concurrency' => 1]),
-    fn () => $queue->touch($GLOBALS['held'][0], ttr: 90),
+    fn () => $queue->touch($GLOBALS['held'][0], ttr: 90, progress: 40, message: 'page 4 of 10'),
     fn () => $queue->release($GLOBALS['held'][0], delay: 0, fallback: 1, retry: ['1m', 2], message: 'not yet'),
     fn () => $queue->get('a1', options: true, wait: 0),
     fn () => $queue->popMany(['a'], count: 1, wait: '5s', worker: 'w'),

@@ -60,6 +60,11 @@ REFUSALS: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("/push", PUSH | {"max_wait": 9, "if_exists": "keep"}, "max_wait needs if_exists = replace"),
     ("/push", PUSH | {"id": " * ", "idempotency_key": "k"}, "idempotency_key needs an id"),
     ("/pop", {"topic": ",,"}, "topic: only commas"),
+    *(
+        ("/touch", {"id": "a", "progress": wrong}, "progress")
+        for wrong in (-1, 100.5, "40", True, math.nan)
+    ),
+    ("/touch", {"id": "a", "message": 7}, "message: must be a string"),
     ("/pop", {"topic": " , ,"}, "topic: only commas"),
     ("/pop", {"topic": " "}, "topic: must not be empty"),
     ("/pop", {"topic": ",".join(f"t{n}" for n in range(65))}, "topic: 65 topics, at most 64"),

@@ -262,10 +262,23 @@ trait JobVerbs
         return $this->send(new Call('/release', $request, self::due(...)));
     }
 
-    /** Extends a reservation: its TTR, or `ttr`, starts over. Returns the new deadline in unix seconds. */
-    public function touch(Job|string $job, int|float|string|\DateInterval|null $ttr = null): float
-    {
-        $request = Fields::held($job) + Fields::given(['ttr' => Duration::secondsOrNull($ttr)]);
+    /**
+     * Extends a reservation: its TTR, or `ttr`, starts over. Returns the new deadline in unix seconds.
+     *
+     * @param int|float|null $progress how far the job is, 0 to 100 percent, for get() and the page; null = as before
+     * @param string $message what its worker is at
+     */
+    public function touch(
+        Job|string $job,
+        int|float|string|\DateInterval|null $ttr = null,
+        int|float|null $progress = null,
+        string $message = '',
+    ): float {
+        $request = Fields::held($job) + Fields::given([
+            'ttr' => Duration::secondsOrNull($ttr),
+            'progress' => $progress,
+            'message' => Fields::message($message),
+        ]);
         $read = static fn (mixed $data): float => Data::of($data)->float('deadline');
 
         return $this->send(new Call('/touch', $request, $read, repeatable: true));

@@ -265,6 +265,7 @@ const TEXTS = {
   retryAnyway: ["Retry anyway", "仍然重试"],
   id: ["Id", "Id"],
   state: ["State", "状态"],
+  progress: ["Progress", "进度"],
   putOffUntil: ["Too many calls to its host; tried again", "主机的同时调用数已满，再试时间"],
   dueAt: ["Due", "到期"],
   attempt: ["Attempt", "执行次数"],

@@ -5,7 +5,7 @@ import { breaking, facts, h, table, words } from "../dom.js";
 import { length, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
-import { jobActions, stateMark, tagLink } from "./jobs.js";
+import { jobActions, progressBar, stateMark, tagLink } from "./jobs.js";
 import { topicLink } from "./topics.js";
 
 export class JobPage extends Live {
@@ -27,6 +27,7 @@ function view(found, refresh) {
     [t("ttr"), length(found.ttr)],
     [t("attempts"), String(found.attempt)],
     found.worker && [t("worker"), may("workers") ? h("a", { href: `#/workers/${encodeURIComponent(found.worker)}` }, breaking(found.worker)) : breaking(found.worker)],
+    found.progress && [t("progress"), progressBar(found.progress)],
     found.tags.length && [t("tags"), found.tags.map(tagLink)],
     found.call && [t("call"), breaking(`${found.call.method} ${found.call.url}`)],
     found.message && !isTold(found) && [t("message"), words(found.message)],
