@@ -8,6 +8,7 @@ from delayqueue.cli.request import remote
 from delayqueue.cli.subcommand import Families, argument, choice, flag, option
 from delayqueue.cli.top import Top
 from delayqueue.cli.words import (
+    UNLIMITED,
     at_once,
     body,
     distance,
@@ -19,6 +20,7 @@ from delayqueue.cli.words import (
     secret,
 )
 from delayqueue.domain.job import CHANGE, IfExists, State
+from delayqueue.domain.limit import WhenFull
 from delayqueue.domain.push_fields import FIELDS
 from delayqueue.domain.schedule import CatchUp
 from delayqueue.domain.subscriber import LONGEST_TRIAL_S, OnFailure, Payload
@@ -315,6 +317,12 @@ REMOTE: Final[Families] = {
                 type=kept,
             ),
             option("--buried-to TOPIC", "which topic gets a job for each buried one, or none"),
+            option("--max-jobs N", "jobs that it may have, or none", type=at_once),
+            choice(
+                "--when-full",
+                (*WhenFull, UNLIMITED),
+                "what a push to a full topic does; none = it is refused",
+            ),
             ask=asking.limit,
         ),
         remote(

@@ -24,7 +24,10 @@ WorkerName: TypeAlias = str | Mapping[str, Any]
 # what to do if the id or name already exists
 OnConflict: TypeAlias = IfExists | Literal["replace", "keep", "fail"]
 AnyState: TypeAlias = (
-    State | Literal["delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired"]
+    State
+    | Literal[
+        "delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired", "dropped"
+    ]
 )
 
 DEFAULT_TTR_S = 60

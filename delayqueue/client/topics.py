@@ -14,7 +14,7 @@ from delayqueue.client.jobs import AnyState, given
 from delayqueue.client.times import Moment, Seconds
 
 DEFAULT_STEP_S: Final = 3600
-TopicFilter = Literal["buried", "late", "paused", "limited"]
+TopicFilter = Literal["buried", "late", "paused", "limited", "full"]
 TopicSort = Literal["topic", "delayed", "ready", "reserved", "buried", "oldest"]
 
 
@@ -132,7 +132,7 @@ class TopicVerbs:
         return Call("/resume", given(**locals()), nothing, repeatable=True)
 
     @verb
-    def limit(
+    def limit(  # noqa: PLR0913  # one argument per limit
         self,
         topic: str,
         *,
@@ -141,11 +141,14 @@ class TopicVerbs:
         concurrency: int | EllipsisType | None = ...,
         buried_retain: float | EllipsisType | None = ...,
         buried_to: str | EllipsisType | None = ...,
+        max_jobs: int | EllipsisType | None = ...,
+        when_full: Literal["drop_oldest"] | EllipsisType | None = ...,
     ) -> Call[Limits]:
         """Limit a topic's deliveries: `rate` a second, `burst` of them at once, `concurrency` reserved at once.
 
-        Buried jobs end after `buried_retain` seconds, and each is reported by a job in the topic `buried_to`. None
-        lifts a limit; an omitted one stays. Returns the limits in force.
+        Buried jobs end after `buried_retain` seconds, and each is reported by a job in the topic `buried_to`. A push to
+        a topic with `max_jobs` raises TopicFull, or with `when_full` ends the job that has waited longest. None lifts a
+        limit; an omitted one stays. Returns the limits in force.
         """
         # not by given(): None lifts a limit
         request = {

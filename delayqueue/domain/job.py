@@ -35,9 +35,10 @@ class State(StrEnum):
     READY = "ready"  # waits for a consumer
     RESERVED = "reserved"  # handed out; delivered again if its TTR expires
     BURIED = "buried"  # failed for good; kept until somebody looks at it
-    FINISHED = "finished"  # only jobs with `retain` are ever seen in these three
+    FINISHED = "finished"  # only jobs with `retain` are ever seen in these four
     CANCELLED = "cancelled"
     EXPIRED = "expired"
+    DROPPED = "dropped"  # its topic was full: limit `max_jobs`
 
 
 # the states of a job that has not ended

@@ -35,7 +35,7 @@ UNKNOWN_PROGRESS, LATEST_PROGRESS = 1, 10_002
 # Lua's numbers are exact up to 15 digits, too
 _RUN = re.compile(rb"(\d{1,15}) (\d{1,15}) (\S+) (\d{1,15})(?: (\d{1,15}))?\n")
 _NOTE = re.compile(rb"(\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) ")
-_ENDED = re.compile(rb"(finished|cancelled|expired) (\d{1,15}) (\d{1,15}) (\d{1,15})\n")
+_ENDED = re.compile(rb"(finished|cancelled|expired|dropped) (\d{1,15}) (\d{1,15}) (\d{1,15})\n")
 # json.dumps with these would make one at each call
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 # what other people's JSON, and the numbers in it, can raise

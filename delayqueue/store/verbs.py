@@ -93,12 +93,14 @@ def _jobs(jobs: Sequence[Job]) -> list[Any]:
 def _pushed(_: Sequence[Job], reply: Reply) -> list[Pushed]:
     if not any(reply.results):  # all are OK
         return [DONE] * len(reply.results)
-    return [
-        (DONE if result == Code.OK else Pushed(result))
-        if isinstance(result, int)
-        else Pushed(result[0], text(result[1]))
-        for result in reply.results
-    ]
+    return [_outcome(result) for result in reply.results]
+
+
+def _outcome(result: int | Sequence[Any]) -> Pushed:
+    if isinstance(result, int):
+        return DONE if result == Code.OK else Pushed(result)
+    code, more = result
+    return Pushed(code, max_jobs=more) if code == Code.TOPIC_FULL else Pushed(code, text(more))
 
 
 # Add or replace jobs.

@@ -12,7 +12,6 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.domain.push_fields import KEPT, NO_MAX_WAIT, WORDS
 from delayqueue.domain.push_rules import NEW_ID
-from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import (
     ADDED,
     OF_CODE,
@@ -20,7 +19,7 @@ from delayqueue.errors import (
     Invalid,
     JobExists,
     QueueError,
-    Text,
+    TopicFull,
     shown,
 )
 from delayqueue.metrics import REQUEST_WARNINGS
@@ -133,7 +132,7 @@ class PushRequest(Request):
 @endpoint(
     "/push",
     PRODUCERS,
-    errors=(*BAD, JobExists),
+    errors=(*BAD, JobExists, TopicFull),
     asks={
         "topic": "order",
         "id": "1001",
@@ -166,9 +165,7 @@ def _pushed(
     if pushed.other_topic:
         _note_other_topic(api, pushed, request)
     if pushed.code:
-        if pushed.code == Code.JOB_EXISTS:
-            raise JobExists(_exists(pushed))
-        raise_for(pushed.code)
+        raise _refusal(pushed)
     return NewId(job.id) if job.id != asked.id else None
 
 
@@ -190,10 +187,7 @@ async def _push_many(
         if done.other_topic:
             _note_other_topic(api, done, request)
         if done.code:
-            text = (
-                _exists(done) if done.code == Code.JOB_EXISTS else OF_CODE[Code(done.code)].default
-            )
-            message = api.responder.say(request, text)
+            message = api.responder.say(request, _refusal(done).text)
         results.append(Outcome(job.id, done.code, message))
     return results
 
@@ -230,12 +224,14 @@ def _no_delay(unknown: Iterable[str]) -> Invalid:
     )
 
 
-def _exists(pushed: Pushed) -> Text:
-    """The message for a job that was not pushed: it names the topic of the other job with that id."""
-    if not pushed.other_topic:
-        return JobExists.default
-    topic = shown(pushed.other_topic)
-    return Text(f"主题 {topic} 已有此id的job", f"topic {topic} has a job with this id")
+def _refusal(pushed: Pushed) -> QueueError:
+    """Why a job was not pushed: the topic of the other job with that id, or how many jobs its topic may have."""
+    if pushed.code == Code.TOPIC_FULL:
+        return TopicFull.at(pushed.max_jobs)
+    if pushed.code == Code.JOB_EXISTS and pushed.other_topic:
+        topic = shown(pushed.other_topic)
+        return JobExists.of(f"主题 {topic} 已有此id的job", f"topic {topic} has a job with this id")
+    return OF_CODE[Code(pushed.code)]()
 
 
 def _note_other_topic(api: Api, pushed: Pushed, request: HttpRequest) -> None:

@@ -13,6 +13,8 @@ final class Limits
      * @param float|null $buriedRetain seconds that buried jobs are kept; null = as the server's setting says
      * @param string|null $buriedTo the topic to which each of them is reported; null = to none
      * @param bool $declared whether they are from a config file
+     * @param int|null $maxJobs jobs that it may have; null = any number
+     * @param string|null $whenFull what a push to a full topic does; null = it is refused
      */
     public function __construct(
         public readonly ?float $rate,
@@ -21,6 +23,8 @@ final class Limits
         public readonly ?float $buriedRetain,
         public readonly ?string $buriedTo,
         public readonly bool $declared,
+        public readonly ?int $maxJobs,
+        public readonly ?string $whenFull,
     ) {
     }
 
@@ -34,6 +38,8 @@ final class Limits
             buriedRetain: $data->floatOrNull('buried_retain'),
             buriedTo: $data->stringOrNull('buried_to'),
             declared: $data->bool('declared'),
+            maxJobs: $data->intOrNull('max_jobs'),
+            whenFull: $data->stringOrNull('when_full'),
         );
     }
 }

@@ -19,7 +19,7 @@ const COLUMNS = ["id", "topic", "state", "due"];
 // the prefixes of the search field, and the field of /find that each one sets; text without a prefix is a part of the id
 const FIELDS = { id: "id", body: "text", reason: "message", topic: "topic", tag: "tag", state: "state", from: "start", to: "end" };
 const TIMES = ["start", "end"];
-const STATES = ["", "delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired"];
+const STATES = ["", "delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired", "dropped"];
 const WORD = /(?<=^|\s)(\w+):(?:"([^"]*)"|(\S+))/g;
 
 /** The path of the results for {id, text, message, topic, tag, state, start, end}, of which one is enough. */
