@@ -233,6 +233,16 @@ async def test_a_broken_key_is_told_as_ever(full: Bucket) -> None:
     await full.redis.delete(full.key("ranked:t"))
 
 
+async def test_broken_settings_bound_nothing(bucket: Bucket) -> None:
+    await bucket.push(job("first", delay_ms=HOUR_MS))
+    await bucket.let_forget()
+    await bucket.spoil("topics")
+    assert await bucket.push(job("a"), job("b", delay_ms=HOUR_MS)) == [Code.OK] * 2
+    assert await bucket.push(job("c")) == [Code.OK]
+    await bucket.redis.delete(bucket.key("topics"))
+    await bucket.redis.hset(bucket.key("topics"), "t", "")
+
+
 @with_functions
 async def test_a_push_to_a_topic_without_it_asks_the_store_no_more(bucket: Bucket) -> None:
     """But for one look a second: each push has one HGET, for a kept result of its id."""

@@ -13,7 +13,7 @@ do  -- limits the scope of the rest
     if math.abs(now - known_since) > KNOWN_MS then known, known_since = {}, now end
     local name = tag .. topic
     if is_asked or known[name] == nil then
-      local limit = settings_of(topic).limit
+      local limit = settings_of(topic, redis.pcall('HGET', TOPICS, topic) or '').limit  -- a broken key bounds nothing
       local most = limit and limit.share and limit.share.max_jobs
       known[name] = most and { most = most, all = limit.max_jobs, drops = limit.when_full == 'drop_oldest' } or false
     end
@@ -56,6 +56,8 @@ do  -- limits the scope of the rest
     local id = oldest(topic)
     local job = id and read_job(id)
     if not job or job.topic ~= topic then return false end
+    local state = state_of(id, job)
+    if state == 'reserved' or state == 'buried' then return false end  -- the list has a ghost of it
     finish_job(id, job, 'dropped', '')
     tell('dropped', topic, 1)
     return true
