@@ -209,7 +209,7 @@ const TEXTS = {
   pauseFor: ["For how long? (such as 10m or 2h; empty = until resumed)", "暂停多久？（如 10m 或 2h；空 = 直到恢复）"],
   resume: ["Resume", "恢复"],
   limit: ["Limit", "限制"],
-  atMost: ["at most {0}", "最多 {0}"],
+  mostJobs: ["at most {0}", "最多 {0}"],
   limitedTo: ["limited: {0}", "限制：{0}"],
   limitTo: ["Deliveries a second, and jobs at once (such as 50/s, 10; empty = no limit)", "每秒投递数，同时处理数（如 50/s, 10；空 = 不限制）"],
   limitWrong: ["“{0}” is not a limit: write 50/s for a rate, 10 for jobs at once", "“{0}”无效：速率写作 50/s，同时处理数写作 10"],

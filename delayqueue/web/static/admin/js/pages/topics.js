@@ -103,7 +103,7 @@ export function topicTags(topic) {
   const paused = topic.paused === true ? t("paused") : topic.paused && t("pausedUntil", time(topic.paused));
   const limits = topic.limit && limitText(topic.limit);
   const limited = limits && t("limitedTo", limits);
-  const most = topic.limit?.max_jobs && t("atMost", jobs(topic.limit.max_jobs));
+  const most = topic.limit?.max_jobs && t("mostJobs", jobs(topic.limit.max_jobs));
   return [paused, limited, most].filter(Boolean).map((text) => [h("span", { class: "tag" }, unbroken(text)), " "]);
 }
 
