@@ -27,6 +27,7 @@ class Code(IntEnum):
     FORBIDDEN = 8
     TOO_LARGE = 9
     TOO_MANY = 10
+    TOPIC_FULL = 11
 
 
 # A member of an enumeration, looked up by its name at each request, takes as long as ten variables.
@@ -238,8 +239,20 @@ class TooMany(QueueError):
         self.headers: Mapping[str, str] = {"Retry-After": str(max(1, ceil(retry_after_s)))}
 
 
+class TopicFull(QueueError):
+    """The topic has as many jobs as its limit `max_jobs` allows; the job was not added."""
+
+    code = Code.TOPIC_FULL
+    default: ClassVar[Text] = Text("topic已满", "topic full")
+
+    @classmethod
+    def at(cls, max_jobs: int) -> Self:
+        """The error that names the limit."""
+        return cls.of(f"topic已满：{max_jobs:,}个job", f"topic full: {max_jobs:,} jobs")
+
+
 # The meaning of a script's code for a job.
 OF_CODE: dict[Code, type[QueueError]] = {
     error.code: error
-    for error in (Invalid, NoSuchJob, WrongState, StaleReceipt, JobExists, Unavailable)
+    for error in (Invalid, NoSuchJob, WrongState, StaleReceipt, JobExists, Unavailable, TopicFull)
 }

@@ -50,6 +50,7 @@ EVENTS: Final = (
     "buried",
     "kicked",
     "expired",
+    "dropped",  # for a newer one, since its topic has max_jobs
     "buried_expired",  # its topic no longer keeps buried jobs
     "cancelled",
     "taken",

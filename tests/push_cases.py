@@ -39,6 +39,7 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
         {"delays": [1], "dely": 1},
     ),
     "if_exists": ("replace", "keep", "fail", "Keep", "", 7, None),
+    "max_wait": (*NUMBERS, 0.001, 0.0004),
     "retain": NUMBERS,
     "expire": (*NUMBERS, 0.001, 0.0004),
     "priority": (-1, 0, 1024, 2**32 - 1, 2**32, 0.5, "7", True),
@@ -69,6 +70,7 @@ CASES: Final[list[dict[str, Any]]] = [
     {**GOOD, "delay": 5, "due": 5},
     {**GOOD, "delay": 0, "due": 5},
     {**GOOD, "id": "*", "idempotency_key": "k"},
+    *({**GOOD, "max_wait": 5, "if_exists": word} for word in ("replace", "keep", "fail")),
 ]
 
 
@@ -76,7 +78,7 @@ CASES: Final[list[dict[str, Any]]] = [
 LIMITS: Final[Any] = SimpleNamespace(
     config=Config(),
     new_id=lambda: "made",
-    jobs=SimpleNamespace(check_group=lambda job_id, group: None),  # one bucket
+    jobs=SimpleNamespace(check_group=lambda *_: None),  # one bucket
 )
 
 

@@ -81,11 +81,21 @@ class SubscriberResult:
 
 
 @answer
+class Progress:
+    """How far an attempt is, as its worker told with /touch; `at`: when. `percent`: null = it told only the message."""
+
+    percent: float | None
+    message: str
+    at: float
+
+
+@answer
 class JobDetails:
     """All about a job; `delay` is its due time in whole unix seconds, as in the original.
 
     `call` and `group` are there only if the job has one, `worker` only while a worker has it that told its name,
-    `put_off_until` only while the call waits for a place at its host: when it is tried again.
+    `put_off_until` only while the call waits for a place at its host: when it is tried again. `progress` is there if
+    the worker of the last attempt told any, until the next attempt begins or the job is finished.
 
     `retry`, `retain` and `expires` are there only if asked for: its own retry schedule, how long it is kept after its
     end, and when it expires; null = it has none.
@@ -112,6 +122,7 @@ class JobDetails:
     call: JobCall | None = omittable(default=None)
     worker: str | None = omittable(default=None)
     put_off_until: float | None = omittable(default=None)
+    progress: Progress | None = omittable(default=None)
     retry: tuple[float, ...] | None = omittable(default=None, nullable=True)
     retain: float | None = omittable(default=None, nullable=True)
     expires: float | None = omittable(default=None, nullable=True)

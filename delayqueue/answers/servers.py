@@ -115,7 +115,7 @@ class StoreStats:
 
 @answer
 class Attention:
-    """A topic that needs attention, and why: `buried`, `late`, `paused`."""
+    """A topic that needs attention, and why: `buried`, `late`, `paused`, `full`."""
 
     topic: TopicCounts
     why: list[str]

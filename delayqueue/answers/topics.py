@@ -10,7 +10,9 @@ class Limits:
     """How fast and how many at once a topic's jobs are handed out, and for how many seconds its buried ones are kept.
 
     null = no limit; for `buried_retain`, the server's setting. `group_concurrency`, `group_order`: of each group, if
-    they are set. `buried_to`: the topic to which buried jobs are reported, if they are. `declared`: from a config file.
+    they are set. `buried_to`: the topic to which buried jobs are reported, if they are. `max_jobs`: how many jobs it
+    may have, if that is limited; `when_full`: what a push to a full one does, if it is not refused. `declared`: from a
+    config file.
     """
 
     rate: float | None
@@ -20,6 +22,8 @@ class Limits:
     group_concurrency: int | None = omittable(default=None, nullable=True, kw_only=True)
     group_order: bool | None = omittable(default=None, nullable=True, kw_only=True)
     buried_to: str | None = omittable(default=None, nullable=True, kw_only=True)
+    max_jobs: int | None = omittable(default=None, nullable=True, kw_only=True)
+    when_full: str | None = omittable(default=None, nullable=True, kw_only=True)
     declared: bool
 
 

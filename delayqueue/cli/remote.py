@@ -8,17 +8,20 @@ from delayqueue.cli.request import remote
 from delayqueue.cli.subcommand import Families, argument, choice, flag, option
 from delayqueue.cli.top import Top
 from delayqueue.cli.words import (
+    UNLIMITED,
     at_once,
     body,
     distance,
     header,
     kept,
     per_second,
+    percent,
     schedule,
     secret,
     yes_no,
 )
 from delayqueue.domain.job import CHANGE, IfExists, State
+from delayqueue.domain.limit import WhenFull
 from delayqueue.domain.push_fields import FIELDS
 from delayqueue.domain.schedule import CatchUp
 from delayqueue.domain.subscriber import LONGEST_TRIAL_S, OnFailure, Payload
@@ -176,6 +179,8 @@ REMOTE: Final[Families] = {
             ID,
             RECEIPT,
             option("--ttr LENGTH", "the new TTR, from now on [the job's own]"),
+            option("--progress PERCENT", "how far the job is, 0 to 100, for `get`", type=percent),
+            option("--message TEXT", "what its worker is at, for `get`"),
         ),
         remote("bury", "give up on a job and keep it as a dead letter", ID, RECEIPT, MESSAGE),
         remote("delete", "delete jobs that are no longer needed", IDS, RECEIPT, MESSAGE),
@@ -322,6 +327,12 @@ REMOTE: Final[Families] = {
                 type=kept,
             ),
             option("--buried-to TOPIC", "which topic gets a job for each buried one, or none"),
+            option("--max-jobs N", "jobs that it may have, or none", type=at_once),
+            choice(
+                "--when-full",
+                (*WhenFull, UNLIMITED),
+                "what a push to a full topic does; none = it is refused",
+            ),
             ask=asking.limit,
         ),
         remote(

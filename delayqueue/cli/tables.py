@@ -86,11 +86,19 @@ def cell(name: str, value: Any) -> str:
         return "-"
     if name in TIMES:
         return local_time(value)
+    if name == "progress":
+        return _progress(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
         return one_line(", ".join(map(str, value))) or "-"
     return one_line(str(value))
+
+
+def _progress(told: Row) -> str:
+    """40 %, page 4 of 10"""
+    percent = "" if told["percent"] is None else f"{told['percent']:g} %"
+    return one_line(", ".join(part for part in (percent, told["message"]) if part)) or "-"
 
 
 def local_time(unix_s: float) -> str:
@@ -102,7 +110,7 @@ def jobs(found: Sequence[Row]) -> str:
     """Jobs, one per line."""
     if not found:
         return "no jobs"
-    columns = ["id", "topic", "state", "due", "attempt", "receipt", "worker"]
+    columns = ["id", "topic", "state", "due", "attempt", "receipt", "worker", "progress"]
     columns += ["group", "tags", "body"]
     columns = [column for column in columns if any(column in job for job in found)]
     if any(job.get("message") for job in found):

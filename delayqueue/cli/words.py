@@ -72,6 +72,13 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def percent(text: str) -> float:
+    """A number, such as of percent."""
+    if NUMBER.fullmatch(text) is None:
+        raise ArgumentTypeError(f"{text!r}: must be a number, like 40 or 99.5")
+    return float(text)
+
+
 def per_second(text: str) -> float | str:
     """A rate, or UNLIMITED."""
     if text != UNLIMITED and NUMBER.fullmatch(text) is None:

@@ -108,9 +108,19 @@ class JobVerbs:
         return ApiRequest("/release", request, lambda data: member(data, "due", float | None))
 
     @verb
-    def touch(self, job: ReservedJob | str, *, ttr: Seconds | None = None) -> ApiRequest[float]:
-        """Extend a reservation: its TTR, or `ttr`, starts over. Returns the new deadline."""
-        request = _held(job) | given(ttr=ttr)
+    def touch(
+        self,
+        job: ReservedJob | str,
+        *,
+        ttr: Seconds | None = None,
+        progress: float | None = None,
+        message: str | None = None,
+    ) -> ApiRequest[float]:
+        """Extend a reservation: its TTR, or `ttr`, starts over. Returns the new deadline.
+
+        `progress`, 0 to 100 percent, and `message` say how far the job is, for get() and the page.
+        """
+        request = _held(job) | given(ttr=ttr, progress=progress, message=message)
         return ApiRequest(
             "/touch", request, lambda data: member(data, "deadline", float), repeatable=True
         )

@@ -25,7 +25,10 @@ WorkerName: TypeAlias = str | Mapping[str, Any]
 # what to do if the id or name already exists
 OnConflict: TypeAlias = IfExists | Literal["replace", "keep", "fail"]
 AnyState: TypeAlias = (
-    State | Literal["delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired"]
+    State
+    | Literal[
+        "delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired", "dropped"
+    ]
 )
 
 DEFAULT_TTR_S = 60
@@ -59,7 +62,7 @@ def worker_request(worker: WorkerName) -> Mapping[str, Any]:
 
 # how a field is sent, if not as it is given
 SENT: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("fallback", "timeout", "ttr", "retain", "expire"), seconds),
+    **dict.fromkeys(("fallback", "timeout", "ttr", "max_wait", "retain", "expire"), seconds),
     **dict.fromkeys(("every", "step", "seconds"), seconds),
     **dict.fromkeys(("due", "start", "end", "after", "before"), unix),
     "delay": time_left,

@@ -33,6 +33,7 @@ class Job:
     tags: Several[str] = ()
     retry: Retry | None = None
     if_exists: OnConflict | None = None
+    max_wait: Seconds | None = None
     retain: Seconds | None = None
     expire: Seconds | None = None
     priority: int | None = None
@@ -80,6 +81,7 @@ class PushVerbs:
         tags: Several[str] = (),
         retry: Retry | None = None,
         if_exists: OnConflict | None = None,
+        max_wait: Seconds | None = None,
         retain: Seconds | None = None,
         expire: Seconds | None = None,
         priority: int | None = None,
@@ -93,7 +95,8 @@ class PushVerbs:
         A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model. With `call`, a URL
         or a dict of its fields, the server calls that when the job is due, and no worker gets the job.
 
-        A push that repeats another one, with the same `id` and `idempotency_key`, changes nothing.
+        A push that repeats another one, with the same `id` and `idempotency_key`, changes nothing. With `max_wait`,
+        pushes that replace each other put the job off no longer than that.
 
         Retried if the connection breaks; that is safe, because the id stays the same. With `if_exists="fail"`, raises
         JobExists if the id already exists, and is not retried; nor is one with the id "*", which the server makes.

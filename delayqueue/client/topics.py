@@ -14,7 +14,7 @@ from delayqueue.client.jobs import AnyState, given
 from delayqueue.client.times import Moment, Seconds
 
 DEFAULT_STEP_S: Final = 3600
-TopicFilter = Literal["buried", "late", "paused", "limited"]
+TopicFilter = Literal["buried", "late", "paused", "limited", "full"]
 TopicSort = Literal["topic", "delayed", "ready", "reserved", "buried", "oldest"]
 
 
@@ -144,12 +144,15 @@ class TopicVerbs:
         group_order: bool | EllipsisType | None = ...,
         buried_retain: float | EllipsisType | None = ...,
         buried_to: str | EllipsisType | None = ...,
+        max_jobs: int | EllipsisType | None = ...,
+        when_full: Literal["drop_oldest"] | EllipsisType | None = ...,
     ) -> ApiRequest[Limits]:
         """Limit a topic's deliveries: `rate` a second, `burst` of them at once, `concurrency` reserved at once.
 
         Of each group at most `group_concurrency` are, or with `group_order` one, in strict order. Buried jobs end after
-        `buried_retain` seconds, and each is reported by a job in the topic `buried_to`. None lifts a limit; an omitted
-        one stays. Returns the limits in force.
+        `buried_retain` seconds, and each is reported by a job in the topic `buried_to`. A push to a topic with
+        `max_jobs` raises TopicFull, or with `when_full` ends the job that has waited longest. None lifts a limit; an
+        omitted one stays. Returns the limits in force.
         """
         # not by given(): None lifts a limit
         request = {

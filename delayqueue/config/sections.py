@@ -123,6 +123,8 @@ def _schedule(where: str, name: str, values: dict[str, Any]) -> Declared[Schedul
 def _limit(where: str, _: str, values: dict[str, Any]) -> Limit:
     if not values:
         raise Mistake(f"{where}: give one of {', '.join(LIMIT_KEYS)}")
+    if "when_full" in values and "max_jobs" not in values:
+        raise Mistake(f"{where}: when_full needs max_jobs")
     if "burst" in values and "rate" not in values:
         raise Mistake(f"{where}: burst needs a rate")
     return Limit(declared=True, **values)
@@ -248,6 +250,8 @@ LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "group_order": ("group_order", yes_no),
     "buried_retain": ("buried_retain_ms", _retain_ms),
     "buried_to": ("buried_to", _topic),
+    "max_jobs": ("max_jobs", whole(1, limit.MAX_JOBS)),
+    "when_full": ("when_full", partial(check_choice, limit.WhenFull)),
 }
 CALL_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "call": ("url", call.check_url),

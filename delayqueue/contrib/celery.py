@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 from kombu.serialization import dumps
 from kombu.utils.encoding import bytes_to_str
 
-from delayqueue.client import TooMany, TransportError, Unavailable
+from delayqueue.client import TooMany, TopicFull, TransportError, Unavailable
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import LONG_DELAY_S, MAX_BATCH
 from delayqueue.worker import Worker
@@ -126,7 +126,7 @@ class _Sender(AMQP):  # type: ignore[misc]  # Celery has no types
                 # a delay of more than a year is taken for a mistake
                 **{"delay": delay_s} if delay_s <= LONG_DELAY_S else {"due": time.time() + delay_s},
             )
-        except (TransportError, Unavailable, TooMany) as error:
+        except (TransportError, Unavailable, TooMany, TopicFull) as error:
             raise OperationalError(str(error)) from error
 
 

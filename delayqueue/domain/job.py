@@ -36,9 +36,10 @@ class State(StrEnum):
     READY = "ready"  # waits for a consumer
     RESERVED = "reserved"  # handed out; delivered again if its TTR expires
     BURIED = "buried"  # failed for good; kept until somebody looks at it
-    FINISHED = "finished"  # only jobs with `retain` are ever seen in these three
+    FINISHED = "finished"  # only jobs with `retain` are ever seen in these four
     CANCELLED = "cancelled"
     EXPIRED = "expired"
+    DROPPED = "dropped"  # its topic was full: limit `max_jobs`
 
 
 # the states of a job that has not ended
@@ -74,6 +75,8 @@ class Job:
     tags: tuple[str, ...] = ()
     retry_ms: tuple[int, ...] | None = None
     if_exists: IfExists = IfExists.REPLACE
+    # since the first of the pushes that replace each other until the job is handed out; 0 = without a limit
+    max_wait_ms: int = 0
     retain_ms: int = 0
     expire_ms: int = 0
     texts: dict[str, str] = field(default_factory=dict)
@@ -134,13 +137,23 @@ class ResultRecord:
 
 
 @dataclass(slots=True)
+class AttemptProgress:
+    """How far an attempt is, as its worker has told at a time; `percent` None = it has told only the message."""
+
+    percent: float | None
+    message: str
+    at_ms: int
+
+
+@dataclass(slots=True)
 class JobView:
     """All about a job. `message` is the last one that a consumer left; a time that was not reached is None.
 
     `ready_ms` is `due_ms`, or later if its call has been put off until then, for want of a place at its host.
 
     `remarks` are the messages that belong to no attempt. `expire_ms`: when the job expires, 0 = never. `worker`: the
-    name of the one that holds the job, "" = none, or unknown.
+    name of the one that holds the job, "" = none, or unknown. `progress` of the last attempt, until the next one begins
+    or the job is finished.
     """
 
     topic: str
@@ -166,3 +179,4 @@ class JobView:
     call: Call | None
     texts: dict[str, str] = field(default_factory=dict)  # those of its push that it has
     worker: str = ""
+    progress: AttemptProgress | None = None

@@ -1,10 +1,11 @@
-"""Limits of a topic: deliveries a second and at once, how long buried jobs are kept and where they are reported. Pure.
+"""Limits of a topic: deliveries a second and at once, what becomes of buried jobs, how many jobs it may have. Pure.
 
 The checks take a value that a user wrote and return what it means; they raise BadValue.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Final, Self, TypeVar
 
 from delayqueue.errors import BadValue
@@ -14,6 +15,14 @@ MAX_RATE = 100_000
 MIN_RATE = 0.001  # one in about 17 minutes
 MAX_BURST = 1_000_000
 MAX_CONCURRENCY = 1_000_000
+MAX_JOBS = 1_000_000_000
+
+
+class WhenFull(StrEnum):
+    """What a push does whose topic has `max_jobs`, instead of being refused."""
+
+    DROP_OLDEST = "drop_oldest"
+
 
 T = TypeVar("T", int, float)
 Changes = Mapping[str, float | str | None]  # limits by name, None = no limit
@@ -26,7 +35,8 @@ class Limit:
     `group_concurrency`: jobs of one group reserved at once. `group_order`: one, and none while one waits for
     its retry. `buried_retain_ms`: how long a buried job is kept. None = no limit, or for buried jobs the server's
     setting. `buried_to`: the topic that gets a job for each that is buried, None = none does.
-    `declared`: it comes from a config file.
+    `max_jobs`: how many jobs it may have that have not ended; `when_full`: what a push does that finds as many, None =
+    it is refused. `declared`: it comes from a config file.
     """
 
     rate: float | None = None
@@ -36,6 +46,8 @@ class Limit:
     group_order: bool = False
     buried_retain_ms: int | None = None
     buried_to: str | None = None
+    max_jobs: int | None = None
+    when_full: str | None = None
     declared: bool = False
 
     @classmethod
@@ -69,6 +81,7 @@ def _within(least: T, most: T, zh: str = "", en: str = "") -> Callable[[T], T]:
 check_rate: Final = _within(MIN_RATE, MAX_RATE, "每秒", " a second")
 check_burst: Final = _within(1, MAX_BURST)
 check_concurrency: Final = _within(1, MAX_CONCURRENCY)
+check_max_jobs: Final = _within(1, MAX_JOBS)
 
 
 def loop_in(limits: Mapping[str, Limit]) -> str | None:

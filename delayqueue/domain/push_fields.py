@@ -23,6 +23,7 @@ from delayqueue.domain.job import (
     MAX_TOPIC_BYTES,
     MAX_TTR_S,
     USUAL_PRIORITY,
+    IfExists,
 )
 from delayqueue.domain.push_rules import NEW_ID, SECONDS, Rule
 from delayqueue.errors import Text
@@ -143,6 +144,18 @@ FIELDS: Final = (
         ),
     ),
     PushField(
+        name="max_wait",
+        rule=push_rules.some_seconds,
+        words=Text(
+            "一再推送同一 id（`replace`）时，最迟在这一轮第一次推送之后多少秒到期；任务被取走、成为死信或结束后，"
+            "下一次推送开始新的一轮",
+            "However often the id is pushed again, with `replace`, the job is due at the latest this many seconds "
+            "after the first of these pushes; one after it was handed out, buried or ended is the first again.",
+        ),
+        option="--max-wait LENGTH",
+        help="it is due at the latest this long after the first push of its id",
+    ),
+    PushField(
         name="retain",
         rule=SECONDS,
         words=Text(
@@ -222,6 +235,11 @@ FIELDS: Final = (
     ),
 )
 
+NO_MAX_WAIT: Final = Text(
+    "max_wait 需要 if_exists 为 replace（默认值）：keep 和 fail 不会推迟已有的job",
+    "max_wait needs if_exists = replace, the default: a push with keep or fail puts no job off",
+)
+
 RULES: Final[Mapping[str, Rule]] = {field.name: field.rule for field in FIELDS}
 WORDS: Final[Mapping[str, Text]] = {field.name: field.words for field in FIELDS}
 # the texts that are kept and told as they are, and those of them that /pop tells: their names in the record
@@ -245,4 +263,6 @@ def checked(request: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f'idempotency_key needs an id of your own: with "{NEW_ID}" each push is another job'
         )
+    if "max_wait" in found and found.get("if_exists", IfExists.REPLACE) != IfExists.REPLACE:
+        raise ValueError(NO_MAX_WAIT.en)
     return found

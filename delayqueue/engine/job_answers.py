@@ -8,6 +8,7 @@ from delayqueue.answers.jobs import (
     Attempt,
     JobCall,
     JobDetails,
+    Progress,
     ReservedJob,
     SubscriberResult,
     TakenJob,
@@ -16,6 +17,7 @@ from delayqueue.domain.body import readable
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
+    AttemptProgress,
     FailedAttempt,
     JobView,
     Reserved,
@@ -53,6 +55,7 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
         call=job_call(job.call) if job.call else LEFT_OUT,
         worker=readable(job.worker) if job.worker else LEFT_OUT,
         put_off_until=job.ready_ms / 1000 if is_put_off else LEFT_OUT,
+        progress=_progress(job.progress) if job.progress else LEFT_OUT,
         retry=retry if options else LEFT_OUT,
         retain=seconds(job.retain_ms or None) if options else LEFT_OUT,
         expires=seconds(job.expire_ms or None) if options else LEFT_OUT,
@@ -62,6 +65,10 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
 def _attempt(one: FailedAttempt) -> Attempt:
     worker = readable(one.worker) if one.worker else LEFT_OUT
     return Attempt(one.attempt, one.started_ms / 1000, one.ended_ms / 1000, one.message, worker)
+
+
+def _progress(one: AttemptProgress) -> Progress:
+    return Progress(one.percent, one.message, one.at_ms / 1000)
 
 
 def _result(result: ResultRecord) -> SubscriberResult:

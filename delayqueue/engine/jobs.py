@@ -167,9 +167,19 @@ class Jobs:
             RESERVE, (Claim(job_id, next(self._store.nonces)),), self.scope, _reserved
         )
 
-    def touch(self, job_id: str, receipt: str, ttr_ms: int | None) -> Future[int | None]:
-        """Extend a reservation by `ttr_ms` from now, or by the job's own TTR; returns the deadline."""
-        item = Touch(job_id, _nonce(receipt, job_id), ttr_ms)
+    def touch(
+        self,
+        job_id: str,
+        receipt: str,
+        ttr_ms: int | None,
+        percent: float | None = None,
+        message: str | None = None,
+    ) -> Future[int | None]:
+        """Extend a reservation by `ttr_ms` from now, or by the job's own TTR; returns the deadline.
+
+        `percent` and `message` are its progress; None = not told.
+        """
+        item = Touch(job_id, _nonce(receipt, job_id), ttr_ms, percent, message)
         return self._store.run_then(TOUCH, (item,), self.scope, _time)
 
     def bury(

@@ -26,7 +26,7 @@ from delayqueue.store.change import AnotherChange, LayoutChange
 from delayqueue.store.entries import LIST, Entries, Entry, EntryPage, Key
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
-from delayqueue.store.topics import FIRST, check_concurrency, settings_in, split_limits
+from delayqueue.store.topics import FIRST, check_shares, settings_in, split_limits
 from delayqueue.store.verbs import GET
 from delayqueue.tasks import TaskGroup
 
@@ -76,7 +76,7 @@ class Rebalance:
         """Raises StartupError if a server or a limit is in the way."""
         for topic, each in (await self._settings(FIRST)).items():
             try:
-                check_concurrency(Limit.read(each.get("limit", {})).concurrency, self._size)
+                check_shares(Limit.read(each.get("limit", {})).changes(), self._size)
             except Invalid as error:
                 raise StartupError(f"the topic {topic!r}: {error}") from None
         is_resumed = await self._patiently(self._change.is_under_way)

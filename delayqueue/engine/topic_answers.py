@@ -48,6 +48,8 @@ def topic_limits(limit: Limit) -> Limits:
         group_order=limit.group_order or LEFT_OUT,
         buried_retain=seconds(limit.buried_retain_ms),
         buried_to=limit.buried_to or LEFT_OUT,
+        max_jobs=limit.max_jobs or LEFT_OUT,
+        when_full=limit.when_full or LEFT_OUT,
         declared=limit.declared,
     )
 

@@ -32,6 +32,7 @@ LONGEST_POLL: Final = 10  # times the first one, while no rows come
 
 # what says nothing about the rows: they stay
 NOT_NOW: Final = (Unavailable, TooMany, Unauthorized)
+AGAIN: Final = (Code.UNAVAILABLE, Code.TOPIC_FULL)  # of a row that stays
 
 
 class LeaseOver(Exception):
@@ -102,7 +103,7 @@ class Relay:
         failed = {
             row: _storable(outcomes[row.seq].message)
             for row in rows
-            if outcomes[row.seq].code not in {Code.OK, Code.UNAVAILABLE}
+            if outcomes[row.seq].code not in {Code.OK, *AGAIN}
         }
         database.delete([row.seq for row in done])
         for row, reason in failed.items():
@@ -112,7 +113,8 @@ class Relay:
         if LATER in outcomes.values():
             raise LeaseOver
         if len(done) + len(failed) < len(rows):
-            raise Unavailable
+            message = next(one.message for one in outcomes.values() if one.code in AGAIN)
+            raise Unavailable(Text(message, message))
         return len(rows)
 
     def tell(self) -> None:

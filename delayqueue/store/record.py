@@ -14,6 +14,7 @@ from delayqueue.domain.body import body_of
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
+    AttemptProgress,
     FailedAttempt,
     Job,
     JobView,
@@ -28,10 +29,13 @@ from delayqueue.store.types import Plan
 PLAIN, FULL = b"0", b"1"
 PLAIN_BYTES, FULL_BYTES = 22, 41
 
+# of a note that is no remark but how far an attempt is (_run.lua): what it has instead of the time of its beginning
+UNKNOWN_PROGRESS, LATEST_PROGRESS = 1, 10_002
+
 # Lua's numbers are exact up to 15 digits, too
 _RUN = re.compile(rb"(\d{1,15}) (\d{1,15}) (\S+) (\d{1,15})(?: (\d{1,15}))?\n")
 _NOTE = re.compile(rb"(\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) ")
-_ENDED = re.compile(rb"(finished|cancelled|expired) (\d{1,15}) (\d{1,15}) (\d{1,15})\n")
+_ENDED = re.compile(rb"(finished|cancelled|expired|dropped) (\d{1,15}) (\d{1,15}) (\d{1,15})\n")
 # json.dumps with these would make one at each call
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 # what other people's JSON, and the numbers in it, can raise
@@ -116,6 +120,8 @@ def dump_options(job: Job) -> str:
         options |= {kept_as: job.texts[name] for name, kept_as in KEPT.items() if name in job.texts}
     if job.call is not None:
         options["call"] = job.call.written
+    if job.max_wait_ms:
+        options["max_wait"] = job.max_wait_ms
     return _encoder.encode(options) if options else ""
 
 
@@ -132,20 +138,24 @@ class Run:
     started_ms: int
     results: tuple[ResultRecord, ...]
     notes: tuple[FailedAttempt, ...]
+    progress: AttemptProgress | None  # of the last attempt
 
 
 def parse_run(raw: bytes) -> Run:
     """Parse a run; all zero for a job that was never handed out (b"")."""
     head = _RUN.match(raw)
     if head is None:
-        return Run(0, 0, (), ())
+        return Run(0, 0, (), (), None)
     notes_at = head.end() + int(head[5] or 0)
-    return Run(
+    run = Run(
         attempt=int(head[1]),
         started_ms=int(head[4]),
         results=tuple(_parse_results(raw[head.end() : notes_at])),
-        notes=tuple(_parse_notes(raw, notes_at)),
+        notes=(),
+        progress=None,
     )
+    _parse_notes(run, raw, notes_at)
+    return run
 
 
 def _parse_results(raw: bytes) -> list[ResultRecord]:
@@ -166,8 +176,8 @@ def _parse_results(raw: bytes) -> list[ResultRecord]:
     return []
 
 
-def _parse_notes(raw: bytes, at: int) -> list[FailedAttempt]:
-    notes = []
+def _parse_notes(run: Run, raw: bytes, at: int) -> None:
+    notes: list[FailedAttempt] = []
     worker = ""
     while head := _NOTE.match(raw, at):
         at = head.end() + int(head[4])
@@ -175,10 +185,16 @@ def _parse_notes(raw: bytes, at: int) -> list[FailedAttempt]:
         attempt, started_ms, ended_ms = (int(head[place]) for place in (1, 2, 3))
         if attempt == ended_ms == 0:  # _run.lua: who had the next one
             worker = message
-            continue
-        notes.append(FailedAttempt(attempt, started_ms, ended_ms, message, worker))
-        worker = ""
-    return notes
+        elif not attempt and UNKNOWN_PROGRESS <= started_ms <= LATEST_PROGRESS:
+            hundredths = started_ms - UNKNOWN_PROGRESS - 1
+            percent = None if hundredths < 0 else hundredths / 100
+            run.progress = AttemptProgress(percent, message, ended_ms)
+        else:
+            if attempt not in {0, run.attempt}:
+                run.progress = None  # another attempt has begun since
+            notes.append(FailedAttempt(attempt, started_ms, ended_ms, message, worker))
+            worker = ""
+    run.notes = tuple(notes)
 
 
 def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserved:
@@ -228,6 +244,7 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
         expire_ms=record.expire_ms,
         call=_call(options["call"]) if "call" in options else None,
         texts=_texts(options, KEPT),
+        progress=run.progress,
     )
 
 
@@ -284,4 +301,6 @@ def ended_view(job_id: str, raw: bytes) -> JobView:
     # the message of an earlier failure does not belong to a job that is finished
     view.message = said if view.state is State.FINISHED else said or view.message
     view.ended_ms = int(head[2])
+    if view.state is State.FINISHED:
+        view.progress = None
     return view

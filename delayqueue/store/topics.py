@@ -240,8 +240,9 @@ class Topics:
     async def limit(self, topic: str, changes: Changes) -> Limit:
         """Set the limits in `changes`; None = remove the limit.
 
-        Returns the limits in force. Raises Invalid if there is too little for each bucket, a burst without a rate, or
-        if `buried_to` leads back to the topic; raises WrongState if a config file says otherwise.
+        Returns the limits in force. Raises Invalid if there is too little for each bucket, a burst without a rate,
+        `when_full` without `max_jobs`, or if `buried_to` leads back to the topic; raises WrongState if a config file
+        says otherwise.
         """
         return await self._limit(topic, changes)
 
@@ -269,7 +270,7 @@ class Topics:
         await self._limit(topic, limit.changes(), declared=True)
 
     async def _limit(self, topic: str, changes: Changes, *, declared: bool = False) -> Limit:
-        check_concurrency(changes.get("concurrency"), self._store.buckets.count)
+        check_shares(changes, self._store.buckets.count)
         first = self._store.bucket(FIRST)
         code, limit, change = await set_limit(first, topic, changes, declared=declared)
         first.notify(change)
@@ -277,6 +278,8 @@ class Topics:
             raise WrongState(DECLARED)
         if code == Code.JOB_EXISTS:
             raise Invalid(LOOP)
+        if code == Code.TOPIC_FULL:
+            raise Invalid.of("when_full 需要 max_jobs", "when_full: needs max_jobs")
         if code != Code.OK:
             raise Invalid.of("burst 需要 rate", "burst: needs a rate")
         if changes:
@@ -308,20 +311,22 @@ def check_limits(limits: Mapping[str, Limit], buckets: int) -> None:
     """Raises StartupError if a declared limit is too small for this number of buckets."""
     for topic, limit in limits.items():
         try:
-            check_concurrency(limit.concurrency, buckets)
+            check_shares(limit.changes(), buckets)
         except Invalid as error:
             raise StartupError(f"[limit {topic}]: {error}") from None
     if (topic_in_loop := loop_in(limits)) is not None:
         raise StartupError(f"[limit {topic_in_loop}]: {LOOP.en}")
 
 
-def check_concurrency(concurrency: float | str | None, buckets: int) -> None:
-    """Raises Invalid if it is less than one for each bucket."""
-    if concurrency is not None and float(concurrency) < buckets:
-        raise Invalid.of(
-            f"concurrency 至少{buckets}（bucket_size）",
-            f"concurrency: must be at least {buckets}, one for each bucket (bucket_size)",
-        )
+def check_shares(limits: Changes, buckets: int) -> None:
+    """Raises Invalid if a limit is less than one for each bucket."""
+    for name in ("concurrency", "max_jobs"):
+        most = limits.get(name)
+        if most is not None and float(most) < buckets:
+            raise Invalid.of(
+                f"{name} 至少{buckets}（bucket_size）",
+                f"{name}: must be at least {buckets}, one for each bucket (bucket_size)",
+            )
 
 
 async def settings_in(bucket: Bucket) -> dict[str, dict[str, Any]]:

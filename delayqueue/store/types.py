@@ -29,10 +29,14 @@ SOON_MS: Final = 1000
 
 
 class Pushed(NamedTuple):
-    """The outcome of a push: a code, and the other topic from which a job with that id was taken, "" = none."""
+    """The outcome of a push: a code, and the other topic from which a job with that id was taken, "" = none.
+
+    `max_jobs`: how many jobs the topic may have, if it is full.
+    """
 
     code: int
     other_topic: str = ""
+    max_jobs: int = 0
 
 
 DONE: Final = Pushed(int(Code.OK))

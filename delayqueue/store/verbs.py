@@ -93,12 +93,14 @@ def _jobs(jobs: Sequence[Job]) -> list[Any]:
 def _pushed(_: Sequence[Job], reply: Reply) -> list[Pushed]:
     if not any(reply.results):  # all are OK
         return [DONE] * len(reply.results)
-    return [
-        (DONE if result == Code.OK else Pushed(result))
-        if isinstance(result, int)
-        else Pushed(result[0], text(result[1]))
-        for result in reply.results
-    ]
+    return [_outcome(result) for result in reply.results]
+
+
+def _outcome(result: int | Sequence[Any]) -> Pushed:
+    if isinstance(result, int):
+        return DONE if result == Code.OK else Pushed(result)
+    code, more = result
+    return Pushed(code, max_jobs=more) if code == Code.TOPIC_FULL else Pushed(code, text(more))
 
 
 # Add or replace jobs.
@@ -173,15 +175,33 @@ RELEASE: Final = Verb[Release, Moved]("release", _releases, _moved)
 
 
 class Touch(NamedTuple):
-    """A reservation to extend. nonce "" = any reservation; ttr None = the job's own."""
+    """A reservation to extend. nonce "" = any reservation; ttr None = the job's own.
+
+    Without `percent` and `message` its progress stays as it is; without `percent`, the percentage does.
+    """
 
     id: str
     nonce: str
     ttr_ms: int | None
+    percent: float | None = None
+    message: str | None = None
+
+
+def _touches(touches: Sequence[Touch]) -> list[Any]:
+    return _flat(
+        [
+            (
+                *one[:3],
+                None if one.percent is None else round(one.percent * 100),
+                "" if one.percent is None and one.message is None else f"={one.message or ''}",
+            )
+            for one in touches
+        ]
+    )
 
 
 # Extend reservations: the time is the new deadline.
-TOUCH: Final = Verb[Touch, Moved]("touch", _flat, _moved)
+TOUCH: Final = Verb[Touch, Moved]("touch", _touches, _moved)
 
 
 def _recordings(recordings: Sequence[Recording]) -> list[Any]:

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from delayqueue.tasks import cancel_all
 from delayqueue.worker.executor import Executor
+from delayqueue.worker.handled_job import tell_nobody
 from delayqueue.worker.verdict import Finished, verdict_of
 
 if TYPE_CHECKING:
     from delayqueue.answers.jobs import ReservedJob
     from delayqueue.worker import Verdict, Worker
+    from delayqueue.worker.handled_job import Tell
 
 
-async def verdict_on(worker: Worker, job: ReservedJob, context: Any) -> Verdict:
+async def verdict_on(
+    worker: Worker, job: ReservedJob, context: Any, tell: Tell = tell_nobody
+) -> Verdict:
     """What the worker would report about this attempt. `context`: ... = what the worker's lifespan yields."""
     given = worker.handlers.context() if context is ... else nullcontext(context)
     async with given as shared:
@@ -23,7 +27,7 @@ async def verdict_on(worker: Worker, job: ReservedJob, context: Any) -> Verdict:
 
         async def work() -> None:
             try:
-                ends.append(Finished(await worker.handlers.run(job, Executor(), shared)))
+                ends.append(Finished(await worker.handlers.run(job, Executor(), shared, tell)))
             except BaseException as error:
                 ends.append(verdict_of(error))
 

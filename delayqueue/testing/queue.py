@@ -48,12 +48,26 @@ class _Held:
     request: dict[str, Any]  # as pushed
     due_s: float
     number: int  # the first of equal due times goes first
+    first_s: float  # the first of the pushes that have replaced each other since nobody has had it
     attempt: int = 0
     failures: int = 0
     state: State = State.DELAYED
     message: str = ""
     began_s: float = 0.0  # of its last attempt
     attempts: list[dict[str, Any]] = field(default_factory=list)  # that have failed
+    progress: dict[str, Any] | None = None  # of the last attempt
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nobody has had it."""
+        return self.state is State.DELAYED and self.attempt == 0
+
+    def tell(self, percent: float | None, message: str | None) -> None:
+        """Note how far the attempt is."""
+        if percent is None and self.progress is not None:
+            percent = self.progress["percent"]
+        at_s = self.began_s  # the clock stands still while handlers run
+        self.progress = {"percent": percent, "message": message or "", "at": at_s}
 
     @property
     def own_delays_s(self) -> tuple[float, ...] | None:
@@ -178,7 +192,8 @@ class Queue(Client):
         told = {name: held.request[name] for name in POPPED if name in held.request}
         told["tags"] = tuple(held.request.get("tags", ()))
         job = HandledJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, **told)
-        verdict = await verdict_on(worker, job, context)
+        held.progress = None
+        verdict = await verdict_on(worker, job, context, held.tell)
         if self._jobs.get(job_id) is held:  # otherwise it was pushed again, or deleted, meanwhile
             verdict = self._settle(worker, held, verdict)
         return Ran(job, verdict)
@@ -199,7 +214,7 @@ class Queue(Client):
         if isinstance(verdict, Buried):
             held.state = State.BURIED
         elif held.request.get("retain"):
-            held.state = State.FINISHED
+            held.state, held.progress = State.FINISHED, None
         else:
             del self._jobs[held.request["id"]]
         return verdict
@@ -234,7 +249,10 @@ class Queue(Client):
             return None
         self._pushed += 1
         due_s = request.get("due", self.now_s + request.get("delay", 0))
-        self._jobs[request["id"]] = _Held(request, due_s, self._pushed)
+        first_s = existing.first_s if existing and existing.is_waiting else self.now_s
+        if "max_wait" in request:
+            due_s = min(due_s, first_s + request["max_wait"])
+        self._jobs[request["id"]] = _Held(request, due_s, self._pushed, first_s)
         return made
 
     def _outcome(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -268,6 +286,7 @@ class Queue(Client):
             "attempt": held.attempt,
             "message": held.message,
             "due": held.due_s,
+            **({"progress": held.progress} if held.progress else {}),
         }
 
     def _kick(self, request: dict[str, Any]) -> Any:

@@ -370,6 +370,7 @@ Distance = Annotated[
     Bounds(-MAX_DELAY_S, MAX_DELAY_S, "取值范围-2^31 - 2^31", "must be -2^31 to 2^31 seconds"),
     Field(description="Seconds by which each job's own due time moves; earlier if negative."),
 ]
+Percent = Annotated[Number, Bounds(0, 100)]
 Priority = Annotated[int, Bounds(0, MAX_PRIORITY)]
 Ttr = Annotated[
     int,

@@ -208,6 +208,18 @@ def _of_topics(topics: TopicFigures) -> Iterator[Family]:
         "topic",
         "within",
     )
+    most: dict[tuple[str, ...], float] = {
+        (view.topic, view.limit.when_full or "refuse"): view.limit.max_jobs
+        for view in topics.named
+        if view.limit is not None and view.limit.max_jobs is not None
+    }
+    yield _gauge(
+        "delayqueue_topic_max_jobs",
+        "How many jobs a topic may have, if that is limited, and what a push to a full one does.",
+        most,
+        "topic",
+        "when_full",
+    )
     yield _gauge("delayqueue_topic_paused", "Whether the topic is paused.", paused, "topic")
 
 

@@ -18,7 +18,7 @@ from delayqueue.client.several import Collected, several
 from delayqueue.domain.text import clean, message_of, text_of
 from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
 from delayqueue.worker.current import handling
-from delayqueue.worker.handled_job import HandledJob, HandlerResult
+from delayqueue.worker.handled_job import HandledJob, HandlerResult, Tell, tell_nobody
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.verdict import (
     Bury,
@@ -142,7 +142,7 @@ class Handlers:
         self._middlewares.append((middleware, len(required(middleware)) > 2))
 
     def scrub(self, scrub: Callable[[str], str]) -> None:
-        """Let `scrub` change the messages and tracebacks of verdicts."""
+        """Let `scrub` change the messages and tracebacks that the server is told."""
         self._scrubs.append(scrub)
 
     def scrubbed(self, verdict: Verdict) -> Verdict:
@@ -150,11 +150,12 @@ class Handlers:
         if not self._scrubs:
             return verdict
         if isinstance(verdict, Finished):
-            return replace(verdict, message=self._clean(verdict.message))
-        message, calls = self._clean(verdict.message), self._clean(verdict.traceback)
+            return replace(verdict, message=self.scrubbed_text(verdict.message))
+        message, calls = self.scrubbed_text(verdict.message), self.scrubbed_text(verdict.traceback)
         return replace(verdict, message=message, traceback=calls)
 
-    def _clean(self, text: str) -> str:
+    def scrubbed_text(self, text: str) -> str:
+        """What may be told of a text."""
         try:
             for scrub in self._scrubs:
                 text = message_of(scrub(text)) if text else ""
@@ -175,17 +176,19 @@ class Handlers:
         """What the handlers share, from its start to its end; None without a lifespan."""
         return nullcontext() if self._lifespan is None else asynccontextmanager(self._lifespan)()
 
-    async def run(self, job: ReservedJob, executor: Executor, context: Any) -> str:
-        """Call the job's handlers one after the other. Returns their messages.
+    async def run(
+        self, job: ReservedJob, executor: Executor, context: Any, tell: Tell = tell_nobody
+    ) -> str:
+        """Call the job's handlers one after the other. Returns their messages; `tell` gets their progress.
 
         Raises what the topic's only handler raised, Failures if one of several has failed, and whatever a middleware
         raises.
         """
-        calls = _HandlerRun(self._of_topic[job.topic], executor, context)
+        calls = _HandlerRun(self._of_topic[job.topic], executor, context, tell)
         course: Next = calls.run
         for middleware, takes_context in reversed(self._middlewares):
             course = _around(middleware, course, (context,) if takes_context else ())
-        job = HandledJob.of(job, calls.results)
+        job = HandledJob.of(job, calls.results, tell)
         try:
             with handling(job, context), tracing.processing(job, no_failure=Retry):
                 await course(job)
@@ -199,10 +202,13 @@ class Handlers:
 class _HandlerRun:
     """The calls of a job's handlers, one after the other, and their results so far."""
 
-    def __init__(self, entries: Sequence[_Entry], executor: Executor, context: Any) -> None:
+    def __init__(
+        self, entries: Sequence[_Entry], executor: Executor, context: Any, tell: Tell
+    ) -> None:
         self._entries = entries
         self._executor = executor
         self._context = context
+        self._tell = tell
         self.messages: list[str] = []
         self.results: dict[str, HandlerResult] = {}
         self.failed: list[tuple[str, BaseException]] = []
@@ -215,7 +221,7 @@ class _HandlerRun:
 
     async def run(self, job: ReservedJob) -> None:
         """Call the handlers. Raises what the one that failed has raised, or a group if several have failed."""
-        job = HandledJob.of(job, self.results)  # a middleware may pass on another one
+        job = HandledJob.of(job, self.results, self._tell)  # a middleware may pass on another one
         for entry in self._entries:
             try:
                 returned = await self._call(entry, job)

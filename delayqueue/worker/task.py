@@ -42,6 +42,7 @@ class Options(TypedDict, total=False):
     ttr: Seconds
     tags: Several[str]
     if_exists: OnConflict
+    max_wait: Seconds
     retain: Seconds
     expire: Seconds
     priority: int

@@ -15,6 +15,7 @@ from delayqueue.domain.job import MAX_BATCH, MAX_POP_TOPICS
 from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
 from delayqueue.tasks import cancel_all
 from delayqueue.worker.executor import Executor
+from delayqueue.worker.progress import ProgressTeller
 from delayqueue.worker.verdict import (
     Buried,
     Finished,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
     from delayqueue.client.times import Seconds
     from delayqueue.worker.figures import WorkerFigures
+    from delayqueue.worker.handled_job import Tell
     from delayqueue.worker.handlers import Handlers
     from delayqueue.worker.process_limits import ProcessLimits
     from delayqueue.worker.verdict import Verdict
@@ -193,23 +195,29 @@ class WorkerRun:
 
     async def _work(self, job: ReservedJob) -> None:
         task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # there is one
-        with _kept(self._client, job, partial(self._drop, task)):
-            async with self._slots:
-                with self._figures.running(job.topic):
-                    verdict = self._handlers.scrubbed(await self._handle(job))
-                    await self._outlive(task)
-        self._running.discard(task)
-        self._reporting.add(task)
-        self._changed.set()
+        progress = ProgressTeller(self._client, job, self._handlers.scrubbed_text)
+        try:
+            with _kept(self._client, job, partial(self._drop, task)):
+                async with self._slots:
+                    with self._figures.running(job.topic):
+                        handled = await self._handle(job, progress.tell)
+                        verdict = self._handlers.scrubbed(handled)
+                        await self._outlive(task)
+            self._running.discard(task)
+            self._reporting.add(task)
+            self._changed.set()
+            await progress.end()
+        finally:
+            progress.drop()
         await self._report(job, verdict)
 
-    async def _handle(self, job: ReservedJob) -> Verdict:
+    async def _handle(self, job: ReservedJob, tell: Tell) -> Verdict:
         last = self._last_attempt(job)
         if last is not None and await self._kills(job, last):
             log.error("job %s of %s: its worker has died %d times", job.id, job.topic, last)
             return Released(f"its worker has died {last} times")
         try:
-            return Finished(await self._handlers.run(job, self._executor, self._context))
+            return Finished(await self._handlers.run(job, self._executor, self._context, tell))
         except BaseException as error:  # other people's code: whatever it raises
             if asyncio.current_task() in self._dropped:
                 raise

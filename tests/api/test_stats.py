@@ -128,7 +128,17 @@ async def test_topics_are_filtered_sorted_and_paged(
         assert await names(offset=1, limit=1) == "b"
         assert (await names(only="buried"), await names(only="limited")) == ("c", "a")
         attention = (await api.call("/stats", {})).ok()["attention"]
-    assert [(one["topic"]["topic"], one["why"]) for one in attention] == [("c", ["buried"])]
+        assert [(one["topic"]["topic"], one["why"]) for one in attention] == [("c", ["buried"])]
+        for limits, full in (
+            ({"topic": "b", "max_jobs": 4}, ""),  # it has three
+            ({"topic": "c", "max_jobs": 2}, "c"),
+            ({"topic": "b", "max_jobs": 3}, "bc"),
+            ({"topic": "b", "when_full": "drop_oldest"}, "c"),
+        ):
+            (await api.call("/limit", limits)).ok()
+            assert await names(only="full") == full
+        attention = (await api.call("/stats", {})).ok()["attention"]
+    assert [one["why"] for one in attention] == [["buried", "full"]]
     server.close()
 
 

@@ -37,6 +37,17 @@ async def test_a_job_that_is_put_is_popped_and_finished_over_http(
     assert await wire.ask(b"peek %d" % number) == b"NOT_FOUND\r\n"
 
 
+async def test_a_put_into_a_full_tube_is_answered_with_out_of_memory(
+    api: Api, wire: Wire, tube: str
+) -> None:
+    (await api.call("/limit", {"topic": tube, "max_jobs": 1})).ok()
+    number = await wire.put(b"hello")
+    for _ in range(2):
+        assert await wire.ask(b"put 0 0 60 5\r\nhello") == b"OUT_OF_MEMORY\r\n"
+    assert await wire.ask(b"delete %d" % number) == b"DELETED\r\n"
+    await wire.put(b"hello")
+
+
 async def test_a_job_that_is_pushed_over_http_is_reserved_by_a_number_of_its_own(
     api: Api, wire: Wire, tube: str
 ) -> None:

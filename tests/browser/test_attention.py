@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client, Invalid
-from tests.browser.conftest import ON_PHONE, Admin
+from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin
 from tests.browser.looks import PHONE
 
 HELD_S: Final = 6  # by then the servers have told who has a job
@@ -37,6 +37,23 @@ def test_a_job_that_hangs_with_its_worker_and_refused_pushes_are_told(
     page = admin.open(f"job/{topic}")
     expect(page.locator(".timeline")).to_contain_text(f"{topic}@web")
     queue.delete(topic)
+
+
+@ONE_LOOK
+def test_a_topic_that_is_nearly_full_is_told_before_pushes_are_refused(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.limit(topic, max_jobs=5)
+    for _ in range(4):
+        queue.push(topic, delay=3600)
+    page = admin.open("topics")
+    admin.press("full")
+    row = page.locator("tbody tr", has_text=topic)
+    expect(row.locator(".tag")).to_have_text(admin.text("at most 5 jobs"))
+    page = admin.open("")
+    told = page.locator("tbody tr", has_text=topic)
+    expect(told.filter(has_text="4")).to_contain_text("at most 5 jobs; then pushes are refused")
+    queue.purge(topic)
 
 
 @ON_PHONE

@@ -36,6 +36,28 @@ def test_a_job_is_pushed_by_the_form_and_deleted(admin: Admin, queue: Client, to
     assert queue.get(job_id) is None
 
 
+def test_a_reserved_job_has_a_bar_that_says_how_far_it_is(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, id=topic, retry=["1h"])
+    job = queue.pop(topic, wait=5)
+    assert job
+    queue.touch(job, progress=40, message="page 4 of 10")
+    page = admin.open(f"job/{topic}")
+    bar = page.locator("dd progress")
+    expect(bar).to_have_js_property("value", 40)
+    expect(page.locator("dd .progress")).to_contain_text("40 % · page 4 of 10")
+    queue.touch(job, message="<b>page 5</b>")
+    expect(page.locator("dd .progress")).to_contain_text("40 % · <b>page 5</b>")
+    page = admin.open(f"topic/{topic}")
+    states = page.locator(".card .choices", has_text=admin.text("reserved"))
+    states.get_by_role("button", name=admin.text("reserved")).click()
+    expect(page.locator("td .progress")).to_contain_text("40 % · <b>page 5</b>")
+    queue.release(job)
+    admin.open(f"job/{topic}")
+    expect(page.locator("dd .progress")).to_contain_text("40 %")
+
+
 @ONE_LOOK
 def test_a_call_is_pushed_as_it_was_typed(admin: Admin, topic: str) -> None:
     """This server may not call that host, and says so."""

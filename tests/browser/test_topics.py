@@ -150,7 +150,7 @@ def test_a_topic_shows_its_counts_and_begins_with_what_matters(
     page = admin.open(f"topic/{topic}")
     states = page.locator(".card .choices", has_text=admin.text("reserved")).get_by_role("button")
     delayed, ready, reserved, buried = map(admin.text, ("delayed", "ready", "reserved", "buried"))
-    others = map(admin.text, ("finished", "cancelled", "expired", "all"))
+    others = map(admin.text, ("finished", "cancelled", "expired", "dropped", "all"))
     expect(states).to_have_text([f"{delayed} 1,000", ready, reserved, f"{buried} 2", *others])
     expect(states.locator("xpath=self::*[@aria-pressed='true']")).to_have_text(f"{buried} 2")
     expect(page.locator("tbody tr")).to_have_count(2)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from delayqueue import Client
-from delayqueue.cli import asking
+from delayqueue.cli import asking, tables
 from delayqueue.cli.remote_server import RemoteServer
 from delayqueue.client import JobDetails
 from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer, environment
@@ -195,3 +195,11 @@ def test_nothing_ends_in_a_traceback(server: QueueServer, arguments: str, output
     if output == ">/dev/full":
         assert ended.returncode == 1
         assert b"standard output: No space left on device" in ended.stderr
+
+
+def test_the_progress_of_a_job_is_one_line() -> None:
+    told: dict[str, Any] = {"percent": 40.0, "message": "page 4\nof 10", "at": 1.0}
+    assert tables.cell("progress", told) == "40 %, page 4\\nof 10"
+    assert tables.cell("progress", told | {"percent": None}) == "page 4\\nof 10"
+    assert tables.cell("progress", told | {"message": ""}) == "40 %"
+    assert "40 %" in tables.jobs([{"id": "a", "progress": told}, {"id": "b"}])

@@ -76,7 +76,7 @@ CALLS: Final[dict[str, Callable[[Any, Scene], Any]]] = {
     "subscribers_page": lambda c, s: c.subscribers_page(s.topic, limit=5),
     "take": lambda c, s: c.take(s.topic, start=0),
     "topics": lambda c, s: c.topics(s.topic),
-    "touch": lambda c, s: c.touch(s.held),
+    "touch": lambda c, s: c.touch(s.held, progress=40, message="page 4 of 10"),
     "try_subscriber": lambda c, _: c.try_subscriber("none"),
     "unschedule": lambda c, s: c.unschedule(s.topic),
     "unsubscribe": lambda c, s: c.unsubscribe(s.topic),

@@ -106,6 +106,14 @@ def test_what_is_not_wanted_any_more_is_not_handled(queue: Queue) -> None:
     assert [ran.job.id for ran in queue.advance()] == ["two"]
 
 
+def test_changes_that_never_stop_put_a_job_off_no_longer_than_its_max_wait(queue: Queue) -> None:
+    ran = []
+    for number in range(20):
+        queue.push("close", {"id": str(number)}, id="one", delay="30s", max_wait="1m")
+        ran += queue.advance(10)
+    assert [one.job.body for one in ran] == ['{"id":"5"}', '{"id":"11"}', '{"id":"17"}']
+
+
 def test_jobs_are_moved_by_a_distance_or_kicked_by_their_tag_or_topic(queue: Queue) -> None:
     for number in range(3):
         queue.push("close", {"id": str(number)}, id=str(number), delay=60 * number, tags=["x"])

@@ -18,6 +18,7 @@ from delayqueue.client import (
     Schedule,
     StaleReceipt,
     Subscriber,
+    TopicFull,
     WrongState,
 )
 from delayqueue.config.build import build
@@ -124,6 +125,9 @@ async def test_a_late_worker_changes_nothing(client: Caller, topic: str) -> None
         with pytest.raises(StaleReceipt):
             await verb(late)
     assert await client.touch(present, ttr=50) > time.time() + 40
+    await client.touch(present, progress=40, message="page 4 of 10")
+    details = await client.get(present.id)
+    assert (details.progress.percent, details.progress.message) == (40, "page 4 of 10")
     await client.finish(present)
     with pytest.raises(NoSuchJob):
         await client.finish(present)
@@ -183,6 +187,16 @@ async def test_a_topic_is_limited_and_let_go(client: Caller, topic: str) -> None
     assert (await client.limit(topic, buried_retain=None)).buried_retain is None
     assert (await client.limit(topic, buried_to=f"{topic}-dead")).buried_to == f"{topic}-dead"
     assert (await client.limit(topic, buried_to=None)).buried_to is None
+    limits = await client.limit(topic, max_jobs=1, when_full="drop_oldest")
+    assert (limits.max_jobs, limits.when_full) == (1, "drop_oldest")
+    first = await client.push(topic, retain=60)
+    second = await client.push(topic)
+    assert (await client.get(first)).state == "dropped"
+    assert (await client.limit(topic, when_full=None)).when_full is None
+    with pytest.raises(TopicFull, match="topic full: 1 jobs"):
+        await client.push(topic)
+    assert (await client.limit(topic, max_jobs=None)).max_jobs is None
+    await client.push(topic, id=second)
 
 
 async def test_a_topic_is_paused_counted_and_purged(client: Caller, topic: str) -> None:

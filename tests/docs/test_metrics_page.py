@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from delayqueue.domain.limit import Limit
 from delayqueue.engine.workers import WorkerCounts
 from delayqueue.metrics import COUNTERS, EVENTS, GAUGES, HISTOGRAMS, REPAIRED, Metrics
 from delayqueue.store.census import TopicView
@@ -34,7 +35,9 @@ def shown() -> dict[str, set[str]]:
     for gauge in GAUGES:
         metrics.show(gauge, lambda: 1)
     store = StoreFigures(
-        TopicFigures([TopicView("t", oldest_age_ms=1)], None, 1, {"t": (1, 2, 3)}),
+        TopicFigures(
+            [TopicView("t", oldest_age_ms=1, limit=Limit(max_jobs=1))], None, 1, {"t": (1, 2, 3)}
+        ),
         Health(1, 1, durable=True),
         1,
         1,

@@ -70,7 +70,7 @@ $camel = fn (string $name) => preg_replace_callback('/_(\w)/', fn ($found) => st
 $texts = array_fill_keys(array_map($camel, array_keys(NewJob::TEXTS)), 'row 7');
 
 $calls = [
-    fn () => $queue->push('a', ['n' => 1], id: 'a1', delay: 0, tags: ['t'], retry: $retry, ifExists: 'keep', retain: '1h', expire: 600, priority: 7, group: 'g', traceparent: $parent),
+    fn () => $queue->push('a', ['n' => 1], id: 'a1', delay: 0, tags: ['t'], retry: $retry, ifExists: 'replace', maxWait: '10m', retain: '1h', expire: 600, priority: 7, group: 'g', traceparent: $parent),
     fn () => $queue->push(...['topic' => 'b', 'id' => 'b0', 'delay' => '1h'] + $texts),
     fn () => $queue->push('a', 'later', id: 'a2', due: $now + 3600, ttr: '1m', retry: 'wechat'),
     fn () => $queue->pushMany([new NewJob('a', id: 'a3', tags: ['t']), new NewJob('a', id: 'a4', ttr: 0), new NewJob('a', id: 'a5', delay: 60)]),
@@ -78,7 +78,7 @@ $calls = [
     fn () => $queue->push('b', id: 'b2', delay: '1h', call: $target),
     fn () => $queue->getMany(['b1', 'b2']),
     fn () => $queue->pop('none,a', wait: 5, worker: ['name' => 'w', 'version' => '1', 'host' => 'h', 'pid' => 1, 'concurrency' => 1]),
-    fn () => $queue->touch($GLOBALS['held'][0], ttr: 90),
+    fn () => $queue->touch($GLOBALS['held'][0], ttr: 90, progress: 40, message: 'page 4 of 10'),
     fn () => $queue->release($GLOBALS['held'][0], delay: 0, fallback: 1, retry: ['1m', 2], message: 'not yet'),
     fn () => $queue->get('a1', options: true, wait: 0),
     fn () => $queue->popMany(['a'], count: 1, wait: '5s', worker: 'w'),
@@ -114,12 +114,12 @@ $calls = [
     fn () => $queue->take('a', ...$range, count: 1),
     fn () => $queue->take('a', ...$between),
     fn () => $queue->cancel('t', topic: 'a'),
-    fn () => $queue->limit('a', rate: 50, burst: 5, concurrency: 10, groupConcurrency: 2, groupOrder: true, buriedRetain: '7d', buriedTo: 'reports'),
+    fn () => $queue->limit('a', rate: 50, burst: 5, concurrency: 10, groupConcurrency: 2, groupOrder: true, buriedRetain: '7d', buriedTo: 'reports', maxJobs: 100_000, whenFull: 'drop_oldest'),
     fn () => $queue->pause('a', length: '1h'),
     fn () => $queue->push('a'),
     fn () => $queue->topics(['a'], match: 'a', only: 'limited', sort: 'ready', reverse: true, offset: 0, limit: 9, dueSoon: true, rates: true, groups: true),
     fn () => $queue->resume('a'),
-    fn () => $queue->limit('a', rate: null, burst: null, concurrency: null, groupConcurrency: null, groupOrder: null, buriedRetain: null, buriedTo: null),
+    fn () => $queue->limit('a', rate: null, burst: null, concurrency: null, groupConcurrency: null, groupOrder: null, buriedRetain: null, buriedTo: null, maxJobs: null, whenFull: null),
     fn () => $queue->topics(),
     fn () => $queue->history('a', span: '2d'),
     fn () => $queue->subscribe('s', 'b', 'https://example.com/', order: 1, timeout: '9s', retry: ['1m'], concurrency: 2,

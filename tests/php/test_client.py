@@ -133,13 +133,14 @@ def test_a_refusal_is_an_exception_of_its_code(project: Project) -> None:
         8: "Forbidden",
         9: "TooLarge",
         10: "TooManyRequests",
+        11: "TopicFull",
         99: "QueueException",
     }
     answers = [Answer(200, f'{{"code":{code},"message":"why","data":null}}') for code in classes]
     with Partner(*answers) as partner:
         said = project.php(
             """
-            foreach (range(1, 11) as $_) {
+            foreach (range(1, 12) as $_) {
                 try {
                     (new Client())->stats();
                 } catch (DelayQueue\\Client\\Exception\\QueueException $error) {

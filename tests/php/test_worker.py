@@ -118,6 +118,40 @@ async def test_a_worker_does_without_its_name_at_a_server_that_does_not_know_the
     assert notes(project) == ["nameless-0", "nameless-1"]
 
 
+async def test_a_handler_tells_how_far_its_job_is_and_a_failed_one_shows_where_it_stood(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    needs("setpriv")
+    queue.push("orders", id="far")
+    code = """
+    return (new Worker())->on('orders', function (Job $job): void {
+        $job->progress(10, 'page 1 of 10');
+        note('begun');
+        wait_for('go');
+        foreach (range(2, 9) as $page) {
+            $job->progress(10 * $page, "page $page of 10");
+        }
+        $job->progress(NAN, 'no JSON');
+        $job->progress(null, "\xca no UTF-8");
+        $job->progress(95);
+        throw new DomainException('no page 10');
+    }, retry: ['1h']);
+    """
+    with Running(project, server, "--max-jobs=1", code=code) as worker:
+        await until(lambda: notes(project) == ["begun"], within_s=COMMAND_S)
+        progress = got(queue, "far").progress
+        assert progress is not None
+        assert (progress.percent, progress.message) == (10, "page 1 of 10")
+        (project.folder / "go").touch()
+        assert await worker.ended() == 0
+    job = got(queue, "far")
+    assert job.progress is not None
+    assert (job.state, job.progress.percent, job.progress.message) == ("delayed", 95, "")
+    assert [first for first, *_ in map(str.splitlines, messages(queue, "far"))] == [
+        "DomainException: no page 10"
+    ]
+
+
 async def test_jobs_end_as_their_handlers_do(
     project: Project, server: QueueServer, queue: Client
 ) -> None:

@@ -270,7 +270,8 @@ json_values = st.recursive(
     max_leaves=5,
 )
 FIELDS: Final = (
-    "ttr", "tags", "retry", "priority", "group", "expire", "retain", "if_exists", "call", "traceparent", "id", "x",
+    "ttr", "tags", "retry", "priority", "group", "expire", "retain", "if_exists", "max_wait", "call",
+    "traceparent", "id", "x",
 )  # fmt: skip
 storable = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 odd_options = (

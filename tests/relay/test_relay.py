@@ -66,6 +66,30 @@ def test_rows_of_one_id_are_carried_out_in_their_order(outbox: Outbox) -> None:
     assert outbox.bodies() == ["5"]
 
 
+async def test_a_row_whose_topic_is_full_waits_for_room(outbox: Outbox) -> None:
+    outbox.client.limit(outbox.topic, max_jobs=1)
+    for number in range(2):
+        outbox.insert(id=f"{outbox.topic}-{number}")
+    relay = outbox.relay()
+    await until(lambda: "topic full: 1 jobs; the rows wait" in relay.log_tail())
+    assert outbox.rows() == [f"{outbox.topic}-1"]
+    assert outbox.rows("failed") == [None]
+    outbox.client.delete(f"{outbox.topic}-0")
+    await until(lambda: not outbox.rows())
+    assert outbox.state(f"{outbox.topic}-1") == "ready"
+    assert relay.stop() == 0
+
+
+def test_a_row_can_bound_how_long_it_is_put_off(outbox: Outbox) -> None:
+    for body in "12":
+        options = {"if_exists": "replace", "max_wait": 60}
+        outbox.insert(id=outbox.topic, body=body, delay=3600, options=options)
+    outbox.once()
+    job = outbox.client.get(outbox.topic)
+    assert job is not None
+    assert (job.body, round(job.due - job.created)) == ("2", 60)
+
+
 def test_an_id_whose_job_has_ended_can_be_pushed_again(outbox: Outbox) -> None:
     for body in "12":
         outbox.insert(id=outbox.topic, body=body)

@@ -21,7 +21,7 @@ RECORD: Final = re.compile(  # (?(1)...): only after a 1
 
 RUN: Final = re.compile(rb"(\d+) (\d+) (\S+) (\d+)(?: (\d+))?\n")
 RANK: Final = re.compile(rb"(\d{14})(\d{4})(.+)", re.DOTALL)
-ENDED: Final = re.compile(rb"(finished|cancelled|expired) (\d+) (\d+) (\d+)\n")
+ENDED: Final = re.compile(rb"(finished|cancelled|expired|dropped) (\d+) (\d+) (\d+)\n")
 
 FAMILIES: Final = (
     "delay",

@@ -8,6 +8,7 @@ from time import monotonic
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from delayqueue.domain.limit import Limit
 from delayqueue.engine.workers import WorkerCounts
 from delayqueue.metrics import (
     HANDLING,
@@ -137,6 +138,16 @@ def test_a_topic_that_is_paused_is_shown_and_makes_others_no_older() -> None:
     assert samples.rows("delayqueue_topic_paused") == {("a",): 1}
     assert samples.rows("delayqueue_topic_oldest_ready_seconds") == {("a",): 9, ("other",): 2}
     assert shown({}, holding(*topics, most=2)).one("delayqueue_topic_paused", topic="b") == 0
+
+
+def test_a_topic_shows_how_many_jobs_it_may_have() -> None:
+    limits = {"a": Limit(max_jobs=5), "b": Limit(max_jobs=7, when_full="drop_oldest")}
+    topics = [TopicView(name, ready=1, limit=limit) for name, limit in limits.items()]
+    samples = shown({}, holding(*topics, TopicView("c", limit=Limit(rate=1))))
+    name = "delayqueue_topic_max_jobs"
+    assert samples.one(name, topic="a", when_full="refuse") == 5
+    assert samples.one(name, topic="b", when_full="drop_oldest") == 7
+    assert len(samples.rows(name)) == 2
 
 
 def test_each_worker_shows_what_its_process_uses() -> None:

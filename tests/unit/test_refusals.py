@@ -36,6 +36,7 @@ BAD_FIELDS: Final[dict[str, tuple[Any, ...]]] = {
     "body": (1, {"a": 1}, ["a"], False),
     "expire": (0, 0.0004),
     "if_exists": ("",),
+    "max_wait": (0, 0.0004, "10m", True),
     "retry": ({"max": 0},),
     "priority": (-1, 2**32, 1.5, "1", True, [1]),
     "group": ("", " ", "x" * 251, "é" * 126, 7, ["a"], True),
@@ -59,8 +60,14 @@ REFUSALS: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("/push", PUSH | {"due": 1, "delay": 1}, "delay and due exclude each other"),
     ("/push", PUSH | {"group": " "}, "group: must not be empty"),
     ("/push", PUSH | {"group": "x" * 251}, "group: 251 bytes, at most 250"),
+    ("/push", PUSH | {"max_wait": 9, "if_exists": "keep"}, "max_wait needs if_exists = replace"),
     ("/push", PUSH | {"id": " * ", "idempotency_key": "k"}, "idempotency_key needs an id"),
     ("/pop", {"topic": ",,"}, "topic: only commas"),
+    *(
+        ("/touch", {"id": "a", "progress": wrong}, "progress")
+        for wrong in (-1, 100.5, "40", True, math.nan)
+    ),
+    ("/touch", {"id": "a", "message": 7}, "message: must be a string"),
     ("/pop", {"topic": " , ,"}, "topic: only commas"),
     ("/pop", {"topic": " "}, "topic: must not be empty"),
     ("/pop", {"topic": ",".join(f"t{n}" for n in range(65))}, "topic: 65 topics, at most 64"),
@@ -151,6 +158,9 @@ REFUSALS: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("/limit", {"topic": "t", "concurrency": 0}, "concurrency"),
     ("/limit", {"topic": "t", "concurrency": "2"}, "concurrency"),
     ("/limit", {"topic": "t", "buried_to": "a,b"}, "buried_to"),
+    ("/limit", {"topic": "t", "max_jobs": 0}, "max_jobs: must be 1 to 1000000000"),
+    ("/limit", {"topic": "t", "max_jobs": "9"}, "max_jobs"),
+    ("/limit", {"topic": "t", "when_full": "drop_newest"}, "when_full"),
     ("/limit", {"topic": "t", "buried_retain": 0}, "buried_retain 0: must be at least 0.001 sec"),
     ("/limit", {"topic": ""}, "topic"),
     ("/limit", {"topic": None}, "topic"),

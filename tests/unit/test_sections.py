@@ -146,7 +146,7 @@ def test_values_are_understood(conf: Path, line: str, field: str, value: object)
 def test_limits_stand_under_their_topic(conf: Path) -> None:
     conf.write_text(
         "[limit pay out]\nrate = 0.5\n[limit b]\nconcurrency = 7\nburied_retain = 7d\n"
-        "[limit c]\nburied_to = dead\n",
+        "[limit c]\nburied_to = dead\n[limit d]\nmax_jobs = 10000\nwhen_full = drop_oldest\n",
         encoding="utf-8",
     )
     sections = load(conf, {}).sections
@@ -155,6 +155,7 @@ def test_limits_stand_under_their_topic(conf: Path) -> None:
         "pay out": Limit(rate=0.5, declared=True),
         "b": Limit(concurrency=7, buried_retain_ms=604_800_000, declared=True),
         "c": Limit(buried_to="dead", declared=True),
+        "d": Limit(max_jobs=10_000, when_full="drop_oldest", declared=True),
     }
 
 
@@ -217,6 +218,9 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
             "[limit t]",
             "FILE:1: [limit t]: give one of " + ", ".join(LIMIT_KEYS),
         ),
+        ("[limit t]\nrate = 1\nwhen_full = drop_oldest", "FILE:1: [limit t]: when_full needs max_"),
+        ("[limit t]\nmax_jobs = 0", "FILE:2: max_jobs = 0: must be a whole number from 1"),
+        ("[limit t]\nmax_jobs = 1\nwhen_full = drop", "FILE:3: when_full = drop: must be"),
         ("[limit]\nrate = 1", "FILE:1: [limit]: the name must be one topic, at most 256 bytes"),
         ("[limit a,b]\nrate = 1", "FILE:1: [limit a,b]: the name must be one topic"),
         ("[limit t]\nrate = 1\n[limit t]\nrate = 2", "FILE:3: [limit t]: is in the file twice"),

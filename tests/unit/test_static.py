@@ -39,7 +39,7 @@ def test_every_text_that_is_used_exists_in_both_languages_and_every_text_is_used
 
 
 # texts that are named after words of the server
-STATES_OF_JOBS = {"cancelled", "expired"}
+STATES_OF_JOBS = {"cancelled", "dropped", "expired"}
 CODES = {f"code_{code:d}" for code in OF_CODE}
 
 

@@ -18,6 +18,7 @@ final class Job
      * @param list<string> $tags
      * @param array<string, HandlerResult> $results of the handlers before, by their names, where a worker's topic has several
      * @param string $group '' if it is in none
+     * @param \Closure(?float, string): void|null $tell what progress() calls; null = nobody is told
      */
     public function __construct(
         public readonly string $topic,
@@ -30,6 +31,7 @@ final class Job
         public readonly array $tags = [],
         public readonly array $results = [],
         public readonly string $group = '',
+        private readonly ?\Closure $tell = null,
     ) {
     }
 
@@ -41,6 +43,33 @@ final class Job
     public function withResults(array $results): self
     {
         return new self(...['results' => $results] + get_object_vars($this));
+    }
+
+    /**
+     * The job with what its progress is told to.
+     *
+     * @internal
+     *
+     * @param \Closure(?float, string): void $tell
+     */
+    public function withProgress(\Closure $tell): self
+    {
+        return new self(...['tell' => $tell] + get_object_vars($this));
+    }
+
+    /**
+     * Says how far this attempt is, for the page and get(): the worker tells the server, twice a second at most.
+     *
+     * It never fails. Without a worker it does nothing: call touch() of the client.
+     *
+     * @param int|float|null $percent 0 to 100; null = as before
+     * @param string $message what it is at
+     */
+    public function progress(int|float|null $percent, string $message = ''): void
+    {
+        if ($this->tell !== null) {
+            ($this->tell)($percent === null ? null : (float) $percent, $message);
+        }
     }
 
     /**

@@ -39,6 +39,7 @@ final class NewJob
      * @param string|null $traceparent W3C trace context, which pop() returns
      * @param string|null $idempotencyKey a push that repeats another one, with the same id and key, changes nothing
      * @param string|null $group the group that it belongs to, such as a customer
+     * @param int|float|string|\DateInterval|null $maxWait how long pushes that replace each other may put it off
      *
      * @throws \InvalidArgumentException if it has both `delay` and `due`
      */
@@ -59,6 +60,7 @@ final class NewJob
         public readonly ?string $traceparent = null,
         public readonly ?string $idempotencyKey = null,
         public readonly ?string $group = null,
+        public readonly int|float|string|\DateInterval|null $maxWait = null,
     ) {
         if ($due !== null && Duration::delay($delay) != 0) { // as /push does
             throw new \InvalidArgumentException('delay and due exclude each other');
@@ -98,6 +100,7 @@ final class NewJob
             'tags' => $this->tags === [] ? null : array_values($this->tags),
             'retry' => Fields::retry($this->retry),
             'if_exists' => Fields::value($this->ifExists),
+            'max_wait' => Duration::secondsOrNull($this->maxWait),
             'retain' => Duration::secondsOrNull($this->retain),
             'expire' => Duration::secondsOrNull($this->expire),
             'priority' => $this->priority,

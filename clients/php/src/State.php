@@ -14,4 +14,5 @@ enum State: string
     case Finished = 'finished';
     case Cancelled = 'cancelled';
     case Expired = 'expired';
+    case Dropped = 'dropped';
 }

@@ -30,7 +30,7 @@ What a script must do:
 - It returns results (one for each item, or what it has to tell), times (ms for each item) and how many items it did;
   `returns` in its head says what the first two hold. The rest of the answer comes from the state of the call: `arrive`
   what became ready, `wake_at` what is due, `tell` what happened (_call.lua, _job.lua).
-- Codes are those of errors.py: OK, INVALID, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE.
+- Codes are those of errors.py: OK, INVALID, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE, FULL.
 """
 
 import re
@@ -203,6 +203,7 @@ class Scripts:
             "STALE_RECEIPT": Code.STALE_RECEIPT,
             "EXISTS": Code.JOB_EXISTS,
             "UNAVAILABLE": Code.UNAVAILABLE,
+            "FULL": Code.TOPIC_FULL,
         }
         return f"local {', '.join(values)} = {', '.join(map(str, values.values()))}"
 

@@ -84,11 +84,12 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     local is_sound = is_list_of('string', options.tags) and is_list_of('number', options.retry)
       and is_of('string', options.traceparent) and is_of('string', options.key) and is_group(options.group) and is_of('number', options.priority)
       and is_of('table', options.call) and is_of('number', options.report) and is_list_of('number', options.put_off)
+      and is_of('number', options.since)
     return is_sound and options or nil
   end
 
   -- The record that begins there in a text, or that is the text. Returns nil if it is not a record. `tags`, `retry`, `priority`,
-  -- `key`, `group`, `call` and `report` (_job.lua, report_burial) come from its options, nil if it has none. `own_due` is `due`, unless it has
+  -- `key`, `group`, `call`, `report` (_job.lua, report_burial) and `since` (push.lua) come from its options, nil if it has none. `own_due` is `due`, unless it has
   -- been put off until then (requeue.lua).
   function unpack_record(text, at)
     local before = at and at - 1 or 0
@@ -114,6 +115,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
       topic = string.sub(text, topic_at, options_at - 1), options = packed_options,
       record = text, body_at = body_at, tags = options.tags, retry = options.retry,
       priority = options.priority, key = options.key, group = options.group, call = options.call, report = options.report,
+      since = options.since,
     }
   end
 end

@@ -1,15 +1,18 @@
 -- How a topic's limits are divided among the buckets.
--- requires  _limits
+-- requires  _limits, _room
 
 local set_limit
 do  -- limits the scope of the rest
   -- The share of the whole that bucket `number` (from 0) allows.
+  local function part_of(whole, number, buckets)
+    local rest = whole % buckets
+    return math.max(1, (whole - rest) / buckets + (number < rest and 1 or 0))
+  end
+
   local function share_of(limit, number, buckets)
     local share = {}
-    if limit.concurrency then
-      local rest = limit.concurrency % buckets
-      share.concurrency = math.max(1, (limit.concurrency - rest) / buckets + (number < rest and 1 or 0))
-    end
+    if limit.concurrency then share.concurrency = part_of(limit.concurrency, number, buckets) end
+    if limit.max_jobs then share.max_jobs = part_of(limit.max_jobs, number, buckets) end
     if limit.rate then share.rate, share.burst = limit.rate / buckets, math.max(1, limit.burst / buckets) end
     return share
   end
@@ -24,8 +27,9 @@ do  -- limits the scope of the rest
     limit.share, limit.changed = share_of(limit, number, buckets), nil
     local limits_groups = limit.group_concurrency or limit.group_order
     if limits_groups then limit.changed = now end
-    settings.limit = (limit.rate or limit.concurrency or limits_groups or limit.buried_retain_ms or limit.buried_to) and limit or nil
+    settings.limit = (limit.rate or limit.concurrency or limits_groups or limit.buried_retain_ms or limit.buried_to or limit.max_jobs) and limit or nil
     save_settings(topic, settings)
+    room.forget()
     adjust_rate(topic, limit.share)
     arrive_all(topic)
   end

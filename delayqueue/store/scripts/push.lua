@@ -1,5 +1,5 @@
 -- Adds jobs, or replaces those whose id already exists.
--- requires  _job
+-- requires  _job, _room
 -- waits  pushes
 -- needs  sync, replicas
 -- ARGV  for each job:
@@ -7,7 +7,7 @@
 --       retain ms, if_exists (replace | keep | fail), 1 = fail if another topic has the id, options (JSON or ""), body
 --       A push with the `key` (of its options) and topic that the job of its id has, live or kept, is a repetition: nothing
 --       changes. With another key, "keep" keeps live jobs only.
--- returns for each job, of the first ones, a code, or { code, the other topic that had its id }
+-- returns for each job, of the first ones, a code, or { code, the other topic that had its id }, or { FULL, most jobs of its topic }
 -- keeps: a replaced job is never delivered as it was: it leaves its old place in the same script. A client that
 --        may reach some topics only replaces no job of another. Its id and the time of its push identify a job, so two pushes
 --        of an id never have the same time.
@@ -69,11 +69,12 @@ local function put(id, job, queue)
 end
 
 -- Adds a job that is the only one of its call, without labels and expiry: most pushes, unless they are many. Returns a code; nil if
--- its id is taken, and nothing has changed.
+-- its id is taken or its topic may be full, and nothing has changed.
 -- keeps: once it has a record, no command can fail but the first one in `put`, which has changed nothing then.
 local function push_alone(id, job)
   local topic = job.topic
   if not pcall(check_unknown, job) then return UNAVAILABLE end
+  if room.bound_of(topic) then return nil end
   local timer = enter_topic(topic)
   local queue = not is_delayed(job, timer) and queue_key(topic)
   if not queue and not pcall(delay_check, topic) then return UNAVAILABLE end
@@ -89,10 +90,12 @@ end
 
 -- The additions of a call are written together: one command per key instead of one per job.
 local records, delayed, ready, wake, tagged, ranked, grouped, priorities
+local added  -- topic -> how many jobs these add to it
+local has_ended  -- whether the bucket has kept records
 local timers  -- topic -> its entry in TIMERS, false = it has none
 
 local function clear()
-  records, delayed, ready, wake, tagged, ranked, grouped, priorities = {}, {}, {}, {}, {}, {}, {}, {}
+  records, delayed, ready, wake, tagged, ranked, grouped, priorities, added = {}, {}, {}, {}, {}, {}, {}, {}, {}
 end
 
 local function soonest(topic, time)
@@ -141,7 +144,23 @@ local function check_new(job)
   check_labels(job)
 end
 
+-- Makes room for a job in its topic. Returns a code, and how many jobs it may have if it is full.
+local function make_room(topic)
+  local more = added[topic] or 0
+  local is_sound, has_room, bound = pcall(room.make, topic, more)
+  if is_sound and not has_room and bound.drops and more > 0 then  -- the oldest may be one of this call
+    write()
+    clear()
+    is_sound, has_room, bound = pcall(room.make, topic, 0)
+  end
+  if not is_sound then return UNAVAILABLE end
+  has_ended = has_ended or bound and bound.drops  -- one that gave way can have left a record
+  if not has_room then return FULL, bound.all end
+  return OK
+end
+
 local function place(id, job)
+  added[job.topic] = (added[job.topic] or 0) + 1
   if must_wait(job) then
     append(delayed, job.topic, job.due, id)
     soonest(job.topic, job.due)
@@ -167,6 +186,19 @@ local function place(id, job)
   for _, name in ipairs(job.tags or {}) do append(tagged, name, id) end
 end
 
+-- A job with `max_wait` (of its options, ms) is due at the latest so long after the first of the pushes that replaced each other
+-- since nobody has had it: its options keep the time, `since`. It expires as if it had been pushed late.
+local function bound_wait(id, job, old)
+  local since = now
+  local is_waiting = old and run_of(id).attempt == 0 and not call('ZSCORE', buried_key(old.topic), id)
+  if is_waiting then since = math.min(now, old.since or old.created) end
+  job.options = string.sub(job.options, 1, -2) .. ',"since":' .. int(since) .. '}'
+  local latest = since + job.max_wait
+  if job.due <= latest then return end
+  if job.expire > 0 then job.expire = job.expire - job.due + math.max(now, latest) end
+  job.due = latest
+end
+
 -- Returns a code, and the other topic that had the id.
 local function push(id, job, if_exists, is_strict, old_record, ended)
   local old = old_record and unpack_record(old_record)
@@ -181,7 +213,12 @@ local function push(id, job, if_exists, is_strict, old_record, ended)
   end
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(former and check_keys or check_new, job) or former and not pcall(check_keys, former) then return UNAVAILABLE, other end
+  if not old or other then
+    local code, most = make_room(job.topic)
+    if code ~= OK then return code, most end
+  end
   if former and former.created >= now and former.created < now + AHEAD_MS then job.created = former.created + 1 end
+  if job.max_wait then bound_wait(id, job, old) end
   local record = pack_record(job)
   if old then replace(id, old, record) end
   records[#records + 1] = id
@@ -200,6 +237,7 @@ local function job_at(ARGV, at)
     topic = ARGV[at + 1], due = due, created = now, ttr = tonumber(ARGV[at + 3]), expire = expire > 0 and due + expire or 0,
     retain = tonumber(ARGV[at + 5]), options = ARGV[at + 8], body = ARGV[at + 9],
     tags = options.tags, priority = options.priority, key = options.key, call = options.call, group = options.group,
+    max_wait = options.max_wait,
   }
 end
 
@@ -215,7 +253,7 @@ return function(ARGV)
   local results, seen = {}, {}
   timers = {}
   clear()
-  local has_ended = call('EXISTS', ENDED) == 1
+  has_ended = call('EXISTS', ENDED) == 1
   for at = 1, #ARGV, STRIDE do
     if has_done_enough() then break end
     local id = ARGV[at]

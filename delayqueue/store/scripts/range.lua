@@ -1,13 +1,13 @@
 -- Finds jobs of a topic by their due times, in one state. Changes nothing.
 -- requires  _job, _index_ranges, _marks, _reads
 -- flags  no-writes
--- ARGV  topic, state ("ended" = finished, cancelled or expired; "ready", "ranked" and "called" = ready, with the usual priority,
+-- ARGV  topic, state ("ended" = finished, cancelled, expired or dropped; "ready", "ranked" and "called" = ready, with the usual priority,
 --       with another one, and with a call; jobs of groups come behind the latter two), first and last due ms (inclusive), due ms and id of the last job that is known already ("" = none),
 --       entries read, at most, mark to start from ("" at first), mark to stop at ("" = at the end)
 -- returns { mark to go on from, 1 if there is no more before the end, else 0; { id, due ms, bytes, ... } of jobs after the
 --           known one }; the answer says how many entries were read
 -- Delayed jobs come in the order of their due times and need no marks. The other states' indexes are not sorted by it.
-local ENDED_STATES = { ended = true, finished = true, cancelled = true, expired = true }
+local ENDED_STATES = { ended = true, finished = true, cancelled = true, expired = true, dropped = true }
 local READY_SETS = { ranked = ranked_key, called = called_key }
 local LANES = { ranked = '', called = 'called_' }
 local GROUPED = 'g'  -- before a mark among the jobs of groups

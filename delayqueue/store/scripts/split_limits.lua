@@ -11,6 +11,7 @@ return function(ARGV)
   local settings = written == '' and settings_of(topic) or cjson.decode(written)
 
   save_settings(topic, settings)
+  room.forget()
   if settings.limit then set_limit(topic, settings, settings.limit, number, buckets) else call('HDEL', RATES, topic) end
   if (settings.paused_until or 0) > 0 then wake_at(topic, settings.paused_until) end
   if not is_paused(settings) then arrive_all(topic) end

@@ -9,10 +9,9 @@ from pydantic import Field
 
 from delayqueue.answers.jobs import NewId, Outcome
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import Job
-from delayqueue.domain.push_fields import KEPT, WORDS
+from delayqueue.domain.job import IfExists, Job
+from delayqueue.domain.push_fields import KEPT, NO_MAX_WAIT, WORDS
 from delayqueue.domain.push_rules import NEW_ID, in_group
-from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import (
     ADDED,
     OF_CODE,
@@ -20,7 +19,7 @@ from delayqueue.errors import (
     Invalid,
     JobExists,
     QueueError,
-    Text,
+    TopicFull,
     shown,
 )
 from delayqueue.metrics import REQUEST_WARNINGS
@@ -67,6 +66,7 @@ class PushRequest(Request):
     tags: Tags | None = optional(WORDS["tags"].en)
     retry: RetryRequest | None = optional(WORDS["retry"].en)
     if_exists: IfExistsWord | None = optional(WORDS["if_exists"].en)
+    max_wait: SomeSeconds | None = optional(WORDS["max_wait"].en)
     retain: Seconds | None = optional(WORDS["retain"].en)
     expire: SomeSeconds | None = optional(WORDS["expire"].en)
     priority: Priority | None = optional(WORDS["priority"].en)
@@ -85,8 +85,8 @@ class PushRequest(Request):
     def job(self, api: Api, trace: str = "") -> Job:  # noqa: C901  # a branch for each field that may be absent
         """The job; `trace` is the request's traceparent.
 
-        Raises Invalid if it has both `delay` and `due`, or neither and one is required, or "*" and a key; TooLarge if
-        its body is too large.
+        Raises Invalid if it has both `delay` and `due`, or neither and one is required, "*" and a key, or `max_wait`
+        and another `if_exists` than replace; TooLarge if its body is too large.
         """
         given = vars(self)  # an attribute of a model takes three times as long as a look-up
         if given["delay"] is None and given["due"] is None and api.config.require_delay:
@@ -109,6 +109,8 @@ class PushRequest(Request):
             job.retry_ms = given["retry"].delays_ms
         if given["if_exists"]:
             job.if_exists = given["if_exists"]
+        if given["max_wait"]:
+            job.max_wait_ms = _max_wait_ms(given["max_wait"], job.if_exists)
         if given["retain"]:
             job.retain_ms = ms(given["retain"])
         if given["expire"]:
@@ -129,10 +131,17 @@ class PushRequest(Request):
         return in_group(self.group, new_id()) if self.group else new_id()
 
 
+def _max_wait_ms(seconds: float, if_exists: IfExists) -> int:
+    """The longest wait. Raises Invalid if a push puts no job off."""
+    if if_exists != IfExists.REPLACE:
+        raise Invalid(NO_MAX_WAIT)
+    return ms(seconds)
+
+
 @endpoint(
     "/push",
     PRODUCERS,
-    errors=(*BAD, JobExists),
+    errors=(*BAD, JobExists, TopicFull),
     asks={
         "topic": "order",
         "id": "1001",
@@ -165,9 +174,7 @@ def _pushed(
     if pushed.other_topic:
         _note_other_topic(api, pushed, request)
     if pushed.code:
-        if pushed.code == Code.JOB_EXISTS:
-            raise JobExists(_exists(pushed))
-        raise_for(pushed.code)
+        raise _refusal(pushed)
     return NewId(job.id) if job.id != asked.id else None
 
 
@@ -189,10 +196,7 @@ async def _push_many(
         if done.other_topic:
             _note_other_topic(api, done, request)
         if done.code:
-            text = (
-                _exists(done) if done.code == Code.JOB_EXISTS else OF_CODE[Code(done.code)].default
-            )
-            message = api.responder.say(request, text)
+            message = api.responder.say(request, _refusal(done).text)
         results.append(Outcome(job.id, done.code, message))
     return results
 
@@ -229,12 +233,14 @@ def _no_delay(unknown: Iterable[str]) -> Invalid:
     )
 
 
-def _exists(pushed: Pushed) -> Text:
-    """The message for a job that was not pushed: it names the topic of the other job with that id."""
-    if not pushed.other_topic:
-        return JobExists.default
-    topic = shown(pushed.other_topic)
-    return Text(f"主题 {topic} 已有此id的job", f"topic {topic} has a job with this id")
+def _refusal(pushed: Pushed) -> QueueError:
+    """Why a job was not pushed: the topic of the other job with that id, or how many jobs its topic may have."""
+    if pushed.code == Code.TOPIC_FULL:
+        return TopicFull.at(pushed.max_jobs)
+    if pushed.code == Code.JOB_EXISTS and pushed.other_topic:
+        topic = shown(pushed.other_topic)
+        return JobExists.of(f"主题 {topic} 已有此id的job", f"topic {topic} has a job with this id")
+    return OF_CODE[Code(pushed.code)]()
 
 
 def _note_other_topic(api: Api, pushed: Pushed, request: HttpRequest) -> None:

@@ -30,6 +30,7 @@ from delayqueue.web.fields import (
     Delay,
     JobCount,
     Message,
+    Percent,
     PopTopics,
     Receipt,
     Seconds,
@@ -128,6 +129,10 @@ class TouchRequest(OneRequest):
     receipt: Receipt | None = None
     ttr: Ttr | None = optional(
         "The new deadline is this many seconds from now; the job's own `ttr` by default."
+    )
+    progress: Percent | None = optional("How far the job is, in percent; /get and /list tell it.")
+    message: Message | None = optional(
+        f"What the worker is at, {MAX_MESSAGE_CHARS} characters at most; told beside `progress`."
     )
 
 
@@ -273,13 +278,21 @@ def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
     "/touch",
     CONSUMERS,
     errors=OF_RESERVED,
-    asks={"id": "1001", "receipt": RECEIPT, "ttr": 300},
+    asks={
+        "id": "1001",
+        "receipt": RECEIPT,
+        "ttr": 300,
+        "progress": 40,
+        "message": "page 4 of 10",
+    },
     answers={"deadline": 1795217337.354},
     stability=Stability.STABLE,
 )
 def touch(api: Api, asked: TouchRequest) -> Later[Deadline]:
-    """Extend a reservation."""
-    deadline_ms = api.jobs.touch(asked.id, asked.receipt or "", ms_or_none(asked.ttr))
+    """Extend a reservation, and tell how far it is."""
+    deadline_ms = api.jobs.touch(
+        asked.id, asked.receipt or "", ms_or_none(asked.ttr), asked.progress, asked.message
+    )
     return Later(deadline_ms, _deadline)
 
 

@@ -72,6 +72,14 @@ GroupConcurrency = Annotated[
     Validate(rules.check_concurrency, minimum=1, maximum=rules.MAX_CONCURRENCY),
     Field(description="Jobs of one `group` reserved at once; null = no limit."),
 ]
+MaxJobs = Annotated[
+    int,
+    Validate(rules.check_max_jobs, minimum=1, maximum=rules.MAX_JOBS),
+    Field(
+        description="Jobs that the topic may have, delayed, ready, reserved and buried, at least `bucket_size`; "
+        "null = any number."
+    ),
+]
 PurgeState = Annotated[
     str,
     one_of(*LIVE_STATES, "ended"),
@@ -81,15 +89,27 @@ PurgeState = Annotated[
 
 LIMITS: Final = {
     *("rate", "burst", "concurrency", "group_concurrency", "group_order"),
-    *("buried_retain", "buried_to"),
+    *("buried_retain", "buried_to", "max_jobs", "when_full"),
 }
+NEARLY_FULL: Final = 0.8  # of max_jobs
 LATE_MS: Final = 60_000  # a job that has been ready for this long is late
 MAX_OFFSET: Final = 10**9
+
+
+def _is_nearly_full(topic: TopicView) -> bool:
+    """Whether pushes to the topic are refused soon, or already."""
+    if topic.limit is None or topic.limit.max_jobs is None or topic.limit.when_full is not None:
+        return False
+    jobs = topic.delayed + topic.ready + topic.reserved + topic.buried
+    return jobs >= NEARLY_FULL * topic.limit.max_jobs
+
+
 FILTERS: Final[Mapping[str, Callable[[TopicView], bool]]] = {
     "buried": lambda topic: topic.buried > 0,
     "late": lambda topic: (topic.oldest_age_ms or 0) >= LATE_MS,
     "paused": lambda topic: topic.paused_until_ms is not None,
     "limited": lambda topic: topic.limit is not None,
+    "full": _is_nearly_full,
 }
 SORTS: Final[Mapping[str, Callable[[TopicView], str | int]]] = {
     "topic": lambda topic: topic.topic,
@@ -102,10 +122,13 @@ SORTS: Final[Mapping[str, Callable[[TopicView], str | int]]] = {
 
 
 def attention(topic: TopicView) -> list[str]:
-    """Why somebody should look at the topic: `buried`, `late`, `paused` while jobs wait; [] if all is well."""
+    """Why somebody should look at the topic; [] if all is well.
+
+    It has `buried` jobs, is `late`, is `paused` while jobs wait, or is nearly `full`.
+    """
     is_paused = FILTERS["paused"](topic)
     waits = {"late": not is_paused and FILTERS["late"](topic), "paused": is_paused and topic.ready}
-    found = {"buried": topic.buried, **waits}
+    found = {"buried": topic.buried, **waits, "full": _is_nearly_full(topic)}
     return [why for why, holds in found.items() if holds]
 
 
@@ -126,6 +149,11 @@ class LimitRequest(TopicRequest):
     )
     buried_to: PushedTopic | None = optional(
         "The topic that gets a job for each buried one; null = none does."
+    )
+    max_jobs: MaxJobs | None = None
+    when_full: Annotated[str, one_of(*rules.WhenFull)] | None = optional(
+        "What a push to a full topic does: `drop_oldest` ends the job that has waited longest as `dropped`; "
+        "null = the push is refused with code 11."
     )
 
     def named_topics(self) -> Iterable[str]:
@@ -160,7 +188,8 @@ class TopicsRequest(Request):
     )
     match: str | None = optional("Only topics with this in their name.")
     only: Annotated[str, one_of(*FILTERS)] | None = optional(
-        "Only topics with this trouble; `late`: a job has been ready for a minute."
+        "Only topics with this trouble; `late`: a job has been ready for a minute; "
+        "`full`: it has 80 % of the `max_jobs` from which on pushes are refused."
     )
     sort: Annotated[str, one_of(*SORTS)] | None = optional(
         "By the name, the default, or by this count, the largest first."

@@ -44,7 +44,7 @@ try {
 }
 echo "cleared {$queue->clear('bulk')}\n";
 
-echo "id {$queue->pushRaw('{}', 'raw', ['id' => 'mine', 'delay' => '1h', 'priority' => 7])}\n";
+echo "id {$queue->pushRaw('{}', 'raw', ['id' => 'mine', 'delay' => '1h', 'priority' => 7, 'maxWait' => '2h'])}\n";
 $raw = app(Client::class)->get('mine');
 echo "{$raw->state->value}, priority $raw->priority, ttr $raw->ttr\n";
 $queue->client()->delete('mine');

@@ -17,6 +17,7 @@ final class JobDetails
      * @param list<SubscriberResult> $results
      * @param JobCall|null $call null = it has none
      * @param string|null $worker the name of the worker that has it; null = none, or one that did not tell its name
+     * @param Progress|null $progress how far the last attempt is, or was when it failed; null = its worker has not told it
      * @param list<float>|null $retry with `options`: its own retry schedule; null = it has none
      * @param float|null $retain with `options`: how long it is kept after its end; null = not at all
      * @param float|null $expires with `options`: when nobody needs it any more; null = never
@@ -44,6 +45,7 @@ final class JobDetails
         public readonly ?array $retry,
         public readonly ?float $retain,
         public readonly ?float $expires,
+        public readonly ?Progress $progress,
         public readonly ?string $group = null,
     ) {
     }
@@ -74,6 +76,7 @@ final class JobDetails
             retain: $data->floatOrNull('retain'),
             expires: $data->floatOrNull('expires'),
             group: $data->stringOrNull('group'),
+            progress: $data->has('progress') ? Progress::from($data->object('progress')) : null,
         );
     }
 }

@@ -15,6 +15,8 @@ final class Limits
      * @param bool $groupOrder whether the jobs of a group are handed out in strict order
      * @param string|null $buriedTo the topic to which each of them is reported; null = to none
      * @param bool $declared whether they are from a config file
+     * @param int|null $maxJobs jobs that it may have; null = any number
+     * @param string|null $whenFull what a push to a full topic does; null = it is refused
      */
     public function __construct(
         public readonly ?float $rate,
@@ -25,6 +27,8 @@ final class Limits
         public readonly ?float $buriedRetain,
         public readonly ?string $buriedTo,
         public readonly bool $declared,
+        public readonly ?int $maxJobs,
+        public readonly ?string $whenFull,
     ) {
     }
 
@@ -40,6 +44,8 @@ final class Limits
             buriedRetain: $data->floatOrNull('buried_retain'),
             buriedTo: $data->stringOrNull('buried_to'),
             declared: $data->bool('declared'),
+            maxJobs: $data->intOrNull('max_jobs'),
+            whenFull: $data->stringOrNull('when_full'),
         );
     }
 }

@@ -27,6 +27,7 @@ class QueueException extends \RuntimeException implements DelayQueueException
             8 => Forbidden::class,
             9 => TooLarge::class,
             10 => TooManyRequests::class,
+            11 => TopicFull::class,
             default => self::class, // of a newer server
         };
 

@@ -56,13 +56,16 @@ final class PushRules
                 'tags' => self::tags($field, $value),
                 'retry' => self::retry($field, $value),
                 'if_exists' => self::word($field, $value, ['replace', 'keep', 'fail']),
-                'expire' => self::someSeconds($field, $value),
+                'max_wait', 'expire' => self::someSeconds($field, $value),
                 'priority' => self::whole($field, $value, 0, 2 ** 32 - 1, 'must be 0 to 4294967295'),
                 'group' => self::group($field, $value),
                 'call' => self::call($field, $value),
                 'traceparent' => self::traceparent($field, $value),
                 default => self::kept($field, $value),
             };
+        }
+        if (isset($request['max_wait']) && ($request['if_exists'] ?? 'replace') !== 'replace') {
+            self::refuse('max_wait needs if_exists = replace, the default: a push with keep or fail puts no job off');
         }
 
         return $request;

@@ -54,6 +54,7 @@ trait JobVerbs
      * @param string|null $traceparent W3C trace context, which pop() returns
      * @param string|null $idempotencyKey a push that repeats another one, with the same id and key, changes nothing
      * @param string|null $group the group that it belongs to, such as a customer
+     * @param int|float|string|\DateInterval|null $maxWait how long pushes that replace each other may put it off
      */
     public function push(
         string $topic,
@@ -72,6 +73,7 @@ trait JobVerbs
         ?string $traceparent = null,
         ?string $idempotencyKey = null,
         ?string $group = null,
+        int|float|string|\DateInterval|null $maxWait = null,
     ): string {
         $job = new NewJob(
             topic: $topic,
@@ -90,6 +92,7 @@ trait JobVerbs
             traceparent: $traceparent,
             idempotencyKey: $idempotencyKey,
             group: $group,
+            maxWait: $maxWait,
         );
         $read = static fn (mixed $data): string => $data === null ? $job->id : Data::of($data)->string('id');
 
@@ -262,10 +265,23 @@ trait JobVerbs
         return $this->send(new Call('/release', $request, self::due(...)));
     }
 
-    /** Extends a reservation: its TTR, or `ttr`, starts over. Returns the new deadline in unix seconds. */
-    public function touch(Job|string $job, int|float|string|\DateInterval|null $ttr = null): float
-    {
-        $request = Fields::held($job) + Fields::given(['ttr' => Duration::secondsOrNull($ttr)]);
+    /**
+     * Extends a reservation: its TTR, or `ttr`, starts over. Returns the new deadline in unix seconds.
+     *
+     * @param int|float|null $progress how far the job is, 0 to 100 percent, for get() and the page; null = as before
+     * @param string $message what its worker is at
+     */
+    public function touch(
+        Job|string $job,
+        int|float|string|\DateInterval|null $ttr = null,
+        int|float|null $progress = null,
+        string $message = '',
+    ): float {
+        $request = Fields::held($job) + Fields::given([
+            'ttr' => Duration::secondsOrNull($ttr),
+            'progress' => $progress,
+            'message' => Fields::message($message),
+        ]);
         $read = static fn (mixed $data): float => Data::of($data)->float('deadline');
 
         return $this->send(new Call('/touch', $request, $read, repeatable: true));

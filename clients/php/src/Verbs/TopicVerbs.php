@@ -30,7 +30,7 @@ trait TopicVerbs
     /**
      * A page of the jobs of a topic, a tag or both, which stay where they are.
      *
-     * @param 'delayed'|'ready'|'reserved'|'buried'|'finished'|'cancelled'|'expired'|State|null $state
+     * @param 'delayed'|'ready'|'reserved'|'buried'|'finished'|'cancelled'|'expired'|'dropped'|State|null $state
      * @param int|float|\DateTimeInterface|null $start due at this time or later
      * @param int|float|\DateTimeInterface|null $end due at this time or earlier
      * @param int|float|\DateTimeInterface|null $after due after this time
@@ -204,6 +204,8 @@ trait TopicVerbs
      * @param string|Unchanged|null $buriedTo the topic to which each buried job is reported by a job
      * @param int|Unchanged|null $groupConcurrency jobs of one group reserved at once
      * @param bool|Unchanged|null $groupOrder whether the jobs of a group go in strict order, one at a time
+     * @param int|Unchanged|null $maxJobs jobs that it may have; a push to a full topic throws TopicFull
+     * @param 'drop_oldest'|Unchanged|null $whenFull ends the job that has waited longest instead
      */
     public function limit(
         string $topic,
@@ -214,6 +216,8 @@ trait TopicVerbs
         string|Unchanged|null $buriedTo = Unchanged::Unchanged,
         int|Unchanged|null $groupConcurrency = Unchanged::Unchanged,
         bool|Unchanged|null $groupOrder = Unchanged::Unchanged,
+        int|Unchanged|null $maxJobs = Unchanged::Unchanged,
+        string|Unchanged|null $whenFull = Unchanged::Unchanged,
     ): Limits {
         $limits = [
             'rate' => $rate,
@@ -223,6 +227,8 @@ trait TopicVerbs
             'group_order' => $groupOrder,
             'buried_retain' => $buriedRetain instanceof Unchanged ? $buriedRetain : Duration::secondsOrNull($buriedRetain),
             'buried_to' => $buriedTo,
+            'max_jobs' => $maxJobs,
+            'when_full' => $whenFull,
         ];
         $changes = array_filter($limits, static fn (mixed $limit): bool => !$limit instanceof Unchanged);
         $read = static fn (mixed $data): Limits => Limits::from(Data::of($data));
@@ -247,7 +253,7 @@ trait TopicVerbs
      *
      * @param list<string> $names only these; [] = all
      * @param string|null $match only those with this in their name
-     * @param 'buried'|'late'|'paused'|'limited'|null $only
+     * @param 'buried'|'late'|'paused'|'limited'|'full'|null $only
      * @param 'topic'|'delayed'|'ready'|'reserved'|'buried'|'oldest'|null $sort by name, or the largest first
      * @param bool $dueSoon whether to count the jobs that fall due within 60, 300 and 3600 seconds
      * @param bool $rates whether to tell what happened a second in the last minute

@@ -148,13 +148,16 @@ final class Run
             return $this->told($job, Verdict::failed("its worker has died $policy->lastAttempt times"));
         }
         $this->running = $job;
+        $progress = new Progress($this->client, $job, $this->log);
         try {
-            $verdict = Verdict::ofResult($this->lease->during($job, $this->handlers[$job->topic]));
+            $told = $job->withProgress($progress->tell(...));
+            $verdict = Verdict::ofResult($this->lease->during($told, $this->handlers[$job->topic]));
         } catch (\Throwable $error) { // other people's code: whatever it throws
             $verdict = Verdict::ofError($error);
         } finally {
             $this->running = null;
         }
+        $progress->flush();
 
         return $verdict->end === 'finished' ? $verdict : $this->told($job, $verdict);
     }

@@ -20,7 +20,7 @@ const COLUMNS = ["id", "topic", "state", "due"];
 // the prefixes of the search field, and the field of /find that each one sets; text without a prefix is a part of the id
 const FIELDS = { id: "id", body: "text", reason: "message", topic: "topic", tag: "tag", group: "group", state: "state", from: "start", to: "end" };
 const TIMES = ["start", "end"];
-const STATES = ["", "delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired"];
+const STATES = ["", "delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired", "dropped"];
 const WORD = /(?<=^|\s)(\w+):(?:"([^"]*)"|(\S+))/g;
 
 /** What was typed into the search field: `1001 topic:order reason:"time out" from:2026-11-23`. Throws an error for an invalid time. */

@@ -5,7 +5,7 @@ import { breaking, facts, h, table, words } from "../dom.js";
 import { length, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
-import { groupLink, jobActions, stateMark, tagLink } from "./jobs.js";
+import { groupLink, jobActions, progressBar, stateMark, tagLink } from "./jobs.js";
 import { topicLink } from "./topics.js";
 
 export class JobPage extends Live {
@@ -28,6 +28,7 @@ function view(found, refresh) {
     [t("attempts"), String(found.attempt)],
     found.worker && [t("worker"), may("workers") ? h("a", { href: `#/workers/${encodeURIComponent(found.worker)}` }, breaking(found.worker)) : breaking(found.worker)],
     found.group && [t("group"), groupLink(found)],
+    found.progress && [t("progress"), progressBar(found.progress)],
     found.tags.length && [t("tags"), found.tags.map(tagLink)],
     found.call && [t("call"), breaking(`${found.call.method} ${found.call.url}`)],
     found.message && !isTold(found) && [t("message"), words(found.message)],

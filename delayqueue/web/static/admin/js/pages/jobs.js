@@ -3,7 +3,7 @@
 import { call, callPages, may } from "../api.js";
 import { action, ask, sayUndoable } from "../ask.js";
 import { breaking, firstRows, h, table } from "../dom.js";
-import { reasonLine, relative, seconds, time } from "../format.js";
+import { number, reasonLine, relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { topicLink } from "./topics.js";
 
@@ -18,6 +18,11 @@ export const stateMark = (state) => h("span", { class: `state ${state}` }, t(sta
 export const findLink = (wanted) => `#/find/${encodeURIComponent(JSON.stringify(wanted))}`;
 export const groupLink = ({ topic, group }) => h(may("find") ? "a" : "span", { class: "tag", href: findLink({ topic, group }) }, group);
 export const tagLink = (name) => h("a", { class: "tag", href: `#/tag/${encodeURIComponent(name)}` }, name);
+
+/** How far an attempt is: a bar, the percentage, what it is at, and, as a title, when its worker said so. */
+export const progressBar = ({ percent, message, at }) => h("div", { class: "progress", title: `${time(at)} · ${relative(at)}` },
+  percent !== null && h("progress", { max: 100, value: percent, "aria-label": t("progress") }),
+  h("span", {}, [percent !== null && `${number(percent)} %`, message].filter(Boolean).join(" · ")));
 
 /** The pages of a list that begin at these cursors: the jobs, the cursors, and the cursor of the next page ("" = none). */
 export async function pages(which, cursors) {
@@ -37,7 +42,7 @@ export function jobTable({ jobs, cursors, next }, more, { topic = true, attempts
       { name: t("id"), sort: "id", rising: true, class: "wide title", cell: (job) => jobLink(job.id) },
       topic && { name: t("topic"), sort: "topic", rising: true, class: "wide", cell: (job) => topicLink(job.topic) },
       jobs.some((job) => job.group) && { name: t("group"), class: "wide", cell: (job) => job.group && groupLink(job) },
-      { name: t("state"), sort: "state", rising: true, cell: (job) => stateMark(job.state) },
+      { name: t("state"), sort: "state", rising: true, cell: (job) => [stateMark(job.state), job.state === "reserved" && job.progress && progressBar(job.progress)] },
       { name: t("dueAt"), sort: "due", rising: true, class: "time", cell: (job) => h("span", { title: relative(job.due) }, time(job.due)) },
       attempts && { name: t("attempt"), class: "number", cell: (job) => String(job.attempt) },
       attempts && { name: t("message"), class: "cut", cell: (job) => job.message && h("span", { title: job.message }, reasonLine(job.message)) },

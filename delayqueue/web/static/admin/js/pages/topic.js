@@ -11,7 +11,7 @@ import { FIRST_PAST, Past } from "./past.js";
 import { Selecting } from "./selecting.js";
 import { topicTags, topicActions } from "./topics.js";
 
-const STATES = ["delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired", ""];
+const STATES = ["delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired", "dropped", ""];
 const MATTERS = ["buried", "ready", "reserved", "delayed"]; // what the page begins with, if there are such jobs
 const NOTHING = { delayed: 0, ready: 0, reserved: 0, buried: 0, oldest_ready_age: null, paused: false, limit: null };
 

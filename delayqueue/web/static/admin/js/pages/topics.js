@@ -14,7 +14,7 @@ const COLUMNS = ["topic", "delayed", "ready", "reserved", "buried", "oldest_read
 const RATES = [
   ["pushed", "pushed_rate"], ["delivered", "delivered_rate"], ["finished", "finished_rate"], ["failed", "failed_rate"],
 ];
-const FILTERS = [null, "buried", "late", "paused", "limited"];
+const FILTERS = [null, "buried", "late", "paused", "full", "limited"];
 
 export class Topics extends Live {
   state = { match: "", only: null, sort: this.props.argument || "topic", reverse: false, offset: 0 };
@@ -81,12 +81,12 @@ const topicTable = (rows, empty, sorting) => table(columns(), rows, (row) => row
 export function troubleTable(rows) {
   const why = {
     buried: (topic) => t("whyBuried", jobs(topic.buried)), late: (topic) => t("whyLate", length(topic.oldest_ready_age)),
-    paused: (topic) => t("whyPaused", jobs(topic.ready)),
+    paused: (topic) => t("whyPaused", jobs(topic.ready)), full: (topic) => t("whyFull", number(allOf(topic)), jobs(topic.limit.max_jobs)),
   };
   return table([
     { name: t("topic"), class: "wide title", cell: ({ topic }) => [topicLink(topic.topic), " ", topicTags(topic)] },
     { name: t("why"), class: "wide", cell: (row) => row.why.map((one) =>
-      h("div", { key: one }, topicLink(row.topic.topic, one === "buried" ? "buried" : "ready", "", why[one](row.topic)))) },
+      h("div", { key: one }, topicLink(row.topic.topic, { buried: "buried", full: "" }[one] ?? "ready", "", why[one](row.topic)))) },
   ], rows, ({ topic }) => topic.topic, t("noTrouble"), null, "compact");
 }
 
@@ -95,12 +95,16 @@ export function topicLink(topic, state = "", range = "", text = breaking(topic))
   return h("a", { href: `#/topic/${encodeURIComponent(JSON.stringify([topic, state, range]))}` }, text);
 }
 
+/** How many jobs a topic has that have not ended. */
+const allOf = ({ delayed, ready, reserved, buried }) => delayed + ready + reserved + buried;
+
 /** Marks that say that a topic is paused or limited. */
 export function topicTags(topic) {
   const paused = topic.paused === true ? t("paused") : topic.paused && t("pausedUntil", time(topic.paused));
   const limits = topic.limit && limitText(topic.limit);
   const limited = limits && t("limitedTo", limits);
-  return [paused, limited].filter(Boolean).map((text) => [h("span", { class: "tag" }, unbroken(text)), " "]);
+  const most = topic.limit?.max_jobs && t("mostJobs", jobs(topic.limit.max_jobs));
+  return [paused, limited, most].filter(Boolean).map((text) => [h("span", { class: "tag" }, unbroken(text)), " "]);
 }
 
 // what the number of a limit is for, by what follows it

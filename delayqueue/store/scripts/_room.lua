@@ -1,0 +1,91 @@
+-- How many jobs a topic may have: settings_of(topic).limit.max_jobs, of which each bucket has a share (_shares.lua). Delayed, ready,
+-- reserved and buried ones count. Only pushes ask: what brings a job back, or is made by the server, is never refused.
+-- requires  _job, _index_ranges
+
+local room = {}  -- its functions: Lua allows 200 local variables in a script
+do  -- limits the scope of the rest
+  local KNOWN_MS = 1000
+  local known, known_since = {}, 0  -- by topic in its bucket, false = it may have any number
+
+  -- What bounds a topic, false = nothing: { most: jobs in this bucket, all: in all buckets, drops: whether the oldest gives way }.
+  -- A library of functions asks the store once a second, unless it has changed the limits itself; is_asked: it asks now.
+  function room.bound_of(topic, is_asked)
+    if math.abs(now - known_since) > KNOWN_MS then known, known_since = {}, now end
+    local name = tag .. topic
+    if is_asked or known[name] == nil then
+      local limit = settings_of(topic, redis.pcall('HGET', TOPICS, topic) or '').limit  -- a broken key bounds nothing
+      local most = limit and limit.share and limit.share.max_jobs
+      known[name] = most and { most = most, all = limit.max_jobs, drops = limit.when_full == 'drop_oldest' } or false
+    end
+    return known[name]
+  end
+
+  function room.forget() known = {} end
+
+  local function count_jobs(topic)
+    local ready, called = count_ready(topic)
+    if ready > 0 then ready = ready - (call('HGET', GHOSTS, topic) or 0) end
+    return ready + called + delay_count(topic) + call('ZCARD', reserved_key(topic)) + call('ZCARD', buried_key(topic))
+  end
+
+  local function first_in_list(topic)
+    for _ = 1, 8 do
+      local ghosts = drop_ghosts(topic, 0, 64)
+      local id = call('LINDEX', queue_key(topic), '0')
+      if not id or ghosts < 64 then return id end
+    end
+    return nil
+  end
+
+  -- Of the least urgent jobs of a sorted set the one that has waited longest.
+  local function first_of_last(key)
+    local last = call('ZRANGE', key, '-1', '-1', 'WITHSCORES')[2]
+    return last and id_of_rank(call('ZRANGEBYSCORE', key, last, last, 'LIMIT', '0', '1')[1]), tonumber(last)
+  end
+
+  -- The first job of the group that has its turn last.
+  local function first_of_groups(lane, topic)
+    for _, kind in ipairs({ 'next', 'turns', 'held' }) do
+      local group = call('ZRANGE', groups.key(kind, lane, topic), '-1', '-1')[1]
+      local rank = group and groups.ranks(lane, topic, group, 1)[1]
+      if rank then return (select(2, groups.of_rank(rank))) end
+    end
+    return nil
+  end
+
+  -- The job that gives way: of the ready jobs that workers are to get last, the one that has waited longest; then one of a group; if
+  -- none is ready, one with a call; if there is none, the one that is due next. Reserved and buried ones stay.
+  local function oldest(topic)
+    local ranked, priority = first_of_last(ranked_key(topic))
+    if ranked and priority > USUAL_PRIORITY then return ranked end
+    return first_in_list(topic) or ranked or first_of_groups('', topic) or first_of_last(called_key(topic))
+      or first_of_groups('called_', topic) or delay_first(topic, 1)[1]
+  end
+
+  local function drop_oldest(topic)
+    local id = oldest(topic)
+    local job = id and read_job(id)
+    if not job or job.topic ~= topic then return false end
+    local state = state_of(id, job)
+    if state == 'reserved' or state == 'buried' then return false end  -- the list has a ghost of it
+    finish_job(id, job, 'dropped', '')
+    tell('dropped', topic, 1)
+    return true
+  end
+
+  -- Whether the topic may get a job beside `more` that are yet to be written; others give way to it if they shall, a few more
+  -- if the topic has too many already. Returns what bounds it, too.
+  local MOST_DROPPED = 10
+
+  function room.make(topic, more)
+    local bound = room.bound_of(topic)
+    if not bound then return true, bound end
+    local count = count_jobs(topic) + more + 1
+    if count <= bound.most then return true, bound end
+    bound = room.bound_of(topic, true)
+    local excess, dropped = bound and count - bound.most or 0, 0
+    if excess <= 0 then return true, bound end
+    while bound.drops and dropped < math.min(excess, MOST_DROPPED) and drop_oldest(topic) do dropped = dropped + 1 end
+    return dropped > 0, bound
+  end
+end

@@ -1,0 +1,60 @@
+"""A topic with max_jobs, over HTTP and through a config file."""
+
+from contextlib import closing
+
+from tests.api_client import Api, open_api
+from tests.processes import Processes, StoreServer
+
+FULL = 11
+ENGLISH = {"Accept-Language": "en"}
+
+
+async def test_a_push_to_a_full_topic_is_refused_with_a_code_of_its_own(
+    api: Api, topic: str
+) -> None:
+    """With several buckets, each has its share: here it is one job."""
+    most = 10
+    (await api.call("/limit", {"topic": topic, "max_jobs": most})).ok()
+    jobs = [{"topic": topic, "id": f"{topic}/{n}", "delay": 60, "ttr": 60} for n in range(300)]
+    outcomes = (await api.call("/push", jobs, ENGLISH)).ok()
+    added = [one["id"] for one in outcomes if one["code"] == 0]
+    assert len(added) == most
+    refused = {(one["code"], one["message"]) for one in outcomes if one["code"]}
+    assert refused == {(FULL, "topic full: 10 jobs")}
+    again = next(job for job in jobs if job["id"] not in added)
+    for headers, message in ((ENGLISH, "topic full: 10 jobs"), ({}, "topic已满：10个job")):
+        answer = await api.call("/push", again, headers)
+        assert (answer.status, answer.code, answer.message) == (200, FULL, message)
+    replaced = next(job for job in jobs if job["id"] in added)
+    (await api.call("/push", replaced)).ok()
+    (await api.call("/limit", {"topic": topic, "max_jobs": None})).ok()
+    (await api.call("/push", again)).ok()
+
+
+async def test_max_jobs_is_told_only_where_it_is_set(api: Api, topic: str) -> None:
+    limits = {"max_jobs": 10_000, "when_full": "drop_oldest"}
+    told = (await api.call("/limit", {"topic": topic} | limits)).ok()
+    assert told | limits == told
+    (await api.push(topic=topic, id=topic, delay=60)).ok()
+    [counts] = (await api.call("/topics", {"topics": [topic]})).ok()
+    assert counts["limit"] | limits == counts["limit"]
+    told = (await api.call("/limit", {"topic": topic, "max_jobs": None})).ok()
+    assert told.keys() & limits.keys() == set()
+    refused = await api.call("/limit", {"topic": topic, "when_full": "drop_oldest"}, ENGLISH)
+    assert refused.refused() == "when_full: needs max_jobs"
+
+
+async def test_a_config_file_bounds_a_topic(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    text = "[limit a]\nmax_jobs = 1\nwhen_full = drop_oldest\n"
+    server = processes.configured(text, redis_server)
+    server.start()
+    with closing(server):
+        async with open_api(server.url) as api:
+            for number in range(3):
+                (await api.push(topic="a", id=str(number), delay=60, retain=60)).ok()
+            states = [(await api.call("/get", {"id": str(n)})).ok()["state"] for n in range(3)]
+            assert states == ["dropped", "dropped", "delayed"]
+            ended = (await api.call("/list", {"topic": "a", "state": "dropped"})).ok()["jobs"]
+            assert [job["id"] for job in ended] == ["0", "1"]
