@@ -341,7 +341,16 @@ class Grouped(Comparison):
 
     def as_pushed(self, job: Job) -> Job:
         group = "h" if job.priority == USUAL_PRIORITY and job.tags else "g"
-        return job if job.id == "c" and job.tags else replace(job, texts={"group": group})
+        if job.id == "c" and job.tags:
+            return job
+        return replace(
+            job, topic="t", call=None, delay_ms=job.delay_ms // 5, texts={"group": group}
+        )
+
+    @rule(wanted=st.integers(2, 4))
+    def pop_several(self, wanted: int) -> None:
+        """Often, since most jobs are in one topic."""
+        self.pop([*TOPIC_NAMES], wanted)
 
     @rule(topic=TOPICS, most=st.sampled_from([None, 1, 2]), is_strict=st.booleans())
     def limit_groups(self, topic: str, most: int | None, is_strict: bool) -> None:
