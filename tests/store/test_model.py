@@ -65,7 +65,6 @@ IDS: Final = st.runner().flatmap(
     lambda machine: st.sampled_from([*machine.model.interesting(), *JOB_IDS])
 )
 TOPICS: Final = st.sampled_from(TOPIC_NAMES)
-GROUPS: Final = st.sampled_from(["g", "g", "h", ""])
 TAGS: Final = st.sampled_from(["x", "y"])
 DELAYS_MS: Final = st.sampled_from([1, 5, 10, 1000])
 PRIORITIES: Final = st.sampled_from([USUAL_PRIORITY, USUAL_PRIORITY, 0, 7, 2**32 - 1])
@@ -145,7 +144,12 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(jobs=st.lists(JOBS, min_size=1, max_size=3))
     def push(self, jobs: list[Job]) -> None:
+        jobs = [self.as_pushed(job) for job in jobs]
         assert self.do(self.bucket.push(*jobs)) == [self.model.push(job) for job in jobs]
+
+    def as_pushed(self, job: Job) -> Job:
+        """What is pushed for a job."""
+        return job
 
     @rule(topics=st.permutations(TOPIC_NAMES), wanted=st.integers(1, 4))
     def pop(self, topics: list[str], wanted: int) -> None:
@@ -327,18 +331,26 @@ class Comparison(RuleBasedStateMachine):
 
 
 class Grouped(Comparison):
-    """Some jobs have a group, and limits of the topics' groups come and go."""
+    """Most jobs have a group, and limits of the topics' groups come and go."""
 
-    @rule(
-        jobs=st.lists(JOBS, min_size=1, max_size=3), groups=st.lists(GROUPS, min_size=3, max_size=3)
-    )
-    def push_to_groups(self, jobs: list[Job], groups: list[str]) -> None:
-        self.push(
-            [
-                replace(job, texts={"group": group} if group else {})
-                for job, group in zip(jobs, groups, strict=False)
-            ]
+    @initialize(jobs=st.lists(JOBS, min_size=3, max_size=5), is_strict=st.booleans())
+    def begin(self, jobs: list[Job], is_strict: bool) -> None:
+        for topic in TOPIC_NAMES:
+            self.limit_groups(topic, 1, is_strict)
+        self.push(jobs)
+
+    def as_pushed(self, job: Job) -> Job:
+        group = "h" if job.priority == USUAL_PRIORITY and job.tags else "g"
+        if job.id == "c" and job.tags:
+            return job
+        return replace(
+            job, topic="t", call=None, delay_ms=job.delay_ms // 5, texts={"group": group}
         )
+
+    @rule(wanted=st.integers(2, 4))
+    def pop_several(self, wanted: int) -> None:
+        """Often, since most jobs are in one topic."""
+        self.pop([*TOPIC_NAMES], wanted)
 
     @rule(topic=TOPICS, most=st.sampled_from([None, 1, 2]), is_strict=st.booleans())
     def limit_groups(self, topic: str, most: int | None, is_strict: bool) -> None:
