@@ -76,7 +76,7 @@ CASES: Final[list[dict[str, Any]]] = [
 LIMITS: Final[Any] = SimpleNamespace(
     config=Config(),
     new_id=lambda: "made",
-    jobs=SimpleNamespace(check_group=lambda job_id, group: None),  # one bucket
+    jobs=SimpleNamespace(check_group=lambda *_: None),  # one bucket
 )
 
 
