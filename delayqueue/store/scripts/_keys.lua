@@ -25,6 +25,3 @@ local function expire_key(topic) return tag .. ':expire:' .. topic end
 local function done_key(topic) return tag .. ':done:' .. topic end
 local function tag_key(name) return tag .. ':tag:' .. name end
 local function registered_key(kind) return tag .. ':' .. kind end
-local function told_key(kind) return tag .. ':' .. kind end
-local function calls_key(subscriber) return tag .. ':subscriber_calls:' .. subscriber end
-local function failures_key(subscriber) return tag .. ':subscriber_failures:' .. subscriber end

@@ -3,16 +3,16 @@
 --        meet an entry that is before the mark again: after another process of the store has taken over, all of them.
 -- requires  _process, _ready
 
+local marks = {}
+
 -- As Redis sorts members of the same score, whatever the server's locale.
-local function is_after(one, other)
+function marks.is_after(one, other)
   for i = 1, math.min(#one, #other) do
     local a, b = string.byte(one, i), string.byte(other, i)
     if a ~= b then return a > b end
   end
   return #one > #other
 end
-
-local marks = {}
 
 -- The mark behind an entry of a sorted set.
 function marks.of(member, score) return int(score) .. ' ' .. member end
@@ -24,7 +24,7 @@ function marks.rank(key, mark)
   local low, high = call('ZCOUNT', key, '-inf', '(' .. score), call('ZCOUNT', key, '-inf', score)
   while low < high do
     local middle = math.floor((low + high) / 2)
-    if is_after(call('ZRANGE', key, middle, middle)[1], member) then high = middle else low = middle + 1 end
+    if marks.is_after(call('ZRANGE', key, middle, middle)[1], member) then high = middle else low = middle + 1 end
   end
   return low
 end

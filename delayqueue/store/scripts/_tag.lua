@@ -1,12 +1,11 @@
 -- The jobs of a tag.
 -- requires  _job, _scan_tag
 
-local SCANNED = 50  -- ids that are read together, about: those that the call does not come to are sent back and forth
-
 -- Changes the jobs of a tag, those of one topic or of all (""), by `change(id, job)`, which returns a code. Looks at about `limit`
 -- ids, from `place` on: that of scan_tag() ("0" at first), and ids that it returned last and that were not
 -- processed. Returns { the same for the next call, "0" alone if all is done }, and how many were changed.
 local function each_tagged(name, topic, limit, place, change)
+  local SCANNED = 50  -- ids that are read together, about: those that the call does not come to are sent back and forth
   if topic ~= '' then
     local is_told, has = pcall(has_jobs, topic)  -- a broken key: its other jobs are changed
     if is_told and not has then return { '0' }, 0 end

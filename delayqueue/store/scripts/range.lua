@@ -20,7 +20,7 @@ return function(ARGV)
 
   local function is_behind(due, id)
     if not known_due or due > known_due then return true end
-    return due == known_due and is_after(id, known_id)
+    return due == known_due and marks.is_after(id, known_id)
   end
 
   local function add(id, due, bytes)
