@@ -52,18 +52,16 @@ class StoreRequest(asyncio.Future[Any], Generic[Item, Result]):
 
     def add(self, results: Sequence[Result]) -> bool:
         """Add the results of the next items; returns whether all have one now."""
-        self.left = self.left[len(results) :]
-        if self.results:
-            results = [*self.results, *results]
-        if self.left:
-            self.results = results
-            return False
-        if not self.done():
+        is_last = len(results) == len(self.left)
+        if self.results or not is_last:
+            self.left = self.left[len(results) :]
+            results = self.results = [*self.results, *results]
+        if is_last and not self.done():
             try:
                 self.set_result(self.read(results))
             except Exception as error:
                 self.set_exception(error)
-        return True
+        return is_last
 
     def fail(self, error: Exception) -> None:
         """There are no further results."""
@@ -115,7 +113,11 @@ class Batcher(Generic[Item, Result]):
         """Begin as many calls as are needed, and may be in flight."""
         while self._free and self._waiting:
             self._free -= 1
-            requests, items = self._take()
+            requests = self._waiting
+            if len(requests) == 1:
+                items, self._waiting = requests[0].left, []
+            else:
+                requests, items = self._take()
             if len(items) > self._piece:
                 items = items[: self._piece]
             generation = self._bucket.buckets.layout.generation
@@ -129,16 +131,16 @@ class Batcher(Generic[Item, Result]):
                     ScriptCall(self._function, self._bucket, args, self._scope, answered)
                 )
 
-    def _take(self) -> tuple[list[StoreRequest[Item, Result]], list[Item]]:
-        """The requests of the next call, and their items."""
+    def _take(self) -> tuple[list[StoreRequest[Item, Result]], Sequence[Item]]:
+        """The requests of the next call, of several that wait, and their items."""
         items: list[Item] = []
-        limit, size_bytes = min(BATCH_LIMIT, self._piece), 0
+        limit, most_bytes, size_bytes = min(BATCH_LIMIT, self._piece), BATCH_BYTES, 0
         large_part = self._verb.large_part
         for number, request in enumerate(self._waiting):
             if large_part is not None:
                 for item in request.left:
                     size_bytes += len(large_part(item))
-            if number and (len(items) >= limit or size_bytes > BATCH_BYTES):
+            if (size_bytes > most_bytes or len(items) >= limit) and number:
                 taken, self._waiting = self._waiting[:number], self._waiting[number:]
                 return taken, items
             items += request.left

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -53,6 +53,8 @@ from delayqueue.web.requests import Request, RetryRequest
 from delayqueue.web.targets import CallRequest, check_call
 from delayqueue.web.warnings import NAME_CHARS, NAMES, OTHER_TOPICS, note
 
+USUAL: Final = frozenset({"topic", "id", "delay", "due", "ttr", "body"})  # what most pushes give
+
 
 class PushRequest(Request):
     """A job as a client pushes it."""
@@ -95,6 +97,8 @@ class PushRequest(Request):
         job_id = given["id"] if given["id"] != NEW_ID else self._made_id(api.new_id)
         # by position, and the rest only if it is given: twelve keywords take twice as long
         job = Job(given["topic"], job_id, body, given["ttr"] * 1000, delay_ms, due_ms)
+        if not trace and USUAL.issuperset(self.__pydantic_fields_set__):
+            return job
         for name in KEPT:
             if given[name]:
                 job.texts[name] = given[name]
