@@ -32,7 +32,7 @@ from delayqueue.server.store import StoreOpening, build_store, prepare_store
 from delayqueue.server.systemd import START_S
 from delayqueue.server.tracing import Traced, tracing
 from delayqueue.store.buckets import Layout
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.web.listening import listening
 from delayqueue.web.metrics import process_figures

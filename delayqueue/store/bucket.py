@@ -32,15 +32,13 @@ from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import SCRIPT_ERRORS
-from delayqueue.store.batcher import Batcher
-from delayqueue.store.call import ScriptCall
+from delayqueue.store.call import Reply, ScriptCall, reserved
+from delayqueue.store.connection import NO_ANSWER
+from delayqueue.store.durability import TooFewReplicasError
+from delayqueue.store.health import UNKNOWN, ailment
 from delayqueue.store.record import text
-from delayqueue.store.replies import Reply, reserved
-from delayqueue.store.servers.ailments import UNKNOWN, ailment
-from delayqueue.store.servers.connection import NO_ANSWER
-from delayqueue.store.servers.replication import TooFewReplicasError
-from delayqueue.store.servers.server import Server, told_by
-from delayqueue.store.servers.shards import GOES_ROUND
+from delayqueue.store.server import Server, told_by
+from delayqueue.store.shards import GOES_ROUND
 from delayqueue.store.types import (
     Change,
     Demand,
@@ -96,7 +94,6 @@ class Bucket:
         self._shards = store.shards
         self.scripts: Final = store.scripts
         self._durability = store.durability
-        self.batchers: Final[dict[tuple[Verb[Any, Any], Scope], Batcher[Any, Any]]] = {}
         self.ailment: Text | None = None  # why its last call failed
         self._cannot_write = False  # since then no call that writes has succeeded
         self._away_since_s: float | None = None  # monotonic: its server does not answer
@@ -138,20 +135,9 @@ class Bucket:
         reply = await self.run(verb.script, verb.pack(items), scope)
         return verb.read(items, reply), reply.change
 
-    def batcher(self, verb: Verb[Item, Result], scope: Scope) -> Batcher[Item, Result]:
-        """Make the one that takes the requests of a verb in a scope."""
-        batcher = Batcher(verb, scope, self)
-        self.batchers[verb, scope] = batcher
-        return batcher
-
     def notify(self, change: Change) -> None:
         """Tell the store's listeners what a call has changed."""
         self._store.notify(self.number, change)
-
-    def fail_waiting(self, error: Unavailable) -> None:
-        """Let the requests that wait for a call fail."""
-        for batcher in self.batchers.values():
-            batcher.fail_waiting(error)
 
     def send(self, call: ScriptCall) -> None:
         """Send a call to the bucket's server."""

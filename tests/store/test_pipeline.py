@@ -17,10 +17,10 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
-from delayqueue.store.servers import pipeline as module
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.connection import NO_PLACE, Links, NotReplicatedError, Wait
-from delayqueue.store.servers.pipeline import MOST_CALLS, Pipeline
+from delayqueue.store import server as module
+from delayqueue.store.connect import connect
+from delayqueue.store.connection import NO_PLACE, Links, NotReplicatedError, Wait
+from delayqueue.store.server import MOST_CALLS, Pipeline
 from tests.clusters import ask
 from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.store.calls import Call

@@ -15,11 +15,11 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Unavailable
+from delayqueue.store import durability as replication
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.servers import replication
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.durability import Durability, check_durability, replica_warnings
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.connect import connect
+from delayqueue.store.durability import Durability, check_durability, replica_warnings
+from delayqueue.store.shards import Shards
 from delayqueue.store.types import Demand
 from delayqueue.store.verbs import GET, Ending
 from delayqueue.tasks import cancel_all

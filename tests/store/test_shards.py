@@ -19,10 +19,9 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.health import durability_warnings
-from delayqueue.store.servers.shards import Shards, Span
-from delayqueue.store.servers.topology import Cluster
+from delayqueue.store.connect import connect
+from delayqueue.store.health import durability_warnings
+from delayqueue.store.shards import Cluster, Shards, Span
 from delayqueue.tasks import cancel_all
 from tests.certificates import make
 from tests.clusters import MASTER_NAME, SHARDS, ClusterNode, StoreCluster, WatchedStore, ask

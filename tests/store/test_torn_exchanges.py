@@ -15,10 +15,10 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.store.servers import pipeline as module
-from delayqueue.store.servers.connect import our_driver
-from delayqueue.store.servers.connection import Links, Wait
-from delayqueue.store.servers.pipeline import MOST_ATTEMPTS, Pipeline
+from delayqueue.store import server as module
+from delayqueue.store.connect import our_driver
+from delayqueue.store.connection import Links, Wait
+from delayqueue.store.server import MOST_ATTEMPTS, Pipeline
 from tests.processes import LOOPBACK
 from tests.store.calls import Call
 from tests.waiting import until, until_async
