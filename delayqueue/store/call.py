@@ -367,7 +367,8 @@ class ScriptCall:
         except (UnicodeEncodeError, TypeError) as error:
             self.fail(error)
         else:
-            server.send(self, function.wait)
+            pipeline = server.pipelines.get(function.wait) or server.pipeline(function.wait)
+            pipeline.send(self)
 
     def answered(self, answer: Any) -> None:
         """Take the script's answer, which tells more than its results."""

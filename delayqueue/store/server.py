@@ -39,8 +39,8 @@ ANSWER_S: Final = 5.0
 # Further calls go with later exchanges. The longest calls take about 30 ms of the store, so one exchange takes a
 # second.
 MOST_CALLS: Final = 32
-# Pipelines for each server: while it is busy with one, we prepare or answer the other. 32 connections push 1.1 times as
-# many jobs with two as with one, at the same processor time, and 128 of them 0.95 times; three give no more.
+# Exchanges under way with a server: while it is busy with one, we prepare or answer the other. 32 connections push 1.1
+# times as many jobs with two as with one, at the same processor time, and 128 of them 0.95 times; three give no more.
 AT_A_TIME: Final = 2
 OVERTAKEN_S: Final = 0.1  # after which the next exchange begins on another connection
 MOST_ATTEMPTS: Final = 2  # to connect, at a time
@@ -48,14 +48,20 @@ EARLY_S: Final = 0.001  # by which a timer may be early
 
 
 class Pipeline:
-    """A path to one server. It keeps a connection from its first call on, and another one if that fails.
+    """The exchanges with one server, of which some are under way at a time, each on a connection of its own.
 
-    If an exchange takes long, because the replicas or one connection are silent, the next one overtakes it on another
-    connection; so does a second attempt to connect. One timer, which runs while anything is under way, sees to that and
-    to the time that calls have.
+    It keeps connections from their first call on, and others if those fail. If an exchange takes long, because the
+    replicas or one connection are silent, the next one overtakes it on another connection; so does a second attempt to
+    connect. One timer, which runs while anything is under way, sees to that and to the time that calls have.
     """
 
-    def __init__(self, links: Links, wait: Wait | None = None, answer_s: float = ANSWER_S) -> None:
+    def __init__(
+        self,
+        links: Links,
+        wait: Wait | None = None,
+        answer_s: float = ANSWER_S,
+        at_a_time: int = AT_A_TIME,
+    ) -> None:
         """With `wait`, a call is answered once that many replicas have what the connection wrote.
 
         A call without an answer `answer_s` after it was made, or up to OVERTAKEN_S later, has failed.
@@ -63,10 +69,11 @@ class Pipeline:
         self._links = links
         self._wait = wait
         self._answer_s = answer_s
+        self._at_a_time = at_a_time
         self._loop = asyncio.get_running_loop()
         self._unsent: list[Sendable] = []
-        self._link: Link | None = None  # for the next exchange
-        self.current: Link | None = None  # the one whose exchange the next one waits for
+        self._free: list[Link] = []  # for the next exchanges
+        self._busy: list[Link] = []  # whose exchanges the next ones wait for, the earliest first
         self._overtaken: set[Link] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._attempts = 0  # to connect, under way
@@ -75,7 +82,7 @@ class Pipeline:
 
     def send(self, call: Sendable) -> None:
         """Send it with the next exchange; one that begins at the end of this turn of the loop takes all until then."""
-        if self.current is None and not self._unsent:
+        if not self._unsent and len(self._busy) < self._at_a_time:
             self._loop.call_soon(self._begin)
         self._unsent.append(call)
 
@@ -86,22 +93,21 @@ class Pipeline:
         self._fail_unsent(RedisConnectionError(CLOSED))
 
     def _begin(self) -> None:
-        """Begin an exchange, unless one is under way or there is nothing to send."""
-        if self.current is not None or not self._unsent:
-            return
-        if self._timer is None:
-            self._timer = self._loop.call_later(OVERTAKEN_S, self._look)
-        link = self._link
-        if link is not None and link.is_sound:
+        """Begin as many exchanges as there are calls for, and may be under way."""
+        while self._unsent and len(self._busy) < self._at_a_time:
+            if self._timer is None:
+                self._timer = self._loop.call_later(OVERTAKEN_S, self._look)
+            if not self._free:
+                if not self._attempts:
+                    self._connect()
+                return
+            link = self._free.pop()
+            if not link.is_sound:
+                self._links.give_back(link)
+                continue
             calls, self._unsent = self._unsent[:MOST_CALLS], self._unsent[MOST_CALLS:]
-            self.current = link
+            self._busy.append(link)
             link.begin(calls, self._wait, self._ended)
-            return
-        if link is not None:
-            self._links.give_back(link)
-            self._link = None
-        if not self._attempts:
-            self._connect()
 
     def _connect(self) -> None:
         self._attempts += 1
@@ -115,15 +121,15 @@ class Pipeline:
             finally:
                 self._attempts -= 1
         except Exception as error:
-            if not self._attempts:
+            if not self._attempts and not self._busy:  # nobody else takes them
                 self._fail_unsent(error)
         else:
             self._go_on_with(link)
 
     def _go_on_with(self, link: Link) -> None:
         """Use a link that is free now, if calls wait for one."""
-        if self._link is None and self._unsent:
-            self._link = link
+        if self._unsent and len(self._free) + len(self._busy) < self._at_a_time:
+            self._free.append(link)
             self._loop.call_soon(self._begin)
         else:  # they have another one, or have given up
             self._links.give_back(link)
@@ -137,21 +143,20 @@ class Pipeline:
         self._timer = None
         now_s = monotonic() + EARLY_S
         self._end_late(now_s)
-        if self.current is not None and self.current.began_s <= now_s - OVERTAKEN_S:
-            self._overtaken.add(self.current)
-            self.current = self._link = None
+        if self._busy and self._busy[0].began_s <= now_s - OVERTAKEN_S:
+            self._overtaken.add(self._busy.pop(0))
             self._begin()
         elif 0 < self._attempts < MOST_ATTEMPTS and self._attempted_s <= now_s - OVERTAKEN_S:
             self._connect()
-        if self._timer is None and (self.current or self._overtaken or self._unsent):
-            began_s = self.current.began_s if self.current else now_s
+        if self._timer is None and (self._busy or self._overtaken or self._unsent):
+            began_s = self._busy[0].began_s if self._busy else now_s
             wait_s = began_s + OVERTAKEN_S - now_s + EARLY_S
             self._timer = self._loop.call_later(wait_s, self._look)
 
     def _end_late(self, now_s: float) -> None:
         """Fail the calls whose time is over, and close connections that are silent."""
         made_before_s = now_s - self._answer_s
-        for link in [*self._overtaken, *filter(None, [self.current])]:
+        for link in [*self._overtaken, *self._busy]:
             link.time_out(made_before_s)
             if link.began_s <= now_s - ANSWER_S:
                 link.break_off(RedisTimeoutError(NO_ANSWER))
@@ -161,8 +166,9 @@ class Pipeline:
         give_up(late, RedisTimeoutError(NO_ANSWER))
 
     def _ended(self, link: Link) -> None:
-        if link is self.current:
-            self.current = None
+        if link in self._busy:
+            self._busy.remove(link)
+            self._free.append(link)
             if self._unsent:
                 self._loop.call_soon(self._begin)
             return
@@ -224,19 +230,12 @@ class Server:
         # A call waits for a connection for less time than it has: its error then says that there was none, and does not
         # blame the server.
         self._links = Links(pool, HELD + pool.max_connections - 1, answer_s / 2)
-        self._pipelines: dict[Wait | None, list[Pipeline]] = {}
+        self.pipelines: Final[dict[Wait | None, Pipeline]] = {}
 
-    def send(self, call: Sendable, wait: Wait | None) -> None:
-        """Send a call by the pipeline that is free, else by the first; it is answered once `wait` is over."""
-        pipelines = self._pipelines.get(wait)
-        if pipelines is None:
-            made = [Pipeline(self._links, wait, self._answer_s) for _ in range(AT_A_TIME)]
-            pipelines = self._pipelines[wait] = made
-        for pipeline in pipelines:
-            if pipeline.current is None:
-                pipeline.send(call)
-                return
-        pipelines[0].send(call)
+    def pipeline(self, wait: Wait | None) -> Pipeline:
+        """Make the pipeline of the calls that are answered once `wait` is over."""
+        pipeline = self.pipelines[wait] = Pipeline(self._links, wait, self._answer_s)
+        return pipeline
 
     async def drop_idle(self) -> None:
         """Close the idle connections, as the server is silent: the next call to use one might wait as long."""
@@ -245,8 +244,7 @@ class Server:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for pipelines in self._pipelines.values():
-            for pipeline in pipelines:
-                await pipeline.aclose()
+        for pipeline in self.pipelines.values():
+            await pipeline.aclose()
         await self._links.aclose()
         await self.redis.aclose()
