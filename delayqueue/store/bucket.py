@@ -32,7 +32,7 @@ from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import SCRIPT_ERRORS
-from delayqueue.store.call import Reply, ScriptCall, reserved
+from delayqueue.store.call import Reply, ScriptCall, reserved, supply
 from delayqueue.store.connection import NO_ANSWER
 from delayqueue.store.durability import TooFewReplicasError
 from delayqueue.store.health import UNKNOWN, ailment
@@ -86,7 +86,6 @@ class Bucket:
         # what calls share, whatever the bucket
         self.buckets: Final = store.buckets
         self.metrics: Final = store.metrics
-        self.functions: Final = store.functions
         self.failpoint: Final = store.failpoint
         self.sender: Final = store.sender
         self.answer_s: Final = store.shards.answer_s
@@ -295,7 +294,7 @@ class Bucket:
             server.clock.heard(found_ms, call.asked_s)
             if monotonic() > call.until_s:
                 raise error
-        elif not await self.functions.supply(error, call.function.head.name, call.words, server):
+        elif not await supply(call.function, call.words, error, server):
             raise error
 
     @property

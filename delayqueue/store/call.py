@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -45,7 +45,6 @@ from delayqueue.store.types import (
     Moved,
     Reservation,
 )
-from delayqueue.tasks import SingleFlight
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -175,64 +174,33 @@ async def remove_old_functions(shards: Shards, scripts: Scripts) -> None:
                     await redis.function_delete(name)
 
 
-class Functions:
-    """The verbs of one version of this program, on any server."""
-
-    def __init__(self, scripts: Scripts) -> None:
-        self._scripts = scripts
-        self._built: dict[str, Script] = {}
-        self._loads = SingleFlight[object]()
-
-    @property
-    def heads(self) -> Mapping[str, ScriptHead]:
-        """What the verbs' heads say, by name."""
-        return self._scripts.verbs
-
-    def function(self, verb: str) -> tuple[str, str]:
-        """The words with which a call of the verb's function begins."""
-        return FCALL, self._scripts.function(verb)
-
-    def script(self, verb: str) -> tuple[str, str]:
-        """The words with which a call of the verb's script begins, for a server that refuses functions."""
-        return EVALSHA, self._script(verb).sha
-
-    async def supply(
-        self, error: Exception, verb: str, words: tuple[str, str], server: Server
-    ) -> bool:
-        """Load what a call that began with these words did not find; returns False if it failed for another reason.
-
-        Where functions are refused, the next call is one of a script. Raises RedisError if the store does not answer.
-        """
-        if isinstance(error, NoScriptError):
-            script = self._script(verb)
-            load = partial(server.redis.script_load, script.source)
-            await self._loads.do((server, script.sha), load)
-        elif str(error) == NOT_FOUND:
-            await self._load_library(server)
-        elif words[0] == FCALL and _is_refusal(error):
-            _refused(server, error)
-        else:
-            return False
-        return True
-
-    async def _load_library(self, server: Server) -> None:
-        library = self._scripts.library
-        load = partial(server.redis.function_load, library.source)
-        try:
-            await self._loads.do((server, library.name), load)
-        except ResponseError as error:
-            if ALREADY_THERE not in str(error):
-                _refused(server, error)
-
-    def _script(self, verb: str) -> Script:
-        if verb not in self._built:
-            self._built[verb] = self._scripts.script(verb)
-        return self._built[verb]
-
-
 def _is_refusal(error: Exception) -> bool:
     """Whether the server has no functions for us: it is too old, or our user may not call them."""
     return isinstance(error, NoPermissionError) or str(error).startswith(UNKNOWN_COMMAND)
+
+
+async def supply(
+    function: "Function", words: tuple[str, str], error: Exception, server: Server
+) -> bool:
+    """Load what a call that began with these words did not find; returns False if it failed for another reason.
+
+    Where functions are refused, the next call is one of a script. Raises RedisError if the store does not answer.
+    """
+    if isinstance(error, NoScriptError):
+        source, sha = function.script
+        await server.loads.do(sha, partial(server.redis.script_load, source))
+    elif str(error) == NOT_FOUND:
+        library = function.scripts.library
+        try:
+            await server.loads.do(library.name, partial(server.redis.function_load, library.source))
+        except ResponseError as refusal:
+            if ALREADY_THERE not in str(refusal):
+                _refused(server, refusal)
+    elif words[0] == FCALL and _is_refusal(error):
+        _refused(server, error)
+    else:
+        return False
+    return True
 
 
 def _refused(server: Server, error: Exception) -> None:
@@ -268,10 +236,11 @@ REPAIRS_OF: Final[Mapping[str, Callable[[Metrics, Sequence[Any]], None]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Function:
-    """A script as it is called: what its head and the settings say of all calls."""
+    """A verb as it is called: what its head and the settings say of all calls."""
 
+    scripts: Scripts
     head: ScriptHead
     words: tuple[str, str]  # with which a call of it as a function begins
     wait: Wait | None
@@ -279,21 +248,27 @@ class Function:
     seconds: Histogram  # that calls take
     count_repairs: Callable[[Metrics, Sequence[Any]], None] | None
 
+    @cached_property
+    def script(self) -> Script:
+        """For servers that refuse functions."""
+        return self.scripts.script(self.head.name)
+
 
 def functions_by_name(
-    functions: Functions, durability: Durability, metrics: Metrics
+    scripts: Scripts, durability: Durability, metrics: Metrics
 ) -> Mapping[str, Function]:
-    """All scripts."""
+    """All verbs."""
     return {
         name: Function(
+            scripts=scripts,
             head=head,
-            words=functions.function(name),
+            words=(FCALL, scripts.function(name)),
             wait=durability.wait(head),
             requirements=durability.requirements(head),
             seconds=metrics.histogram(SCRIPT_SECONDS, name),
             count_repairs=REPAIRS_OF.get(name),
         )
-        for name, head in functions.heads.items()
+        for name, head in scripts.verbs.items()
     }
 
 
@@ -357,7 +332,7 @@ class ScriptCall:
         if server.refused_until_s <= now_s:
             self.words = function.words
         else:
-            self.words = self.bucket.functions.script(function.head.name)
+            self.words = EVALSHA, function.script.sha
         until_ms = server.clock.at_ms(self.until_s)
         control = f"{self.generation} {self.bucket.sender} {1 if function.wait else 0}"
         try:

@@ -30,7 +30,7 @@ from delayqueue.store.connection import (
     Wait,
     give_up,
 )
-from delayqueue.tasks import Tasks
+from delayqueue.tasks import SingleFlight, Tasks
 
 log = logging.getLogger(__name__)
 
@@ -224,6 +224,7 @@ class Server:
         self.address: Final = address
         self.redis: Final = redis
         self.clock: Final = Clock()
+        self.loads: Final = SingleFlight[object]()  # of functions and scripts
         self.refused_until_s = 0.0  # monotonic: it refuses functions; 0 = it never has
         self._answer_s = answer_s
         pool = redis.connection_pool

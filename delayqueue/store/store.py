@@ -25,7 +25,7 @@ from delayqueue.metrics import Metrics
 from delayqueue.store.announcements import Announcements
 from delayqueue.store.bucket import OUTDATED, Bucket
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.call import Functions, Reply, ScriptCall, functions_by_name
+from delayqueue.store.call import Reply, ScriptCall, functions_by_name
 from delayqueue.store.census import Census
 from delayqueue.store.durability import Durability, Replicas
 from delayqueue.store.health import health
@@ -274,8 +274,7 @@ class Store:
         self.durability: Final = durability or Durability()
         self.failpoint: Final = failpoint
         self.metrics: Final = Metrics()
-        self.functions: Final = Functions(scripts)
-        self.scripts: Final = functions_by_name(self.functions, self.durability, self.metrics)
+        self.scripts: Final = functions_by_name(scripts, self.durability, self.metrics)
         self.sender: Final = secrets.token_hex(6)  # this process, which ignores its own messages
         self.nonces: Final = nonces()  # of reservations
         self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
