@@ -436,7 +436,9 @@ class ExpressConnection(asyncio.Protocol):
         if self.transport.is_closing():
             call.cancel()
 
-    def write(self, response: HttpResponse) -> asyncio.Future[None] | None:
+    def write(
+        self, response: HttpResponse, *, must_arrive: bool = False
+    ) -> asyncio.Future[None] | None:
         """Write the answer to the present request. Raises ConnectionResetError if the client is gone.
 
         Returns what ends once all of it is sent, if that takes time: a client that leaves meanwhile has not got it, and
@@ -459,7 +461,7 @@ class ExpressConnection(asyncio.Protocol):
             transport.write(written)
             if transport.is_closing():  # it can find only in writing that the client is gone
                 raise ConnectionResetError
-            if not (self._is_stalled and response.must_arrive):
+            if not (self._is_stalled and must_arrive):
                 self._answered()
                 return None
             sending = self._drained = express.loop.create_future()

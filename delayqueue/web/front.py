@@ -201,17 +201,15 @@ class Front:
 
     def _send(self, cycle: Cycle, code: Code, response: HttpResponse) -> None:
         """Send an answer. One that must arrive is taken back if it does not, and recorded afterwards."""
-        status, sending = response.status, None
-        if cycle.undelivered is None:
+        status, sending, must_arrive = response.status, None, cycle.undelivered is not None
+        if not must_arrive:
             self._record(cycle, code, status)
-        else:
-            response.must_arrive = True
         try:
-            sending = cycle.client.write(response)
+            sending = cycle.client.write(response, must_arrive=must_arrive)
         except ConnectionError:
             cycle.take_back()
             status = CLIENT_GONE
-        if response.must_arrive:
+        if must_arrive:
             if sending is None:
                 self._record(cycle, code, status)
             else:
