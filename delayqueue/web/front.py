@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -60,10 +60,10 @@ def is_protected(config: Config, guard: Authenticator) -> bool:
 
 def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = None) -> "Front":
     """Build a front that answers everything that the design and docs/api.md promise."""
-    checks = [same_origin, loopback_only] if is_protected(config, api.guard) else [same_origin]
+    check = loopback_only if is_protected(config, api.guard) else same_origin
     reader = Reader(api.queue.metrics, strict=config.strict)
     endpoints = [*api.endpoints, *pages()]
-    return (make or Front)(api, endpoints, checks, reader, has_log=config.access_log)
+    return (make or Front)(api, endpoints, check, reader, has_log=config.access_log)
 
 
 class HasFront(Protocol):
@@ -100,7 +100,7 @@ class Front:
         self,
         api: Api,
         endpoints: Iterable[Endpoint],
-        checks: Sequence[Check],
+        check: Check,
         reader: Reader,
         *,
         has_log: bool,
@@ -114,7 +114,7 @@ class Front:
             methods |= dict.fromkeys(endpoint.accepts, endpoint)
             if endpoint.takes is not None and endpoint.takes.of_original:
                 self._of_original.add(endpoint.path)
-        self._checks = checks
+        self._check = check
         self._reader = reader
         self._has_log = has_log
         self._answered = api.queue.metrics.counter(REQUESTS)
@@ -246,8 +246,7 @@ class Front:
         Raises NoSuchPath, WrongMethod, Unauthorized, Forbidden or TooMany if it is refused.
         """
         request, guard = cycle.request, self._api.guard
-        for check in self._checks:
-            check(request)
+        self._check(request)
         endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
         endpoint = cycle.endpoint = endpoint or self._find(request)
         cycle.path = endpoint.path
