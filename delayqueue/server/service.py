@@ -126,7 +126,7 @@ class Service:
         deliveries: Mapping[str, Delivery],
     ) -> dict[str, Loop]:
         loops = queue.background() | {"shards": self._shards.watch, "store": opening.run}
-        if replicas := store.replicas:
+        if replicas := store.durability.replicas:
             loops["replicas"] = partial(replicas.watch, self._shards)
         return loops | {name: each.run for name, each in deliveries.items()}
 

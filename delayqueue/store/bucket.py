@@ -21,7 +21,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from redis.asyncio import Redis
 from redis.exceptions import ClusterDownError, MovedError, RedisError
@@ -98,33 +98,23 @@ class Bucket:
         self._away_since_s: float | None = None  # monotonic: its server does not answer
         self._back_s = 0.0  # monotonic: it has answered again
 
-    @overload
     def run(
-        self, script: str, args: Sequence[Any], scope: Scope = ...
-    ) -> asyncio.Future[Reply]: ...
-    @overload
-    def run(
-        self, script: str, args: Sequence[Any], scope: Scope = ..., *, read: Callable[[Reply], T]
-    ) -> asyncio.Future[T]: ...
-    def run(
-        self,
-        script: str,
-        args: Sequence[Any],
-        scope: Scope = EVERYWHERE,
-        *,
-        read: Callable[[Reply], Any] | None = None,
-    ) -> asyncio.Future[Any]:
-        """Call a script. The future has its Reply, or what `read` makes of it.
+        self, script: str, args: Sequence[Any], scope: Scope = EVERYWHERE
+    ) -> asyncio.Future[Reply]:
+        """Call a script. The future has its Reply.
 
         Its exception is Unavailable, or UnicodeEncodeError if no bytes stand for an argument. If it is cancelled before
         the call is sent, nothing is sent.
         """
-        future = asyncio.get_running_loop().create_future()
-        self.send(
-            ScriptCall(
-                self.scripts[script], self, args, scope, partial(_settle, future, read), future
-            )
-        )
+        return self.run_then(script, args, scope, _itself)
+
+    def run_then(
+        self, script: str, args: Sequence[Any], scope: Scope, read: Callable[[Reply], T]
+    ) -> asyncio.Future[T]:
+        """What `read` makes of the Reply that run() gives, or the error that it raises."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        end = partial(_settle, future, read)
+        self.send(ScriptCall(self.scripts[script], self, args, scope, end, future))
         return future
 
     async def run_verb(
@@ -184,7 +174,7 @@ class Bucket:
             jobs = map(partial(reserved, nonce=nonce, revision=revision), found)
             return Popped([*jobs], reply.looked, reply.change)
 
-        return self.run("pop", args, read=read)
+        return self.run_then("pop", args, EVERYWHERE, read)
 
     async def tick(self, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
@@ -341,8 +331,12 @@ async def in_pieces(
     return results
 
 
+def _itself(reply: Reply) -> Reply:
+    return reply
+
+
 def _settle(
-    future: asyncio.Future[Any], read: Callable[[Reply], Any] | None, answer: Reply | Exception
+    future: asyncio.Future[T], read: Callable[[Reply], T], answer: Reply | Exception
 ) -> None:
     if future.done():
         return
@@ -350,7 +344,7 @@ def _settle(
         future.set_exception(answer)
         return
     try:
-        future.set_result(read(answer) if read else answer)
+        future.set_result(read(answer))
     except Exception as error:  # an answer that cannot be read
         future.set_exception(error)
 

@@ -9,7 +9,7 @@ the next one.
 import asyncio
 import secrets
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
@@ -17,7 +17,6 @@ from typing import Any, Final, Generic, TypeVar
 from redis.asyncio import Redis
 
 from delayqueue.config.failpoint import Failpoint
-from delayqueue.config.values import Address
 from delayqueue.domain.access import Scope
 from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Invalid, Text, Unavailable
@@ -27,7 +26,7 @@ from delayqueue.store.bucket import OUTDATED, Bucket
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.call import Reply, ScriptCall, functions_by_name
 from delayqueue.store.census import Census
-from delayqueue.store.durability import Durability, Replicas
+from delayqueue.store.durability import Durability
 from delayqueue.store.health import health
 from delayqueue.store.registry import Registry
 from delayqueue.store.scripts import ZSET, Scripts
@@ -292,6 +291,7 @@ class Store:
         self.slots = SlotStore(self.bucket(0))
         self.census = Census(self)
         self.watch: Final = StoreWatch(self)
+        self.announcements: Final = Announcements(shards, buckets, self.sender)
         buckets.on_growth(self._grow)
         buckets.on_change(self._fail_waiting)
 
@@ -419,22 +419,10 @@ class Store:
         )
 
     @property
-    def replicas(self) -> Replicas | None:
-        """What calls wait for, with `durability = replica`."""
-        return self.durability.replicas
-
-    @property
     def warnings(self) -> Sequence[Text]:
         """Why a failover could lose an acknowledged job right now, if `durability` should prevent that."""
-        return self.replicas.warnings if self.replicas else ()
-
-    def servers(self) -> Collection[Address]:
-        """The addresses of the servers that hold buckets."""
-        return self.shards.servers().keys()
-
-    def clock_jumps(self) -> int:
-        """How often this process has seen the clock of one of them jump."""
-        return self.shards.clock_jumps()
+        replicas = self.durability.replicas
+        return replicas.warnings if replicas else ()
 
     def beside(self, bucket: int) -> list[int]:
         """The buckets on the same server, including this one."""
@@ -468,15 +456,6 @@ class Store:
         except (Unavailable, TimeoutError):
             return False
         return True
-
-    async def listen(
-        self,
-        heard: Callable[[int, str, int], None],
-        ended: Callable[[str], None],
-        subscribed: Callable[[int], None],
-    ) -> None:
-        """Call `heard` with what other processes made ready, endlessly; see Announcements.listen."""
-        await Announcements(self.shards, self.buckets, self.sender).listen(heard, ended, subscribed)
 
     def _grow(self) -> None:
         for number in range(len(self._buckets), len(self.buckets.keys)):

@@ -21,7 +21,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -113,17 +112,14 @@ class Marks:
 
     async def read(self) -> Text | None:
         """What must be said, as far as that is known without what this process remembers. Changes nothing."""
-        key = self._buckets.keys[0].layout
-
-        async def ask(redis: Redis) -> Any:
-            return await redis.hmget(key, ["id", "emptied", "accepted", "marked"])
-
-        data_id, emptied, accepted, marked = await self._shards.call(key, ask)
+        key, fields = self._buckets.keys[0].layout, ["id", "emptied", "accepted", "marked"]
+        found: Any = await self._shards.call(key, lambda redis: redis.hmget(key, fields))
+        data_id, emptied, accepted, marked = found
         if data_id is None:
             return None
-        found = _found(data_id, emptied, b"", accepted or b"", int(marked or 0))
-        marks = range(1, min(found.marked, self._buckets.count))
-        return _said(found, [n + 1 for n in marks if not await self._bucket(n, found.id, "")])
+        known = _found(data_id, emptied, b"", accepted or b"", int(marked or 0))
+        marks = range(1, min(known.marked, self._buckets.count))
+        return _said(known, [n + 1 for n in marks if not await self._bucket(n, known.id, "")])
 
     async def accept(self) -> None:
         """The data is new, and somebody knows why."""
@@ -135,28 +131,20 @@ class Marks:
 
     async def _layout(self, known: str) -> _Found:
         key, fence = self._buckets.keys[0].layout, self._buckets.keys[0].fence
-
-        async def ask(redis: Redis) -> Any:
-            return await redis.eval(LAYOUT, 2, key, fence, secrets.token_hex(8), known)
-
-        return _found(*await self._shards.call(key, ask))
+        args = secrets.token_hex(8), known
+        found: Any = await self._shards.call(
+            key, lambda redis: redis.eval(LAYOUT, 2, key, fence, *args)
+        )
+        return _found(*found)
 
     async def _bucket(self, bucket: int, data_id: str, may_write: str) -> str:
-        key = self._buckets.keys[bucket].fence
-
-        async def ask(redis: Redis) -> Any:
-            return await redis.eval(BUCKET, 1, key, data_id, may_write)
-
-        found: bytes = await self._shards.call(key, ask)
-        return found.decode()
+        key, args = self._buckets.keys[bucket].fence, (data_id, may_write)
+        found: Any = await self._shards.call(key, lambda redis: redis.eval(BUCKET, 1, key, *args))
+        return str(found.decode())
 
     async def _write(self, field: str, value: str) -> None:
         key = self._buckets.keys[0].layout
-
-        async def ask(redis: Redis) -> Any:
-            return await redis.hset(key, field, value)
-
-        await self._shards.call(key, ask)
+        await self._shards.call(key, lambda redis: redis.hset(key, field, value))
 
 
 def _found(

@@ -313,8 +313,8 @@ async def test_doubts_come_and_go_with_replicas(
     monkeypatch.setattr(replication, "LOOK_S", 0.05)
     caplog.set_level(logging.INFO)
     async with followed(pair) as store, connect(config_of(pair.master), None) as shards:
-        assert store.replicas is not None
-        watching = asyncio.create_task(store.replicas.watch(shards))
+        assert store.durability.replicas is not None
+        watching = asyncio.create_task(store.durability.replicas.watch(shards))
         await asyncio.sleep(0.2)
         assert store.warnings == []
         pair.replica.kill()

@@ -290,7 +290,9 @@ async def test_news_of_ready_jobs_come_from_every_master(cluster: StoreCluster) 
 
     async with opened(config) as (listener, _), opened(config) as (responder, _):
         listening = asyncio.create_task(
-            listener.listen(lambda *news: heard.append(news), lambda _: None, subscribed.append)
+            listener.announcements.listen(
+                lambda *news: heard.append(news), lambda _: None, subscribed.append
+            )
         )
         await until(lambda: len(subscribed) == BUCKETS)
         for bucket in range(BUCKETS):
@@ -305,7 +307,9 @@ async def test_news_go_on_after_a_failover(mortal_cluster: StoreCluster) -> None
     config = of_cluster(mortal_cluster)
     async with followed(config) as (listener, _), followed(config) as (responder, _):
         listening = asyncio.create_task(
-            listener.listen(lambda bucket, *_: heard.append(bucket), lambda _: None, lambda _: None)
+            listener.announcements.listen(
+                lambda bucket, *_: heard.append(bucket), lambda _: None, lambda _: None
+            )
         )
         mortal_cluster.holder("{dq_bucket_1}").kill()
         await until_async(lambda: works(responder, 0), within_s=FOR_A_NEW_MASTER_S)
