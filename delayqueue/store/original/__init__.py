@@ -4,7 +4,7 @@ The keys of an installation, and those that an import adds beside them:
 
 | key               | type   | what                                                                                  |
 | ----------------- | ------ | ------------------------------------------------------------------------------------- |
-| ID                | string | a packed job (packed.py); php-cpm/delay-queue puts `dq_key_` before the id            |
+| ID                | string | a packed job (below); php-cpm/delay-queue puts `dq_key_` before the id                |
 | dq_bucket_N       | zset   | id -> unix second: when it is due, or when its TTR expires                            |
 | dq_queue_TOPIC    | list   | ids that are ready                                                                    |
 | dq_import:lock    | string | the import that is working here; expires                                              |
