@@ -299,7 +299,7 @@ MUTANTS: Final = [
     ),
     Mutant(
         "store/store.py",
-        "or size_bytes > BATCH_BYTES",
+        "size_bytes > most_bytes or ",
         "",
         "joins bodies of any size into a call",
         "tests/engine/test_batcher.py",
