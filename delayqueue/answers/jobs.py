@@ -18,6 +18,7 @@ class ReservedJob:
     due: float
     traceparent: str = omittable(default="")  # if it was pushed with one
     tags: tuple[str, ...] = omittable(default=())  # if it has any
+    group: str = omittable(default="")  # if it is in one
 
 
 @answer
@@ -52,6 +53,7 @@ class TakenJob:
     call: JobCall | None = omittable(default=None)
     traceparent: str = omittable(default="")
     idempotency_key: str = omittable(default="")
+    group: str = omittable(default="")
 
 
 @answer
@@ -82,8 +84,8 @@ class SubscriberResult:
 class JobDetails:
     """All about a job; `delay` is its due time in whole unix seconds, as in the original.
 
-    `call` is there only if the job has one, `worker` only while a worker has it that told its name, `put_off_until`
-    only while the call waits for a place at its host: when it is tried again.
+    `call` and `group` are there only if the job has one, `worker` only while a worker has it that told its name,
+    `put_off_until` only while the call waits for a place at its host: when it is tried again.
 
     `retry`, `retain` and `expires` are there only if asked for: its own retry schedule, how long it is kept after its
     end, and when it expires; null = it has none.
@@ -106,6 +108,7 @@ class JobDetails:
     ended: float | None
     attempts: tuple[Attempt, ...]
     results: tuple[SubscriberResult, ...]
+    group: str = omittable(default="")
     call: JobCall | None = omittable(default=None)
     worker: str | None = omittable(default=None)
     put_off_until: float | None = omittable(default=None)
@@ -130,6 +133,7 @@ class FoundJob:
     topic: str
     state: str
     due: float
+    group: str = omittable(default="")  # if it is in one
 
 
 @answer

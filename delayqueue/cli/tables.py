@@ -102,7 +102,8 @@ def jobs(found: Sequence[Row]) -> str:
     """Jobs, one per line."""
     if not found:
         return "no jobs"
-    columns = ["id", "topic", "state", "due", "attempt", "receipt", "worker", "tags", "body"]
+    columns = ["id", "topic", "state", "due", "attempt", "receipt", "worker"]
+    columns += ["group", "tags", "body"]
     columns = [column for column in columns if any(column in job for job in found)]
     if any(job.get("message") for job in found):
         columns.append("message")

@@ -34,6 +34,7 @@ class Job:
     retain: Seconds | None = None
     expire: Seconds | None = None
     priority: int | None = None
+    group: str | None = None
     call: CallTo | None = None
     traceparent: str | None = None
     idempotency_key: str | None = None
@@ -75,6 +76,7 @@ class PushVerbs:
         retain: Seconds | None = None,
         expire: Seconds | None = None,
         priority: int | None = None,
+        group: str | None = None,
         call: CallTo | None = None,
         traceparent: str | None = None,
         idempotency_key: str | None = None,

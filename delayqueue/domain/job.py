@@ -19,6 +19,7 @@ MAX_ANSWER_BYTES = 4 * 1024 * 1024
 MAX_POP_TOPICS = 64
 MAX_TAGS = 64
 MAX_TAG_BYTES = 256
+MAX_GROUP_BYTES = 250  # with the braces around it, an id has place for 772 bytes more
 MAX_FORECAST_STEPS = 1000
 MAX_TEXT_BYTES = 256  # of a short text that is kept with a job, such as an idempotency key
 MAX_MESSAGE_CHARS = 1024  # the rest of a longer message is cut off

@@ -16,6 +16,7 @@ from typing import Any, Final
 from delayqueue.domain import push_rules
 from delayqueue.domain.job import (
     MAX_DUE_S,
+    MAX_GROUP_BYTES,
     MAX_ID_BYTES,
     MAX_PRIORITY,
     MAX_TAGS,
@@ -34,8 +35,8 @@ class PushField:
     - `words` say what it means: in /openapi.json, and in both languages of the API's page.
     - `option` is its option of `delay-queue push`, as --help shows it, and `help` its line there; "" = cli/remote.py
       has one that needs more than that.
-    - `kept_as`: a text that the server keeps with the job and does nothing with; its name in the record. /take tells
-      it, and /pop if `is_popped`. "" = the code that acts on the field says what is kept.
+    - `kept_as`: a text that the server keeps with the job as it is; its name in the record. /take tells it, and /pop
+      if `is_popped`. "" = the code that acts on the field says what is kept.
     - `is_in_form`: the form of the page at /admin asks for it.
     """
 
@@ -174,6 +175,19 @@ FIELDS: Final = (
         ),
         option="--priority N",
         help=f"among ready jobs the smallest goes first [{USUAL_PRIORITY}]",
+        is_in_form=True,
+    ),
+    PushField(
+        name="group",
+        rule=push_rules.group,
+        words=Text(
+            f"属于哪一组，例如一个客户，1 到 {MAX_GROUP_BYTES} 字节",
+            f"The group that it belongs to, such as a customer, 1 to {MAX_GROUP_BYTES} bytes.",
+        ),
+        option="--group GROUP",
+        help="the group that it belongs to, such as a customer",
+        kept_as="group",
+        is_popped=True,
         is_in_form=True,
     ),
     PushField(

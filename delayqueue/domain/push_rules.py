@@ -13,6 +13,7 @@ from delayqueue.domain import call as call_rules
 from delayqueue.domain import retry, subscriber
 from delayqueue.domain.job import (
     MAX_DELAY_S,
+    MAX_GROUP_BYTES,
     MAX_ID_BYTES,
     MAX_TAG_BYTES,
     MAX_TAGS,
@@ -73,6 +74,11 @@ def topic(field: str, value: Any) -> str:
 def tag(field: str, value: Any) -> str:
     """A tag."""
     return name(field, value, MAX_TAG_BYTES)
+
+
+def group(field: str, value: Any) -> str:
+    """A group."""
+    return name(field, value, MAX_GROUP_BYTES)
 
 
 def job_id(field: str, value: Any) -> str:

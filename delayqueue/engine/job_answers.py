@@ -49,6 +49,7 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
         ended=seconds(job.ended_ms),
         attempts=tuple(map(_attempt, job.attempts)),
         results=tuple(map(_result, job.results)),
+        group=job.texts.get("group", LEFT_OUT),
         call=job_call(job.call) if job.call else LEFT_OUT,
         worker=readable(job.worker) if job.worker else LEFT_OUT,
         put_off_until=job.ready_ms / 1000 if is_put_off else LEFT_OUT,

@@ -46,12 +46,13 @@ NO_FILTERS: Final = Filters()
 
 
 class Hit(NamedTuple):
-    """A job that was found."""
+    """A job that was found; `group`: "" = it is in none."""
 
     id: str
     topic: str
     state: str
     due_ms: int
+    group: str
 
 
 class SearchResult(NamedTuple):
@@ -96,7 +97,7 @@ class Search:
                 break  # this only was to see whether there are more
             scan = raw_scan.decode()
             looked += reply.looked
-            hits = [_found(*found[i : i + 4]) for i in range(0, len(found), 4)]
+            hits = [_found(*found[i : i + 5]) for i in range(0, len(found), 5)]
             jobs += await self._exact(bucket, hits, wanted, filters.message_part)
             if scan == "0":
                 bucket, kind = (bucket + 1, "job") if kind == "ended" else (bucket, "ended")
@@ -140,8 +141,8 @@ def _is_long(part: str) -> bool:
     return len(part.encode()) > PIECE_BYTES
 
 
-def _found(raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes) -> Hit:
-    return Hit(text(raw_id), text(topic), state.decode(), int(due_ms))
+def _found(raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes, group: bytes) -> Hit:
+    return Hit(text(raw_id), text(topic), state.decode(), int(due_ms), text(group))
 
 
 MOST: Final = 10_000  # per page

@@ -251,8 +251,10 @@ class Queue(Client):
         held = self._jobs.get(job_id)
         if held is None:
             return None
+        group = {"group": held.request["group"]} if "group" in held.request else {}
         return {
             **{name: held.request[name] for name in ("topic", "id", "body", "ttr")},
+            **group,
             "created": 0.0,
             "started": None,
             "ended": None,

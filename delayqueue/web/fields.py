@@ -23,6 +23,7 @@ from delayqueue.domain.job import (
     MAX_BATCH,
     MAX_DELAY_S,
     MAX_DUE_S,
+    MAX_GROUP_BYTES,
     MAX_ID_BYTES,
     MAX_MESSAGE_CHARS,
     MAX_POP_TOPICS,
@@ -328,6 +329,12 @@ PopTopics = Annotated[
 ]
 Tag = Annotated[
     str, STRIPPED, Validate(check_tag), Field(description=f"A tag, 1 to {MAX_TAG_BYTES} bytes.")
+]
+Group = Annotated[
+    str,
+    STRIPPED,
+    Validate(_check_name(MAX_GROUP_BYTES)),
+    Field(description=f"A group, 1 to {MAX_GROUP_BYTES} bytes."),
 ]
 OutboxName = Annotated[
     str,

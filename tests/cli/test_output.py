@@ -113,6 +113,7 @@ def test_a_taken_job_that_is_given_back_has_all_that_it_had(server: QueueServer)
             retry=[1.5, 60],
             expire=90,
             priority=7,
+            group="customer-7",
             traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
             idempotency_key="payment 1",
         )

@@ -73,6 +73,15 @@ async def test_each_way_of_burying_is_reported(
     ]
 
 
+async def test_a_report_tells_the_group_of_the_dead_letter(bucket: Bucket) -> None:
+    await set_to(bucket, "t", "dead")
+    group = 'a "b"\n{c}\0🐘'
+    await bucket.push(job("a", texts={"group": group}, body="unpaid?"))
+    await bucket.bury("a")
+    [report] = await reports(bucket)
+    assert (report["group"], report["body"]) == (group, "unpaid?")
+
+
 async def test_a_report_wakes_whoever_waits_and_counts_as_pushed(bucket: Bucket) -> None:
     await set_to(bucket, "t", "dead")
     await bucket.push(job("a"))

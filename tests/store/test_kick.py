@@ -45,6 +45,7 @@ async def test_a_kick_with_another_body_keeps_all_else(bucket: Bucket) -> None:
         "priority": 9,
         "retain_ms": HOUR_MS,
         "expire_ms": HOUR_MS,
+        "texts": {"group": "customer-7"},
     }
     await bucket.push(job("a", body="{-", retry_ms=(0,), **options), job("b", body="b"))
     for message in ("first", "second"):
@@ -65,6 +66,7 @@ async def test_a_kick_with_another_body_keeps_all_else(bucket: Bucket) -> None:
         "attempts",
         "attempt",
         "created_ms",
+        "texts",
     )
     assert [getattr(after, name) for name in kept] == [getattr(before, name) for name in kept]
     assert after.expire_ms - after.due_ms == before.expire_ms - before.due_ms

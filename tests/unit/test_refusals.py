@@ -38,6 +38,7 @@ BAD_FIELDS: Final[dict[str, tuple[Any, ...]]] = {
     "if_exists": ("",),
     "retry": ({"max": 0},),
     "priority": (-1, 2**32, 1.5, "1", True, [1]),
+    "group": ("", " ", "x" * 251, "é" * 126, 7, ["a"], True),
     "idempotency_key": ("", "x" * 257, 7, [7]),
     "traceparent": OTHER_TRACES,
 }
@@ -56,6 +57,8 @@ REFUSALS: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("/push", PUSH | {"delay": -1}, "delay -1: must be 0 to 2^31"),
     ("/push", PUSH | {"topic": "a,b"}, "topic: no comma"),
     ("/push", PUSH | {"due": 1, "delay": 1}, "delay and due exclude each other"),
+    ("/push", PUSH | {"group": " "}, "group: must not be empty"),
+    ("/push", PUSH | {"group": "x" * 251}, "group: 251 bytes, at most 250"),
     ("/push", PUSH | {"id": " * ", "idempotency_key": "k"}, "idempotency_key needs an id"),
     ("/pop", {"topic": ",,"}, "topic: only commas"),
     ("/pop", {"topic": " , ,"}, "topic: only commas"),

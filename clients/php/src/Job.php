@@ -17,6 +17,7 @@ final class Job
      * @param string $traceparent W3C trace context; '' if it was pushed without one
      * @param list<string> $tags
      * @param array<string, HandlerResult> $results of the handlers before, by their names, where a worker's topic has several
+     * @param string $group '' if it is in none
      */
     public function __construct(
         public readonly string $topic,
@@ -28,6 +29,7 @@ final class Job
         public readonly string $traceparent = '',
         public readonly array $tags = [],
         public readonly array $results = [],
+        public readonly string $group = '',
     ) {
     }
 
@@ -71,6 +73,7 @@ final class Job
             due: $data->float('due'),
             traceparent: $data->string('traceparent', ''),
             tags: $data->has('tags') ? $data->strings('tags') : [],
+            group: $data->string('group', ''),
         );
     }
 }

@@ -37,6 +37,7 @@ final class NewJob
      *     server calls when the job is due; no worker gets the job
      * @param string|null $traceparent W3C trace context, which pop() returns
      * @param string|null $idempotencyKey a push that repeats another one, with the same id and key, changes nothing
+     * @param string|null $group the group that it belongs to, such as a customer
      *
      * @throws \InvalidArgumentException if it has both `delay` and `due`
      */
@@ -56,6 +57,7 @@ final class NewJob
         #[\SensitiveParameter] public readonly string|array|null $call = null,
         public readonly ?string $traceparent = null,
         public readonly ?string $idempotencyKey = null,
+        public readonly ?string $group = null,
     ) {
         if ($due !== null && Duration::delay($delay) != 0) { // as /push does
             throw new \InvalidArgumentException('delay and due exclude each other');
@@ -101,6 +103,7 @@ final class NewJob
             'call' => Fields::call($this->call),
             'traceparent' => $this->traceparent,
             'idempotency_key' => $this->idempotencyKey,
+            'group' => $this->group,
         ]);
     }
 }

@@ -337,6 +337,7 @@ do  -- limits the scope of the rest
       local body = body_of(job)
       if not job.report then
         local head = '{"id":' .. cjson.encode(id) .. ',"topic":' .. cjson.encode(job.topic) .. ',"reason":' .. cjson.encode(reason)
+        if job.group then head = head .. ',"group":' .. cjson.encode(job.group) end
         -- joined once: string.format copies a long text several times
         body = head .. ',"attempts":' .. int(run.attempt) .. ',"body":' .. cjson.encode(body) .. '}'
       end

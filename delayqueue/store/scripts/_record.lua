@@ -79,13 +79,13 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     local readable, options = pcall(cjson.decode, text)
     if not readable or type(options) ~= 'table' then return nil end
     local is_sound = is_list_of('string', options.tags) and is_list_of('number', options.retry)
-      and is_of('string', options.traceparent) and is_of('string', options.key) and is_of('number', options.priority)
+      and is_of('string', options.traceparent) and is_of('string', options.key) and is_of('string', options.group) and is_of('number', options.priority)
       and is_of('table', options.call) and is_of('number', options.report) and is_list_of('number', options.put_off)
     return is_sound and options or nil
   end
 
   -- The record that begins there in a text, or that is the text. Returns nil if it is not a record. `tags`, `retry`, `priority`,
-  -- `key`, `call` and `report` (_job.lua, report_burial) come from its options, nil if it has none. `own_due` is `due`, unless it has
+  -- `key`, `group`, `call` and `report` (_job.lua, report_burial) come from its options, nil if it has none. `own_due` is `due`, unless it has
   -- been put off until then (requeue.lua).
   function unpack_record(text, at)
     local before = at and at - 1 or 0
@@ -110,7 +110,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
       expire = expire, retain = retain,
       topic = string.sub(text, topic_at, options_at - 1), options = packed_options,
       record = text, body_at = body_at, tags = options.tags, retry = options.retry,
-      priority = options.priority, key = options.key, call = options.call, report = options.report,
+      priority = options.priority, key = options.key, group = options.group, call = options.call, report = options.report,
     }
   end
 end

@@ -3,7 +3,7 @@
 -- flags  no-writes
 -- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic, part of a message, tag, state
 --       ("" = any of these six), the first and the last due time in ms
--- returns { next cursor ("0" = that was all), { id, topic, state, due ms, ... } }; of parts longer than PIECE, the jobs that may have them
+-- returns { next cursor ("0" = that was all), { id, topic, state, due ms, group ("" = none), ... } }; of parts longer than PIECE, the jobs that may have them
 -- keeps: a job that stays in the hash is seen by a search from the first cursor to the last; after a failover the search of this
 --        hash begins again.
 local LOOK_US, BYTES_PER_US = 2, 128  -- what an entry takes, and its bytes, if each begins what Lua searches for
@@ -74,7 +74,7 @@ return function(ARGV)
     if not job or is_hidden(job.topic) or not is_wanted(job) then return end
     local state = key == JOBS and state_of(id, job) or string.match(value, '^%a+')
     if state_wanted ~= '' and state ~= state_wanted then return end
-    for _, part in ipairs({ id, job.topic, state, int(job.own_due) }) do found[#found + 1] = part end
+    for _, part in ipairs({ id, job.topic, state, int(job.own_due), job.group or '' }) do found[#found + 1] = part end
   end
 
   repeat

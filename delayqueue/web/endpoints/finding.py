@@ -2,6 +2,7 @@
 
 from typing import Annotated, Final
 
+from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import Findings, FoundJob
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import BadValue, Invalid
@@ -73,7 +74,7 @@ async def find(api: Api, asked: FindRequest) -> Large[Findings]:
     limit = asked.limit or DEFAULT_COUNT
     found = await api.jobs.search.find(asked.wanted(), limit, asked.cursor or "", asked.filters())
     jobs = [
-        FoundJob(id=job.id, topic=job.topic, state=job.state, due=job.due_ms / 1000)
+        FoundJob(job.id, job.topic, job.state, job.due_ms / 1000, group=job.group or LEFT_OUT)
         for job in found.jobs
     ]
     return Large(Findings(jobs, found.looked, found.cursor))

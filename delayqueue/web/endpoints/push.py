@@ -32,6 +32,7 @@ from delayqueue.web.fields import (
     Body,
     Delay,
     DueTime,
+    Group,
     IfExistsWord,
     JobId,
     Priority,
@@ -71,6 +72,7 @@ class PushRequest(Request):
     retain: Seconds | None = optional(WORDS["retain"].en)
     expire: SomeSeconds | None = optional(WORDS["expire"].en)
     priority: Priority | None = optional(WORDS["priority"].en)
+    group: Group | None = optional(WORDS["group"].en)
     call: CallRequest | None = optional(WORDS["call"].en)
     traceparent: Traceparent | None = optional(WORDS["traceparent"].en)
     idempotency_key: ShortText | None = optional(WORDS["idempotency_key"].en)

@@ -10,11 +10,13 @@ use DelayQueue\Client\State;
 /** A job that was found; get() returns all about it. */
 final class FoundJob
 {
+    /** @param string|null $group null = it is in none */
     public function __construct(
         public readonly string $id,
         public readonly string $topic,
         public readonly State $state,
         public readonly float $due,
+        public readonly ?string $group = null,
     ) {
     }
 
@@ -26,6 +28,7 @@ final class FoundJob
             topic: $data->string('topic'),
             state: $data->state('state'),
             due: $data->float('due'),
+            group: $data->stringOrNull('group'),
         );
     }
 }

@@ -20,6 +20,7 @@ final class JobDetails
      * @param list<float>|null $retry with `options`: its own retry schedule; null = it has none
      * @param float|null $retain with `options`: how long it is kept after its end; null = not at all
      * @param float|null $expires with `options`: when nobody needs it any more; null = never
+     * @param string|null $group null = it is in none
      */
     public function __construct(
         public readonly string $topic,
@@ -43,6 +44,7 @@ final class JobDetails
         public readonly ?array $retry,
         public readonly ?float $retain,
         public readonly ?float $expires,
+        public readonly ?string $group = null,
     ) {
     }
 
@@ -71,6 +73,7 @@ final class JobDetails
             retry: $data->has('retry') ? $data->floats('retry') : null,
             retain: $data->floatOrNull('retain'),
             expires: $data->floatOrNull('expires'),
+            group: $data->stringOrNull('group'),
         );
     }
 }

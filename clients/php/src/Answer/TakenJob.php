@@ -18,6 +18,7 @@ final class TakenJob
      * @param JobCall|null $call null = it has none
      * @param string|null $traceparent null = it has none
      * @param string|null $idempotencyKey null = it has none
+     * @param string|null $group null = it is in none
      */
     public function __construct(
         public readonly string $topic,
@@ -33,6 +34,7 @@ final class TakenJob
         public readonly ?JobCall $call = null,
         public readonly ?string $traceparent = null,
         public readonly ?string $idempotencyKey = null,
+        public readonly ?string $group = null,
     ) {
     }
 
@@ -53,6 +55,7 @@ final class TakenJob
             call: $data->has('call') ? JobCall::from($data->object('call')) : null,
             traceparent: $data->stringOrNull('traceparent'),
             idempotencyKey: $data->stringOrNull('idempotency_key'),
+            group: $data->stringOrNull('group'),
         );
     }
 }

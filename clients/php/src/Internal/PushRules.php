@@ -58,6 +58,7 @@ final class PushRules
                 'if_exists' => self::word($field, $value, ['replace', 'keep', 'fail']),
                 'expire' => self::someSeconds($field, $value),
                 'priority' => self::whole($field, $value, 0, 2 ** 32 - 1, 'must be 0 to 4294967295'),
+                'group' => self::group($field, $value),
                 'call' => self::call($field, $value),
                 'traceparent' => self::traceparent($field, $value),
                 default => self::kept($field, $value),
@@ -75,6 +76,11 @@ final class PushRules
     public static function tag(string $field, mixed $value): string
     {
         return self::name($field, $value, 256);
+    }
+
+    public static function group(string $field, mixed $value): string
+    {
+        return self::name($field, $value, 250);
     }
 
     public static function topic(string $field, mixed $value): string

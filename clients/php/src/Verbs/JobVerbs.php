@@ -53,6 +53,7 @@ trait JobVerbs
      *     server calls when the job is due; no worker gets the job
      * @param string|null $traceparent W3C trace context, which pop() returns
      * @param string|null $idempotencyKey a push that repeats another one, with the same id and key, changes nothing
+     * @param string|null $group the group that it belongs to, such as a customer
      */
     public function push(
         string $topic,
@@ -70,6 +71,7 @@ trait JobVerbs
         #[\SensitiveParameter] string|array|null $call = null,
         ?string $traceparent = null,
         ?string $idempotencyKey = null,
+        ?string $group = null,
     ): string {
         $job = new NewJob(
             topic: $topic,
@@ -87,6 +89,7 @@ trait JobVerbs
             call: $call,
             traceparent: $traceparent,
             idempotencyKey: $idempotencyKey,
+            group: $group,
         );
         $read = static fn (mixed $data): string => $data === null ? $job->id : Data::of($data)->string('id');
 

@@ -56,6 +56,7 @@ export class Push extends Component {
     field("ttr", t("ttrHelp"), { type: "number", defaultValue: String(model.ttr), required: true }),
     field("tags", t("tagsHelp"), { defaultValue: model.tags.join(", ") }),
     field("priority", t("priorityHelp"), { type: "number", defaultValue: String(model.priority) }),
+    field("group", t("groupHelp"), { defaultValue: model.group || "" }),
     field("retry", t("retryHelp"), { defaultValue: retryText(model.retry) }),
     field("retain", t("retainHelp"), { defaultValue: asLength(model.retain) }),
     field("expire", t("expireHelp"), { defaultValue: model.expires ? asLength(Math.round(1000 * (model.expires - model.due)) / 1000) : "" }),
@@ -82,6 +83,7 @@ function job(form, known) {
   return {
     topic: text("topic"), id: text("id"), delay: length("delay") || 0, ttr: Number(text("ttr")), body: form.get("body"),
     tags: text("tags") ? text("tags").split(",").map((tag) => tag.trim()) : null,
+    group: text("group") || null,
     retry: retryOf(text("retry")),
     retain: length("retain"), expire: length("expire"), priority: Number(text("priority") || NEW.priority),
     call: callOf(text("call"), text("headers"), known),
