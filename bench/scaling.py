@@ -19,7 +19,7 @@ from delayqueue.config.values import Address
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Job
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.servers.connect import connect
+from delayqueue.store.connect import connect
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand
 from delayqueue.store.verbs import FINISH, PUSH, Ending

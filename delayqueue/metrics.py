@@ -240,6 +240,10 @@ class Metrics:
         self._topics: set[str] = set()
         self._events: Counter[str] = Counter()
 
+    def counter(self, metric: Metric) -> Counter[tuple[object, ...]]:
+        """A counter by the values of its labels, in order, for what counts often."""
+        return self._counters[metric]
+
     def count(self, metric: Metric, *labels: object, by: int = 1) -> None:
         """Add `by` to a counter; `labels` are the values of its labels, in order."""
         self._counters[metric][labels] += by

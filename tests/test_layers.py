@@ -15,7 +15,11 @@ ROOMS: Final = {
     "answers": ("answers",),  # what the server answers and the Python client reads
     "metrics": ("metrics",),
     "config": ("config",),
-    "servers": ("store.servers",),  # Redis servers: their topology, and calls to them
+    # Redis servers: which there are, calls to them, what they promise
+    "servers": (
+        *("store.server", "store.connection", "store.shards", "store.connect", "store.embedded"),
+        *("store.parent_death", "store.health", "store.durability"),
+    ),
     "scripts": ("store.scripts",),
     "types": ("store.types",),  # what the store takes and returns
     "store": ("store",),  # its buckets, and the verbs on jobs of any of them

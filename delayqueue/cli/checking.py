@@ -21,13 +21,12 @@ from delayqueue.server.declarations import check_sections
 from delayqueue.server.serve import check_addresses
 from delayqueue.server.tracing import check_tracing
 from delayqueue.store.buckets import Buckets
+from delayqueue.store.connect import connect
+from delayqueue.store.durability import check_durability, replica_warnings
+from delayqueue.store.embedded import check_startable, holds_store, place_of, running_in
+from delayqueue.store.health import alarms, durability_warnings
 from delayqueue.store.layout import check_layout, check_writable, layout_warnings
-from delayqueue.store.marks import Marks
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.data_dir import holds_store, place_of
-from delayqueue.store.servers.durability import check_durability, replica_warnings
-from delayqueue.store.servers.embedded import check_startable, running_in
-from delayqueue.store.servers.health import alarms, durability_warnings
+from delayqueue.store.watch import Marks
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.proxy_login import proxy_warnings
 from delayqueue.web.tls import Certificate

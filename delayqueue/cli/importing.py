@@ -16,13 +16,16 @@ from delayqueue.engine.importer import Importer
 from delayqueue.errors import Unavailable
 from delayqueue.server.store_opening import join_shards, open_store
 from delayqueue.store.buckets import Buckets
+from delayqueue.store.health import alarms, durability_warnings
 from delayqueue.store.layout import claim_layout, data_id
-from delayqueue.store.original.detect import key_prefix
-from delayqueue.store.original.names import ASIDE, Names
-from delayqueue.store.original.opening import StoreAway, open_old
-from delayqueue.store.original.place import Place
-from delayqueue.store.original.source import AnotherImport, Original
-from delayqueue.store.servers.health import alarms, durability_warnings
+from delayqueue.store.original import ASIDE, Names, Place
+from delayqueue.store.original.source import (
+    AnotherImport,
+    Original,
+    StoreAway,
+    key_prefix,
+    open_old,
+)
 from delayqueue.tasks import TaskGroup
 
 REPORT_S: Final = 2.0

@@ -8,7 +8,7 @@ import uvloop
 from delayqueue.cli.subcommand import DONE
 from delayqueue.config.config import Config
 from delayqueue.server.serve import serve as serving
-from delayqueue.store.servers.data_dir import place_of
+from delayqueue.store.embedded import place_of
 
 
 def serve(config: Config, _asked: Namespace) -> int:

@@ -66,7 +66,7 @@ class HistoryRecorder:
         self._stale = stale
         self._counters = TopicCounters()
         self._noticed: list[Noticed] = []
-        self._servers: Collection[object] = ()
+        self._servers: set[object] = set()
         self._works = False  # whether it ever did, since this process started
         self._away_at: float | None = None
         self._jumps = 0
@@ -157,12 +157,12 @@ class HistoryRecorder:
 
     def _notice_failover(self, now: float) -> None:
         """Mark a failover: one server has replaced another; one that only joined or left is not a failover."""
-        before, self._servers = set(self._servers), self._store.servers()
-        if before - set(self._servers) and set(self._servers) - before:
+        before, self._servers = self._servers, set(self._store.shards.servers())
+        if before - self._servers and self._servers - before:
             self._notice(Noticed("failover", now))
 
     def _notice_jump(self, now: float) -> None:
-        before, self._jumps = self._jumps, self._store.clock_jumps()
+        before, self._jumps = self._jumps, self._store.shards.clock_jumps()
         if self._jumps > before:
             self._notice(Noticed("clock", now))
 

@@ -22,8 +22,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.original.packed import Packed, unpack
-from delayqueue.store.original.place import CLOCKS_S, Place, Standing, standing
+from delayqueue.store.original import CLOCKS_S, Packed, Place, Standing, standing, unpack
 from delayqueue.store.original.source import PAGE, AnotherImport, Original, StoredId, Take
 from delayqueue.store.record import text
 from delayqueue.store.store import Store

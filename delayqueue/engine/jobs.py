@@ -16,9 +16,8 @@ from delayqueue.engine.polls import Polls
 from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.workers import Workers
 from delayqueue.errors import OF_CODE, Code
-from delayqueue.store.dead_letters import DeadLetterPages
 from delayqueue.store.listings import Listings, read_jobs
-from delayqueue.store.search import Search
+from delayqueue.store.search import DeadLetterPages, Search
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import Moved, Plan, Postponement, Pushed, Recording, Reservation

@@ -84,7 +84,10 @@ class DelayQueue:
         loops = {"history": self.history.run} if self._keeps_history else {}
         return loops | {
             "wakeups": partial(
-                self.store.listen, self._polls.wake, self._polls.ends.ended, self._resync
+                self.store.announcements.listen,
+                self._polls.wake,
+                self._polls.ends.ended,
+                self._resync,
             ),
             "waits for ends": self._polls.ends.run,
             "heartbeat": self.heartbeat.run,

@@ -9,9 +9,8 @@ from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.job_answers import without_values
 from delayqueue.engine.registrations import Registrations, read_all
-from delayqueue.store.registry import Entry
+from delayqueue.store.registry import Entry, calls_of
 from delayqueue.store.store import Store
-from delayqueue.store.subscriber_calls import calls_of
 from delayqueue.tasks import by_turns
 
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Unavailable
+from delayqueue.store.paging import take
 from delayqueue.store.store import Store
-from delayqueue.store.takes import take
 from delayqueue.store.types import Range, Taken
 from delayqueue.store.verbs import RESTORE
 from delayqueue.tasks import Tasks

@@ -13,7 +13,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import check_layout
 from delayqueue.store.registry import registered_in
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.topics import check_limits
 
 log = logging.getLogger(__name__)

@@ -29,8 +29,8 @@ from delayqueue.server.service import Service
 from delayqueue.server.settings import Settings
 from delayqueue.server.store_opening import FIRST_S, open_shards, prepare_store
 from delayqueue.server.systemd import Notifier
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.connect import connect
+from delayqueue.store.shards import Shards
 from delayqueue.tasks import left_when
 
 

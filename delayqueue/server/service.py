@@ -32,7 +32,7 @@ from delayqueue.server.store_opening import StoreOpening, build_store, prepare_s
 from delayqueue.server.systemd import START_S
 from delayqueue.server.tracing import Traced, tracing
 from delayqueue.store.buckets import Layout
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.web.metrics import process_figures
 
@@ -134,7 +134,7 @@ class Service:
         deliveries: Mapping[str, Delivery],
     ) -> dict[str, Loop]:
         loops = queue.background() | {"shards": self._shards.watch, "store": opening.run}
-        if replicas := store.replicas:
+        if replicas := store.durability.replicas:
             loops["replicas"] = partial(replicas.watch, self._shards)
         return loops | {name: each.run for name, each in deliveries.items()}
 

@@ -16,6 +16,11 @@ from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket import OUTDATED
 from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.call import remove_old_functions
+from delayqueue.store.connect import check_reachable, connect
+from delayqueue.store.durability import Durability, check_durability
+from delayqueue.store.embedded import embedded_store, place_of, running_in
+from delayqueue.store.health import durability_warnings
 from delayqueue.store.layout import (
     Stored,
     check_layout,
@@ -24,13 +29,7 @@ from delayqueue.store.layout import (
     look_at_layout,
 )
 from delayqueue.store.scripts import Scripts
-from delayqueue.store.servers.connect import check_reachable, connect
-from delayqueue.store.servers.data_dir import place_of
-from delayqueue.store.servers.durability import Durability, check_durability
-from delayqueue.store.servers.embedded import embedded_store, running_in
-from delayqueue.store.servers.functions import remove_old_functions
-from delayqueue.store.servers.health import durability_warnings
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.store.buckets import Buckets
+from delayqueue.store.connection import Subscription
 from delayqueue.store.record import text
-from delayqueue.store.servers.connection import Subscription
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from redis.asyncio import Redis
 from redis.exceptions import ClusterDownError, MovedError, RedisError
@@ -32,15 +32,13 @@ from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import SCRIPT_ERRORS
-from delayqueue.store.batcher import Batcher
-from delayqueue.store.call import ScriptCall
+from delayqueue.store.call import Reply, ScriptCall, reserved, supply
+from delayqueue.store.connection import NO_ANSWER
+from delayqueue.store.durability import TooFewReplicasError
+from delayqueue.store.health import UNKNOWN, ailment
 from delayqueue.store.record import text
-from delayqueue.store.replies import Reply, reserved
-from delayqueue.store.servers.ailments import UNKNOWN, ailment
-from delayqueue.store.servers.connection import NO_ANSWER
-from delayqueue.store.servers.replication import TooFewReplicasError
-from delayqueue.store.servers.server import Server, told_by
-from delayqueue.store.servers.shards import GOES_ROUND
+from delayqueue.store.server import Server, told_by
+from delayqueue.store.shards import GOES_ROUND
 from delayqueue.store.types import (
     Change,
     Demand,
@@ -88,7 +86,6 @@ class Bucket:
         # what calls share, whatever the bucket
         self.buckets: Final = store.buckets
         self.metrics: Final = store.metrics
-        self.functions: Final = store.functions
         self.failpoint: Final = store.failpoint
         self.sender: Final = store.sender
         self.answer_s: Final = store.shards.answer_s
@@ -96,39 +93,28 @@ class Bucket:
         self._shards = store.shards
         self.scripts: Final = store.scripts
         self._durability = store.durability
-        self.batchers: Final[dict[tuple[Verb[Any, Any], Scope], Batcher[Any, Any]]] = {}
         self.ailment: Text | None = None  # why its last call failed
         self._cannot_write = False  # since then no call that writes has succeeded
         self._away_since_s: float | None = None  # monotonic: its server does not answer
         self._back_s = 0.0  # monotonic: it has answered again
 
-    @overload
     def run(
-        self, script: str, args: Sequence[Any], scope: Scope = ...
-    ) -> asyncio.Future[Reply]: ...
-    @overload
-    def run(
-        self, script: str, args: Sequence[Any], scope: Scope = ..., *, read: Callable[[Reply], T]
-    ) -> asyncio.Future[T]: ...
-    def run(
-        self,
-        script: str,
-        args: Sequence[Any],
-        scope: Scope = EVERYWHERE,
-        *,
-        read: Callable[[Reply], Any] | None = None,
-    ) -> asyncio.Future[Any]:
-        """Call a script. The future has its Reply, or what `read` makes of it.
+        self, script: str, args: Sequence[Any], scope: Scope = EVERYWHERE
+    ) -> asyncio.Future[Reply]:
+        """Call a script. The future has its Reply.
 
         Its exception is Unavailable, or UnicodeEncodeError if no bytes stand for an argument. If it is cancelled before
         the call is sent, nothing is sent.
         """
-        future = asyncio.get_running_loop().create_future()
-        self.send(
-            ScriptCall(
-                self.scripts[script], self, args, scope, partial(_settle, future, read), future
-            )
-        )
+        return self.run_then(script, args, scope, _itself)
+
+    def run_then(
+        self, script: str, args: Sequence[Any], scope: Scope, read: Callable[[Reply], T]
+    ) -> asyncio.Future[T]:
+        """What `read` makes of the Reply that run() gives, or the error that it raises."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        end = partial(_settle, future, read)
+        self.send(ScriptCall(self.scripts[script], self, args, scope, end, future))
         return future
 
     async def run_verb(
@@ -138,20 +124,9 @@ class Bucket:
         reply = await self.run(verb.script, verb.pack(items), scope)
         return verb.read(items, reply), reply.change
 
-    def batcher(self, verb: Verb[Item, Result], scope: Scope) -> Batcher[Item, Result]:
-        """Make the one that takes the requests of a verb in a scope."""
-        batcher = Batcher(verb, scope, self)
-        self.batchers[verb, scope] = batcher
-        return batcher
-
     def notify(self, change: Change) -> None:
         """Tell the store's listeners what a call has changed."""
         self._store.notify(self.number, change)
-
-    def fail_waiting(self, error: Unavailable) -> None:
-        """Let the requests that wait for a call fail."""
-        for batcher in self.batchers.values():
-            batcher.fail_waiting(error)
 
     def send(self, call: ScriptCall) -> None:
         """Send a call to the bucket's server."""
@@ -199,7 +174,7 @@ class Bucket:
             jobs = map(partial(reserved, nonce=nonce, revision=revision), found)
             return Popped([*jobs], reply.looked, reply.change)
 
-        return self.run("pop", args, read=read)
+        return self.run_then("pop", args, EVERYWHERE, read)
 
     async def tick(self, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
@@ -309,7 +284,7 @@ class Bucket:
             server.clock.heard(found_ms, call.asked_s)
             if monotonic() > call.until_s:
                 raise error
-        elif not await self.functions.supply(error, call.function.head.name, call.words, server):
+        elif not await supply(call.function, call.words, error, server):
             raise error
 
     @property
@@ -356,8 +331,12 @@ async def in_pieces(
     return results
 
 
+def _itself(reply: Reply) -> Reply:
+    return reply
+
+
 def _settle(
-    future: asyncio.Future[Any], read: Callable[[Reply], Any] | None, answer: Reply | Exception
+    future: asyncio.Future[T], read: Callable[[Reply], T], answer: Reply | Exception
 ) -> None:
     if future.done():
         return
@@ -365,7 +344,7 @@ def _settle(
         future.set_exception(answer)
         return
     try:
-        future.set_result(read(answer) if read else answer)
+        future.set_result(read(answer))
     except Exception as error:  # an answer that cannot be read
         future.set_exception(error)
 

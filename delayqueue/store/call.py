@@ -1,28 +1,213 @@
-"""A call of a script in a bucket: the words that are sent, and what is made of the answer."""
+"""A call of a script in a bucket: what it is called by, the words that are sent, and what is made of the answer.
+
+A verb is called by a function of a library, which the store keeps built, else by a script, built at each call. Stores
+have functions from Redis 7.0 on. A library goes to a store's disk and to its replicas like data, so it is there after a
+restart and after a failover; a call that finds none loads it. If the store refuses functions (it is older, its user may
+not load them, its memory is full), the verbs run as scripts.
+"""
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property, partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import hiredis
+from redis.exceptions import (
+    NoPermissionError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 
 from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import JobView, Reserved, State
+from delayqueue.domain.limit import Limit
+from delayqueue.domain.receipt import receipt_for
 from delayqueue.metrics import REPAIRS, SCRIPT_SECONDS, Histogram, Metrics
-from delayqueue.store.replies import Reply, read_reply
-from delayqueue.store.scripts import ScriptHead
-from delayqueue.store.servers.connection import Wait
-from delayqueue.store.servers.durability import Durability, Requirement
-from delayqueue.store.servers.functions import Functions
-from delayqueue.store.servers.server import Server
+from delayqueue.store.connection import Wait
+from delayqueue.store.durability import Durability, Requirement
+from delayqueue.store.record import ended_view, live_view, reserved_job, text
+from delayqueue.store.scripts import Script, ScriptHead, Scripts
+from delayqueue.store.server import Server
+from delayqueue.store.shards import Shards
+from delayqueue.store.types import (
+    NO_CHANGE,
+    SOON_MS,
+    BucketCounts,
+    Change,
+    Moved,
+    Reservation,
+)
 
 if TYPE_CHECKING:
     from asyncio import Future
 
     from delayqueue.store.bucket import Bucket
+
+log = logging.getLogger(__name__)
+
+BURIED = -1  # instead of the time of a job that is delivered again
+
+# What happened to jobs of a topic: an event of metrics.EVENTS, the topic, and the number and times of count_event.
+JobEvent = tuple[str, str, int, Sequence[int]]
+
+
+class Reply(NamedTuple):
+    """A script's answer. The script's head says what `results` and `times` hold."""
+
+    results: list[Any]  # one for each item, or what this verb has to tell
+    times: Sequence[int]  # ms, for each item; () if the verb has none
+    looked: int  # how many items are done
+    change: Change
+    events: Sequence[JobEvent]
+    now_ms: int  # the store's time
+
+
+def or_none(number: int) -> int | None:
+    """A script's number; None if it is negative."""
+    return None if number < 0 else number
+
+
+def read_reply(answer: list[Any]) -> Reply:
+    """Parse the answer of any script (end_call in _call.lua)."""
+    now_ms, next_due_ms, looked, results, times, topics = answer[:6]
+    times_at = 6 + results
+    ready_at = times_at + times
+    events_at = ready_at + 2 * topics
+    change = NO_CHANGE
+    if topics:
+        ready = [(text(answer[i]), answer[i + 1]) for i in range(ready_at, events_at, 2)]
+        change = Change(ready, or_none(next_due_ms))
+    elif next_due_ms >= 0:
+        change = Change([], next_due_ms, next_due_ms < SOON_MS)
+    events: list[JobEvent] = []
+    for at in range(events_at, len(answer), 4):
+        event, topic, number, times_ms = answer[at : at + 4]
+        events.append((event.decode(), text(topic), number, times_ms or ()))
+    return Reply(answer[6:times_at], answer[times_at:ready_at], looked, change, events, now_ms)
+
+
+def moved(reply: Reply) -> list[Moved]:
+    """What each job is now, from a code and a time for each."""
+    return [
+        Moved(code, or_none(time), not code and time == BURIED)
+        for code, time in zip(reply.results, reply.times, strict=True)
+    ]
+
+
+def reserved(found: Sequence[Any], nonce: str, revision: str) -> list[Reserved]:
+    """The jobs that `pop` reserved with this nonce, at this revision, given as id, record, attempt, ..."""
+    jobs = []
+    for at in range(0, len(found), 3):
+        raw_id, record, attempt = found[at : at + 3]
+        job_id = text(raw_id)
+        job = reserved_job(job_id, record, attempt, receipt_for(nonce, job_id))
+        job.revision = revision
+        jobs.append(job)
+    return jobs
+
+
+def reservation(job_id: str, nonce: str, result: int | Sequence[Any]) -> Reservation:
+    """The result of `reserve` for a job."""
+    if isinstance(result, int):
+        return Reservation(result, None)
+    code, record, attempt, was_buried = result
+    job = reserved_job(job_id, record, attempt, receipt_for(nonce, job_id))
+    job.was_buried = was_buried == 1
+    return Reservation(code, job)
+
+
+def topic_counts(answer: int | Sequence[Any]) -> BucketCounts:
+    """The counts and settings of a topic."""
+    if isinstance(answer, int):
+        return BucketCounts(answer, 0, 0, 0, None, None, None, 0)
+    delayed, ready, reserved, buried, oldest, paused, limit, urgent, called, *groups = answer
+    in_force = Limit.read(json.loads(limit)) if limit else None
+    return BucketCounts(
+        *(delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force),
+        *(urgent, called, *map(or_none, groups)),
+    )
+
+
+def settings_of(written: bytes) -> dict[str, Any]:
+    """A topic's settings; {} if they are unreadable."""
+    with suppress(ValueError):
+        settings: Any = json.loads(written)
+        return settings if isinstance(settings, dict) else {}
+    return {}
+
+
+def view(
+    job_id: str, state: bytes, record: bytes, run: bytes = b"", worker: bytes = b""
+) -> JobView | None:
+    """All about a job, from its state, record, run and the worker that holds it; None if those are unreadable."""
+    with suppress(ValueError):
+        if state == b"ended":
+            return ended_view(job_id, record)
+        found = live_view(job_id, State(state.decode()), record, run)
+        found.worker = text(worker)
+        return found
+    return None
+
+
+REFUSED_S: Final = 60.0  # before a server that refused functions is asked for them again
+FCALL, EVALSHA = "FCALL", "EVALSHA"
+NOT_FOUND: Final = "Function not found"
+UNKNOWN_COMMAND: Final = "unknown command"
+ALREADY_THERE: Final = "already exists"
+
+
+async def remove_old_functions(shards: Shards, scripts: Scripts) -> None:
+    """Remove the libraries of other versions of this program. A server that still uses one loads it again."""
+    for redis in shards.servers().values():
+        with suppress(RedisError):  # it has no functions, or is unavailable
+            for library in await redis.function_list(f"{scripts.family}*"):
+                name = library[1].decode()  # after the word library_name
+                if name != scripts.library.name:
+                    log.info("removing the functions of another version: %s", name)
+                    await redis.function_delete(name)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the server has no functions for us: it is too old, or our user may not call them."""
+    return isinstance(error, NoPermissionError) or str(error).startswith(UNKNOWN_COMMAND)
+
+
+async def supply(
+    function: "Function", words: tuple[str, str], error: Exception, server: Server
+) -> bool:
+    """Load what a call that began with these words did not find; returns False if it failed for another reason.
+
+    Where functions are refused, the next call is one of a script. Raises RedisError if the store does not answer.
+    """
+    if isinstance(error, NoScriptError):
+        source, sha = function.script
+        await server.loads.do(sha, partial(server.redis.script_load, source))
+    elif str(error) == NOT_FOUND:
+        library = function.scripts.library
+        try:
+            await server.loads.do(library.name, partial(server.redis.function_load, library.source))
+        except ResponseError as refusal:
+            if ALREADY_THERE not in str(refusal):
+                _refused(server, refusal)
+    elif words[0] == FCALL and _is_refusal(error):
+        _refused(server, error)
+    else:
+        return False
+    return True
+
+
+def _refused(server: Server, error: Exception) -> None:
+    if not server.refused_until_s and not isinstance(error, ReadOnlyError):  # which is said anyway
+        log.warning("the store refuses functions, so each call costs it more: %s", error)
+    server.refused_until_s = monotonic() + REFUSED_S
 
 
 def _repaired_by_tick(metrics: Metrics, results: Sequence[Any]) -> None:
@@ -52,10 +237,11 @@ REPAIRS_OF: Final[Mapping[str, Callable[[Metrics, Sequence[Any]], None]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Function:
-    """A script as it is called: what its head and the settings say of all calls."""
+    """A verb as it is called: what its head and the settings say of all calls."""
 
+    scripts: Scripts
     head: ScriptHead
     words: tuple[str, str]  # with which a call of it as a function begins
     wait: Wait | None
@@ -63,21 +249,27 @@ class Function:
     seconds: Histogram  # that calls take
     count_repairs: Callable[[Metrics, Sequence[Any]], None] | None
 
+    @cached_property
+    def script(self) -> Script:
+        """For servers that refuse functions."""
+        return self.scripts.script(self.head.name)
+
 
 def functions_by_name(
-    functions: Functions, durability: Durability, metrics: Metrics
+    scripts: Scripts, durability: Durability, metrics: Metrics
 ) -> Mapping[str, Function]:
-    """All scripts."""
+    """All verbs."""
     return {
         name: Function(
+            scripts=scripts,
             head=head,
-            words=functions.function(name),
+            words=(FCALL, scripts.function(name)),
             wait=durability.wait(head),
             requirements=durability.requirements(head),
             seconds=metrics.histogram(SCRIPT_SECONDS, name),
             count_repairs=REPAIRS_OF.get(name),
         )
-        for name, head in functions.heads.items()
+        for name, head in scripts.verbs.items()
     }
 
 
@@ -141,7 +333,7 @@ class ScriptCall:
         if server.refused_until_s <= now_s:
             self.words = function.words
         else:
-            self.words = self.bucket.functions.script(function.head.name)
+            self.words = EVALSHA, function.script.sha
         until_ms = server.clock.at_ms(self.until_s)
         control = f"{self.generation} {self.bucket.sender} {1 if function.wait else 0}"
         try:
@@ -151,7 +343,8 @@ class ScriptCall:
         except (UnicodeEncodeError, TypeError) as error:
             self.fail(error)
         else:
-            server.send(self, function.wait)
+            pipeline = server.pipelines.get(function.wait) or server.pipeline(function.wait)
+            pipeline.send(self)
 
     def answered(self, answer: Any) -> None:
         """Take the script's answer, which tells more than its results."""

@@ -13,8 +13,8 @@ from redis.asyncio import Redis
 
 from delayqueue.domain.limit import Limit
 from delayqueue.store.bucket import Bucket, in_pieces
+from delayqueue.store.call import topic_counts
 from delayqueue.store.record import text
-from delayqueue.store.replies import topic_counts
 from delayqueue.tasks import SingleFlight, by_turns
 
 if TYPE_CHECKING:

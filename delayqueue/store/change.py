@@ -23,7 +23,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import CHANGING, VERSION, decoded, parse, placing
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
-from delayqueue.store.servers.ailments import ailment
+from delayqueue.store.health import ailment
 from delayqueue.store.store import Store
 
 KEYS_PER_SCAN: Final = 1000

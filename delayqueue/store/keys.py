@@ -47,12 +47,12 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
 | T:aside:MS:KEY       | any  | the former value of T:KEY, which had the wrong type (inspect.lua)                     |
 | T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |
-|                      |      | unique name of this data; emptied, former, accepted, marked (marks.py); generation,   |
+|                      |      | unique name of this data; emptied, former, accepted, marked (watch.py); generation,   |
 |                      |      | former_bucket_sizes, changing, changer, percent: for changes of the number of buckets |
 |                      |      | (change.py); moving: if an older version changes it                                   |
 | T:fence              | zset | "generation" -> that of the layout, or of a change under way; scripts from servers    |
 |                      |      | with an older one are refused (change.py); "waited" comes and goes with calls that    |
-|                      |      | wait for replicas (_call.lua); "mark ID" -> 0: the data's id (marks.py)               |
+|                      |      | wait for replicas (_call.lua); "mark ID" -> 0: the data's id (watch.py)               |
 | T:parcel:BUCKET      | list | of an older version, as the two below: jobs on their way to that bucket               |
 | T:sent               | hash | bucket -> number of the last parcel that was made for it                              |
 | T:taken              | hash | bucket -> number of the last parcel that came from it                                 |

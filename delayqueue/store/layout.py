@@ -18,9 +18,9 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.buckets import Layout
+from delayqueue.store.health import ailment
 from delayqueue.store.keys import BucketKeys
-from delayqueue.store.servers.ailments import ailment
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 
 log = logging.getLogger(__name__)
 

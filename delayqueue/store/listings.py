@@ -8,12 +8,24 @@ from typing import Annotated, Final
 from pydantic import Field, TypeAdapter
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import MAX_ANSWER_BYTES, JobView, State
+from delayqueue.domain.job import JobView, State
 from delayqueue.errors import Invalid
-from delayqueue.store.cursor import BAD, Mark, Raw, read_cursor, read_place, write_cursor
-from delayqueue.store.due_order import DELAYED, READY, DueOrder, Part, Window
+from delayqueue.store.call import view
+from delayqueue.store.paging import (
+    BAD,
+    DELAYED,
+    READY,
+    DueOrder,
+    Mark,
+    Part,
+    Raw,
+    Window,
+    fitting,
+    read_cursor,
+    read_place,
+    write_cursor,
+)
 from delayqueue.store.record import text
-from delayqueue.store.replies import view
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Found, Listing, Position, TagPlace
 from delayqueue.store.verbs import GET, WEIGH
@@ -36,15 +48,6 @@ async def read_jobs(store: Store, ids: Sequence[str], scope: Scope) -> list[JobV
     each = list(dict.fromkeys(ids))
     found = dict(zip(each, await store.run(GET, each, scope), strict=True))
     return [found[job_id] for job_id in ids]
-
-
-def fitting(weights: Sequence[int], held_bytes: int = 0) -> int:
-    """How many jobs fit into an answer that already holds `held_bytes`; an empty one takes at least one."""
-    for number, weight_bytes in enumerate(weights):
-        if held_bytes > 0 and held_bytes + weight_bytes > MAX_ANSWER_BYTES:
-            return number
-        held_bytes += weight_bytes
-    return len(weights)
 
 
 class Listings:

@@ -1,39 +1,251 @@
 """The store: runs the verbs (verbs.py) for jobs of any bucket. The rest of the program sees nothing else of Redis.
 
 `bucket(number)` is one bucket of it, for the parts that work on buckets: the timers, the polls, the scrubber.
+
+Requests for the same verb in a bucket are batched without a timer: those that arrive while calls are in flight share
+the next one.
 """
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, Final, TypeVar
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import monotonic
+from typing import Any, Final, Generic, TypeVar
 
 from redis.asyncio import Redis
 
 from delayqueue.config.failpoint import Failpoint
-from delayqueue.config.values import Address
 from delayqueue.domain.access import Scope
 from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Invalid, Text, Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.announcements import Announcements
-from delayqueue.store.batcher import StoreRequest
 from delayqueue.store.bucket import OUTDATED, Bucket
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.call import functions_by_name
+from delayqueue.store.call import Reply, ScriptCall, functions_by_name
 from delayqueue.store.census import Census
+from delayqueue.store.durability import Durability
+from delayqueue.store.health import health
 from delayqueue.store.history_store import HistoryStore
 from delayqueue.store.registry import Registry
 from delayqueue.store.scripts import ZSET, Scripts
-from delayqueue.store.servers.durability import Durability
-from delayqueue.store.servers.functions import Functions
-from delayqueue.store.servers.health import health
-from delayqueue.store.servers.replication import Replicas
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.server import AT_A_TIME
+from delayqueue.store.shards import Shards
 from delayqueue.store.types import Change, Health
 from delayqueue.store.verbs import Verb
 from delayqueue.store.watch import StoreWatch
 from delayqueue.tasks import SingleFlight, Tasks
+
+# A call with this many items takes no further request: about 3 ms of the store's time.
+BATCH_LIMIT: Final = 500
+# Nor does a request join a call whose items would then exceed this: about 15 ms.
+BATCH_BYTES: Final = 4 * 1024 * 1024
+
+# A request that has waited this long behind a failing call fails, too: the next call would take as long again.
+PATIENCE_S = 0.5
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class StoreRequest(asyncio.Future[Any], Generic[Item, Result]):
+    """Items of one request, and the future of what `read` makes of their results, or of the error that it raises.
+
+    `lost` is the result of items for which the store fails after others were done, None = the request fails.
+    """
+
+    __slots__ = ("left", "lost", "read", "results", "since")
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        lost: Result | None,
+        read: Callable[[Sequence[Result]], Any],
+    ) -> None:
+        super().__init__()
+        self.left = items  # those without a result so far
+        self.lost = lost
+        self.read = read
+        self.results: Sequence[Result] = ()
+        self.since = monotonic()
+
+    def add(self, results: Sequence[Result]) -> bool:
+        """Add the results of the next items; returns whether all have one now."""
+        is_last = len(results) == len(self.left)
+        if self.results or not is_last:
+            self.left = self.left[len(results) :]
+            results = self.results = [*self.results, *results]
+        if is_last and not self.done():
+            try:
+                self.set_result(self.read(results))
+            except Exception as error:
+                self.set_exception(error)
+        return is_last
+
+    def fail(self, error: Exception) -> None:
+        """There are no further results."""
+        if self.results and self.lost is not None and isinstance(error, Unavailable):
+            self.add([self.lost] * len(self.left))
+        elif not self.done():
+            self.set_exception(error)
+
+
+class Batcher(Generic[Item, Result]):
+    """Joins concurrent requests for a verb in a bucket into calls, with at most AT_A_TIME of them in flight.
+
+    If a call fails, every request in it gets the error. If an item cannot be encoded as UTF-8, so that nothing was
+    sent, only its own request fails. Cancelling a request does not stop its call. The store's listeners are told what a
+    call has changed.
+    """
+
+    def __init__(
+        self,
+        verb: Verb[Item, Result],
+        scope: Scope,
+        bucket: Bucket,
+    ) -> None:
+        self._verb = verb
+        self._scope = scope
+        self._bucket = bucket
+        self._function = bucket.scripts[verb.script]
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[StoreRequest[Item, Result]] = []
+        self._piece = sys.maxsize  # items per call: about as many as one can do
+        self._free = AT_A_TIME  # further calls that may begin
+
+    def submit(self, request: StoreRequest[Item, Result]) -> None:
+        """Send its items with the next call: after this turn of the loop if one may begin, else after one in flight.
+
+        Requests of this turn go with the same call.
+        """
+        if self._free and not self._waiting:
+            self._loop.call_soon(self._begin)
+        self._waiting.append(request)
+
+    def fail_waiting(self, error: Exception) -> None:
+        """Let requests that wait for a call fail."""
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            request.fail(error)
+
+    def _begin(self) -> None:
+        """Begin as many calls as are needed, and may be in flight."""
+        while self._free and self._waiting:
+            self._free -= 1
+            requests = self._waiting
+            if len(requests) == 1:
+                items, self._waiting = requests[0].left, []
+            else:
+                requests, items = self._take()
+            if len(items) > self._piece:
+                items = items[: self._piece]
+            generation = self._bucket.buckets.layout.generation
+            answered = partial(self._answered, requests, items, generation)
+            try:
+                args = self._verb.pack(items)
+            except Exception as error:
+                answered(error)
+            else:
+                self._bucket.send(
+                    ScriptCall(self._function, self._bucket, args, self._scope, answered)
+                )
+
+    def _take(self) -> tuple[list[StoreRequest[Item, Result]], Sequence[Item]]:
+        """The requests of the next call, of several that wait, and their items."""
+        items: list[Item] = []
+        limit, most_bytes, size_bytes = min(BATCH_LIMIT, self._piece), BATCH_BYTES, 0
+        large_part = self._verb.large_part
+        for number, request in enumerate(self._waiting):
+            if large_part is not None:
+                for item in request.left:
+                    size_bytes += len(large_part(item))
+            if (size_bytes > most_bytes or len(items) >= limit) and number:
+                taken, self._waiting = self._waiting[:number], self._waiting[number:]
+                return taken, items
+            items += request.left
+        taken, self._waiting = self._waiting, []
+        return taken, items
+
+    def _answered(
+        self,
+        requests: list[StoreRequest[Item, Result]],
+        items: Sequence[Item],
+        generation: int,
+        answer: Reply | Exception,
+    ) -> None:
+        """A call for these items of the requests, made under that generation of the layout, has ended."""
+        self._free += 1
+        if isinstance(answer, Exception):
+            self._fail(requests, generation, answer)
+        else:
+            try:
+                if answer.change.is_news:
+                    self._bucket.notify(answer.change)
+                results = self._verb.read(items, answer)
+            except Exception as error:
+                self._fail(requests, generation, error)
+            else:
+                unfinished = self._deal_out(results, requests, len(items))
+                if unfinished:
+                    self._go_on(unfinished, generation)
+        if self._waiting:
+            self._loop.call_soon(self._begin)
+
+    def _deal_out(
+        self, results: Sequence[Result], requests: list[StoreRequest[Item, Result]], size: int
+    ) -> list[StoreRequest[Item, Result]]:
+        """Give the requests the results of the first of their `size` items. Returns those that lack some."""
+        done = len(results)
+        # what it did not do was packed for nothing: the next call is given a few items more than this one did
+        if done < size:
+            self._piece = done + done // 8 + 1
+        elif size >= self._piece:
+            self._piece *= 2
+        at, unfinished = 0, []
+        for request in requests:
+            upto = at + len(request.left)
+            if not request.add(results[at:upto]):
+                unfinished.append(request)
+            at = upto
+        return unfinished
+
+    def _go_on(self, requests: list[StoreRequest[Item, Result]], generation: int) -> None:
+        """Put requests of a call first in the next one, unless what is left of them may belong to other buckets now."""
+        if generation == self._bucket.buckets.layout.generation:
+            self._waiting[:0] = requests
+        else:
+            for request in requests:
+                request.fail(Unavailable())
+
+    def _fail(
+        self, requests: list[StoreRequest[Item, Result]], generation: int, error: Exception
+    ) -> None:
+        if isinstance(error, UnicodeEncodeError):
+            bad = [request for request in requests if not self._can_be_sent(request)] or requests
+            self._go_on([request for request in requests if request not in bad], generation)
+            requests = bad
+        if isinstance(error, Unavailable):
+            requests += self._take_impatient()
+        for request in requests:
+            request.fail(error)
+
+    def _can_be_sent(self, request: StoreRequest[Item, Result]) -> bool:
+        try:
+            for word in self._verb.pack(request.left):
+                if isinstance(word, str):
+                    word.encode()
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    def _take_impatient(self) -> list[StoreRequest[Item, Result]]:
+        last = monotonic() - PATIENCE_S
+        taken = [request for request in self._waiting if request.since < last]
+        self._waiting = [request for request in self._waiting if request.since >= last]
+        return taken
+
 
 PING_S: Final = 1.0  # a server that takes longer to answer a PING is of little use
 APART: Final = Text(
@@ -41,8 +253,6 @@ APART: Final = Text(
     "these jobs are in different buckets, so nothing can be done with them at once",
 )
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 T = TypeVar("T")
 
 
@@ -63,8 +273,7 @@ class Store:
         self.durability: Final = durability or Durability()
         self.failpoint: Final = failpoint
         self.metrics: Final = Metrics()
-        self.functions: Final = Functions(scripts)
-        self.scripts: Final = functions_by_name(self.functions, self.durability, self.metrics)
+        self.scripts: Final = functions_by_name(scripts, self.durability, self.metrics)
         self.sender: Final = secrets.token_hex(6)  # this process, which ignores its own messages
         self.nonces: Final = nonces()  # of reservations
         self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
@@ -72,6 +281,7 @@ class Store:
         self.closed: Text | None = None  # why no calls are made now
         self.refused_generation = -1  # the last one of a layout that a bucket has refused
         self._buckets: list[Bucket] = []  # all that this process knows
+        self._batchers: dict[tuple[int, Verb[Any, Any], Scope], Batcher[Any, Any]] = {}
         self._on_ready: list[Callable[[int, str, int], None]] = []
         self._on_due: list[Callable[[int, int], None]] = []
         self._splits = Tasks("requests for several buckets")
@@ -81,6 +291,7 @@ class Store:
         self.history = HistoryStore(self.bucket(0))
         self.census = Census(self)
         self.watch: Final = StoreWatch(self)
+        self.announcements: Final = Announcements(shards, buckets, self.sender)
         buckets.on_growth(self._grow)
         buckets.on_change(self._fail_waiting)
 
@@ -112,14 +323,17 @@ class Store:
     ) -> asyncio.Future[T]:
         """What `read` makes of the results that run() gives, or the error that it raises."""
         request = StoreRequest(items, verb.lost, read)
-        bucket = self._buckets[0]
+        number = 0
         if self.buckets.layout.size > 1 or not items:
             numbers = {self.buckets.of(one) for item in items for one in verb.ids(item)}
             if len(numbers) != 1:
                 self._splits.start(self._split(verb, scope, request))
                 return request
-            bucket = self._buckets[numbers.pop()]
-        batcher = bucket.batchers.get((verb, scope)) or bucket.batcher(verb, scope)
+            number = numbers.pop()
+        key = number, verb, scope
+        batcher = self._batchers.get(key)
+        if batcher is None:
+            batcher = self._batchers[key] = Batcher(verb, scope, self._buckets[number])
         batcher.submit(request)
         return request
 
@@ -205,22 +419,10 @@ class Store:
         )
 
     @property
-    def replicas(self) -> Replicas | None:
-        """What calls wait for, with `durability = replica`."""
-        return self.durability.replicas
-
-    @property
     def warnings(self) -> Sequence[Text]:
         """Why a failover could lose an acknowledged job right now, if `durability` should prevent that."""
-        return self.replicas.warnings if self.replicas else ()
-
-    def servers(self) -> Collection[Address]:
-        """The addresses of the servers that hold buckets."""
-        return self.shards.servers().keys()
-
-    def clock_jumps(self) -> int:
-        """How often this process has seen the clock of one of them jump."""
-        return self.shards.clock_jumps()
+        replicas = self.durability.replicas
+        return replicas.warnings if replicas else ()
 
     def beside(self, bucket: int) -> list[int]:
         """The buckets on the same server, including this one."""
@@ -255,20 +457,11 @@ class Store:
             return False
         return True
 
-    async def listen(
-        self,
-        heard: Callable[[int, str, int], None],
-        ended: Callable[[str], None],
-        subscribed: Callable[[int], None],
-    ) -> None:
-        """Call `heard` with what other processes made ready, endlessly; see Announcements.listen."""
-        await Announcements(self.shards, self.buckets, self.sender).listen(heard, ended, subscribed)
-
     def _grow(self) -> None:
         for number in range(len(self._buckets), len(self.buckets.keys)):
             self._buckets.append(Bucket(number, self))
 
     def _fail_waiting(self) -> None:
         """The layout is another one: what waits was routed by the former one, and may belong to other buckets now."""
-        for bucket in self._buckets:
-            bucket.fail_waiting(Unavailable())
+        for batcher in self._batchers.values():
+            batcher.fail_waiting(Unavailable())

@@ -11,9 +11,9 @@ from delayqueue.domain.job import State
 from delayqueue.domain.limit import Changes, Limit, loop_in
 from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
 from delayqueue.store.bucket import Bucket
+from delayqueue.store.call import Reply, settings_of
 from delayqueue.store.census import pieces
 from delayqueue.store.record import dump_plan, text
-from delayqueue.store.replies import Reply, settings_of
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Change, Limited, Plan, TagPage, TagPlace
 from delayqueue.tasks import paced

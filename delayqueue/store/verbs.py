@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import MAX_DUE_S, Job, JobView
 from delayqueue.errors import Code
+from delayqueue.store.call import Reply, moved, reservation, view
 from delayqueue.store.record import (
     dump_due,
     dump_options,
@@ -21,7 +22,6 @@ from delayqueue.store.record import (
     dump_schedule,
     text,
 )
-from delayqueue.store.replies import Reply, moved, reservation, view
 from delayqueue.store.types import (
     DONE,
     Moved,

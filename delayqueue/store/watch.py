@@ -1,25 +1,186 @@
-"""Looks after the store while a server runs: whether it takes new jobs, drops those that it has, or was emptied."""
+"""Marks by which servers know their data again: a store that was emptied, or is another one, looks new otherwise.
+
+The layout has the data's `id`, which its first server makes. Each bucket has a member "mark ID" in its fence, so that a
+master of a Cluster that was emptied alone is noticed, too: the layout's `marked` says how many buckets have one. A
+server that finds another id than the one it knows, or another id in a bucket than in the layout, writes `emptied`, the
+time, and `former`, the id that it knows, into the layout, where servers that start later find them. An operator who has
+seen it writes `accepted`, the id. Until then all servers know the former data: a backup of it is what they wait for.
+
+The layout and the fence of bucket 1 are on one server, so if one of the two has the id, then the other was dropped
+alone (an eviction, or somebody deleted the key), and gets it back: the store was not emptied.
+
+`StoreWatch` looks after the store while a server runs: whether it takes new jobs, drops those that it has, or was
+emptied.
+"""
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.errors import Text, Unavailable
+from delayqueue.errors import Text, Unavailable, utc
 from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
-from delayqueue.store.marks import Marks
-from delayqueue.store.servers.ailments import OF_CLASS, ailment
-from delayqueue.store.servers.health import Look, look_at
+from delayqueue.store.buckets import Buckets
+from delayqueue.store.health import OF_CLASS, Look, ailment, look_at
+from delayqueue.store.shards import Shards
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store
 
 log = logging.getLogger(__name__)
+
+# KEYS: the layout, the fence of bucket 1. ARGV: an id for data without one, the id that this server knows ("" = none).
+# Writes nothing but what is missing.
+# Returns the id, `emptied`, `former` and `accepted` ("" = not there), how many buckets are marked.
+LAYOUT: Final = """
+local layout = KEYS[1]
+local id = redis.call('HGET', layout, 'id')
+if not id then
+  id = ARGV[1]
+  for _, member in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+    id = string.match(member, '^mark (.+)$') or id
+  end
+  redis.call('HDEL', layout, '')  -- as a first write that takes no memory, it lets a full store take the others
+  redis.call('HSET', layout, 'id', id)
+end
+if ARGV[2] ~= '' and ARGV[2] ~= id and redis.call('HEXISTS', layout, 'emptied') == 0 then
+  redis.call('HSET', layout, 'emptied', redis.call('TIME')[1], 'former', ARGV[2])
+end
+local found = redis.call('HMGET', layout, 'emptied', 'former', 'accepted', 'marked')
+return { id, found[1] or '', found[2] or '', found[3] or '', tonumber(found[4] or 0) }
+"""
+# ARGV: an id, and what may be written: "" nothing, "0" its mark if there is none, "1" its mark instead of another.
+# Returns the id of the bucket's mark, "" = it has none.
+BUCKET: Final = """
+local found
+for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  local id = string.match(member, '^mark (.+)$')
+  if id and ARGV[2] == '1' then redis.call('ZREM', KEYS[1], member) else found = found or id end
+end
+if not found and ARGV[2] ~= '' then
+  redis.call('ZREM', KEYS[1], '')
+  redis.call('ZADD', KEYS[1], 0, 'mark ' .. ARGV[1])
+  found = ARGV[1]
+end
+return found or ''
+"""
+
+
+class _Found(NamedTuple):
+    id: str
+    emptied_s: int | None
+    former: str
+    accepted: str
+    marked: int
+
+    @property
+    def is_unaccepted(self) -> bool:
+        """Whether it was emptied or replaced, and nobody has said that it is new."""
+        return self.emptied_s is not None and self.accepted != self.id
+
+
+class Marks:
+    """The marks, as this process knows them. All methods raise RedisError if the store fails."""
+
+    def __init__(self, shards: Shards, buckets: Buckets) -> None:
+        self._shards = shards
+        self._buckets = buckets
+        self._known = ""  # the id of the data
+
+    async def look(self) -> Text | None:
+        """Mark what is new. Returns what must be said: the store, or a part of it, was emptied; None once accepted."""
+        found = await self._layout(self._known)
+        count = self._buckets.count
+        gone: list[int] = []
+        for bucket in range(count):
+            is_marked = 0 < bucket < found.marked
+            mark = await self._bucket(bucket, found.id, "" if is_marked else "0")
+            if not mark:
+                gone.append(bucket + 1)
+            elif mark != found.id and found.emptied_s is None and found.accepted != found.id:
+                found = await self._layout(mark)
+        self._known = (self._known or found.former) if found.is_unaccepted else found.id
+        if found.marked != count:
+            await self._write("marked", str(count))
+        return _said(found, gone)
+
+    async def read(self) -> Text | None:
+        """What must be said, as far as that is known without what this process remembers. Changes nothing."""
+        key, fields = self._buckets.keys[0].layout, ["id", "emptied", "accepted", "marked"]
+        found: Any = await self._shards.call(key, lambda redis: redis.hmget(key, fields))
+        data_id, emptied, accepted, marked = found
+        if data_id is None:
+            return None
+        known = _found(data_id, emptied, b"", accepted or b"", int(marked or 0))
+        marks = range(1, min(known.marked, self._buckets.count))
+        return _said(known, [n + 1 for n in marks if not await self._bucket(n, known.id, "")])
+
+    async def accept(self) -> None:
+        """The data is new, and somebody knows why."""
+        found = await self._layout(self._known)
+        for bucket in range(self._buckets.count):
+            await self._bucket(bucket, found.id, "1")
+        self._known = found.id
+        await self._write("accepted", found.id)
+
+    async def _layout(self, known: str) -> _Found:
+        key, fence = self._buckets.keys[0].layout, self._buckets.keys[0].fence
+        args = secrets.token_hex(8), known
+        found: Any = await self._shards.call(
+            key, lambda redis: redis.eval(LAYOUT, 2, key, fence, *args)
+        )
+        return _found(*found)
+
+    async def _bucket(self, bucket: int, data_id: str, may_write: str) -> str:
+        key, args = self._buckets.keys[bucket].fence, (data_id, may_write)
+        found: Any = await self._shards.call(key, lambda redis: redis.eval(BUCKET, 1, key, *args))
+        return str(found.decode())
+
+    async def _write(self, field: str, value: str) -> None:
+        key = self._buckets.keys[0].layout
+        await self._shards.call(key, lambda redis: redis.hset(key, field, value))
+
+
+def _found(
+    data_id: bytes, emptied: bytes | None, former: bytes, accepted: bytes, marked: int
+) -> _Found:
+    return _Found(
+        data_id.decode(),
+        int(emptied) if emptied else None,
+        former.decode(),
+        accepted.decode(),
+        marked,
+    )
+
+
+def _said(found: _Found, gone: list[int]) -> Text | None:
+    if found.emptied_s is not None and found.is_unaccepted:
+        return _emptied(datetime.fromtimestamp(found.emptied_s, UTC))
+    return _partly_emptied(gone) if gone else None
+
+
+def _emptied(at: datetime) -> Text:
+    return Text(
+        f"自 {utc(at)} 起，存储已被清空或更换，原有的任务都没有了；如果这是有意的，请确认这是新的存储",
+        f"since {utc(at)} the store is an empty one, or another one: the jobs that it had are gone; "
+        "if that was intended, say that it is new",
+    )
+
+
+def _partly_emptied(buckets: list[int]) -> Text:
+    named = ", ".join(map(str, buckets))
+    return Text(
+        f"存储的一部分已被清空，桶 {named} 的任务都没有了；如果这是有意的，请确认这是新的存储",
+        f"a part of the store was emptied: the jobs of the buckets {named} are gone; "
+        "if that was intended, say that it is new",
+    )
+
 
 LOOK_S: Final = 2.0  # as often as /admin refreshes
 

@@ -48,10 +48,14 @@ def uncompressed(request: HttpRequest, body: bytes) -> None:
 
 
 def loopback_only(request: HttpRequest) -> None:
-    """Serve only clients on this host: protected mode."""
+    """Serve only clients on this host: protected mode. Of their browsers, only pages of this server."""
+    headers = request.headers
+    is_of_browser = "sec-fetch-site" in headers or "origin" in headers
+    if is_of_browser:
+        same_origin(request)
     if not is_loopback(request.peer):
         raise Forbidden(PROTECTED)
-    if "origin" in request.headers and is_rebound(request.headers):
+    if is_of_browser and "origin" in headers and is_rebound(headers):
         raise Forbidden(CROSS_ORIGIN)
 
 

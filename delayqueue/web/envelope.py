@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from http import HTTPStatus
+from typing import Final
 
 from delayqueue.answers.answer import members_of
 from delayqueue.errors import QueueError, Text
@@ -11,6 +12,8 @@ from delayqueue.web import warnings
 from delayqueue.web.access_log import REQUEST_ID, REQUEST_ID_KEY, request_id
 from delayqueue.web.http import JSON, HttpRequest, HttpResponse
 from delayqueue.web.responses import as_json
+
+LANGUAGE: Final = "accept-language"
 
 
 def envelope(code: int, message: str, data: object = None) -> dict[str, object]:
@@ -30,11 +33,11 @@ class Responder:
 
     def __init__(self, language: str) -> None:
         self._english = language == "en"
-        self._without_data: dict[str, bytes] = {}
+        self._usual: dict[Text, HttpResponse] = {}  # without data, in the configured language
 
     def say(self, request: HttpRequest, message: Text) -> str:
         """The message in the request's language."""
-        accepted = request.headers.get("accept-language")
+        accepted = request.headers.get(LANGUAGE)
         if accepted is None:
             return message.en if self._english else message.zh
         first = accepted.lstrip()[:2].lower()
@@ -43,16 +46,15 @@ class Responder:
 
     def ok(self, request: HttpRequest, data: object, message: Text) -> HttpResponse:
         """The answer to a request that succeeded."""
-        said = self.say(request, message)
-        headers = JSON
-        if request.warnings or REQUEST_ID_KEY in request.headers:
-            headers = _headers(request)
-        if data is not None:
-            return HttpResponse(as_json(envelope(0, said, data)), headers)
-        body = self._without_data.get(said)
-        if body is None:
-            body = self._without_data[said] = as_json(envelope(0, said))
-        return HttpResponse(body, headers)
+        headers = request.headers
+        is_usual = LANGUAGE not in headers and REQUEST_ID_KEY not in headers
+        if is_usual and data is None and not request.warnings:
+            if message in self._usual:
+                return self._usual[message]
+            body = as_json(envelope(0, self.say(request, message)))
+            return self._usual.setdefault(message, HttpResponse(body, JSON))
+        body = as_json(envelope(0, self.say(request, message), data))
+        return HttpResponse(body, _headers(request))
 
     async def ok_by_turns(self, request: HttpRequest, data: object, message: Text) -> HttpResponse:
         """The answer of success with data that can be megabytes: others get their turn while it is written."""

@@ -339,11 +339,12 @@ class ExpressConnection(asyncio.Protocol):
             self._aiohttp = None
         if self._is_full:
             self._take_more()
-        if head.closes:
+        path, headers, length, closes = head
+        if closes:
             self.closes = True
-        if len(body) > SMALL_BYTES:
-            self._request_bytes = len(body)
-        request = HttpRequest("POST", head.path, head.headers, self.peer)
+        if length > SMALL_BYTES:
+            self._request_bytes = length
+        request = HttpRequest("POST", path, headers, self.peer)
         self._express.server.front.begin(request, body, self)
         if self._request_bytes:
             self._count()
@@ -418,22 +419,26 @@ class ExpressConnection(asyncio.Protocol):
 
     def awaits(self, later: Later[Any], then: Callable[[asyncio.Future[Any]], object]) -> None:
         """The answer depends on this. If the client leaves, its call is cancelled."""
+        self.pending = call = later.call
         if self._lent is None:
-            later.call.add_done_callback(then)
+            call.add_done_callback(then)
         else:
-            self._lent.awaits(later.call, then)
-        self.pending = later.call
-        self._waits = later.leave is not None
-        if self._waits:  # its body is no longer needed
+            self._lent.awaits(call, then)
+        if later.leave is None:
+            self._waits = False
+        else:  # its body is no longer needed
+            self._waits = True
             self._request_bytes = 0
             if self._counts:
                 self._count()
             if self._has_ended:
                 self._close()  # earlier answers are still sent
         if self.transport.is_closing():
-            later.call.cancel()
+            call.cancel()
 
-    def write(self, response: HttpResponse) -> asyncio.Future[None] | None:
+    def write(
+        self, response: HttpResponse, *, must_arrive: bool = False
+    ) -> asyncio.Future[None] | None:
         """Write the answer to the present request. Raises ConnectionResetError if the client is gone.
 
         Returns what ends once all of it is sent, if that takes time: a client that leaves meanwhile has not got it, and
@@ -456,7 +461,7 @@ class ExpressConnection(asyncio.Protocol):
             transport.write(written)
             if transport.is_closing():  # it can find only in writing that the client is gone
                 raise ConnectionResetError
-            if not (self._is_stalled and response.must_arrive):
+            if not (self._is_stalled and must_arrive):
                 self._answered()
                 return None
             sending = self._drained = express.loop.create_future()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -46,6 +46,7 @@ CLIENT_GONE: Final = 499  # nginx's code for it, for the access log
 PIECE: Final = 50  # elements of an array before others get their turn: at most half a millisecond
 OTHER_PATHS: Final = "other"
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # editors on Windows and .NET put it before UTF-8
+NO_PLAIN_DATA: Final = (Returnable, Large, Later, HttpResponse)  # what else a handler may return
 NO_METHODS: Final[Mapping[str, Endpoint]] = MappingProxyType({})
 
 Work = Coroutine[Any, Any, Any]
@@ -59,10 +60,10 @@ def is_protected(config: Config, guard: Authenticator) -> bool:
 
 def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = None) -> "Front":
     """Build a front that answers everything that the design and docs/api.md promise."""
-    checks = [same_origin, loopback_only] if is_protected(config, api.guard) else [same_origin]
+    check = loopback_only if is_protected(config, api.guard) else same_origin
     reader = Reader(api.queue.metrics, strict=config.strict)
     endpoints = [*api.endpoints, *pages()]
-    return (make or Front)(api, endpoints, checks, reader, has_log=config.access_log)
+    return (make or Front)(api, endpoints, check, reader, has_log=config.access_log)
 
 
 class HasFront(Protocol):
@@ -99,7 +100,7 @@ class Front:
         self,
         api: Api,
         endpoints: Iterable[Endpoint],
-        checks: Sequence[Check],
+        check: Check,
         reader: Reader,
         *,
         has_log: bool,
@@ -113,9 +114,10 @@ class Front:
             methods |= dict.fromkeys(endpoint.accepts, endpoint)
             if endpoint.takes is not None and endpoint.takes.of_original:
                 self._of_original.add(endpoint.path)
-        self._checks = checks
+        self._check = check
         self._reader = reader
         self._has_log = has_log
+        self._answered = api.queue.metrics.counter(REQUESTS)
 
     def paths(self, method: str) -> frozenset[str]:
         """The paths that answer this method."""
@@ -161,36 +163,53 @@ class Front:
         code = OK
         try:
             data = later.read(call.result())
-            content = self._lend(cycle, data) if isinstance(data, Returnable) else data
-            if isinstance(content, Large):
-                cycle.data, done = data, cycle.endpoint.done
-                work = self._api.responder.ok_by_turns(cycle.request, content.data, done)
-                content = _in_task(work)
-            if isinstance(content, Later):
-                cycle.client.awaits(content, partial(self._ended, cycle, content))
-                return
-            if isinstance(content, HttpResponse):
-                response = content
+            if isinstance(data, NO_PLAIN_DATA):
+                response = self._unpack(cycle, data)
+                if response is None:
+                    return
             else:
                 cycle.data = data
-                response = self._api.responder.ok(cycle.request, content, cycle.endpoint.done)
+                response = self._api.responder.ok(cycle.request, data, cycle.endpoint.done)
         except Exception as error:
             del call, later  # they hold the error, whose traceback holds this frame
             cycle.take_back()
             code, response = _refusal(self._api.responder, cycle.request, error)
         self._send(cycle, code, response)
 
+    def _unpack(self, cycle: Cycle, data: object) -> HttpResponse | None:
+        """The answer with what a handler returns in place of plain data; None = it depends on something in turn.
+
+        Raises Unauthorized or Forbidden if the client may no longer have the jobs in it.
+        """
+        request, content = cycle.request, data
+        if isinstance(data, Returnable):
+            content = data.data
+            cycle.undelivered = data.undelivered
+            guard = self._api.guard
+            if guard.revision != cycle.admitted_by:
+                guard.check_again(request, cycle.endpoint.roles, _topics(content))
+        if isinstance(content, Large):
+            cycle.data, done = data, cycle.endpoint.done
+            content = _in_task(self._api.responder.ok_by_turns(request, content.data, done))
+        if isinstance(content, Later):
+            cycle.client.awaits(content, partial(self._ended, cycle, content))
+            return None
+        if isinstance(content, HttpResponse):
+            return content
+        cycle.data = data
+        return self._api.responder.ok(request, content, cycle.endpoint.done)
+
     def _send(self, cycle: Cycle, code: Code, response: HttpResponse) -> None:
         """Send an answer. One that must arrive is taken back if it does not, and recorded afterwards."""
-        response.must_arrive, status = cycle.undelivered is not None, response.status
-        if not response.must_arrive:
+        status, sending, must_arrive = response.status, None, cycle.undelivered is not None
+        if not must_arrive:
             self._record(cycle, code, status)
         try:
-            sending = cycle.client.write(response)
+            sending = cycle.client.write(response, must_arrive=must_arrive)
         except ConnectionError:
             cycle.take_back()
-            status, sending = CLIENT_GONE, None
-        if response.must_arrive:
+            status = CLIENT_GONE
+        if must_arrive:
             if sending is None:
                 self._record(cycle, code, status)
             else:
@@ -213,7 +232,7 @@ class Front:
             deed = audit.note(self._api.guard, cycle.request, cycle.target, code, cycle.data)
             if deed.has_changed:
                 self._api.queue.history.did(deed.who, deed.what)
-        self._api.queue.metrics.count(REQUESTS, cycle.path, int(code))
+        self._answered[cycle.path, int(code)] += 1
         if self._has_log:
             access_log.note(cycle.request, status, int(code), cycle.began_s)
 
@@ -227,8 +246,7 @@ class Front:
         Raises NoSuchPath, WrongMethod, Unauthorized, Forbidden or TooMany if it is refused.
         """
         request, guard = cycle.request, self._api.guard
-        for check in self._checks:
-            check(request)
+        self._check(request)
         endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
         endpoint = cycle.endpoint = endpoint or self._find(request)
         cycle.path = endpoint.path
@@ -301,17 +319,6 @@ class Front:
         except QueueError as error:
             return InvalidItem(item, error)
         return asked
-
-    def _lend(self, cycle: Cycle, data: Returnable[object]) -> object:
-        """The data that must arrive.
-
-        Raises Unauthorized or Forbidden if the client may no longer have the jobs in it.
-        """
-        cycle.undelivered = data.undelivered
-        guard = self._api.guard
-        if guard.revision != cycle.admitted_by:
-            guard.check_again(cycle.request, cycle.endpoint.roles, _topics(data.data))
-        return data.data
 
 
 def _topics(jobs: Any) -> set[str]:

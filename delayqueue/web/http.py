@@ -49,12 +49,11 @@ class HttpRequest:
 
 @dataclass(slots=True, eq=False)
 class HttpResponse:
-    """One answer. `must_arrive`: its sender waits until all of it is sent."""
+    """One answer. Nobody changes it: the usual ones are sent again and again."""
 
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=lambda: JSON)
     status: int = HTTP_OK
-    must_arrive: bool = False
 
 
 async def pieces(data: bytes) -> AsyncIterator[memoryview]:
@@ -77,8 +76,11 @@ class Peer(Protocol):
         With a `leave`, the call waits for something to happen: a client that closes its half of the connection leaves.
         """
 
-    def write(self, response: HttpResponse) -> asyncio.Future[None] | None:
+    def write(
+        self, response: HttpResponse, *, must_arrive: bool = False
+    ) -> asyncio.Future[None] | None:
         """Write the answer. Raises ConnectionError if the client is gone.
 
-        Returns what ends once all of it is sent, if that takes time; it is cancelled if the client leaves meanwhile.
+        Returns what ends once all of it is sent, if that takes time, or it `must_arrive` and the client reads slowly;
+        it is cancelled if the client leaves meanwhile.
         """

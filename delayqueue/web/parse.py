@@ -203,11 +203,10 @@ def is_doubtful(asked: Request) -> bool:
     fields = vars(asked)
     if (fields.get("delay") or 0) > LONG_DELAY_S:
         return True
-    for name in asked.inner:
-        value = fields[name]
-        if value is not None and is_doubtful(value):
-            return True
-    return False
+    if asked.__pydantic_fields_set__.isdisjoint(asked.inner):
+        return False
+    inner = (fields[name] for name in asked.inner)
+    return any(value is not None and is_doubtful(value) for value in inner)
 
 
 def _unknown(model: type[Request], members: object) -> Iterator[str]:

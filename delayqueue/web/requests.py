@@ -16,7 +16,7 @@ from delayqueue.domain import retry, subscriber, worker_identity
 from delayqueue.domain.job import CHANGE, MAX_DUE_S, IfExists
 from delayqueue.domain.outboxes import MAX_REASON_CHARS, MAX_ROWS, Outbox
 from delayqueue.errors import BadValue, Invalid, Text
-from delayqueue.store.cursor import page_of
+from delayqueue.store.paging import page_of
 from delayqueue.web.fields import (
     FIRST,
     STRIPPED,

@@ -11,7 +11,7 @@ import redis
 from delayqueue.cli.local import IMPORTED
 from delayqueue.config.config import Config
 from delayqueue.domain.job import MAX_ID_BYTES, MAX_TOPIC_BYTES
-from delayqueue.store.original import names, pulse, source
+from delayqueue.store.original import ASIDE, source
 from delayqueue.web import warnings
 from delayqueue.web.endpoints.jobs import GetRequest
 from delayqueue.web.endpoints.push import PushRequest
@@ -69,8 +69,8 @@ def test_the_import_prints_what_is_shown(redis_server: StoreServer, tmp_path: Pa
 
 def test_what_the_page_says_of_names_and_times_is_so() -> None:
     for said in (
-        f"`{names.ASIDE}`",
-        f"after {pulse.DEAD_S:.0f} seconds,",
+        f"`{ASIDE}`",
+        f"after {source.DEAD_S:.0f} seconds,",
         f"waits up to {source.LOCK_MS / 1000:.0f} seconds",
         *(f"`{one.flags[0]}" for one in IMPORTED if one.flags[0].startswith("--")),
     ):

@@ -14,7 +14,7 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.layout import decoded, parse
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range
 from tests.store.bucket import WHEEL_SLOTS, scripts

@@ -12,9 +12,8 @@ from delayqueue.domain.receipt import nonce_of, receipt_for
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.call import ScriptCall
-from delayqueue.store.replies import Reply
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.call import Reply, ScriptCall
+from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Change, Demand, Popped, Swept, Ticked
 from tests.store.between import WORK

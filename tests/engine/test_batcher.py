@@ -9,11 +9,10 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store import batcher
-from delayqueue.store.batcher import Batcher, StoreRequest
+from delayqueue.store import store as batcher
 from delayqueue.store.buckets import Layout
-from delayqueue.store.call import ScriptCall
-from delayqueue.store.replies import Reply
+from delayqueue.store.call import Reply, ScriptCall
+from delayqueue.store.store import Batcher, StoreRequest
 from delayqueue.store.types import NO_CHANGE
 from delayqueue.store.verbs import GET, Verb
 from tests.engine.shelves import Shelves

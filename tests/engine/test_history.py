@@ -20,7 +20,7 @@ class Store:
     """The parts of a store that the history uses; `added` holds the rows and marks of each accepted call."""
 
     def __init__(self) -> None:
-        self.history = self.census = self
+        self.history = self.census = self.shards = self
         self.is_away = False
         self.is_broken = False
         self.views: list[TopicView] = []

@@ -19,7 +19,7 @@ from delayqueue.store.bucket import Bucket
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.call import ScriptCall
 from delayqueue.store.layout import decoded, parse
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import BucketCounts, Change, Demand, Popped, Range, Ticked
 from delayqueue.store.verbs import Verb

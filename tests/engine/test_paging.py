@@ -14,7 +14,7 @@ from delayqueue.domain.job import MAX_ID_BYTES, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import Code
-from delayqueue.store import dead_letters
+from delayqueue.store import search as dead_letters
 from delayqueue.store.store import Store
 from delayqueue.store.types import Listing, Plan, Pushed
 from delayqueue.store.verbs import BURY, REQUEUE, Burial, Requeue
@@ -137,7 +137,7 @@ async def pages(queue: Jobs, what: Listing, limits: Sequence[int]) -> AsyncItera
 
 @pytest.fixture(autouse=True)
 def _short_sections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delayqueue.store.due_order.SECTION", SECTION)
+    monkeypatch.setattr("delayqueue.store.paging.SECTION", SECTION)
 
 
 @pytest.mark.parametrize("seed", range(HISTORIES))

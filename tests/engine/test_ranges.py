@@ -13,8 +13,8 @@ from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import ScriptCall
-from delayqueue.store.cursor import write_cursor
 from delayqueue.store.listings import Listings
+from delayqueue.store.paging import write_cursor
 from delayqueue.store.types import Listing, Range
 from tests.engine.moving import BEFORE, EVER, Installation, all_jobs, source
 from tests.store.between import Send, failing_from, intercept
@@ -86,7 +86,7 @@ async def test_the_first_jobs_are_taken_over_all_buckets(ours: Installation) -> 
 async def test_what_was_taken_before_the_store_fails_is_answered(
     ours: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delayqueue.store.takes.PIECE", 20)
+    monkeypatch.setattr("delayqueue.store.paging.PIECE", 20)
     queue = await with_jobs(ours)
     repair = failing_from(queue.taking._store, 3, "take")
     taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
@@ -199,7 +199,7 @@ async def test_jobs_that_become_ready_between_two_pages_are_listed_once(ours: In
 async def test_more_ready_jobs_than_are_put_in_order_together_are_all_listed(
     ours: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delayqueue.store.due_order.SECTION", 10)
+    monkeypatch.setattr("delayqueue.store.paging.SECTION", 10)
     queue = await with_jobs(ours)
     await queue.push_many([job(f"later-{n}", delay_ms=HOUR_MS) for n in range(30)])
     listed = [view.id for view in await everything(queue.listings, Listing("t", "", "", EVER))]

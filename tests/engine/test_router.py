@@ -8,7 +8,7 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code, Invalid, Unavailable
-from delayqueue.store.replies import Reply
+from delayqueue.store.call import Reply
 from delayqueue.store.verbs import GET, PUSH, Verb
 from tests.engine.moving import A, B, Installation, source
 from tests.store.between import before_send, intercept

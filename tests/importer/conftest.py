@@ -11,8 +11,7 @@ import pytest
 from delayqueue.domain.job import JobView
 from delayqueue.engine import importer
 from delayqueue.engine.importer import Importer
-from delayqueue.store.original import pulse
-from delayqueue.store.original.names import Names
+from delayqueue.store.original import Names, source
 from delayqueue.store.original.source import Original
 from tests.store.bucket import WHEEL_SLOTS, Bucket
 from tests.store.conftest import connect
@@ -68,7 +67,7 @@ class Move:
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting times that are seconds in production."""
     monkeypatch.setattr(importer, "PAUSE_S", BEAT_S)
-    monkeypatch.setattr(pulse, "DEAD_S", DEAD_S)
+    monkeypatch.setattr(source, "DEAD_S", DEAD_S)
 
 
 class Setup(NamedTuple):

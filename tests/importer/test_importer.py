@@ -10,8 +10,7 @@ import pytest
 
 from delayqueue.config.startup import StartupError
 from delayqueue.engine.importer import Importer
-from delayqueue.store.original import pulse, source
-from delayqueue.store.original.place import Place
+from delayqueue.store.original import Place, source
 from delayqueue.store.original.source import AnotherImport, Original
 from tests.store.bucket import job
 from tests.waiting import until, until_async
@@ -201,7 +200,7 @@ async def test_a_job_is_delivered_once_while_the_old_server_works_on(
     move: Move, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its timer moves jobs, its consumers pop and finish them, at the same time as the import takes them."""
-    monkeypatch.setattr(pulse, "DEAD_S", 10.0)  # it only stumbles on a busy machine
+    monkeypatch.setattr(source, "DEAD_S", 10.0)  # it only stumbles on a busy machine
     ids = [f"job-{n}" for n in range(300)]
     for n, job_id in enumerate(ids):
         await move.old.push("t", job_id, [0, 1, HOUR_S][n % 3], ttr_s=HOUR_S)

@@ -16,16 +16,16 @@ from delayqueue.domain.job import IfExists, Job, JobView, Reserved, State
 from delayqueue.domain.limit import Changes
 from delayqueue.domain.receipt import nonce_of, nonces
 from delayqueue.errors import Code
-from delayqueue.store import takes
+from delayqueue.store import paging as takes
 from delayqueue.store.bucket import TICK_LIMIT, in_pieces
 from delayqueue.store.buckets import Buckets
+from delayqueue.store.call import Reply
 from delayqueue.store.census import counts_in, due_soon_in, names_in
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.listings import Listings
 from delayqueue.store.record import dump_plan
-from delayqueue.store.replies import Reply
 from delayqueue.store.scripts import ZSET, Scripts
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.topics import forecast_in, set_limit
 from delayqueue.store.types import (

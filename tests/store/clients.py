@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 import pytest
 from redis.asyncio import ConnectionPool, Redis
 
-from delayqueue.store.servers import server
-from delayqueue.store.servers.connection import Links
+from delayqueue.store import server
+from delayqueue.store.connection import Links
 
 OPENED: Final = WeakKeyDictionary[ConnectionPool, list[Links]]()
 

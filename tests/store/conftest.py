@@ -15,10 +15,10 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from delayqueue.store.servers import server
-from delayqueue.store.servers.connect import our_driver
-from delayqueue.store.servers.connection import Links, Sendable, Wait
-from delayqueue.store.servers.pipeline import Pipeline
+from delayqueue.store import server
+from delayqueue.store.connect import our_driver
+from delayqueue.store.connection import Links, Sendable, Wait
+from delayqueue.store.server import Pipeline
 from delayqueue.tasks import Tasks
 from tests.clusters import UNHURRIED, StoreCluster
 from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS, Processes, StoreServer

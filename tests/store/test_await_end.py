@@ -28,7 +28,7 @@ async def listening(bucket: Bucket) -> AsyncIterator[list[str]]:
     ended: list[str] = []
     subscribed: list[int] = []
     listener = asyncio.create_task(
-        bucket.store.listen(lambda *_: None, ended.append, subscribed.append)
+        bucket.store.announcements.listen(lambda *_: None, ended.append, subscribed.append)
     )
     await until(lambda: bool(subscribed))
     try:

@@ -21,9 +21,9 @@ from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
 from delayqueue.net.hangup import hang_up
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.health import alarms, durability_warnings, health
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.connect import connect
+from delayqueue.store.health import alarms, durability_warnings, health
+from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from tests.certificates import make
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port

@@ -4,8 +4,8 @@ from typing import Final
 
 import pytest
 
-from delayqueue.store import dead_letters
-from delayqueue.store.dead_letters import DeadLetterPages
+from delayqueue.store import search as dead_letters
+from delayqueue.store.search import DeadLetterPages
 from tests.store.bucket import Bucket, a_moment, job
 
 WHAT: Final = ("all",)

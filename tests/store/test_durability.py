@@ -13,11 +13,11 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.domain.job import Job
 from delayqueue.errors import Unavailable
+from delayqueue.store import durability as asked
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.servers import asked
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.durability import Durability, check_durability
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.connect import connect
+from delayqueue.store.durability import Durability, check_durability
+from delayqueue.store.shards import Shards
 from delayqueue.store.types import Demand
 from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.store.bucket import VerbStore

@@ -17,9 +17,8 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from delayqueue.config.startup import StartupError
-from delayqueue.store.servers import embedded
-from delayqueue.store.servers.data_dir import place_of
-from delayqueue.store.servers.embedded import check_startable, embedded_store, find_binary
+from delayqueue.store import embedded
+from delayqueue.store.embedded import check_startable, embedded_store, find_binary, place_of
 from tests.processes import environment, redis_binary, valkey_binary
 from tests.waiting import until, until_async
 
@@ -30,7 +29,7 @@ PARENT = """
 import asyncio, sys, uvloop
 from pathlib import Path
 from redis.asyncio import Redis
-from delayqueue.store.servers.embedded import embedded_store
+from delayqueue.store.embedded import embedded_store
 
 async def main():
     async with embedded_store(Path(sys.argv[1]), "") as socket_path:

@@ -7,7 +7,7 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
 from delayqueue.errors import Code, Invalid
-from delayqueue.store.cursor import write_cursor
+from delayqueue.store.paging import write_cursor
 from delayqueue.store.search import Filters, Search, Wanted
 from delayqueue.store.store import Store
 from delayqueue.store.types import Pushed

@@ -12,9 +12,9 @@ from redis.exceptions import ResponseError
 
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.call import remove_old_functions
 from delayqueue.store.scripts import ZSET, Scripts, read
-from delayqueue.store.servers.functions import remove_old_functions
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.types import NO_CHANGE, Demand
 from tests.processes import LOOPBACK
 from tests.store.bucket import WHEEL_SLOTS, Bucket, VerbStore, job, with_functions

@@ -11,7 +11,7 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, USUAL_PRIORITY, Job, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
-from delayqueue.store import takes
+from delayqueue.store import paging
 from delayqueue.store.types import Demand, Listing
 from delayqueue.store.verbs import Ending
 from tests.store.bucket import (
@@ -232,7 +232,7 @@ async def expired(bucket: Bucket) -> None:
 
 async def taken(bucket: Bucket) -> None:
     a_second_ahead = await bucket.now_ms() + 1000
-    await takes.take(bucket.store, "t", ALWAYS._replace(first_ms=a_second_ahead), 1)
+    await paging.take(bucket.store, "t", ALWAYS._replace(first_ms=a_second_ahead), 1)
 
 
 GONE: Final[dict[str, Callable[[Bucket], Awaitable[Any]]]] = {
@@ -363,7 +363,7 @@ async def test_listings_have_them(bucket: Bucket, state: str) -> None:
 
 async def test_taken_and_purged_ones_leave_nothing(bucket: Bucket) -> None:
     await bucket.push(*many("a", 5), *many("b", 5, call=CALL), job("x"))
-    assert len(await takes.take(bucket.store, "t", ALWAYS, 4)) == 4
+    assert len(await paging.take(bucket.store, "t", ALWAYS, 4)) == 4
     dropped, _, _ = await bucket.store.purge(0, "t", "ready", 100)
     assert (dropped, (await bucket.counts()).ready) == (7, 0)
 

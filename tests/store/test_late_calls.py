@@ -10,9 +10,9 @@ from redis.exceptions import ResponseError
 
 from delayqueue.config.config import Config
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.servers import pipeline
-from delayqueue.store.servers.durability import Durability
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store import server as pipeline
+from delayqueue.store.durability import Durability
+from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from tests.store.bucket import HOUR_MS, Bucket, job, scripts
 from tests.store.contents import snapshot

@@ -12,7 +12,7 @@ from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.topics import limits_in
 from delayqueue.store.types import START, Change, Demand, Recording, TagPage
 from delayqueue.store.verbs import RECORD, Ending

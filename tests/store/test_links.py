@@ -22,15 +22,15 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.store.servers.connect import our_driver
-from delayqueue.store.servers.connection import (
+from delayqueue.store.connect import our_driver
+from delayqueue.store.connection import (
     CLOSED,
     NO_PLACE,
     Link,
     Links,
     Subscription,
 )
-from delayqueue.store.servers.pipeline import Pipeline
+from delayqueue.store.server import Pipeline
 from tests.certificates import make
 from tests.processes import LOOPBACK, Processes
 from tests.store.calls import Call

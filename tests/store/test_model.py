@@ -32,7 +32,7 @@ from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, Reserved
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of, receipt_for
 from delayqueue.engine.take_service import TakeService
 from delayqueue.store.scripts import Scripts, read
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import BucketCounts, Plan, Range
 from delayqueue.store.verbs import Ending, Requeue

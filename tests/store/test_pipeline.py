@@ -17,10 +17,10 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
-from delayqueue.store.servers import pipeline as module
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.connection import NO_PLACE, Links, NotReplicatedError, Wait
-from delayqueue.store.servers.pipeline import MOST_CALLS, Pipeline
+from delayqueue.store import server as module
+from delayqueue.store.connect import connect
+from delayqueue.store.connection import NO_PLACE, Links, NotReplicatedError, Wait
+from delayqueue.store.server import MOST_CALLS, Pipeline
 from tests.clusters import ask
 from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.store.calls import Call
@@ -177,7 +177,7 @@ async def test_a_connection_that_was_closed_while_idle_is_replaced(redis: Redis)
     way = Pipeline(to(redis))
     first = await made(way, ("CLIENT", "ID"))
     await redis.client_kill_filter(_id=first)
-    await until(lambda: way._link is not None and not way._link.is_sound)
+    await until(lambda: not way._free[0].is_sound)
     assert await made(way, ("CLIENT", "ID")) > first
 
 
@@ -186,10 +186,10 @@ async def test_calls_at_the_moment_in_which_the_connection_closes_fail_as_connec
 ) -> None:
     way = Pipeline(to(redis))
     await made(way, ("PING",))
-    assert way._link is not None
-    assert way._link._transport is not None
+    [link] = way._free
+    assert link._transport is not None
     call = made(way, ("PING",))
-    way._link._transport.abort()
+    link._transport.abort()
     [gone] = await answers([call])
     assert isinstance(gone, RedisConnectionError), gone
     assert await answers([made(way, ("PING",))]) == [b"PONG"]
@@ -255,12 +255,12 @@ async def test_each_call_has_its_own_answer_and_is_done_once_whatever_breaks(
 
     async with fragile(store.port, chance) as port:
         db = redis.connection_pool.connection_kwargs["db"]
-        links = to_port(port, db=db, most=4)
+        links = to_port(port, db=db, most=5)
         way = Pipeline(links)
         told: list[int | None] = []
         for first in range(0, CALLS, 20):
             told += await asyncio.gather(*(count(way, first + n) for n in range(20)))
-        # no place is lost, but for the connection that it keeps
+        # no place is lost, but for the connections that it keeps
         reasons = [await reason(links) for _ in range(3)]
         assert NO_PLACE not in reasons
         await links.aclose()
@@ -300,8 +300,7 @@ def test_a_broken_connection_goes_back_though_the_loop_is_late(store: StoreServe
         way = Pipeline(links)
         for _ in range(4):
             await answers([made(way, ("PING",))])
-            assert way._link is not None
-            way._link.break_off(RedisConnectionError())
+            way._free[0].break_off(RedisConnectionError())
             call = made(way, ("PING",))
             asyncio.get_running_loop().call_soon(time.sleep, 1.5 * module.OVERTAKEN_S)
             assert await answers([call]) == [b"PONG"]

@@ -15,11 +15,9 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket import OUTDATED
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.servers.asked import Asked
-from delayqueue.store.servers.disk import require_sync
-from delayqueue.store.servers.durability import Durability
-from delayqueue.store.servers.pipeline import MOST_CALLS
-from delayqueue.store.servers.shards import SLOTS, Shards, Span
+from delayqueue.store.durability import Asked, Durability, require_sync
+from delayqueue.store.server import MOST_CALLS
+from delayqueue.store.shards import SLOTS, Shards, Span
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import DELETE, FINISH, Ending, Verb
 from tests.processes import LOOPBACK

@@ -15,11 +15,11 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Unavailable
+from delayqueue.store import durability as replication
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.servers import replication
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.durability import Durability, check_durability, replica_warnings
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.connect import connect
+from delayqueue.store.durability import Durability, check_durability, replica_warnings
+from delayqueue.store.shards import Shards
 from delayqueue.store.types import Demand
 from delayqueue.store.verbs import GET, Ending
 from delayqueue.tasks import cancel_all
@@ -313,8 +313,8 @@ async def test_doubts_come_and_go_with_replicas(
     monkeypatch.setattr(replication, "LOOK_S", 0.05)
     caplog.set_level(logging.INFO)
     async with followed(pair) as store, connect(config_of(pair.master), None) as shards:
-        assert store.replicas is not None
-        watching = asyncio.create_task(store.replicas.watch(shards))
+        assert store.durability.replicas is not None
+        watching = asyncio.create_task(store.durability.replicas.watch(shards))
         await asyncio.sleep(0.2)
         assert store.warnings == []
         pair.replica.kill()

@@ -19,10 +19,9 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.health import durability_warnings
-from delayqueue.store.servers.shards import Shards, Span
-from delayqueue.store.servers.topology import Cluster
+from delayqueue.store.connect import connect
+from delayqueue.store.health import durability_warnings
+from delayqueue.store.shards import Cluster, Shards, Span
 from delayqueue.tasks import cancel_all
 from tests.certificates import make
 from tests.clusters import MASTER_NAME, SHARDS, ClusterNode, StoreCluster, WatchedStore, ask
@@ -291,7 +290,9 @@ async def test_news_of_ready_jobs_come_from_every_master(cluster: StoreCluster) 
 
     async with opened(config) as (listener, _), opened(config) as (responder, _):
         listening = asyncio.create_task(
-            listener.listen(lambda *news: heard.append(news), lambda _: None, subscribed.append)
+            listener.announcements.listen(
+                lambda *news: heard.append(news), lambda _: None, subscribed.append
+            )
         )
         await until(lambda: len(subscribed) == BUCKETS)
         for bucket in range(BUCKETS):
@@ -306,7 +307,9 @@ async def test_news_go_on_after_a_failover(mortal_cluster: StoreCluster) -> None
     config = of_cluster(mortal_cluster)
     async with followed(config) as (listener, _), followed(config) as (responder, _):
         listening = asyncio.create_task(
-            listener.listen(lambda bucket, *_: heard.append(bucket), lambda _: None, lambda _: None)
+            listener.announcements.listen(
+                lambda bucket, *_: heard.append(bucket), lambda _: None, lambda _: None
+            )
         )
         mortal_cluster.holder("{dq_bucket_1}").kill()
         await until_async(lambda: works(responder, 0), within_s=FOR_A_NEW_MASTER_S)

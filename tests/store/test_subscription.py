@@ -13,8 +13,8 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
 from delayqueue.store import announcements
-from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.connection import Subscription
+from delayqueue.store.connect import connect
+from delayqueue.store.connection import Subscription
 from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.waiting import until
 

@@ -15,10 +15,10 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.store.servers import pipeline as module
-from delayqueue.store.servers.connect import our_driver
-from delayqueue.store.servers.connection import Links, Wait
-from delayqueue.store.servers.pipeline import MOST_ATTEMPTS, Pipeline
+from delayqueue.store import server as module
+from delayqueue.store.connect import our_driver
+from delayqueue.store.connection import Links, Wait
+from delayqueue.store.server import MOST_ATTEMPTS, Pipeline
 from tests.processes import LOOPBACK
 from tests.store.calls import Call
 from tests.waiting import until, until_async
@@ -177,7 +177,7 @@ def test_whatever_breaks_each_call_ends_with_its_own_answer_and_no_place_is_lost
     async def torment() -> None:
         timeouts: dict[str, Any] = {"socket_timeout": SHORT_S, "socket_connect_timeout": SHORT_S}
         async with links_to(chance.say, wait_s=SHORT_S / 2, **timeouts) as (links, _):
-            ways = [Pipeline(links, wait, SHORT_S) for wait in (None, None, WAIT)]
+            ways = [Pipeline(links, None, SHORT_S, 2), Pipeline(links, WAIT, SHORT_S, 1)]
             for burst in range(BURSTS):
                 calls = [(ways[n % len(ways)], b"%d/%d" % (burst, n)) for n in range(BURST)]
                 await asyncio.gather(*(chance.try_out(*call) for call in calls))
@@ -186,9 +186,9 @@ def test_whatever_breaks_each_call_ends_with_its_own_answer_and_no_place_is_lost
             for way in ways:
                 await until_async(lambda way=way: is_answered(way))  # type: ignore[misc]
             await until(
-                lambda: not any(way.current or way._overtaken or way._attempts for way in ways)
+                lambda: not any(way._busy or way._overtaken or way._attempts for way in ways)
             )
-            for _ in range(PLACES - len(ways)):  # all places but those of the pipelines
+            for _ in range(PLACES - 3):  # all places but those of the pipelines
                 await until_async(lambda: is_taken(links))
 
     run(torment())
@@ -240,7 +240,7 @@ async def test_an_overtaken_connection_goes_on_while_no_other_can_be_made() -> N
         way = Pipeline(links)
         slow = made(way, "SLOW")
         await begun.wait()
-        await until(lambda: way.current is None)  # it is overtaken
+        await until(lambda: not way._busy)  # it is overtaken
         later = made(way, "PING")
         await until(lambda: server.connections == 1 + MOST_ATTEMPTS)
         release.set()
@@ -301,3 +301,27 @@ async def test_calls_may_be_made_while_answers_are_dealt_out(said: bytes) -> Non
         chains = [Chain(way, 100) for _ in range(3)]
         assert await answers(*(chain.last for chain in chains)) == [None] * 3
         assert len({*[await links.take() for _ in range(PLACES - 1)]}) == PLACES - 1
+
+
+async def test_calls_wait_for_a_sound_connection_while_another_one_cannot_be_made() -> None:
+    """A second one would let two exchanges go on at a time; that it is missing costs nobody an answer."""
+    release = asyncio.Event()
+
+    async def say(connection: int, words: list[bytes]) -> bytes:
+        if connection:
+            await asyncio.sleep(SECONDS)
+        if words[0] == b"SLOW":
+            await release.wait()
+        return b"+OK\r\n"
+
+    async with links_to(say) as (links, server):
+        way = Pipeline(links)
+        assert await answers(made(way, "PING")) == [b"OK"]
+        slow = made(way, "SLOW")
+        await until(lambda: bool(way._busy))
+        later = made(way, "PING")
+        await until(lambda: server.connections > 1)
+        release.set()
+        assert await answers(slow, later) == [b"OK", b"OK"]
+        assert await answers(made(way, "PING")) == [b"OK"]
+        await way.aclose()

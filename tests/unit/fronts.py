@@ -49,7 +49,7 @@ class Client:
         later.call.add_done_callback(then)
         self.pending = later.call
 
-    def write(self, response: HttpResponse) -> None:
+    def write(self, response: HttpResponse, *, must_arrive: bool = False) -> None:  # noqa: ARG002
         self.pending = None
         self._ended.set()
         if self._is_gone:

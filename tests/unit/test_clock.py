@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis.exceptions import ResponseError
 
-from delayqueue.store.servers.pipeline import ANSWER_S
-from delayqueue.store.servers.server import Clock, told_by
+from delayqueue.store.server import ANSWER_S, Clock, told_by
 from faults.checker import SETTLED_S
 
 HOUR_S: Final = 3600

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from delayqueue.store.cursor import read_cursor
+from delayqueue.store.paging import read_cursor
 from delayqueue.store.search import Wanted
 from delayqueue.store.types import Listing, Range
 

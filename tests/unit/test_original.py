@@ -2,8 +2,7 @@
 
 import pytest
 
-from delayqueue.store.original.packed import SIGNATURE, Packed, unpack
-from delayqueue.store.original.place import CLOCKS_S, Place, standing
+from delayqueue.store.original import CLOCKS_S, SIGNATURE, Packed, Place, standing, unpack
 from tests.importer.old import packed
 
 NOW_S = 1_700_000_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from delayqueue.store.replies import read_reply
+from delayqueue.store.call import read_reply
 from delayqueue.store.types import SOON_MS, Arrivals
 
 

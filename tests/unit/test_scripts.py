@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from delayqueue.config.config import Config
+from delayqueue.store.durability import Durability
 from delayqueue.store.scripts import Scripts, read
-from delayqueue.store.servers.durability import Durability
 
 SOME_OF_EACH: Final = ("push", "finish", "pop", "tick", "list")
 

@@ -8,17 +8,123 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from importlib import resources
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError, ResponseError
 
-from delayqueue.store.original.names import ASIDE, DESTINATION, LOCK, MOVING, PREFIXES, Names
-from delayqueue.store.original.packed import SIGNATURE, unpack
-from delayqueue.store.original.pulse import Pulse
+from delayqueue.config import values
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.store.connect import connect
+from delayqueue.store.original import (
+    ASIDE,
+    DESTINATION,
+    LOCK,
+    MOVING,
+    PREFIXES,
+    SIGNATURE,
+    Names,
+    literal,
+    unpack,
+)
+
+# Its timer ticks every second, and processes the probe first; a burst of due jobs or a slow Redis may delay it.
+DEAD_S: Final = 10.0
+
+
+class Pulse:
+    """Puts an entry without a record, long due, into a bucket: the timer of a running server removes it."""
+
+    def __init__(self, redis: Redis, names: Names) -> None:
+        self.probe = f"dq_import:probe:{secrets.token_hex(8)}".encode()
+        self._redis = redis
+        self._buckets = names.buckets()
+        self._bucket = ""
+        self._laid_at: float | None = None  # loop time
+
+    async def feel(self) -> bool:
+        """Whether a server may be running; always true within DEAD_S of the first call."""
+        now = asyncio.get_running_loop().time()
+        if self._laid_at is None:
+            self._bucket = await self._usable()
+        elif await self._redis.zscore(self._bucket, self.probe) is not None:
+            return now - self._laid_at < DEAD_S
+        await self._redis.zadd(self._bucket, {self.probe: 0})
+        self._laid_at = now
+        return True
+
+    async def end(self) -> None:
+        """Remove the probe."""
+        if self._laid_at is not None:
+            await self._redis.zrem(self._bucket, self.probe)
+
+    async def _usable(self) -> str:
+        """The first usable bucket: a job's id can be the name of a bucket, so that its record takes the key."""
+        for bucket in self._buckets:
+            if await self._redis.type(bucket) in {b"zset", b"none"}:
+                return bucket
+        raise RedisError("no key is left for a bucket")
+
+
+SAMPLE = 100  # ids of each bucket and list
+
+
+async def key_prefix(redis: Redis, names: Names, given: str | None) -> str:
+    """The prefix of the jobs' keys: `given`, or detected.
+
+    Raises StartupError if there are jobs with both, or with another one than `given`: with a wrong one, all jobs would
+    look as if they had ended.
+    """
+    hits = await _hits(redis, await _sample(redis, names), {*PREFIXES, given or ""})
+    found = [prefix for prefix, count in hits.items() if count]
+    if given is not None:
+        if found and given not in found:
+            raise StartupError(
+                f'--key-prefix "{given}": no job has it, they have "{found[0]}"; correct it'
+            )
+        return given
+    if len(found) > 1:
+        raise StartupError(
+            "there are jobs of both ouqiang/delay-queue and php-cpm/delay-queue: "
+            'choose one with --key-prefix "" or --key-prefix dq_key_, and import the others after it'
+        )
+    return found[0] if found else await _of_a_record(redis)
+
+
+async def _sample(redis: Redis, names: Names) -> list[bytes]:
+    """Some ids from buckets and lists."""
+    ids: list[Any] = []
+    for bucket in names.buckets():
+        if await redis.type(bucket) == b"zset":
+            ids += await redis.zrange(bucket, 0, SAMPLE - 1)
+    async for queue in redis.scan_iter(match=names.queue_pattern(), count=1000):
+        if await redis.type(queue) == b"list":
+            ids += await redis.lrange(queue, 0, SAMPLE - 1)
+    return ids
+
+
+async def _hits(redis: Redis, ids: list[bytes], prefixes: set[str]) -> dict[str, int]:
+    """How many of the ids have a record with each prefix."""
+    hits = {}
+    for prefix in sorted(prefixes):
+        keys = [prefix.encode() + job_id for job_id in ids]
+        hits[prefix] = int(await redis.exists(*keys)) if keys else 0
+    return hits
+
+
+async def _of_a_record(redis: Redis) -> str:
+    """The prefix of an installation in which every job has lost its place."""
+    prefix = "dq_key_"
+    async for _ in redis.scan_iter(match=f"{literal(prefix)}*", count=1000):
+        return prefix
+    return ""
+
 
 LOCK_MS: Final = 15_000
 LOCK_WAIT_S: Final = 20.0  # a killed import holds the lock until it expires
@@ -239,3 +345,34 @@ def _is_job(record: bytes, job_id: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+class StoreAway(Exception):
+    """The old store, or the new one, does not answer or refuses; the message says which and why."""
+
+
+@asynccontextmanager
+async def open_old(config: Config, url: str) -> AsyncIterator[Redis]:
+    """Connections to the old Redis, with the same precautions as to our own.
+
+    Raises StartupError if it cannot be reached, StoreAway if Redis fails inside the block.
+    """
+    try:
+        values.redis_url(url)
+    except ValueError as error:
+        raise StartupError(f"the old store: {error}") from None
+    parts = urlsplit(url)
+    if parts.scheme != "unix" and not parts.path.strip("/") and "db=" not in parts.query:
+        raise StartupError(
+            "the old store: say which database, as in redis://HOST:PORT/1; its config file has it as redis.db"
+        )
+    async with AsyncExitStack() as stack:
+        there = replace(config, redis_url=url, redis_sentinel=(), redis_cluster=())
+        try:
+            shards = await stack.enter_async_context(connect(there, None))
+        except StartupError as error:
+            raise StartupError(f"the old store: {error}") from None
+        try:
+            yield shards.of("")
+        except RedisError as error:
+            raise StoreAway(str(error)) from error

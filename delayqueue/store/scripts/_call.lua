@@ -148,7 +148,7 @@ end
 local let_others_go  -- _job.lua
 
 -- The last step of every call: announces to other server processes which topics have more ready jobs, and returns the answer,
--- which replies.py reads, one flat list, since each table in it costs as much as a command: the store's time; ms until the earliest
+-- which call.py reads, one flat list, since each table in it costs as much as a command: the store's time; ms until the earliest
 -- of the times that were set, -1 = none; how many items are done; how many results, times and topics follow; those; the events.
 -- results: one for each item, or what this verb has to tell; times: ms for each item, nil = it has none. The topics have more
 -- ready jobs, and come with how many.

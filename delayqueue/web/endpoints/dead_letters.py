@@ -12,7 +12,7 @@ from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.topics import DeadLetterGroup, DeadLetters, Note
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import BadValue, Invalid
-from delayqueue.store.dead_letters import MOST, DeadLetter
+from delayqueue.store.search import MOST, DeadLetter
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, VIEWERS, Large, endpoint

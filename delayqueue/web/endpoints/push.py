@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -53,6 +53,8 @@ from delayqueue.web.requests import Request, RetryRequest
 from delayqueue.web.targets import CallRequest, check_call
 from delayqueue.web.warnings import NAME_CHARS, NAMES, OTHER_TOPICS, note
 
+USUAL: Final = frozenset({"topic", "id", "delay", "due", "ttr", "body"})  # what most pushes give
+
 
 class PushRequest(Request):
     """A job as a client pushes it."""
@@ -82,7 +84,7 @@ class PushRequest(Request):
         """The job's topic."""
         return (self.topic,)
 
-    def job(self, api: Api, trace: str = "") -> Job:  # noqa: C901  # a branch for each field that may be absent
+    def job(self, api: Api, trace: str = "") -> Job:
         """The job; `trace` is the request's traceparent.
 
         Raises Invalid if it has both `delay` and `due`, or neither and one is required, "*" and a key, or `max_wait`
@@ -97,11 +99,18 @@ class PushRequest(Request):
         job_id = given["id"] if given["id"] != NEW_ID else self._made_id(api.new_id)
         # by position, and the rest only if it is given: twelve keywords take twice as long
         job = Job(given["topic"], job_id, body, given["ttr"] * 1000, delay_ms, due_ms)
+        if trace or not USUAL.issuperset(self.__pydantic_fields_set__):
+            self._add_options(job, api, trace)
+        return job
+
+    def _add_options(self, job: Job, api: Api, trace: str) -> None:  # noqa: C901  # a branch for each of them
+        """What few pushes give."""
+        given = vars(self)
         for name in KEPT:
             if given[name]:
                 job.texts[name] = given[name]
         if given["group"]:
-            api.jobs.check_group(job_id, given["group"])
+            api.jobs.check_group(job.id, given["group"])
         if trace:
             job.texts.setdefault("traceparent", trace)
         job.tags = given["tags"] or ()
@@ -119,7 +128,6 @@ class PushRequest(Request):
             job.priority = given["priority"]
         if given["call"]:
             job.call = given["call"].call()
-        return job
 
     def _made_id(self, new_id: Callable[[], str]) -> str:
         """An id for "*". Raises Invalid if it has a key, which tells a repetition under one id only."""

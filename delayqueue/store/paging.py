@@ -1,12 +1,89 @@
-"""Finds a topic's jobs in the order of their due times, over all buckets and states."""
+"""Pages of jobs: the cursors of listings, and a topic's jobs in the order of their due times, to list or to take.
+
+A cursor is opaque to clients, and checked when it comes back. A made-up one gives access to nothing that the listing
+does not show anyway: it only says where to go on.
+"""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
+from zlib import crc32
 
-from delayqueue.errors import Unavailable
+from pydantic import StringConstraints, TypeAdapter
+
+from delayqueue.domain.job import MAX_ANSWER_BYTES, State
+from delayqueue.errors import Code, Invalid, Text, Unavailable
+from delayqueue.store.record import live_view, text
 from delayqueue.store.store import Store
-from delayqueue.store.types import Found, Position, Range
+from delayqueue.store.types import Found, Position, Range, Taken
+
+BAD = Text("cursor 无效，请用上一页返回的", "cursor: not one that this listing returned")
+MOST_NUMBER: Final = 10**9
+# a topic with thousands of jobs in many buckets has two marks for each
+MOST_CHARS: Final = 1024 * 1024
+# bytes as latin-1, as an id; and a mark as _marks.lua writes it
+Raw = Annotated[str, StringConstraints(pattern=r"^[\x00-\xff]+$")]
+Mark = Annotated[str, StringConstraints(pattern=r"^g?(?:[0-9]{1,15} [\x00-\xff]+)?$")]
+
+Place = TypeVar("Place")
+Item = TypeVar("Item")
+
+
+def write_cursor(listing: tuple[object, ...], number: int, place: str) -> str:
+    """The cursor with which this listing continues at that place."""
+    return urlsafe_b64encode(json.dumps([_check(listing), number, place]).encode()).decode()
+
+
+def read_cursor(cursor: str, listing: tuple[object, ...]) -> tuple[int, str]:
+    """The arguments of write_cursor(); 0 and "" for "". Raises Invalid if the cursor was made up."""
+    if not cursor:
+        return 0, ""
+    try:
+        check, number, place = json.loads(urlsafe_b64decode(cursor[:MOST_CHARS].encode("ascii")))
+    except (ValueError, TypeError, RecursionError):
+        raise Invalid(BAD) from None
+    is_sound = type(number) is int and 0 <= number <= MOST_NUMBER and isinstance(place, str)
+    if check != _check(listing) or not is_sound:
+        raise Invalid(BAD)
+    return number, place
+
+
+def read_place(kind: TypeAdapter[Place], place: str) -> Place:
+    """The JSON in a cursor's place. Raises Invalid if it cannot have been written."""
+    try:
+        return kind.validate_json(place, strict=True)
+    except ValueError:
+        raise Invalid(BAD) from None
+
+
+def page_of(
+    items: list[Item],
+    key: Callable[[Item], tuple[str | int, ...]],
+    listing: tuple[object, ...],
+    limit: int,
+    cursor: str,
+) -> tuple[list[Item], str]:
+    """At most `limit` of the items, which are sorted by `key`; and the cursor of the next page, "" at the end.
+
+    What comes and goes between two pages moves none of the others. Raises Invalid if the cursor was made up.
+    """
+    start = 0
+    if cursor:
+        _, place = read_cursor(cursor, listing)
+        try:
+            start = bisect_right(items, tuple(json.loads(place)), key=key)
+        except (ValueError, TypeError):
+            raise Invalid(BAD) from None
+    page, has_more = items[start : start + limit], start + limit < len(items)
+    return page, write_cursor(listing, 0, json.dumps(key(page[-1]))) if has_more else ""
+
+
+def _check(listing: tuple[object, ...]) -> int:
+    return crc32(repr(listing).encode())
+
 
 # Entries of an index that are sorted together. Only delayed jobs are kept in that order, and sorting all others would
 # take time that grows with their number.
@@ -65,6 +142,15 @@ class Section(NamedTuple):
 
     jobs: list[Found]
     part: Part
+
+
+def fitting(weights: Sequence[int], held_bytes: int = 0) -> int:
+    """How many jobs fit into an answer that already holds `held_bytes`; an empty one takes at least one."""
+    for number, weight_bytes in enumerate(weights):
+        if held_bytes > 0 and held_bytes + weight_bytes > MAX_ANSWER_BYTES:
+            return number
+        held_bytes += weight_bytes
+    return len(weights)
 
 
 class DueOrder:
@@ -182,3 +268,71 @@ class DueOrder:
             for i in range(0, len(found), 3)
         ]
         return RangePage(jobs, mark.decode("latin-1"), is_end == 1, reply.looked)
+
+
+PIECE = 150  # ids per script call: somewhat more than it takes before it has done enough
+
+
+async def take(store: Store, topic: str, due: Range, most: int) -> list[Taken]:
+    """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
+
+    If the store fails, returns what was taken before; raises Unavailable if that is nothing.
+    """
+    taken: list[Taken] = []
+    order = DueOrder(store, topic, (*READY, DELAYED), due)
+    has_lost = True  # another client was faster, so there may be more
+    while has_lost and len(taken) < most:
+        found = await _first(order, most - len(taken))
+        held_bytes = sum(len(job.record) + len(job.run) for job in taken)
+        room = fitting([job.bytes for job in found], held_bytes)
+        by_bucket: dict[int, list[bytes]] = {}
+        for job in found[:room]:
+            by_bucket.setdefault(job.bucket, []).append(job.position.id)
+        answers = await asyncio.gather(
+            *(_take(store, order, bucket, [topic, *due], by_bucket[bucket]) for bucket in by_bucket)
+        )
+        for jobs, _ in answers:
+            taken += jobs
+        has_lost = room == len(found) and any(lost for _, lost in answers)
+    if not taken:
+        for error in order.away.values():
+            raise error
+    return sorted(taken, key=lambda job: (job.view.due_ms, job.raw_id))
+
+
+async def _take(
+    store: Store, order: DueOrder, bucket: int, where: list[Any], ids: list[bytes]
+) -> tuple[list[Taken], int]:
+    """Take jobs of one bucket; returns those that nobody else took first, and how many were taken first."""
+    taken: list[Taken] = []
+    lost = 0
+    try:
+        while ids:
+            results = (await store.bucket(bucket).run("take", [*where, *ids[:PIECE]])).results
+            taken += [
+                _taken(job_id, *result)
+                for job_id, result in zip(ids, results, strict=False)
+                if not isinstance(result, int)
+            ]
+            lost += results.count(Code.NO_SUCH_JOB)
+            ids = ids[len(results) :]
+    except Unavailable as error:
+        order.away[bucket] = error
+    return taken, lost
+
+
+async def _first(order: DueOrder, most: int) -> list[Found]:
+    """The first jobs in the order."""
+    found: list[Found] = []
+    part = order.start()
+    while True:
+        section = await order.read(part, None, most - len(found))
+        found += section.jobs
+        if section.part.is_last or len(found) >= most:
+            return found[:most]
+        part = section.part.following()
+
+
+def _taken(raw_id: bytes, raw: bytes, run: bytes) -> Taken:
+    view = live_view(text(raw_id), State.FINISHED, raw, run)
+    return Taken(view, raw_id, raw, run)

@@ -27,12 +27,11 @@ from delayqueue.config.config import Config
 from delayqueue.config.files import check_readable
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
-from delayqueue.store.servers.ailments import ailment
-from delayqueue.store.servers.connection import CLOSED
-from delayqueue.store.servers.pipeline import ANSWER_S
-from delayqueue.store.servers.replication import asks_for_replicas
-from delayqueue.store.servers.shards import Shards
-from delayqueue.store.servers.topology import Cluster, Sentinels
+from delayqueue.store.connection import CLOSED
+from delayqueue.store.durability import asks_for_replicas
+from delayqueue.store.health import ailment
+from delayqueue.store.server import ANSWER_S
+from delayqueue.store.shards import Cluster, Sentinels, Shards
 
 log = logging.getLogger(__name__)
 
