@@ -12,7 +12,7 @@ from faults.proxy import Proxy
 from tests.processes import QueueServer
 from tests.waiting import until
 
-TIMEOUT_S: Final = 1.0
+TIMEOUT_S: Final = 6.0
 
 
 class CountingClient(AsyncClient):

@@ -384,7 +384,7 @@ async def test_a_host_that_hangs_holds_up_no_other(shop: Shop) -> None:
 
         async def are_most_in_the_store() -> bool:
             [counts] = (await shop.api.call("/topics", {"topics": [shop.topic]})).ok()
-            return 1 <= counts["reserved"] < 50
+            return bool(1 <= counts["reserved"] < 50)
 
         await until_async(are_most_in_the_store)
         (await shop.api.call("/purge", {"topic": shop.topic})).ok()
