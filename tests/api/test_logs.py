@@ -115,6 +115,7 @@ async def test_no_line_can_be_forged(processes: Processes, redis_server: StoreSe
     server = processes.server(redis_server, access_log="yes")
     async with open_api(server.url) as api:
         (await api.request("POST", f"/{FORGED}")).refused(status=404)
+    await until(lambda: "a lie" in server.logged())
     (line,) = [line for line in server.logged().splitlines() if "a lie" in line]
     assert "INFO delayqueue.web.access_log: POST /x\\n2026" in line
     assert "\x1b" not in line
