@@ -26,7 +26,7 @@ async def test_a_popped_job_is_the_pushed_one(api: Api, topic: str, name: Name) 
     assert (job["topic"], job["id"], job["body"]) == (topic, sent.id, '{"uid":1}')
     assert job["attempt"] == 1
     assert isinstance(job["receipt"], str)
-    assert job["due"] == pytest.approx(sent.due_s, abs=5)
+    assert job["due"] == pytest.approx(sent.due_s, abs=30)
 
 
 @pytest.mark.parametrize("delay_s", [0, 0.001, 0.3, 1.25])
