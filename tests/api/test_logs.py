@@ -97,7 +97,7 @@ async def test_a_sane_request_id_comes_back_and_is_logged(
     reader, writer = await asyncio.open_connection(LOOPBACK, logging_server.port)
     head = f"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: {sent}\r\nConnection: close\r\n\r\n"
     writer.write(head.encode())
-    answer = (await asyncio.wait_for(reader.read(), 10)).decode()
+    answer = (await asyncio.wait_for(reader.read(), 30)).decode()
     writer.close()
     back = [line[14:] for line in answer.split("\r\n") if line.startswith("X-Request-Id: ")]
     assert back == ([] if echoed is None else [echoed])
@@ -134,7 +134,7 @@ async def test_what_is_no_http_does_not_fill_the_log(
     ):
         reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
         writer.write(garbage)
-        assert b" 400 " in await asyncio.wait_for(reader.readline(), 10)
+        assert b" 400 " in await asyncio.wait_for(reader.readline(), 30)
         writer.close()
     assert server.logged() == before
     server.close()
