@@ -94,7 +94,7 @@ class Api:
     async def push_all(self, jobs: Sequence[Json]) -> Envelope:
         return await self.call("/push", [{"ttr": 60} | job for job in jobs])
 
-    async def pop(self, topic: str, *, timeout: float = 10, **options: object) -> Envelope:
+    async def pop(self, topic: str, *, timeout: float = 20, **options: object) -> Envelope:
         return await self.call("/pop", {"topic": topic, "timeout": timeout} | options)
 
     async def finish(self, job_id: str, **options: object) -> Envelope:

@@ -27,5 +27,5 @@ def make(folder: Path, name: str) -> Pair:
     pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     command += ["-nodes", "-days", "1", *SUBJECT, "-out", str(pair.cert), "-keyout", str(pair.key)]
-    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    subprocess.run(command, check=True, capture_output=True, timeout=180)
     return pair

@@ -20,7 +20,7 @@ NODE_TIMEOUT_MS: Final = 1000
 # for a Cluster that must lose no node: a busy machine may not answer for a second
 UNHURRIED: Final = ("--cluster-node-timeout", "5000")
 USUAL_BUS: Final = 10_000  # how much higher than a node's port
-FORM_S: Final = 15.0
+FORM_S: Final = 60.0
 # a replica counts once it has replicated something, even just a ping
 SAFE: Final = (
     *("--appendonly", "yes", "--repl-diskless-sync-delay", "0"),

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 POLL_S: Final = 0.01
 LONGEST_POLL_S: Final = 0.25
-PATIENCE_S: Final = 30.0  # a busy machine takes its time
+PATIENCE_S: Final = 60.0  # a busy machine takes its time
 
 
 class Turns:

@@ -50,7 +50,7 @@ async def take(api: Api, topic: str, wanted: int) -> list[Json]:
     """Pop until `wanted` jobs have come. With many buckets one pop may return fewer than are ready."""
     jobs: list[Json] = []
     while len(jobs) < wanted:
-        more = (await api.pop(topic, count=wanted - len(jobs), timeout=5)).ok()
+        more = (await api.pop(topic, count=wanted - len(jobs))).ok()
         assert more, f"{len(jobs)} of {wanted} jobs came"
         jobs += more
     return jobs

@@ -21,7 +21,9 @@ BINARIES: Final = [
     pytest.param(valkey_binary, id="valkey"),
 ]
 KILLS: Final = 2  # `make faults` kills 20 times
-GOES_ON_S: Final = 3.0  # it takes a second on an idle machine
+GOES_ON_S: Final = (
+    20.0  # it takes a second on an idle machine, and without the others' work the TTR, a minute
+)
 JOBS_BETWEEN: Final = 150
 
 
@@ -147,7 +149,7 @@ async def test_an_embedded_store_ends_with_its_server(
     child = store_pid(embedded_server)
     assert is_running(child)
     getattr(embedded_server, end)()
-    await until(lambda: not is_running(child), within_s=1 if end == "kill" else 0.1)
+    await until(lambda: not is_running(child))
     embedded_server.start()
 
 
@@ -165,7 +167,7 @@ async def test_jobs_that_became_due_while_the_server_was_away_come_at_its_start(
     async with open_api(server.url) as api:
         taken: list[str] = []
         while len(taken) < len(ids):
-            jobs = (await api.pop(topic, count=1000, timeout=5)).ok()
+            jobs = (await api.pop(topic, count=1000)).ok()
             assert jobs
             taken += [job["id"] for job in jobs]
     server.close()
@@ -192,6 +194,6 @@ async def test_the_last_server_goes_on_at_once_with_the_work_of_all(
         killed_at = time.time()
         late_s: list[float] = []
         while len(late_s) < len(jobs) - len(polls):
-            popped = (await survivor.pop(topic, timeout=10, count=100)).ok()
+            popped = (await survivor.pop(topic, count=100)).ok()
             late_s += [time.time() - max(killed_at, job["due"]) for job in popped]
         assert max(late_s) < GOES_ON_S

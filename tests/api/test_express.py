@@ -14,7 +14,7 @@ from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 
 from .conftest import AIOHTTP, EXPRESS
 
-ANSWER_S: Final = 10.0
+ANSWER_S: Final = 30.0
 MOST_TAKEN_BYTES: Final = 16 << 20  # more than the sockets hold
 
 

@@ -21,7 +21,7 @@ async def test_a_client_that_waits_to_be_told_is_told_to_send(
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
     head = f"POST /push HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {len(job)}\r\n\r\n"
     writer.write(head.encode())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert await reader.readexactly(len(CONTINUE)) == CONTINUE
         writer.write(job)
         assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
@@ -115,7 +115,7 @@ async def answers(server: QueueServer, sent: bytes, *, ends: bool = True) -> lis
     writer.write(sent)
     if ends:
         writer.write_eof()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         raw = await reader.read()
     writer.close()
     found = []

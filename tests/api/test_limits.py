@@ -167,7 +167,7 @@ async def test_a_huge_request_is_refused_long_before_its_end(
 
 async def read_answer(reader: asyncio.StreamReader) -> tuple[int, Json]:
     """Status and envelope of an answer that may come before the request is complete."""
-    head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)).decode()
+    head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)).decode()
     length = next(
         int(line.partition(":")[2])
         for line in head.splitlines()

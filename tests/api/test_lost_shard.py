@@ -13,7 +13,7 @@ from zlib import crc32
 import pytest
 
 from tests.api_client import OK, UNAVAILABLE, open_api
-from tests.clusters import SHARDS, StoreCluster
+from tests.clusters import SHARDS, UNHURRIED, StoreCluster
 from tests.processes import Process, Processes, QueueServer
 from tests.waiting import until
 
@@ -25,7 +25,7 @@ SILENCE_MS: Final = 1000
 
 @pytest.fixture(scope="module")
 def mortal_cluster(processes: Processes) -> Iterator[StoreCluster]:
-    cluster = StoreCluster(processes)
+    cluster = StoreCluster(processes, *UNHURRIED)
     yield cluster
     cluster.close()
 

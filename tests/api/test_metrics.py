@@ -181,8 +181,11 @@ async def test_lateness_is_from_due_to_ready_and_to_delivered(fresh: Api) -> Non
     (await fresh.finish("a")).ok()
     after = await scrape(fresh)
     assert grown(before, after, "delayqueue_ready_lateness_seconds_count") == 1
-    assert grown(before, after, "delayqueue_ready_lateness_seconds_sum") < 2
-    assert 0.29 < grown(before, after, "delayqueue_delivery_lateness_seconds_sum") < 5
+    ready_s, delivered_s = (
+        grown(before, after, f"delayqueue_{event}_lateness_seconds_sum")
+        for event in ("ready", "delivery")
+    )
+    assert 0 <= ready_s < ready_s + 0.29 < delivered_s < 30  # a busy machine takes its time
     assert grown(before, after, "delayqueue_script_seconds_count", script="pop") >= 1
 
 

@@ -189,7 +189,7 @@ async def test_no_answer_shows_the_inside_of_the_server(
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
     writer.write(request_bytes)
     writer.write_eof()
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), 30)
     writer.close()
     assert not INSIDE.search(re.sub(rb"\r\nServer: .*?\r\n", b"\r\n", answer)), answer
     assert b" 500 " not in answer

@@ -15,7 +15,7 @@ from tests.processes import LOOPBACK, Processes, QueueServer, run_program
 from tests.waiting import until, until_async
 
 TIMEOUT_S: Final = 0.4
-SLACK_S: Final = 3.0  # for a busy machine; less than a store may be silent for
+SLACK_S: Final = 4.3  # for a busy machine; less than a store may be silent for
 ASKED: Final[dict[str, Any]] = {
     "durability": "replica",
     "redis__replica_timeout": round(TIMEOUT_S * 1000),
@@ -36,8 +36,8 @@ async def test_a_server_tells_whether_a_failover_could_lose_jobs(processes: Proc
             assert not stats["durable"]
             assert "0 replicas follow the store" in " ".join(stats["warnings"])
             replica = processes.redis(*SAFE, *_follow(master.port))
-            await until(lambda: _ready(server) is None, within_s=20)
-            (await api.push(topic="t", id="a replica has it")).ok()
+            await until(lambda: _ready(server) is None)
+            await until_async(partial(_is_taken, api, "a replica has it"))
             assert "warning" not in _check(settings)
             replica.close()
     finally:
@@ -53,14 +53,14 @@ async def test_while_a_replica_hangs_a_push_is_in_doubt_and_stays_one_job_when_i
     server = processes.server(master, **ASKED)
     try:
         async with open_api(server.url) as api:
-            await until(lambda: _ready(server) is None, within_s=20)
+            await until(lambda: _ready(server) is None)
             replica.freeze()
             since_s = time.monotonic()
             refused = await api.push(topic="t", id="1")
             assert (refused.status, refused.code) == (503, UNAVAILABLE)
             assert TIMEOUT_S <= time.monotonic() - since_s < TIMEOUT_S + SLACK_S
             replica.thaw()
-            await until(lambda: _ready(server) is None, within_s=20)
+            await until(lambda: _ready(server) is None)
             await until_async(partial(_is_taken, api, "1"))
             jobs = (await api.call("/pop", {"topic": "t", "count": 10, "timeout": 0})).ok()
             assert [job["id"] for job in jobs] == ["1"]
@@ -84,13 +84,19 @@ async def test_a_replica_that_lags_makes_pushes_wait_and_then_refuses_them(
         server = processes.server(master, **ASKED)
         try:
             async with open_api(server.url) as api:
-                await until(lambda: _ready(server) is None, within_s=20)
+                await until(lambda: _ready(server) is None)
                 link.delay_s = lag_s
-                since_s = time.monotonic()
-                assert (await api.push(topic="t", id="1")).code == code
-                assert time.monotonic() - since_s >= min(lag_s, TIMEOUT_S)
+
+                async def has_code() -> bool:
+                    since_s = time.monotonic()
+                    found = (await api.push(topic="t", id="1")).code
+                    assert time.monotonic() - since_s >= min(lag_s, TIMEOUT_S)
+                    assert code in {OK, found}, "on a busy machine it can take longer, never less"
+                    return bool(found == code)
+
+                await until_async(has_code)
                 link.delay_s = 0.0
-                await until_async(partial(_is_taken, api, "2"), within_s=20)
+                await until_async(partial(_is_taken, api, "2"))
         finally:
             for process in (server, replica, master):
                 process.close()
@@ -104,8 +110,8 @@ async def test_with_two_replicas_of_which_one_must_have_it_the_other_carries_on(
     server = processes.server(master, **ASKED)
     try:
         async with open_api(server.url) as api:
-            await until(lambda: "slave1" in ask(master, "INFO", "replication"), within_s=15)
-            await until(lambda: ask(master, "WAIT", 2, 100) == 2, within_s=15)
+            await until(lambda: "slave1" in ask(master, "INFO", "replication"))
+            await until(lambda: ask(master, "WAIT", 2, 100) == 2)
             first.freeze()
             for number in range(20):
                 await until_async(partial(_is_taken, api, str(number)))

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,15 @@ async def to_the_end(
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port, ssl=context)
     writer.write("\r\n".join([*head, "", '{"id":"x"}']).encode())
     got = await reader.read()
-    writer.close()
+    await closed(writer)
     return got
+
+
+async def closed(writer: asyncio.StreamWriter) -> None:
+    """Close it, and wait for the end of TLS: nothing of it may be left for the next test."""
+    writer.close()
+    with suppress(ssl.SSLError, ConnectionError):
+        await writer.wait_closed()
 
 
 async def test_only_clients_with_a_certificate_are_served(
@@ -141,7 +149,7 @@ async def test_a_client_whose_certificate_is_refused_is_told_and_logged(
         reader, writer = await asyncio.open_connection(LOOPBACK, server.port, ssl=stranger)
         with pytest.raises(ssl.SSLError, match=alert):
             await reader.read()
-        writer.close()
+        await closed(writer)
         says = f"refused a TLS client without a certificate from tls_client_ca: {why}"
         await until_async(lambda says=says: logged(server, says))  # type: ignore[misc]
     assert await admits(server, known)

@@ -42,7 +42,7 @@ class Consumers:
 
     async def run(self, count: int, work_s: float = 0.0) -> None:
         """This many consumers; each works for this long on a job."""
-        async with asyncio.timeout(40), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             for number in range(count):
                 group.create_task(self._consume(self._pair[number % 2], work_s))
 
@@ -60,7 +60,7 @@ class Consumers:
 
 
 async def test_a_rate_holds_over_two_servers(pair: Pair, topic: str) -> None:
-    rate, burst, jobs = 100, 8, 108
+    rate, burst, jobs = 100, 8, 208
     await pair[0].call("/limit", {"topic": topic, "rate": rate, "burst": burst})
     await fill(pair[0], topic, jobs)
     consumers = Consumers(pair, topic, jobs)
@@ -68,19 +68,19 @@ async def test_a_rate_holds_over_two_servers(pair: Pair, topic: str) -> None:
     await consumers.run(10)
     for number, at_s in enumerate(consumers.arrived_s):
         assert number + 1 <= burst + (at_s - began_s) * rate + 1
-    # if a limit woke nobody, only the look once a second would continue: `burst` jobs each time, 20 s for all
-    assert consumers.arrived_s[-1] - began_s < 10
+    # if a limit woke nobody, only the look once a second would continue: `burst` jobs each time, 26 s for all
+    assert consumers.arrived_s[-1] - began_s < 18
 
 
 async def test_so_many_are_reserved_at_once_over_two_servers(pair: Pair, topic: str) -> None:
-    concurrency, jobs, work_s = 8, 60, 0.02
+    concurrency, jobs, work_s = 8, 200, 0.05
     await pair[0].call("/limit", {"topic": topic, "concurrency": concurrency})
     await fill(pair[0], topic, jobs)
     consumers = Consumers(pair, topic, jobs)
     began_s = time.monotonic()
     await consumers.run(12, work_s)
     assert consumers.most_at_once == concurrency
-    assert time.monotonic() - began_s < 8, "those who wait are woken"
+    assert time.monotonic() - began_s < 18, "those who wait are woken"  # else it takes 25 s
 
 
 async def test_what_is_in_force_is_answered_and_stands_among_the_topics(

@@ -57,7 +57,7 @@ def not_there(processes: Processes, _: Path) -> Unwell:
 def frozen(processes: Processes, _: Path) -> Unwell:
     store = processes.redis()
     store.freeze()
-    limits = {"redis.read_timeout": 300, "redis.write_timeout": 300}
+    limits = {"redis.read_timeout": 1000, "redis.write_timeout": 1000}
     return Unwell(store.settings(1) | limits, store.thaw)
 
 

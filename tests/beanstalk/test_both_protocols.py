@@ -402,7 +402,7 @@ async def test_a_job_of_any_of_thousands_of_watched_tubes_comes(
     await taker.send(b"".join(b"watch %b\r\n" % name for name in names))
     assert [await taker.answer() for _ in names][-1] == b"WATCHING 9001\r\n"
     for place in (8000, 3, 600):
-        await taker.send(b"reserve-with-timeout 10\r\n")
+        await taker.send(b"reserve-with-timeout 20\r\n")
         await giver.ask(b"use " + names[place])
         number = await giver.put(b"x")
         assert (await taker.answer()).startswith(b"RESERVED %d " % number)

@@ -58,7 +58,7 @@ async def test_what_waits_for_its_turn_is_bounded(served: Served) -> None:
     """A client that waits for a job can send more, but the server stops reading at a limit."""
     async with Wire.opened(served.port) as wire, Wire.opened(served.port) as other:
         before = most_memory_bytes(served.server.pid)
-        await wire.send(b"watch nothing-comes\r\nignore default\r\nreserve-with-timeout 2\r\n")
+        await wire.send(b"watch nothing-comes\r\nignore default\r\nreserve-with-timeout 6\r\n")
         line = b"use %b\r\n" % (b"x" * 200)
         sending = asyncio.create_task(wire.send(line * 200_000))  # 40 MB
         await asyncio.sleep(0.5)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Final, cast
 
-ANSWER_S: Final = 10.0
+ANSWER_S: Final = 30.0
 WITH_DATA: Final = {b"OK", b"RESERVED", b"FOUND"}
 
 
@@ -59,7 +59,7 @@ class Wire:
         assert word == b"INSERTED", answer
         return int(number)
 
-    async def reserve(self, within_s: int = 5) -> tuple[int, bytes]:
+    async def reserve(self, within_s: int = 20) -> tuple[int, bytes]:
         """The number and the body of a job."""
         answer = await self.ask(b"reserve-with-timeout %d" % within_s)
         line, _, rest = answer.partition(b"\r\n")

@@ -12,7 +12,7 @@ from delayqueue.client import Client, Invalid
 from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin
 from tests.browser.looks import PHONE
 
-HELD_S: Final = 6  # by then the servers have told who has a job
+HELD_S: Final = 10  # by then the servers have told who has a job
 
 
 def test_a_job_that_hangs_with_its_worker_and_refused_pushes_are_told(

@@ -207,6 +207,8 @@ def test_jobs_are_listed_from_a_time_on_that_is_written_as_it_is_shown(
 def test_a_click_on_a_bar_lists_its_jobs(admin: Admin, queue: Client, topic: str) -> None:
     span_s = 86_400
     step_s = span_s / 60  # of a bar
+    if (left_s := step_s - time.time() % step_s) < 30:  # the page must begin with the same bar
+        time.sleep(left_s)
     begins_s = time.time() // step_s * step_s
     due_s = begins_s + 30.5 * step_s
     queue.push_many([Job(topic=topic, id=f"{topic}-{n}", due=due_s) for n in range(3)])

@@ -22,7 +22,7 @@ from .conftest import Ended
 
 Run = Callable[..., Ended]
 
-SOON_S = 20.0
+SOON_S = 60.0
 
 
 @pytest.fixture

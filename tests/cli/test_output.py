@@ -46,7 +46,7 @@ def run(server: QueueServer, shell: str, encoding: str = "utf-8", **more: Any) -
         env=variables | {"PYTHONIOENCODING": encoding},
         cwd=REPOSITORY,
         capture_output=True,
-        timeout=60,
+        timeout=180,
         check=False,
         **more,
     )

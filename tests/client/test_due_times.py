@@ -20,13 +20,13 @@ async def test_a_time_that_has_passed_is_now(client: Caller, topic: str, delay: 
     one = await client.push(topic, delay=delay, id=f"{topic}-1")
     [outcome] = await client.push_many([Job(topic=topic, id=f"{topic}-2", delay=delay)])
     assert outcome.code == 0
-    job = await client.pop(topic, wait=5)
+    job = await client.pop(topic, wait=20)
     assert job.id == one
     assert await client.release(job, delay=delay) <= job.due + 5
-    assert len(await client.pop_many(topic, count=5, wait=5)) == 2
+    assert len(await client.pop_many(topic, count=5, wait=20)) == 2
     later = await client.push(topic, delay="1h")
     await client.reschedule(later, delay=delay)
-    assert (await client.pop(topic, wait=5)).id == later
+    assert (await client.pop(topic, wait=20)).id == later
 
 
 async def test_a_date_is_no_moment_and_a_time_is_no_length(client: Caller, topic: str) -> None:

@@ -12,7 +12,7 @@ from faults.proxy import Proxy
 from tests.processes import QueueServer
 from tests.waiting import until
 
-TIMEOUT_S: Final = 1.0
+TIMEOUT_S: Final = 6.0
 
 
 class CountingClient(AsyncClient):
@@ -43,7 +43,7 @@ async def client(proxy: Proxy) -> AsyncIterator[CountingClient]:
 async def reserved(client: CountingClient, topic: str, count: int) -> list[ReservedJob]:
     """Jobs that this test holds; requests from now on are counted."""
     await client.push_many([Job(topic=topic) for _ in range(count)])
-    jobs = await client.pop_many(topic, count=count, wait=5)
+    jobs = await client.pop_many(topic, count=count, wait=20)
     assert len(jobs) == count
     client.sent.clear()
     return jobs
@@ -77,7 +77,7 @@ async def test_a_job_that_is_somebody_elses_spoils_no_other(
 ) -> None:
     late, ended, held = await reserved(client, topic, 3)
     await client.release(late, delay=0)
-    await client.pop(topic, wait=5)
+    await client.pop(topic, wait=20)
     await client.delete(ended.id)
     results = await asyncio.gather(*map(client.finish, (late, ended, held)), return_exceptions=True)
     assert [type(each) for each in results] == [StaleReceipt, NoSuchJob, type(None)]

@@ -55,7 +55,7 @@ def bare(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=180,
         check=False,
     )
 

@@ -62,7 +62,7 @@ async def test_jobs_of_the_same_moment_are_pushed_beside_one_that_cannot_be_sent
         )
         assert [type(one) for one in done[:3]] == [str] * 3
         assert isinstance(done[3], (ValueError, TypeError))
-        assert len(await queue.pop_many(topic, count=9, wait=5)) == 3
+        assert len(await queue.pop_many(topic, count=9, wait=20)) == 3
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_an_argument_that_is_not_utf8_is_a_usage_error(
         [b"caf\xe9" if word == "BAD" else os.fsencode(word) for word in program],
         cwd=REPOSITORY,
         capture_output=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     said = ended.stderr.decode()

@@ -177,7 +177,7 @@ def test_what_json_cannot_say_is_refused_by_the_client(payload: Any) -> None:
 async def test_bodies_are_plain_json_for_other_languages(client: Caller, topic: str) -> None:
     await client.push(topic, ORDER)
     await client.push_many([Job(topic=topic, body=Payment(order="ü", cents=1))])
-    order, payment = [(await client.pop(topic, wait=5)).body for _ in range(2)]
+    order, payment = [(await client.pop(topic, wait=20)).body for _ in range(2)]
     assert json.loads(order) == {
         "id": "00000000-0000-0000-0000-000000000007",
         "placed": "2026-01-31T12:00:00+00:00",

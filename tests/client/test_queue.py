@@ -148,7 +148,7 @@ def test_what_it_cannot_do_it_says(queue: Queue) -> None:
 def test_a_real_server_is_a_fixture(delay_queue_url: str) -> None:  # noqa: F811
     with Client(delay_queue_url) as client:
         job_id = client.push("fixture", Order("1001"))
-        job = client.pop("fixture", wait=5)
+        job = client.pop("fixture", wait=20)
         assert job
         assert job.id == job_id
         client.finish(job)

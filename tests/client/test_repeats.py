@@ -47,7 +47,7 @@ async def client(
 @pytest.fixture
 async def scene(client: Caller, topic: str) -> AsyncIterator[Scene]:
     await client.push(topic)
-    held = await client.pop(topic, wait=5)
+    held = await client.pop(topic, wait=20)
     delayed = await client.push(topic, delay=600, tags=[topic])
     later = await client.push(topic, delay=1200, tags=[topic])
     await client.schedule(topic, topic, every=3600)
@@ -118,7 +118,7 @@ async def test_a_new_job_is_pushed_once_alone_or_in_a_batch(
         await client.push(topic, if_exists="fail")
     with pytest.raises(JobExists):
         await client.push(topic, id=new.id, if_exists="fail")
-    assert len(await client.pop_many(topic, count=9, wait=5)) == 3
+    assert len(await client.pop_many(topic, count=9, wait=20)) == 3
 
 
 async def test_a_job_whose_id_the_server_makes_is_pushed_once_and_its_id_is_told(
@@ -135,4 +135,4 @@ async def test_a_job_whose_id_the_server_makes_is_pushed_once_and_its_id_is_told
     proxy.drop_next_answers()
     with pytest.raises(TransportError):
         await client.push_many([Job(topic=topic, id="*")])
-    assert len(await client.pop_many(topic, count=99, wait=5)) == len(ids) + 2
+    assert len(await client.pop_many(topic, count=99, wait=20)) == len(ids) + 2

@@ -53,7 +53,7 @@ async def proxy(server: QueueServer) -> AsyncIterator[Proxy]:
 @pytest.fixture
 async def client(kind: Kind, proxy: Proxy) -> AsyncIterator[Caller]:
     """Through the proxy, with a connection that is open already."""
-    caller = Caller(kind(f"http://{proxy.address}", timeout=3))
+    caller = Caller(kind(f"http://{proxy.address}", timeout=6))
     await caller.topics()
     yield caller
     await caller.close()
@@ -64,7 +64,7 @@ async def test_a_push_whose_answer_was_lost_is_repeated(
 ) -> None:
     proxy.drop_next_answers()
     job_id = await client.push(topic)
-    assert (await client.pop(topic, wait=5)).id == job_id
+    assert (await client.pop(topic, wait=20)).id == job_id
     assert await client.pop(topic, wait=0) is None
 
 
@@ -72,7 +72,7 @@ async def test_a_finish_whose_answer_was_lost_is_done(
     client: Caller, proxy: Proxy, topic: str
 ) -> None:
     await client.push(topic)
-    job = await client.pop(topic, wait=5)
+    job = await client.pop(topic, wait=20)
     proxy.drop_next_answers()
     await client.finish(job)  # the repetition finds that the job is gone
     assert await client.get(job.id) is None
@@ -82,9 +82,9 @@ async def test_many_finishes_whose_answer_was_lost_are_done(
     client: Caller, proxy: Proxy, topic: str
 ) -> None:
     await client.push_many([Job(topic=topic) for _ in range(3)])
-    late, *held = await client.pop_many(topic, count=3, wait=5)
+    late, *held = await client.pop_many(topic, count=3, wait=20)
     await client.release(late, delay=0)
-    await client.pop(topic, wait=5)
+    await client.pop(topic, wait=20)
     proxy.drop_next_answers()
     codes = [one.code for one in await client.finish_many([late, *held])]
     assert codes == [StaleReceipt.code, 0, 0]
@@ -97,7 +97,7 @@ async def test_a_pop_whose_answer_was_lost_is_not_repeated(
         await client.push(topic)
     proxy.drop_next_answers()
     with pytest.raises(TransportError):
-        await client.pop(topic, wait=5)
+        await client.pop(topic, wait=20)
     (counts,) = [one for one in await client.topics() if one.topic == topic]
     assert (counts.ready, counts.reserved) == (1, 1)
 
@@ -135,7 +135,7 @@ async def test_a_server_that_is_silent_is_given_up(client: Caller, proxy: Proxy)
     began = time.monotonic()
     with pytest.raises(TransportError):
         await client.kick_topic("none")
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 20
 
 
 def test_a_fork_and_its_parent_use_connections_of_their_own(server: QueueServer) -> None:
@@ -155,13 +155,13 @@ finally:
         os._exit(1 if sys.exc_info()[0] else 0)
 assert os.waitpid(child, 0)[1] == 0
 """
-    subprocess.run([sys.executable, "-c", program, server.url], timeout=30, check=True)
+    subprocess.run([sys.executable, "-c", program, server.url], timeout=180, check=True)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # nobody closes the first loop's connection
 def test_one_loop_after_the_other_may_use_a_client(server: QueueServer, topic: str) -> None:
     """As where each call is made by asyncio.run()."""
-    queue = AsyncClient(server.url, timeout=3, retries=0)
+    queue = AsyncClient(server.url, retries=0)
 
     async def push() -> str:
         return await queue.push(topic, delay=60)
@@ -179,14 +179,14 @@ def test_loops_that_run_at_the_same_time_may_share_a_client(
     together = threading.Barrier(THREADS)
 
     async def push_many() -> None:
-        together.wait(5)
+        together.wait(60)
         for _ in range(20):
             pushed.extend(await asyncio.gather(*(queue.push(topic, delay=600) for _ in range(5))))
         await queue.close()
 
     with ThreadPoolExecutor(THREADS) as threads:
         for ended in [threads.submit(asyncio.run, push_many()) for _ in range(THREADS)]:
-            ended.result(30)
+            ended.result(120)
     with Client(server.url) as other:
         assert len(other.list_jobs(topic, limit=1000).jobs) == len({*pushed}) == THREADS * 100
 
@@ -233,7 +233,7 @@ async def test_a_store_that_is_away_for_a_moment_is_waited_for(
     store = processes.redis("--appendonly", "yes")
     server = processes.server(store)
     client = Caller(kind(server.url, retries=0))
-    patient = Caller(kind(server.url, retries=4))
+    patient = Caller(kind(server.url, retries=5))
     await client.push("t")
     store.kill()
     with pytest.raises(Unavailable):
@@ -330,7 +330,7 @@ async def test_a_poll_that_is_stopped_takes_no_more_jobs(
         with pytest.raises(TransportError, match="closed before the answer"):
             await polling
         await client.push("t")
-        job = await client.pop("t", wait=5)
+        job = await client.pop("t", wait=20)
         assert job is not None
         assert job.attempt == 1
         client.stop_polls()  # none waits

@@ -30,7 +30,7 @@ HOUR = timedelta(hours=1)
 
 async def test_a_job_goes_through_its_life(client: Caller, topic: str) -> None:
     job_id = await client.push(topic, "Hello", ttr=30, delay=0.05)
-    job = await client.pop(topic, wait=5)
+    job = await client.pop(topic, wait=20)
     assert (job.topic, job.id, job.body, job.attempt) == (topic, job_id, "Hello", 1)
     assert job.due <= time.time()
     await client.finish(job)
@@ -53,7 +53,7 @@ async def test_a_get_waits_for_the_end(client: Caller, topic: str) -> None:
     began = time.monotonic()
     assert (await client.get(job_id, wait="0.3s")).state == "ready"
     assert time.monotonic() - began >= 0.3
-    await client.finish(await client.pop(topic, wait=5), message="42")
+    await client.finish(await client.pop(topic, wait=20), message="42")
     ended = await client.get(job_id, wait=30)
     assert (ended.state, ended.message) == ("finished", "42")
 
@@ -82,7 +82,7 @@ async def test_all_options_of_a_job_arrive(client: Caller, topic: str) -> None:
 @pytest.mark.parametrize("retry", ["wechat", {"max": 1, "base": "1h"}, ["1h"]])
 async def test_a_retry_schedule_is_kept(client: Caller, topic: str, retry: Any) -> None:
     await client.push(topic, retry=retry)
-    job = await client.pop(topic, wait=5)
+    job = await client.pop(topic, wait=20)
     assert await client.release(job, message="no luck") > time.time() + 1
     details = await client.get(job.id)
     assert (details.state, details.message) == ("delayed", "no luck")
@@ -111,16 +111,16 @@ async def test_a_batch_says_what_became_of_each(client: Caller, topic: str) -> N
     outcomes = await client.push_many([Job(topic=topic, id="a", ttr=0), Job(topic=topic, body="b")])
     assert [outcome.code for outcome in outcomes] == [1, 0]
     assert "ttr" in outcomes[0].message
-    (job,) = await client.pop_many(topic, count=10, wait=5)
+    (job,) = await client.pop_many(topic, count=10, wait=20)
     assert [one.code for one in await client.finish_many([job.id])] == [0]
     assert await client.get_many([job.id]) == [None]
 
 
 async def test_a_late_worker_changes_nothing(client: Caller, topic: str) -> None:
     await client.push(topic)
-    late = await client.pop(topic, wait=5)
+    late = await client.pop(topic, wait=20)
     await client.release(late, delay=0)
-    present = await client.pop(topic, wait=5)
+    present = await client.pop(topic, wait=20)
     for verb in (client.finish, client.touch, client.release, client.bury):
         with pytest.raises(StaleReceipt):
             await verb(late)
@@ -135,12 +135,12 @@ async def test_a_late_worker_changes_nothing(client: Caller, topic: str) -> None
 
 async def test_a_job_is_buried_and_kicked(client: Caller, topic: str) -> None:
     await client.push(topic)
-    job = await client.pop(topic, wait=5)
+    job = await client.pop(topic, wait=20)
     await client.bury(job, message="broken")
     page = await client.list_jobs(topic, state="buried")
     assert [(one.id, one.message) for one in page.jobs] == [(job.id, "broken")]
     await client.kick(job.id, body={"total": 3})
-    again = await client.pop(topic, wait=5)
+    again = await client.pop(topic, wait=20)
     assert (again.attempt, again.body) == (2, '{"total":3}')
     with pytest.raises(WrongState):
         await client.kick(job.id)
@@ -150,7 +150,7 @@ async def test_a_delayed_job_is_rescheduled(client: Caller, topic: str) -> None:
     job_id = await client.push(topic, delay=HOUR)
     assert await client.reschedule(job_id, due=datetime.now(UTC) + 2 * HOUR) > time.time() + 7000
     await client.reschedule(job_id, delay=0)
-    assert (await client.pop(topic, wait=5)).id == job_id
+    assert (await client.pop(topic, wait=20)).id == job_id
 
 
 async def test_jobs_are_listed_foretold_and_taken_by_range(client: Caller, topic: str) -> None:
@@ -225,7 +225,7 @@ async def test_many_jobs_are_kicked_at_once(client: Caller, topic: str) -> None:
     job_id = await client.push(topic, delay=HOUR)
     outcomes = await client.kick_many([job_id, "never-pushed"])
     assert [outcome.code for outcome in outcomes] == [0, NoSuchJob.code]
-    assert (await client.pop(topic, wait=5)).id == job_id
+    assert (await client.pop(topic, wait=20)).id == job_id
 
 
 async def test_the_jobs_of_a_tag_are_moved_together(client: Caller, topic: str) -> None:
@@ -243,7 +243,7 @@ async def test_the_jobs_of_a_tag_are_moved_together(client: Caller, topic: str) 
     assert (await client.get(ids[0])).priority == 6
     assert await client.kick_tag(topic) == 0
     assert await client.kick_tag(topic, topic=topic, state="delayed") == 2
-    assert len(await client.pop_many(topic, count=2, wait=5)) == 2
+    assert len(await client.pop_many(topic, count=2, wait=20)) == 2
 
 
 async def test_a_subscriber_is_registered_shown_and_dropped(client: Caller, topic: str) -> None:

@@ -32,7 +32,7 @@ from tests.processes import (
 )
 from tests.waiting import until, until_async
 
-STOP_S: Final = 15.0
+STOP_S: Final = 30.0
 NOWHERE: Final = Path(os.devnull)  # for what it prints
 TASKS: Final = "tests.client.tasks:worker"
 WORKERS: Final = 4
@@ -171,7 +171,7 @@ async def test_a_worker_does_without_its_name_at_a_server_that_does_not_know_the
 async def test_a_job_that_takes_longer_than_its_ttr_is_not_given_to_another(
     server: QueueServer, queue: AsyncClient, trace: Trace, topic: str
 ) -> None:
-    job_id = await queue.push(topic, "2.2", ttr=1)
+    job_id = await queue.push(topic, "5.2", ttr=4)
     with working(server, trace):
         await until_gone(queue, job_id)
     assert trace.lines() == [f"slow {job_id} 1", f"slept {job_id} 1"]
@@ -198,7 +198,7 @@ async def test_a_job_that_fails_comes_again(
     assert [first_line(attempt.message) for attempt in details.attempts] == messages
     if body == "fail":  # it has no schedule
         assert details.started is not None
-        assert 1 <= details.started - details.attempts[0].ended < 5
+        assert 1 <= details.started - details.attempts[0].ended < 30
 
 
 async def test_a_job_that_always_fails_is_buried_in_the_end(
@@ -207,7 +207,7 @@ async def test_a_job_that_always_fails_is_buried_in_the_end(
     poisoned = await queue.push("poison")
     patient = await queue.push("poison", retry=[0, 0, 0])  # its own schedule wins
     hung = await queue.push("too-long")
-    thread = await queue.push("too-long-thread", "1")
+    thread = await queue.push("too-long-thread", "5")
     finished = await queue.push("returns", retain=60)
     jobs = [poisoned, patient, hung, thread]
 
@@ -319,7 +319,7 @@ async def test_a_worker_that_is_cancelled_takes_no_more_jobs_and_leaves_none_run
         await working
     assert handled == [f"began {first_id}", f"left {first_id}"]
     second_id = await queue.push(topic)
-    job = await queue.pop(topic, wait=1)
+    job = await queue.pop(topic, wait=20)
     assert job is not None
     assert job.id == second_id
 
@@ -380,7 +380,7 @@ async def test_no_more_jobs_run_at_once_than_were_asked_for(
 ) -> None:
     await queue.push_many([Job(topic="slow", body="0.2") for _ in range(6)])
     with working(server, trace, concurrency=2):
-        await until(lambda: len(trace.lines()) == 12, within_s=15)
+        await until(lambda: len(trace.lines()) == 12)
     running = most = 0
     for line in trace.lines():
         running += 1 if line.startswith("slow ") else -1
@@ -495,7 +495,7 @@ async def test_a_handler_that_misbehaves_has_failed_by_its_schedule(
         return all(job and job.state == "buried" for job in found)
 
     with working(server, trace) as process:
-        await until_async(are_buried, within_s=20)
+        await until_async(are_buried)
         await until_gone(queue, await queue.push("invoice"))
         assert process.poll() is None
     for job in await queue.get_many(list(jobs)):
@@ -591,10 +591,16 @@ async def test_a_change_of_the_code_is_taken_up(
         await queue.push("reload", "1")
         await until(lambda: said.exists() and said.read_text() == "old 1")
         module.write_text(source.replace("VERSION", "new!"))
-        await queue.push("reload", "2", delay=2)
-        await until(lambda: said.read_text() == "new! 2")
+
+        async def is_new() -> bool:
+            """The worker that is about to end takes some jobs, too."""
+            await queue.push("reload", "2")
+            return said.read_text() == "new! 2"
+
+        await until_async(is_new)
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, STOP_S) == 0
+    await queue.purge("reload")
 
 
 async def test_the_log_names_the_server_and_each_job_that_ended(

@@ -1,5 +1,6 @@
 """A server that may call this machine, a subscribing client, and the receiver of the calls."""
 
+import secrets
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,6 @@ STORES: Final = [
     pytest.param(("redis_server", 1, "zset"), id="redis"),
     pytest.param(("valkey_server", 4, "wheel"), id="valkey-4-buckets-wheel"),
 ]
-SEEN_S: Final = 1.0  # within this time every server knows a new subscriber
 
 
 @dataclass
@@ -56,6 +56,15 @@ class Shop:
 
         await until_async(is_so, within_s=within_s)
         return await self.job(job_id)
+
+    async def seen(self) -> None:
+        """Wait until the server knows what was changed of subscribers: a later one of another topic is called."""
+        async with receiving() as receiver:
+            other = Shop(self.api, receiver, f"{self.topic}-{secrets.token_hex(4)}")
+            later = await other.subscribe("later")
+            await other.push()
+            await other.becomes("finished")
+        (await self.api.call("/unsubscribe", {"name": later})).ok()
 
 
 def results(job: Json) -> dict[str, tuple[str, int, str]]:

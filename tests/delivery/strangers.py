@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from tests.processes import LOOPBACK
 
 CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-LASTS_S: Final = 8.0  # what has no end has this one, so that a test fails and does not hang
+LASTS_S: Final = 60.0  # what has no end has this one, so that a test fails and does not hang
 MANY: Final = 4096  # repeated in one write
 
 
@@ -75,14 +75,19 @@ def _secured(connection: socket.socket, tls: ssl.SSLContext | None) -> socket.so
 
 @contextmanager
 def serving(answer: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A port at which `answer` gets each connection, in a thread of its own."""
+    """A port at which `answer` gets each connection, in a thread of its own, until the other side breaks it."""
+
+    def serve(connection: socket.socket) -> None:
+        with suppress(OSError):
+            answer(connection)
+
     with socket.create_server((LOOPBACK, 0)) as listener:
 
         def accept() -> None:
             with suppress(OSError):  # closed
                 while True:
                     connection, _ = listener.accept()
-                    threading.Thread(target=answer, args=(connection,), daemon=True).start()
+                    threading.Thread(target=serve, args=(connection,), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
         yield listener.getsockname()[1]

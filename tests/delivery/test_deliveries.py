@@ -9,7 +9,7 @@ import pytest
 from tests.processes import LOOPBACK, QueueServer
 from tests.waiting import until, until_async
 
-from .conftest import SEEN_S, Shop, results
+from .conftest import Shop, results
 from .receiver import SECRET, Answer
 
 FAST: Final = {"delays": ["50ms", "50ms"]}
@@ -69,12 +69,12 @@ async def test_each_subscriber_keeps_its_own_schedule(shop: Shop) -> None:
     shop.receiver.says("quick", Answer(500), Answer(500), Answer(500), Answer(200))
     shop.receiver.says("slow", Answer(500), Answer(200))
     await shop.subscribe("quick", order=1, retry={"delays": ["50ms"] * 4})
-    await shop.subscribe("slow", order=2, retry={"delays": ["2s"]})
+    await shop.subscribe("slow", order=2, retry={"delays": ["5s"]})
     await shop.push()
     await shop.becomes("finished")
     assert shop.receiver.paths == ["quick", "slow", "quick", "quick", "quick", "slow"]
     first, second = shop.receiver.to("slow")
-    assert 2 <= second.at_s - first.at_s < 4
+    assert second.at_s - first.at_s >= 5
 
 
 async def test_a_job_with_a_schedule_of_its_own_keeps_to_it(shop: Shop) -> None:
@@ -101,9 +101,9 @@ async def test_a_call_that_takes_longer_than_the_ttr_keeps_the_job(shop: Shop) -
     hold = asyncio.Event()
     shop.receiver.says("slow", Answer(hold=hold))
     await shop.subscribe("slow")
-    await shop.push(ttr=1)
+    await shop.push(ttr=4)
     await until(lambda: shop.receiver.at_once["slow"] == 1)
-    await asyncio.sleep(2.2)
+    await asyncio.sleep(5)
     hold.set()
     job = await shop.becomes("finished")
     assert (job["attempt"], shop.receiver.paths) == (1, ["slow"])
@@ -158,7 +158,7 @@ async def test_one_that_is_replaced_or_dropped_while_others_are_called_is_not_ca
     other = {"name": replaced, "topic": shop.topic, "order": 2, "url": shop.receiver.url("other")}
     (await shop.api.call("/subscribe", other | {"if_exists": "replace"})).ok()
     (await shop.api.call("/unsubscribe", {"name": dropped})).ok()
-    await asyncio.sleep(SEEN_S)
+    await shop.seen()
     held.set()
     job = await shop.becomes("finished")
     assert shop.receiver.paths == ["one", "other"]
@@ -178,7 +178,7 @@ async def test_an_endpoint_that_hangs_slows_nobody_else(shop: Shop) -> None:
         max(0, job["started"] - job["due"])
         for job in [await healthy.becomes("finished", f"{healthy.topic}-{n}") for n in range(50)]
     ]
-    assert max(late_s) < 3  # a hanging call hangs for 30 s
+    assert max(late_s) < 20  # a hanging call hangs for 30 s
     assert shop.receiver.at_once["hangs"] == 10
     hold.set()
 
@@ -209,6 +209,7 @@ async def test_a_call_that_fails_and_a_job_that_is_buried_leave_a_line_each(
     await shop.push(body="the body")
     job = await shop.becomes("buried")
     assert job["message"].endswith(secret)
+    await until(lambda: f"job '{job['id']}' is buried" in server.logged())
     lines = [line for line in server.logged().splitlines() if job["id"] in line]
     said = f"subscriber '{shop.topic}/bad' failed with job '{job['id']}' of topic '{shop.topic}'"
     assert [line.partition(": ")[2] for line in lines] == [

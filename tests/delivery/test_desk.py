@@ -7,7 +7,7 @@ from tests.api_client import Json, open_api
 from tests.processes import Processes, StoreServer
 from tests.waiting import until
 
-from .conftest import SEEN_S, Shop, results
+from .conftest import Shop, results
 from .receiver import SECRET, Answer, Receiver
 
 
@@ -68,13 +68,13 @@ async def test_jobs_wait_for_a_paused_subscriber_and_none_is_called_twice(shop: 
     await until(lambda: bool(shop.receiver.to("first")))
     for _ in range(2):  # the second time changes nothing
         (await shop.api.call("/pause-subscriber", {"name": paused})).ok()
-    await asyncio.sleep(SEEN_S)
+    await shop.seen()
     held.set()
     assert (await shop.becomes("ready", "one"))["results"][0]["status"] == "succeeded"
     await shop.push("two")
     again = {"name": paused, "topic": shop.topic, "url": shop.receiver.url("second"), "order": 2}
     (await shop.api.call("/subscribe", again | {"timeout": 5, "if_exists": "replace"})).ok()
-    await asyncio.sleep(SEEN_S)
+    await shop.seen()
     assert (await shop.job("two"))["attempt"] == 0
     assert shop.receiver.paths == ["first"]
     (await shop.api.call("/resume-subscriber", {"name": paused})).ok()

@@ -10,7 +10,7 @@ from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG
 from delayqueue.domain.job import MAX_MESSAGE_CHARS
 from tests.waiting import until
 
-from .conftest import SEEN_S, Shop, results
+from .conftest import Shop, results
 from .receiver import Answer
 from .strangers import Endless, sending
 
@@ -59,7 +59,7 @@ async def test_a_result_is_handed_on_as_a_whole_if_a_subscriber_is_paused_meanwh
     await until(lambda: bool(shop.receiver.to("first")))
     name = {"name": f"{shop.topic}/{paused}"}
     (await shop.api.call("/pause-subscriber", name)).ok()
-    await asyncio.sleep(SEEN_S)
+    await shop.seen()
     held.set()
     await shop.becomes("ready")
     (await shop.api.call("/resume-subscriber", name)).ok()

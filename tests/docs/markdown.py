@@ -23,7 +23,7 @@ ADDRESS: Final = "localhost:9277"  # where the documentation has the server
 BEANSTALK_PORT: Final = "11300"  # and its port for beanstalkd's protocol
 NEAR_S: Final = 2 * 86_400  # times in examples are closer to now than this
 COMMAND_S: Final = 120.0  # compiling takes most of it on a busy machine
-FORGOTTEN_S: Final = 10.0
+FORGOTTEN_S: Final = 30.0
 SHELL: Final = set("|&;<>$`\\")  # of a command that needs one
 COUNTS_TOPICS: Final = re.compile(r"/(topics|stats)\b|delay-queue (topics|stats)\b")
 
@@ -148,7 +148,7 @@ def running(
         try:
             yield
             process.terminate()
-            assert process.wait(15) in ends, out.read_text("utf-8")
+            assert process.wait(60) in ends, out.read_text("utf-8")
         finally:
             process.kill()
 

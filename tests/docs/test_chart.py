@@ -48,7 +48,7 @@ def helm(verb: str, *values: str, name: tuple[str, ...] = ()) -> subprocess.Comp
         pytest.skip("helm is not installed: make chart-tools")
     settings = [word for value in values for word in ("--set", value)]
     command = [program, verb, *name, str(CHART), *settings, f"--kube-version={KUBERNETES}"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
 
 def rendered(*values: str) -> str:
@@ -198,7 +198,7 @@ def conforms(text: str, folder: Path) -> str:
     # of Prometheus' operator, not of Kubernetes
     options = ["-strict", "-summary", "-skip=ServiceMonitor", "-schema-location", where]
     done = subprocess.run(
-        [program, *options], input=text, capture_output=True, text=True, timeout=60, check=False
+        [program, *options], input=text, capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -212,7 +212,7 @@ def module(path: str) -> Path:
         env=os.environ | {"GOPROXY": "off"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     if done.returncode:

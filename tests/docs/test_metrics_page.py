@@ -106,7 +106,7 @@ def test_promtool_accepts_the_rules_and_they_fire(verb: str, file: str) -> None:
         cwd=REPOSITORY / "contrib/prometheus",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 0, done

@@ -57,7 +57,7 @@ async def test_an_order_is_closed_or_its_payment_told(server: QueueServer, tmp_p
     with Partner(Answer(200, "fail"), Answer(200, "success")) as seller:
         shop = Shop(server, tmp_path, SELLER_URL=seller.url)
         with shop.open(), Client(server.url) as queue:
-            await until(lambda: "Uvicorn running on" in shop.out.read_text("utf-8"), within_s=20)
+            await until(lambda: "Uvicorn running on" in shop.out.read_text("utf-8"))
             paid, unpaid = (shop.ask("/orders", item="tea", cents=420)["id"] for _ in range(2))
             assert shop.ask(f"/orders/{paid}/pay")["state"] == "paid"
             for order in (paid, unpaid):

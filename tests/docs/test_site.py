@@ -13,7 +13,7 @@ import pytest
 
 from tests.processes import REPOSITORY
 
-BUILD_S: Final = 120
+BUILD_S: Final = 600
 # what a browser fetches by itself
 FETCHED: Final = re.compile(
     r'<(?:script|img|iframe|source)[^>]* src="([^"]+)"|<link [^>]*href="([^"]+)"'

@@ -73,7 +73,7 @@ def test_their_programs_are_sound(program: Path) -> None:
         cwd=PROGRAMS,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert imported.returncode == 0, imported.stderr

@@ -39,6 +39,7 @@ class Shelves(Store):
         self.mad: set[int] = set()  # buckets whose answer cannot be read
         self.is_open = asyncio.Event()  # while it is clear, calls hang
         self.is_open.set()
+        self.in_flight = 0  # calls that are not answered
         self.next_ticks: deque[Ticked] = deque()  # what the next ticks answer, then QUIET
         self.swept_topics: list[int] = []  # how many topics each sweep was told to check
         self.empty_topics = 0  # what sweeps can forget
@@ -57,9 +58,13 @@ class Shelves(Store):
 
     async def serve(self, verb: str, bucket: int) -> None:
         self.calls.append((verb, bucket))
-        await asyncio.sleep(0)
-        await self.is_open.wait()
-        await until(lambda: bucket not in self.hung)
+        self.in_flight += 1
+        try:
+            await asyncio.sleep(0)
+            await self.is_open.wait()
+            await until(lambda: bucket not in self.hung)
+        finally:
+            self.in_flight -= 1
         if bucket in self.down:
             raise Unavailable
         if bucket in self.mad:

@@ -5,7 +5,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
@@ -235,7 +235,7 @@ class Flaky:
             except OSError:
                 return
             self.connections += 1
-            with connection, connection.makefile("rwb") as stream:
+            with suppress(OSError), connection, connection.makefile("rwb") as stream:
                 if self._read(stream):
                     body = OK.text.encode()
                     stream.write(

@@ -15,6 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from delayqueue.store import connect as connecting
 from delayqueue.store import server
 from delayqueue.store.connect import our_driver
 from delayqueue.store.connection import Links, Sendable, Wait
@@ -27,6 +28,12 @@ from tests.store.clients import Client
 from tests.store.turning import SLOTS, Clock
 
 ANSWER_S: Final = 60.0  # a busy machine takes its time for 70 MiB
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may need more than the second after which the next server of a Cluster is asked."""
+    monkeypatch.setattr(connecting, "ASK_S", 5.0)
 
 
 def connect(store: StoreServer, database: int | None = None) -> Redis:

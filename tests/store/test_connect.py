@@ -30,6 +30,7 @@ from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 from tests.waiting import until_async
 
 SECRET = "s3cret"
+MOST_S = 15.0  # on a busy machine; what is not limited takes longer
 SAFE = ("--appendonly", "yes", "--maxmemory-policy", "noeviction")
 
 
@@ -246,8 +247,11 @@ async def test_a_connection_that_is_being_made_is_closed_with_the_others(
             for _ in range(turns):
                 await asyncio.sleep(0)
             call.cancel()
-        await asyncio.sleep(0.2)
-        assert len(await redis.client_list()) == len(before)
+
+        async def are_as_before() -> bool:
+            return len(await redis.client_list()) == len(before)
+
+        await until_async(are_as_before)
 
 
 class TestFrozen:
@@ -260,28 +264,28 @@ class TestFrozen:
         frozen.close()
 
     async def test_it_costs_a_call_the_limit_and_not_more(self, store: StoreServer) -> None:
-        config = at(store, redis_read_timeout_ms=200, redis_write_timeout_ms=300)
+        config = at(store, redis_read_timeout_ms=1000, redis_write_timeout_ms=1500)
         async with opened(config) as redis:
             store.freeze()
             began = time.monotonic()
             with pytest.raises(RedisTimeoutError):
                 await redis.incr("calls")
-            assert 0.25 <= time.monotonic() - began <= 1.5
+            assert 1.45 <= time.monotonic() - began <= MOST_S
 
     @pytest.mark.parametrize(
-        ("settings", "least_s", "most_s"),
+        ("settings", "least_s"),
         [
-            ({}, 0.25, 2.0),
-            ({"durability": "replica", "redis_replica_timeout_ms": 1000}, 1.25, 3.0),
+            ({}, 1.45),
+            ({"durability": "replica", "redis_replica_timeout_ms": 1000}, 2.45),
         ],
         ids=["plain", "it may wait for replicas too"],
     )
     async def test_it_costs_a_verb_the_same(
-        self, store: StoreServer, settings: dict[str, object], least_s: float, most_s: float
+        self, store: StoreServer, settings: dict[str, object], least_s: float
     ) -> None:
         async with connect(at(store), None) as shards:
             await store_over(shards).bucket(0).tick()  # loads the library, which may take longer
-        config = at(store, redis_read_timeout_ms=200, redis_write_timeout_ms=300, **settings)
+        config = at(store, redis_read_timeout_ms=1000, redis_write_timeout_ms=1500, **settings)
         async with connect(config, None) as shards:
             bucket = store_over(shards).bucket(0)
             await bucket.tick()
@@ -289,10 +293,10 @@ class TestFrozen:
             began = time.monotonic()
             with pytest.raises(Unavailable):
                 await bucket.tick()
-            assert least_s <= time.monotonic() - began <= most_s
+            assert least_s <= time.monotonic() - began <= MOST_S
 
     async def test_a_call_is_never_sent_twice(self, store: StoreServer) -> None:
-        config = at(store, redis_read_timeout_ms=300, redis_write_timeout_ms=300)
+        config = at(store, redis_read_timeout_ms=2000, redis_write_timeout_ms=2000)
         async with opened(config) as redis:
             count = redis.register_script("return redis.call('INCR', 'calls')")
             await count()
@@ -342,7 +346,7 @@ async def test_idle_connections_are_closed_at_once(tmp_path: Path) -> None:
                 writer.transport.pause_reading()  # type: ignore[attr-defined]
             began_s = time.monotonic()
             await server.drop_idle()
-            assert time.monotonic() - began_s < 1
+            assert time.monotonic() - began_s < MOST_S
             await server.redis.ping()
             assert len(writers) == 2, "it was asked on another connection"
 

@@ -22,7 +22,7 @@ from delayqueue.store.embedded import check_startable, embedded_store, find_bina
 from tests.processes import environment, redis_binary, valkey_binary
 from tests.waiting import until, until_async
 
-RECOVERY_S = 5.0
+RECOVERY_S = 60.0
 
 # a server with nothing but its store: prints the store's process id, then sleeps
 PARENT = """
@@ -210,7 +210,7 @@ async def test_the_store_dies_with_a_killed_server(tmp_path: Path, loop: str, fr
             os.kill(child, signal.SIGSTOP)
         assert runs(child)
         server.kill()
-        await until(lambda: not runs(child), within_s=1)
+        await until(lambda: not runs(child))
 
 
 async def test_the_place_of_a_killed_server_can_be_taken_at_once(tmp_path: Path) -> None:

@@ -77,5 +77,5 @@ async def test_after_a_step_back_a_late_call_is_refused_as_before(
         await wheel.delete("me")
         clock.pass_ms(1)
         with monkeypatch.context() as late:
-            late.setattr(wheel.store.bucket(0), "answer_s", -1)
+            late.setattr(wheel.store.bucket(0), "answer_s", -60)
             await refused(wheel.store, "delete", "me")

@@ -227,8 +227,9 @@ async def test_a_connection_that_was_overtaken_serves_again(
     ],
 )
 async def test_a_connection_is_left_if_its_server_refuses_or_talks_nonsense(
-    first: bytes, told: type[Exception] | None
+    first: bytes, told: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "OVERTAKEN_S", 60)
     said = [first]
     async with server(lambda _: said.pop() if said else b"+PONG\r\n") as (links, connections):
         way = Pipeline(links)
@@ -348,8 +349,8 @@ def test_the_connection_to_a_store_that_says_nothing_is_reset_so_that_nothing_is
 
 
 async def test_an_answer_may_come_after_what_redis_py_waits_for_its_own(store: StoreServer) -> None:
-    links = to_port(store.port, socket_timeout=0.5)
-    assert await answers([made(Pipeline(links), ("BLPOP", "nothing", 0.8))]) == [None]
+    links = to_port(store.port, socket_timeout=2.0)
+    assert await answers([made(Pipeline(links), ("BLPOP", "nothing", 2.5))]) == [None]
     await links.aclose()
 
 
@@ -379,8 +380,11 @@ async def test_calls_of_one_moment_wait_for_the_replicas_together(
 
 
 @pytest.mark.parametrize("said", [b"-NOPERM it\r\n", b"-ERR unknown command\r\n", b"+OK\r\n"])
-async def test_a_wait_that_is_refused_is_no_refusal_of_its_call(said: bytes) -> None:
+async def test_a_wait_that_is_refused_is_no_refusal_of_its_call(
+    said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the server refuses a call of a function, the caller runs the script instead."""
+    monkeypatch.setattr(module, "OVERTAKEN_S", 60)
     says = {b"PING": b"+PONG\r\n", b"WAIT": said}
     async with server(says.__getitem__) as (links, connections):
         way = Pipeline(links, NOBODY)
@@ -415,8 +419,10 @@ async def server(
 
     async with await asyncio.start_server(serve, LOOPBACK) as listener:
         links = to_port(listener.sockets[0].getsockname()[1])
-        yield links, connections
-        await links.aclose()
+        try:
+            yield links, connections
+        finally:
+            await links.aclose()
         await until(lambda: len(ended) == len(connections))
 
 

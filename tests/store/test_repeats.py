@@ -23,9 +23,9 @@ from delayqueue.store.verbs import DELETE, FINISH, Ending, Verb
 from tests.processes import LOOPBACK
 from tests.waiting import until
 
-LONG_S: Final = 5.0
+LONG_S: Final = 30.0
 MANY: Final = 4 * MOST_CALLS
-ANSWER_S: Final = 0.3  # where a server is silent
+ANSWER_S: Final = 1.0  # where a server is silent
 UNKNOWN_YET: Final = Text("布局未知", "its layout is unknown")
 VERB: Final = "touch"
 ENDING: Final = Ending("id", "", "")

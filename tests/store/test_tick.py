@@ -25,7 +25,7 @@ async def test_a_due_job_becomes_ready_and_no_other(bucket: Bucket) -> None:
 async def test_due_jobs_keep_the_order_of_their_due_times(bucket: Bucket) -> None:
     now_ms = await bucket.now_ms()
     await bucket.put_in("delayed", "first in")
-    await bucket.push(*(job(f"job-{n}", due_ms=now_ms + 900 - n) for n in range(300)))
+    await bucket.push(*(job(f"job-{n}", due_ms=now_ms + HOUR_MS - n) for n in range(300)))
     for number in range(300):
         await bucket.reschedule(f"job-{number}", due_ms=now_ms - number)
     await bucket.tick()

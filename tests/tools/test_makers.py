@@ -3,8 +3,10 @@
 import asyncio
 import re
 import subprocess
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from socket import socket
 
@@ -18,10 +20,12 @@ from faults.row import Outcome, Row
 from faults.rows import ROWS
 from faults.scenarios.inputs import MIB, bomb
 from tests.processes import LOOPBACK, Host, Processes
+from tests.waiting import until, until_async
 
 Connect = Callable[[], Awaitable["Client"]]
 
 SILENCE_S = 0.2
+ANSWER_S = 30.0
 FIGURE = r"\d+(?:[,.]\d+)*"
 
 
@@ -48,10 +52,10 @@ class Client:
         self._reader = reader
         self._writer = writer
 
-    async def ask(self) -> bytes:
+    async def ask(self, within_s: float = ANSWER_S) -> bytes:
         """The answer; b"" if the connection ends. Raises TimeoutError if nothing comes."""
         self._writer.write(b"ask")
-        async with asyncio.timeout(SILENCE_S):
+        async with asyncio.timeout(within_s):
             try:
                 return await self._reader.read(100)
             except ConnectionResetError:
@@ -95,7 +99,7 @@ async def test_a_half_open_connection_is_silent_and_new_ones_work(
     await client.ask()
     proxy.half_open()
     with pytest.raises(TimeoutError):
-        await client.ask()
+        await client.ask(SILENCE_S)
     assert await (await connect()).ask() == b"ask"
 
 
@@ -109,8 +113,9 @@ async def test_a_dropped_answer_ends_the_connection(proxy: Proxy, connect: Conne
 async def test_a_delayed_answer_comes_late(proxy: Proxy, connect: Connect) -> None:
     client = await connect()
     proxy.delay_s = 2 * SILENCE_S
-    with pytest.raises(TimeoutError):
-        await client.ask()
+    began_s = time.monotonic()
+    assert await client.ask() == b"ask"
+    assert time.monotonic() - began_s >= proxy.delay_s
 
 
 def test_a_bomb_is_a_thousand_times_smaller_than_what_is_in_it() -> None:
@@ -180,7 +185,7 @@ def test_a_row_is_run_or_says_why_not() -> None:
     assert "passed" not in table([row for row in ROWS if not row.run], [], "today", {})
 
 
-def test_what_is_cut_off_is_not_reached_until_it_is_healed(processes: Processes) -> None:
+async def test_what_is_cut_off_is_not_reached_until_it_is_healed(processes: Processes) -> None:
     with ExitStack() as stack:
         try:
             network = stack.enter_context(Network.opened())
@@ -197,12 +202,15 @@ def test_what_is_cut_off_is_not_reached_until_it_is_healed(processes: Processes)
             except subprocess.TimeoutExpired:
                 return False
 
+        async def can_reach(host: Host) -> bool:
+            return reaches(host)
+
         for direction in DIRECTIONS:
-            assert reaches(one)
+            await until_async(partial(can_reach, one))
             network.cut([one.address], [other.address], direction)
             assert not reaches(one)
-            assert reaches(third)
-            assert store.is_ready()
+            await until_async(partial(can_reach, third))
+            await until(store.is_ready)
             network.heal()
 
 

@@ -35,7 +35,7 @@ def said(folder: Path, programs: dict[str, str], *packages: str, **environment: 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
     )
     assert (done.returncode, done.stdout) == (1, "")
     return done.stderr

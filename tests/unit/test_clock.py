@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.exceptions import ResponseError
 
@@ -25,7 +25,9 @@ def test_without_an_answer_every_time_is_long_ago() -> None:
     assert Clock().at_ms(1e6) == 0
 
 
-@settings(deadline=None)  # a busy machine stops a test anywhere
+@settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # a busy machine stops a test anywhere
 @given(
     calls=st.lists(st.tuples(MOMENTS_S, MOMENTS_S), min_size=1),
     left_s=MOMENTS_S,

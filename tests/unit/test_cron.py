@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from cronsim import CronSim
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from delayqueue.domain.cron import Cron
@@ -56,7 +56,7 @@ def times(cron: str, tz: str, day: str) -> list[int]:
     return sorted(map(round, found))
 
 
-@settings(deadline=None)  # the machine may be busy
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 @given(
     st.sampled_from(CHANGES),
     st.sampled_from(CRONS),

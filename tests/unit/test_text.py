@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delayqueue.domain.text import escaped, json_line
@@ -18,7 +18,9 @@ def test_they_are_shown_as_escapes_and_all_else_stays() -> None:
     assert not set(CONTROLS) & set(escaped(CONTROLS))
 
 
-@settings(deadline=None)  # a busy machine stops a test anywhere
+@settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # a busy machine stops a test anywhere
 @given(st.recursive(st.text() | st.integers(), lambda each: st.dictionaries(st.text(), each)))
 def test_json_says_the_same_with_escapes(data: object) -> None:
     line = json_line(data)

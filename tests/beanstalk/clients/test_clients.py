@@ -17,7 +17,7 @@ from tests.processes import LOOPBACK, Processes, StoreServer
 
 HERE: Final = Path(__file__).parent
 PHP: Final = Path("/usr/share/php")
-PROGRAM_S: Final = 60.0
+PROGRAM_S: Final = 180.0
 
 DIALOGUE: Final = """\
 ready 3, of them urgent 3, delayed 1

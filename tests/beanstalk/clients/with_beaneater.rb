@@ -16,7 +16,7 @@ end
 
 queue = client
 tube = queue.tubes[TUBE]
-[['late', 30, 0], ['soon', 10, 0], ['next', 20, 0], ['asleep', 0, 2]].each do |body, priority, delay|
+[['late', 30, 0], ['soon', 10, 0], ['next', 20, 0], ['asleep', 0, 6]].each do |body, priority, delay|
   tube.put(body, pri: priority, delay: delay)
 end
 stats = tube.stats
@@ -71,7 +71,7 @@ queue.tubes["#{TUBE}.other"].put('of the other tube', pri: 4)
   job.delete
 end
 
-tube.pause(1)
+tube.pause(2)
 tube.put('paused')
 begin
   queue.tubes.reserve(0)
@@ -79,24 +79,24 @@ rescue Beaneater::TimedOutError
   puts 'nothing while paused'
 end
 2.times do # one after the pause, one after its delay
-  job = queue.tubes.reserve(10)
+  job = queue.tubes.reserve(20)
   puts job.body
   job.delete
 end
 
-tube.put('slow', pri: 60, ttr: 1)
+tube.put('slow', pri: 60, ttr: 3)
 queue.tubes.reserve(0)
 begin
-  queue.tubes.reserve(10)
+  queue.tubes.reserve(20)
 rescue Beaneater::DeadlineSoonError
   puts 'hurry'
 end
 sleep 1.2
 queue.stats.keys # a nudge: beanstalkd 1.12 sometimes misses that a time to run is over until its holder sends a command
 other = client
-job = other.tubes.reserve(10)
+job = other.tubes.reserve(20)
 puts "#{job.body}: #{counts(job)}"
 other.close
-job = queue.tubes.reserve(10)
+job = queue.tubes.reserve(20)
 puts "#{job.body}: #{counts(job)}"
 job.delete

@@ -20,7 +20,7 @@ def counts(job: greenstalk.Job[bytes]) -> str:
 
 
 queue = client()
-for body, priority, delay in (("late", 30, 0), ("soon", 10, 0), ("next", 20, 0), ("asleep", 0, 2)):
+for body, priority, delay in (("late", 30, 0), ("soon", 10, 0), ("next", 20, 0), ("asleep", 0, 6)):
     queue.put(body.encode(), priority, delay, ttr=60)
 tube = queue.stats_tube(TUBE)
 print(f"ready {tube['current-jobs-ready']}, of them urgent {tube['current-jobs-urgent']},", end=" ")
@@ -77,29 +77,29 @@ for _ in range(2):
     print(job.body.decode())
     queue.delete(job)
 
-queue.pause_tube(TUBE, 1)
+queue.pause_tube(TUBE, 2)
 queue.put(b"paused")
 try:
     queue.reserve(0)
 except greenstalk.TimedOutError:
     print("nothing while paused")
 for _ in range(2):  # one after the pause, one after its delay
-    job = queue.reserve(10)
+    job = queue.reserve(20)
     print(job.body.decode())
     queue.delete(job)
 
-queue.put(b"slow", priority=60, ttr=1)
+queue.put(b"slow", priority=60, ttr=3)
 queue.reserve(0)
 try:
-    queue.reserve(10)
+    queue.reserve(20)
 except greenstalk.DeadlineSoonError:
     print("hurry")
 time.sleep(1.2)
 queue.stats()  # a nudge: beanstalkd 1.12 sometimes misses that a time to run is over until its holder sends a command
 other = client()
-job = other.reserve(10)
+job = other.reserve(20)
 print(f"{job.body.decode()}: {counts(job)}")
 other.close()
-job = queue.reserve(10)
+job = queue.reserve(20)
 print(f"{job.body.decode()}: {counts(job)}")
 queue.delete(job)

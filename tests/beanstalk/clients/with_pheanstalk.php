@@ -25,7 +25,7 @@ function counts(Job $job): string
 
 $tube = $argv[3];
 $queue = client();
-foreach ([['late', 30, 0], ['soon', 10, 0], ['next', 20, 0], ['asleep', 0, 2]] as [$body, $priority, $delay]) {
+foreach ([['late', 30, 0], ['soon', 10, 0], ['next', 20, 0], ['asleep', 0, 6]] as [$body, $priority, $delay]) {
     $queue->put($body, $priority, $delay, TTR);
 }
 $stats = $queue->statsTube($tube);
@@ -79,31 +79,31 @@ foreach (range(1, 2) as $_) {
     $queue->delete($job);
 }
 
-$queue->pauseTube($tube, 1);
+$queue->pauseTube($tube, 2);
 $queue->put('paused');
 if ($queue->reserveWithTimeout(0) === null) {
     echo "nothing while paused\n";
 }
 foreach (range(1, 2) as $_) { // one after the pause, one after its delay
-    $job = $queue->reserveWithTimeout(10);
+    $job = $queue->reserveWithTimeout(20);
     echo "{$job->getData()}\n";
     $queue->delete($job);
 }
 
-$queue->put('slow', 60, ttr: 1);
+$queue->put('slow', 60, ttr: 3);
 $queue->reserveWithTimeout(0);
 try {
-    $queue->reserveWithTimeout(10);
+    $queue->reserveWithTimeout(20);
 } catch (Exception\DeadlineSoonException) {
     echo "hurry\n";
 }
 usleep(1_200_000);
 $queue->stats(); // a nudge: beanstalkd 1.12 sometimes misses that a time to run is over until its holder sends a command
 $other = client();
-$job = $other->reserveWithTimeout(10);
+$job = $other->reserveWithTimeout(20);
 echo $job->getData(), ': ', counts($job), "\n";
 unset($other);
 gc_collect_cycles(); // it closes its connection when it is freed
-$job = $queue->reserveWithTimeout(10);
+$job = $queue->reserveWithTimeout(20);
 echo $job->getData(), ': ', counts($job), "\n";
 $queue->delete($job);

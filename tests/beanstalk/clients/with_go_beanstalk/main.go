@@ -74,7 +74,7 @@ func main() {
 	put(queue.tube, "late", 30, 0, ttr)
 	put(queue.tube, "soon", 10, 0, ttr)
 	put(queue.tube, "next", 20, 0, ttr)
-	put(queue.tube, "asleep", 0, 2*time.Second, ttr)
+	put(queue.tube, "asleep", 0, 6*time.Second, ttr)
 	stats, err := queue.tube.Stats()
 	must(err)
 	fmt.Printf("ready %s, of them urgent %s, delayed %s\n",
@@ -134,28 +134,28 @@ func main() {
 		must(queue.Delete(id))
 	}
 
-	must(queue.tube.Pause(time.Second))
+	must(queue.tube.Pause(2 * time.Second))
 	put(queue.tube, "paused", 0, 0, ttr)
 	_, _, err = queue.both.Reserve(0)
 	say(err, beanstalk.ErrTimeout, "nothing while paused")
 	for i := 0; i < 2; i++ { // one after the pause, one after its delay
-		id, body = reserve(queue, 10*time.Second)
+		id, body = reserve(queue, 20*time.Second)
 		fmt.Printf("%s\n", body)
 		must(queue.Delete(id))
 	}
 
-	put(queue.tube, "slow", 60, 0, time.Second)
+	put(queue.tube, "slow", 60, 0, 3*time.Second)
 	reserve(queue, 0)
-	_, _, err = queue.both.Reserve(10 * time.Second)
+	_, _, err = queue.both.Reserve(20 * time.Second)
 	say(err, beanstalk.ErrDeadline, "hurry")
 	time.Sleep(1200 * time.Millisecond)
 	_, err = queue.Stats() // a nudge: beanstalkd 1.12 sometimes misses that a time to run is over until its holder sends a command
 	must(err)
 	other := dial()
-	id, body = reserve(other, 10*time.Second)
+	id, body = reserve(other, 20*time.Second)
 	fmt.Printf("%s: %s\n", body, counts(queue, id))
 	must(other.Close())
-	id, body = reserve(queue, 10*time.Second)
+	id, body = reserve(queue, 20*time.Second)
 	fmt.Printf("%s: %s\n", body, counts(queue, id))
 	must(queue.Delete(id))
 }
