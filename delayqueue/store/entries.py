@@ -27,7 +27,7 @@ SORTED_SETS: Final = {
 }
 # The start of the members of sorted sets by rank, before the id: `rank_of` in _ready.lua. Those of groups have another
 # start before that, as long as their group says (_groups.lua).
-RANK_CHARS: Final = {b"ranked": 18, b"called": 18, b"grouped": 28, b"called_grouped": 28}
+RANK_CHARS: Final = {b"ranked": 18, b"called": 18, b"grouped": 42, b"called_grouped": 42}
 OF_GROUPS: Final = (b"grouped", b"called_grouped", b"hand")
 
 # A member or a field, with its score or value if it has one; to drop one of a list: its place and the id.

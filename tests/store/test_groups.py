@@ -26,6 +26,7 @@ from tests.store.bucket import (
     on_one_store,
     on_zset,
 )
+from tests.waiting import until_async
 
 CALL: Final = Call(url="http://x/")
 
@@ -58,6 +59,34 @@ async def test_a_group_with_one_job_goes_next_whatever_another_has_waiting(bucke
     assert await one_by_one(bucket, 3) == ["heavy0", "heavy1", "heavy2"]
     await bucket.push(of("light", "light"))
     assert await one_by_one(bucket, 2) == ["light", "heavy3"]
+
+
+EVENTS: Final = (
+    "paid?",
+    "created",
+    "z",
+    "a",
+)  # neither their order nor their lengths are those of the pushes
+
+
+@pytest.mark.parametrize("delay_ms", [0, SOON_MS])
+async def test_pushes_of_one_call_keep_their_order_where_it_is_strict(
+    bucket: Bucket, delay_ms: int
+) -> None:
+    await limit(bucket, group_order=True)
+    await bucket.push(*(of("order", each, delay_ms=delay_ms) for each in EVENTS))
+    await a_moment()  # else those that come first are ready alone
+    found: list[str] = []
+
+    async def are_all() -> bool:
+        await bucket.tick()
+        for each in await bucket.pop("t", wanted=1):
+            found.append(each.id)
+            await bucket.finish(each.id)
+        return len(found) == len(EVENTS)
+
+    await until_async(are_all)
+    assert found == [*EVENTS]
 
 
 async def test_jobs_without_a_group_have_a_turn_like_a_group(bucket: Bucket) -> None:

@@ -21,8 +21,8 @@ OFTEN: Final = "a job that ends keeps its place"  # who finds this finds the oth
 FAULTS: Final = {
     "a job that ends keeps its place": (
         "_job.lua",
-        "  leave(id, job)\n  forget(id, job)",
-        "  forget(id, job)",
+        "  leave(id, job)\n  groups.let_pass(id, job)",
+        "  groups.let_pass(id, job)",
         "without a job of that topic|ghosts",
     ),
     "a job is ready before it is due": (
@@ -39,8 +39,8 @@ FAULTS: Final = {
     ),
     "a push that must keep the job replaces it": (
         "push.lua",
-        "word == 'keep' and",
-        "word == 'never' and",
+        "if_exists == 'keep' and",
+        "if_exists == 'never' and",
         "could be|must not answer so",
     ),
     "a kick takes a reserved job, too": (

@@ -12,7 +12,7 @@
 local groups = { LANES = { '', 'called_' } }  -- '': of workers' jobs
 
 do  -- limits the scope of the rest
-  local RANK = 10 + 14 + 4  -- characters of a rank before the id
+  local RANK = 10 + 14 + 14 + 4  -- characters of a rank before the id
 
   -- A member is the length of its group, the group, \0 and what is different among the members of a group.
   local function head_of(group) return string.format('%03d', #group) .. group end
@@ -37,9 +37,10 @@ do  -- limits the scope of the rest
     return unpack(keys)
   end
 
-  -- The member for a ready job: the smallest priority comes first, then the first that was due, then the shorter id.
+  -- The member for a ready job: the smallest priority comes first, then the first that was due, then the first that was pushed,
+  -- then the shorter id.
   function groups.rank_of(id, job, priority)
-    return head_of(job.group) .. '\0' .. string.format('%010.0f%014.0f%04d', priority, job.due, #id) .. id
+    return head_of(job.group) .. '\0' .. string.format('%010.0f%014.0f%014.0f%04d', priority, job.due, job.created, #id) .. id
   end
 
   -- The score of a ready job in its sorted set: equal for those of groups, so that their ranks sort them.
