@@ -9,9 +9,11 @@ import pytest
 
 from delayqueue.domain.job import CALLS
 from delayqueue.domain.receipt import nonce_of
+from delayqueue.errors import Code
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.verbs import Ending
 from tests.store.bucket import SOON_MS, Bucket, VerbStore, a_moment, job, on_one_store
+from tests.store.test_broken_keys import heal
 from tests.store.test_groups import CALL, limit, many, of, one_by_one
 from tests.store.test_model import CLOCK, stepped
 
@@ -113,3 +115,37 @@ async def test_a_stream_of_new_groups_keeps_nobody_waiting_for_ever(bucket: Buck
             found += await one_by_one(clocked, 1)
         assert {"alone", "old0", "old1"} <= {*found}
         assert len(await clocked.pop_ids()) == 23
+
+
+async def test_turns_are_forgotten_when_the_last_group_is_gone(bucket: Bucket) -> None:
+    await bucket.push(*many("a", 2), of("b", "b0"))
+    assert await one_by_one(bucket, 1) == ["a0"]
+    await bucket.finish("a0")
+    await bucket.delete("a1")
+    await bucket.delete("b0")
+    assert await bucket.redis.exists(bucket.key("rested:t")) == 0
+
+
+@on_one_store
+@pytest.mark.parametrize("key", ["grouped", "turns", "next", "held", "rested", "hand", "first"])
+async def test_a_broken_key_of_groups_loses_no_job_and_stops_no_other_topic(
+    bucket: Bucket, key: str
+) -> None:
+    await limit(bucket, group_order=True)
+    await bucket.push(*many("a", 3), *many("b", 2), job("x"), job("other", topic="u"))
+    await bucket.push(of("d", "d0", delay_ms=SOON_MS), job("late", delay_ms=SOON_MS))
+    held, failing = await bucket.pop_one(), await bucket.pop_one()
+    await bucket.spoil(f"{key}:t")
+    assert await bucket.finish(held.id, receipt=held.receipt) == [Code.OK]
+    await bucket.release(failing.id, receipt=failing.receipt, delay_ms=0)
+    pushed, *codes = await bucket.push(of("c", "c0"), job("y"), job("more", topic="u"))
+    assert codes == [Code.OK, Code.OK]
+    assert {*await bucket.pop_ids("t", "u")} >= {"other", "more"}
+    await a_moment()
+    await bucket.tick()
+    await heal(bucket)
+    await limit(bucket, group_order=None)
+    await bucket.tick()
+    await bucket.pop()
+    left = {"a1", "a2", "b0", "b1", "d0", "late", "x", "y", *(["c0"] if pushed == Code.OK else [])}
+    assert {each for each in left if await bucket.state(each) == "reserved"} == left
