@@ -12,7 +12,7 @@ from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.verbs import Ending
-from tests.store.bucket import SOON_MS, Bucket, VerbStore, a_moment, job, on_one_store
+from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, VerbStore, a_moment, job, on_one_store
 from tests.store.test_broken_keys import heal
 from tests.store.test_groups import CALL, limit, many, of, one_by_one
 from tests.store.test_model import CLOCK, stepped
@@ -149,3 +149,28 @@ async def test_a_broken_key_of_groups_loses_no_job_and_stops_no_other_topic(
     await bucket.pop()
     left = {"a1", "a2", "b0", "b1", "d0", "late", "x", "y", *(["c0"] if pushed == Code.OK else [])}
     assert {each for each in left if await bucket.state(each) == "reserved"} == left
+
+
+@pytest.mark.usefixtures("poison")
+async def test_records_that_are_gone_or_unreadable_stop_no_group(
+    bucket: Bucket,
+) -> None:
+    await limit(bucket, group_order=True)
+    await bucket.push(*many("a", 4), *many("b", 1), job("x"))
+    held = await bucket.pop_one()
+    await bucket.release(held.id, receipt=held.receipt, delay_ms=HOUR_MS)
+    for job_id in held.id, "a1":
+        await bucket.redis.hdel(bucket.key("job"), job_id)
+    await bucket.redis.hset(bucket.key("job"), "a2", "no record")
+    assert {*await bucket.pop_ids()} == {"a3", "b0", "x"}
+
+
+async def test_a_purge_of_what_an_older_version_has_ended_leaves_no_group_in_line(
+    bucket: Bucket,
+) -> None:
+    await bucket.push(*many("a", 1), *many("b", 1, call=CALL))
+    for job_id in "a0", "b0":
+        for name in "job", "priorities":
+            await bucket.redis.hdel(bucket.key(name), job_id)
+    await bucket.store.purge(0, "t", "ready", 100)
+    assert await bucket.redis.exists(bucket.key("turns:t"), bucket.key("called_turns:t")) == 0
