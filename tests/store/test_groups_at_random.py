@@ -47,6 +47,7 @@ IDS: Final = [f"{n}" for n in range(24)]
 START_MS: Final = 1_700_000_000_000
 MINUTE_MS: Final = 60_000
 CALL: Final = Call(url="http://x/")
+RETRIES: Final[list[tuple[int, ...] | None]] = [None, None, (2, 10), ()]
 SEEDS: Final = range(4)
 STEPS: Final = 250
 
@@ -62,7 +63,8 @@ class World:
         self.topics = self.at.choice([("t",), ("t",), TOPICS])
         self.groups = self.at.choice([("a",), ("a", "b"), ("a", ""), GROUPS])
         self.ids = IDS[: self.at.choice([8, 16, 24])]
-        self.calls = self.at.choice([[None], [None, None, CALL], [CALL]])
+        kinds: list[list[Call | None]] = [[None], [None, None, CALL], [CALL]]
+        self.calls = self.at.choice(kinds)
         self.told: defaultdict[str, int] = defaultdict(int)
         self.receipts: dict[str, str] = {}
         self.waits_for: dict[tuple[str, str], str] = {}  # topic and group -> the job that failed
@@ -124,7 +126,7 @@ class World:
             tags=at.choice([(), ("x",), ("y",)]),
             expire_ms=at.choice([0, 0, 0, 15]),
             retain_ms=at.choice([0, 0, 10]),
-            retry_ms=at.choice([None, None, (2, 10), ()]),
+            retry_ms=at.choice(RETRIES),
             call=at.choice(self.calls),
             texts={"group": group} if group else {},
         )

@@ -11,6 +11,7 @@ from delayqueue.domain.job import CALLS
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.servers.shards import Shards
+from delayqueue.store.types import Demand
 from delayqueue.store.verbs import Ending
 from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, VerbStore, a_moment, job, on_one_store
 from tests.store.test_broken_keys import heal
@@ -174,3 +175,19 @@ async def test_a_purge_of_what_an_older_version_has_ended_leaves_no_group_in_lin
             await bucket.redis.hdel(bucket.key(name), job_id)
     await bucket.store.purge(0, "t", "ready", 100)
     assert await bucket.redis.exists(bucket.key("turns:t"), bucket.key("called_turns:t")) == 0
+
+
+@on_one_store
+async def test_held_groups_are_not_looked_at_all_the_time_after_the_clock_was_put_back(
+    bucket: Bucket,
+) -> None:
+    async with turned(bucket) as (turn, clocked):
+        await limit(clocked, group_concurrency=1)
+        await clocked.push(*(of(f"{n}", f"{n}-{k}") for n in range(120) for k in range(2)))
+        while await clocked.pop_ids():
+            pass
+        await turn(-HOUR_MS)
+        for _ in range(5):
+            await turn(1)
+            popped = await clocked.store.pop(0, [Demand(("t",), 1)])
+        assert (popped.jobs, popped.complete) == ([[]], 1)

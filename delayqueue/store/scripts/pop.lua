@@ -186,14 +186,14 @@ local function fill_from_group(lane, topic, group, most, found, limit)
   end  -- else they were ghosts, and it still has its turn
 end
 
--- Lets groups stand in line that were held before the topic's limits changed.
+-- Lets groups stand in line that were held before the topic's limits changed. Returns whether there are more of them.
 local function let_changed_go(lane, topic, limit)
   local has_limit = limit and (limit.group_order or limit.group_concurrency)
-  local latest = has_limit and int(limit.changed or 0) or '+inf'
-  local held = call('ZRANGEBYSCORE', groups.key('held', lane, topic), '-inf', latest, 'LIMIT', '0', int(LET_GO))
+  local changed = has_limit and (limit.changed or 0)
+  local held = call('ZRANGEBYSCORE', groups.key('held', lane, topic), '-inf', changed and int(changed) or '+inf', 'LIMIT', '0', int(LET_GO))
   for _, group in ipairs(held) do groups.enter(lane, topic, group) end
   looks = looks + #held * GROUP_LOOKS / 2
-  return #held == LET_GO
+  return #held == LET_GO and (changed or 0) <= now  -- if the clock was put back, those that are held again would be more of them
 end
 
 -- Whether a round has lasted long enough: who came long after its first turn waits for the next one. Else a stream of new groups, each
