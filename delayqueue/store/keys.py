@@ -25,12 +25,12 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:turns:TOPIC        | zset | group that waits for its turn in this round -> ms since when                          |
 | T:next:TOPIC         | zset | group that had its turn in this round and has more -> ms since when                   |
 | T:held:TOPIC         | zset | group with ready jobs of which none may be taken now -> ms since when                 |
-| T:rested:TOPIC       | set  | groups that had their turn in this round and had no more then                         |
+| T:rested:TOPIC       | zset | groups that had their turn in this round and had no more then, and since when         |
 | T:called_grouped:TOPIC     | zset | the same for jobs with a call                                                   |
 | T:called_turns:TOPIC       | zset |                                                                                 |
 | T:called_next:TOPIC        | zset |                                                                                 |
 | T:called_held:TOPIC        | zset |                                                                                 |
-| T:called_rested:TOPIC      | set  |                                                                                 |
+| T:called_rested:TOPIC      | zset |                                                                                 |
 | T:hand:TOPIC         | zset | the reserved jobs of groups, all with the score 0: length of the group, group, \\0, id |
 | T:first:TOPIC        | hash | group whose order is strict -> id of its job that failed: the others wait for it      |
 | T:priorities         | hash | id -> priority; of all jobs with a call, a group or another priority than the usual   |

@@ -48,7 +48,7 @@ PLANTED = [
     (["ZREM", "turns:t", "g"], "stand in [[], [], []]", "a group that never has its turn"),
     (["ZADD", "held:t", "1", "g"], "stand in [[b'g'], [], [b'g']]", "a group held in line"),
     (["ZADD", "next:t", "1", "h"], "stand in [[b'g'], [b'h'], []]", "a group without jobs"),
-    (["SADD", "rested:u", "h"], "rest, and none waits", "a group that rests for ever"),
+    (["ZADD", "rested:u", "1", "h"], "rest, and none waits", "a group that rests for ever"),
     (["DEL", "hand:t"], "in hand are", "a job in hand that is not counted"),
     (["ZADD", "hand:t", "0", "001g\0ready"], "in hand are", "one counted that is not in hand"),
     (["SET", "else", "1"], "no key of ours", "a stray key"),

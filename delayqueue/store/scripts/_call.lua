@@ -7,7 +7,7 @@
 local now                       -- the store's time at its beginning, in ms
 local scope                     -- the topics that the client may reach, nil = all
 local sender                    -- the server process that calls: it skips its own announcements
-local freed                     -- topic with a reservation that ended, or of whose groups one may go on -> those groups
+local freed                     -- topic with a reservation that ended, or of whose groups more may go on -> group -> of how many jobs
 local arrivals                  -- topic -> jobs that became ready
 local sound                     -- keys that check_keys has found to have the right type
 local earliest                  -- of the times that the call has set, ms; nil = none

@@ -125,7 +125,7 @@ local function checks_of_groups(lane)
   end
 
   local function found_stuck(topic, group)
-    found('group', topic, group, function() groups.let_go(lane, topic, group) end)
+    found('group', topic, group, function() groups.let_go(lane, topic, group, 1) end)
   end
 
   function checks.grouped(key, topic, rank, score)
@@ -164,6 +164,6 @@ local function check_hand(key, topic, member)
   if job and job.topic == topic and job.group == group and call('ZSCORE', reserved_key(topic), id) then return end
   found_entry(key, id, function()
     call('ZREM', key, member)
-    groups.let_held_go(topic, group)
+    groups.let_more_go(topic, group, 1)
   end)
 end

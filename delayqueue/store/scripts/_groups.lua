@@ -5,6 +5,7 @@
 --   next     groups that had their turn in this round, and have more
 --   held     groups that may have no more jobs in hand (_turns.lua); what ends that lets them stand in line again
 --   rested   groups that had their turn in this round, and had no more then: what comes meanwhile waits for the next round
+--            The scores of these four are times: since when a group is there.
 -- Of both lanes: `hand` has the jobs of groups that are in hand, `first` the job of a group that failed and comes before its others.
 -- keeps: a group with ready jobs is in one of `turns`, `next` and `held`, and no other group is.
 -- requires  _call
@@ -67,8 +68,7 @@ do  -- limits the scope of the rest
   function groups.check(job)
     local topic, grouped = job.topic, groups.key('grouped', groups.lane_of(job), job.topic)
     if sound[grouped] then return end
-    for _, kind in ipairs({ 'grouped', 'turns', 'next', 'held' }) do call('ZCARD', groups.key(kind, groups.lane_of(job), topic)) end
-    call('SCARD', groups.key('rested', groups.lane_of(job), topic))
+    for _, kind in ipairs({ 'grouped', 'turns', 'next', 'held', 'rested' }) do call('ZCARD', groups.key(kind, groups.lane_of(job), topic)) end
     call('ZCARD', groups.hand_key(topic))
     call('HLEN', groups.first_key(topic))
     sound[grouped] = true
@@ -89,10 +89,10 @@ do  -- limits the scope of the rest
   function groups.enter(lane, topic, group)
     if groups.waits(lane, topic, group) then return end
     local rested = groups.key('rested', lane, topic)
-    local had_turn = call('SISMEMBER', rested, group) == 1
+    local had_turn = call('ZSCORE', rested, group)
     call('ZADD', groups.key(had_turn and 'next' or 'turns', lane, topic), int(now), group)
     call('ZREM', groups.key('held', lane, topic), group)
-    if had_turn then call('SREM', rested, group) end
+    if had_turn then call('ZREM', rested, group) end
   end
 
   -- After a ready job has left its group.
@@ -107,6 +107,6 @@ do  -- limits the scope of the rest
   -- A group that had its turn has no more; if no group has, all turns are forgotten.
   function groups.rest(lane, topic, group)
     local rested = groups.key('rested', lane, topic)
-    if call('EXISTS', groups.key('grouped', lane, topic)) == 1 then call('SADD', rested, group) else call('UNLINK', rested) end
+    if call('EXISTS', groups.key('grouped', lane, topic)) == 1 then call('ZADD', rested, int(now), group) else call('UNLINK', rested) end
   end
 end

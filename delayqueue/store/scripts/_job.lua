@@ -129,18 +129,27 @@ end
 
 local unreserve
 do  -- limits the scope of the rest
-  -- A group stands in line, and polls are told.
-  function groups.let_go(lane, topic, group)
+  -- A group stands in line, and polls are told that it may have some more jobs.
+  function groups.let_go(lane, topic, group, count)
     groups.enter(lane, topic, group)
     if lane ~= '' then call('ZADD', CALLED_TOPICS, int(now), topic) end
-    arrive(lane == '' and topic or CALLS)
+    arrive(lane == '' and topic or CALLS, count)
   end
 
-  -- A group that was held may go on.
-  function groups.let_held_go(topic, group)
+  -- So many more jobs of a group may be handed out, if it has any. It need not be held: it can have come back to its line since then.
+  function groups.let_more_go(topic, group, count)
     for _, lane in ipairs(groups.LANES) do
-      if call('ZSCORE', groups.key('held', lane, topic), group) then groups.let_go(lane, topic, group) end
+      if #groups.ranks(lane, topic, group, 1) > 0 then groups.let_go(lane, topic, group, count) end
     end
+  end
+
+  -- Lets pop look at all held groups of a topic again, where nobody knows which of them may go on.
+  function groups.doubt_all(topic)
+    local settings = settings_of(topic)
+    if not settings.limit or not settings.limit.changed then return end
+    settings.limit.changed = now
+    save_settings(topic, settings)
+    arrive_all(topic)
   end
 
   -- If a topic limits how many jobs are reserved at once, in all or of a group, the end of a reservation lets others go.
@@ -148,13 +157,13 @@ do  -- limits the scope of the rest
     local limit = settings_of(topic).limit
     if limit and limit.concurrency then arrive_all(topic) end
     if not limit or not (limit.group_order or limit.group_concurrency) then return end
-    for group in pairs(its_groups) do groups.let_held_go(topic, group) end
+    for group, count in pairs(its_groups) do groups.let_more_go(topic, group, limit.group_order and 1 or count) end
   end
 
   local function free(job)
     local its_groups = freed[job.topic] or {}
     freed[job.topic] = its_groups
-    if job.group then its_groups[job.group] = true end
+    if job.group then its_groups[job.group] = (its_groups[job.group] or 0) + 1 end
   end
 
   function unreserve(id, job)

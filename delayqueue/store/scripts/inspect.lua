@@ -143,7 +143,7 @@ for _, lane in ipairs(groups.LANES) do
   local checks = checks_of_groups(lane)
   OF_TOPIC[lane .. 'grouped'], OF_TOPIC[lane .. 'held'] = { 'zset', each('ZSCAN', checks.grouped) }, { 'zset', each('ZSCAN', checks.held) }
   for _, kind in ipairs({ 'turns', 'next' }) do OF_TOPIC[lane .. kind] = { 'zset', each('ZSCAN', checks.line) } end
-  OF_TOPIC[lane .. 'rested'] = { 'set', each('SSCAN', checks.rested) }
+  OF_TOPIC[lane .. 'rested'] = { 'zset', each('ZSCAN', checks.rested) }
 end
 local OF_TAG = { 'set', each('SSCAN', check_tagged) }
 

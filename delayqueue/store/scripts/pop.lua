@@ -16,6 +16,7 @@ local LOOKS_A_JOB = 7     -- a topic takes one
 local CALLED_LOOKED = 64  -- topics with called jobs that one request looks at
 local GROUP_LOOKS = 20    -- a group takes, beside its jobs
 local LET_GO = 50         -- groups that stand in line again together
+local ROUND_MS = 1000     -- groups that come within this time after a round's first turn have one in it
 local HELD_MS = 1000      -- a topic that is paused or at its limit is looked at again after this, unless that ends before
 
 -- The priority of the ready job of a topic that is next, or one of those; nil if there is none.
@@ -185,32 +186,54 @@ local function fill_from_group(lane, topic, group, most, found, limit)
   end  -- else they were ghosts, and it still has its turn
 end
 
--- Lets groups stand in line that were held before the topic's limits changed.
+-- Lets groups stand in line that were held before the topic's limits changed. Returns whether there are more of them.
 local function let_changed_go(lane, topic, limit)
   local has_limit = limit and (limit.group_order or limit.group_concurrency)
-  local latest = has_limit and int(limit.changed or 0) or '+inf'
-  local held = call('ZRANGEBYSCORE', groups.key('held', lane, topic), '-inf', latest, 'LIMIT', '0', int(LET_GO))
+  local changed = has_limit and (limit.changed or 0)
+  local held = call('ZRANGEBYSCORE', groups.key('held', lane, topic), '-inf', changed and int(changed) or '+inf', 'LIMIT', '0', int(LET_GO))
   for _, group in ipairs(held) do groups.enter(lane, topic, group) end
   looks = looks + #held * GROUP_LOOKS / 2
-  return #held == LET_GO
+  return #held == LET_GO and (changed or 0) <= now  -- if the clock was put back, those that are held again would be more of them
+end
+
+-- Whether a round has lasted long enough: who came long after its first turn waits for the next one. Else a stream of new groups, each
+-- with a job or two, would keep those that have had a turn, and the jobs without a group, waiting for ever.
+local function is_over(lane, topic)
+  local first = first_of(groups.key('turns', lane, topic))
+  if not first then return true end
+  local next_turn, rest = first_of(groups.key('next', lane, topic)), first_of(groups.key('rested', lane, topic))
+  return first > math.min(next_turn or first, rest or first) + ROUND_MS
+end
+
+-- Begins another round, with those that had their turn and have more; who came too late for the last one is next. Returns whether any
+-- group has a turn.
+local function begin_round(lane, topic)
+  local turns, next_turns, rested = groups.key('turns', lane, topic), groups.key('next', lane, topic), groups.key('rested', lane, topic)
+  call('UNLINK', rested)
+  local are_late = call('EXISTS', turns) == 1
+  if call('EXISTS', next_turns) == 0 then return are_late end
+  if are_late then call('RENAME', turns, rested) end  -- a name that is free, so that the two change places
+  call('RENAME', next_turns, turns)
+  if are_late then call('RENAME', rested, next_turns) end
+  return true
 end
 
 -- Groups take turns, and so do the jobs without a group, when a round ends. fill_others: adds those.
 local function fill_by_turns(lane, topic, count, found, limit, fill_others)
   if call('EXISTS', groups.key('grouped', lane, topic)) == 0 then return fill_others(topic, count, found) end
   local are_more_held = let_changed_go(lane, topic, limit)
-  local turns, next_turns = groups.key('turns', lane, topic), groups.key('next', lane, topic)
-  local waiting = call('ZCARD', turns) + call('ZCARD', next_turns)
+  local turns = groups.key('turns', lane, topic)
+  local waiting = call('ZCARD', turns) + call('ZCARD', groups.key('next', lane, topic))
   local share = math.max(1, math.floor((count - #found / 3) / (waiting + 1)))
+  local has_ended = is_over(lane, topic)
   while #found / 3 < count and not is_full do
-    local group = call('ZRANGE', turns, '0', '0')[1]
+    local group = not has_ended and call('ZRANGE', turns, '0', '0')[1]
     if group then
       fill_from_group(lane, topic, group, math.min(share, count - #found / 3), found, limit)
     else
-      call('UNLINK', groups.key('rested', lane, topic))
-      local goes_on = call('EXISTS', next_turns) == 1
-      if goes_on then call('RENAME', next_turns, turns) end
-      fill_others(topic, goes_on and math.min(count, #found / 3 + share) or count, found)
+      has_ended = false
+      local goes_on = begin_round(lane, topic)
+      fill_others(topic, goes_on and math.min(count, #found / 3 + math.min(CHUNK, share)) or count, found)
       if not goes_on then break end
     end
   end

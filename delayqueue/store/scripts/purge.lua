@@ -8,15 +8,16 @@
 --        and there are no more, the topic had no job at that moment, however they move.
 
 -- The ids from one place to another, inclusive: first those of the list, ghosts too, then those of the sorted sets; and for
--- the latter, by the same index, { key, member }.
+-- the latter, by the same index, { key, member, lane if it is of a group }.
 local function ready_ids_at(topic, from, to)
   local ids, places = call('LRANGE', queue_key(topic), from, to), {}
   local before = call('LLEN', queue_key(topic))
   for number, key in ipairs({ ranked_key(topic), called_key(topic), groups.keys(topic, 'grouped') }) do
     if to < before then break end
     for _, rank in ipairs(call('ZRANGE', key, math.max(0, from - before), to - before)) do
-      ids[#ids + 1] = number > 2 and select(2, groups.of_rank(rank)) or id_of_rank(rank)
-      places[#ids] = { key, rank }
+      local lane = groups.LANES[number - 2]
+      ids[#ids + 1] = lane and select(2, groups.of_rank(rank)) or id_of_rank(rank)
+      places[#ids] = { key, rank, lane }
     end
     before = before + call('ZCARD', key)
   end
@@ -64,7 +65,9 @@ return function(ARGV)
         dropped = dropped + 1
         tell('purged', topic, 1)
       elseif places[i] then  -- an older version of the server has ended the job
-        call('ZREM', unpack(places[i]))
+        local key, rank, lane = unpack(places[i])
+        call('ZREM', key, rank)
+        if lane then groups.leave(lane, topic, (groups.of_rank(rank))) end
       end
     end
     if state == 'ready' then drop_ghosts(topic, 0, looked) end

@@ -83,6 +83,7 @@ local function put_aside(topic, id, job)
   local has_record = job or call('HEXISTS', JOBS, id) == 1
   if has_record and not job then call('ZADD', BROKEN, int(now), id) end
   call('ZREM', reserved_key(topic), id)
+  groups.doubt_all(topic)
   set_aside = set_aside + 1
   if not has_record then tell('lost', topic, 1) end
 end
