@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bench import cliffs, footprint, rates, soak, timing
+from bench import cliffs, footprint, groups, rates, soak, timing
 from bench.measure import Measure, Scale
 from bench.processes import BenchError, raise_file_limit
 from bench.report import Findings, as_json, table
@@ -16,7 +16,7 @@ from bench.target import Target, parse_target
 
 MEASURES = {
     measure.name: measure
-    for module in (rates, timing, footprint, cliffs, soak)
+    for module in (rates, timing, footprint, groups, cliffs, soak)
     for measure in module.MEASURES
 }
 
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "measures", nargs="*", metavar="MEASURE", help="default: all but cliffs and soak"
+        "measures", nargs="*", metavar="MEASURE", help="default: all but groups, cliffs and soak"
     )
     parser.add_argument(
         "--target",

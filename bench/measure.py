@@ -25,6 +25,7 @@ class Scale:
     sleeping: tuple[int, ...] = (10_000, 200_000, 2_000_000)
     idle_jobs: int = 1_000_000
     idle_seconds: int = 30
+    grouped_jobs: int = 5_000
     cliff: float = 1.0
     soak_minutes: float = 30
 
@@ -43,6 +44,7 @@ class Scale:
             sleeping=(1_000, 100_000),
             idle_jobs=20_000,
             idle_seconds=5,
+            grouped_jobs=1_000,
             cliff=0.1,
             soak_minutes=1,
         )

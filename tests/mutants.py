@@ -1,7 +1,7 @@
 """Deliberate faults: puts each into a copy of the code, and says which of them no test finds.
 
 `python -m tests.mutants` tries all of them, `python -m tests.mutants pop layout` those whose file or reason has one of
-these words. Exit status 1: a fault was not found, or its place is gone from the code.
+these words; with `--quick`, only tests of `make test`. Exit status 1: a fault was not found, or its place is gone.
 """
 
 import re
@@ -12,11 +12,14 @@ import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import pytest
+
 from tests.processes import REPOSITORY
 
 PACKAGE: Final = "delayqueue"
 IGNORED: Final = shutil.ignore_patterns(".git", ".venv", "__pycache__", "build", "dist", ".*_cache")
 LONGEST_S: Final = 900
+QUICK: Final = "--quick"
 MATCHING: Final = (
     "tests/engine/test_matcher.py tests/engine/test_matcher_model.py tests/engine/test_polls.py"
 )
@@ -522,7 +525,8 @@ MUTANTS: Final = [
 
 
 def main() -> int:
-    words = sys.argv[1:]
+    words = [word for word in sys.argv[1:] if word != QUICK]
+    options = sys.argv[1:].count(QUICK) * [QUICK]
     wanted = [
         mutant
         for mutant in MUTANTS
@@ -533,7 +537,7 @@ def main() -> int:
         copy = Path(folder, "copy")
         shutil.copytree(REPOSITORY, copy, ignore=IGNORED)
         for mutant in wanted:
-            found = try_out(mutant, copy)
+            found = try_out(mutant, copy, options)
             missed += not found.startswith("tests/")
             sys.stdout.write(f"{mutant.file}: {mutant.why}: {found}\n")
             sys.stdout.flush()
@@ -541,7 +545,7 @@ def main() -> int:
     return int(missed > 0)
 
 
-def try_out(mutant: Mutant, copy: Path) -> str:
+def try_out(mutant: Mutant, copy: Path, options: list[str]) -> str:
     """The first test that fails with the fault, and not without it; or why there is none."""
     path = copy / PACKAGE / mutant.file
     sound = path.read_text("utf-8")
@@ -549,23 +553,23 @@ def try_out(mutant: Mutant, copy: Path) -> str:
         return "ITS PLACE IS GONE: choose another one"
     path.write_text(sound.replace(mutant.old, mutant.new), "utf-8")
     try:
-        failed = first_failure(copy, mutant.tests.split())
+        failed = first_failure(copy, [*options, *mutant.tests.split()])
     except subprocess.TimeoutExpired:
         return "NOT FOUND in time"
     finally:
         path.write_text(sound, "utf-8")
     if failed is None:
         return "NOT FOUND"
-    return failed if first_failure(copy, [failed]) is None else f"without it, too, fails {failed}"
+    return failed if first_failure(copy, [*options, failed]) is None else f"without it, too, fails {failed}"
 
 
 def first_failure(copy: Path, tests: list[str]) -> str | None:
-    """The first of these tests that fails, None if they pass."""
+    """The first of these tests that fails, None if they pass; with options of pytest before them."""
     command = [sys.executable, "-m", "pytest", "-x", "-rfE", "-p", "no:cacheprovider", *tests]
     ended = subprocess.run(
         command, cwd=copy, capture_output=True, text=True, timeout=LONGEST_S, check=False
     )
-    if ended.returncode == 0:
+    if ended.returncode in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
         return None
     failed = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", ended.stdout, re.MULTILINE)
     assert failed, ended.stdout[-1000:] + ended.stderr
