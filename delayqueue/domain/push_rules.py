@@ -86,6 +86,11 @@ def job_id(field: str, value: Any) -> str:
     return name(field, value, MAX_ID_BYTES)
 
 
+def in_group(group: str, job_id: str) -> str:
+    """The id that is in the bucket of the group, whatever their number."""
+    return f"{{{group}}}{job_id}"
+
+
 def short_text(field: str, value: Any) -> str:
     """A text of 1 to MAX_TEXT_BYTES bytes."""
     if not (size := len(text(field, value).encode())):

@@ -80,6 +80,10 @@ class Jobs:
         self.search = Search(store, scope)
         self.polls = polls  # they name their topics, whatever the scope
 
+    def check_group(self, job_id: str, group: str) -> None:
+        """Raises Invalid if jobs of the group with such ids can be in several buckets."""
+        self._store.buckets.check_group(job_id, group)
+
     def push(self, job: Job) -> Future[Pushed]:
         """Add a job, or replace the one with that id. Returns a code: JOB_EXISTS if `if_exists` is `fail`."""
         return self._store.run_then(PUSH, (job,), self.scope, ONLY)

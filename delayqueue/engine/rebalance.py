@@ -12,18 +12,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
-from zlib import crc32
 
 from delayqueue.config.startup import StartupError
+from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.job import JobView
 from delayqueue.domain.limit import Limit
+from delayqueue.domain.push_rules import in_group
 from delayqueue.engine.heartbeat import SILENCE_MS
 from delayqueue.engine.server_reports import ServerReport
 from delayqueue.errors import Invalid, Unavailable
+from delayqueue.store.bucket import Bucket, in_pieces
 from delayqueue.store.change import AnotherChange, LayoutChange
 from delayqueue.store.entries import LIST, Entries, Entry, EntryPage, Key
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
 from delayqueue.store.topics import FIRST, check_concurrency, settings_in, split_limits
+from delayqueue.store.verbs import GET
 from delayqueue.tasks import TaskGroup
 
 OWN: Final = ""  # instead of settings: those that the bucket has
@@ -75,12 +79,35 @@ class Rebalance:
                 check_concurrency(Limit.read(each.get("limit", {})).concurrency, self._size)
             except Invalid as error:
                 raise StartupError(f"the topic {topic!r}: {error}") from None
+        is_resumed = await self._patiently(self._change.is_under_way)
+        if not is_resumed and self._size > 1 and (torn := await self._patiently(self._count_torn)):
+            raise StartupError(
+                f"{torn} jobs have a group, and ids that do not begin with it in braces, like "
+                "{customer-7}order-1001: their groups would be torn apart. Let them end, or delete them, first"
+            )
         found = await self._patiently(self._servers)
         if older := sorted(server.stats.name for server in found if not server.halts):
             raise StartupError(
                 f"servers of an older version work on this store: {', '.join(older)}. "
                 "Replace them by this version, or stop them, and wait for 15 seconds"
             )
+
+    async def _count_torn(self) -> int:
+        """How many jobs would be in another bucket than others of their group."""
+        torn = 0
+        for bucket in self._store.in_force:
+            cursor = 0
+            while True:
+                cursor, found = await self._entries.prioritized(bucket.number, cursor)
+                views = await in_pieces(partial(self._views, bucket), list(map(text, found)))
+                torn += sum(view is not None and _is_torn(view) for view in views)
+                if not cursor:
+                    break
+        return torn
+
+    async def _views(self, bucket: Bucket, ids: Sequence[str]) -> Sequence[JobView | None]:
+        views, _ = await bucket.run_verb(GET, ids, EVERYWHERE)
+        return views
 
     async def _servers(self) -> list[ServerReport]:
         """Server processes that were alive recently. No script is asked: if a change is under way, it would refuse."""
@@ -184,7 +211,8 @@ class Rebalance:
         """Add entries that belong to other buckets to those. Returns their places."""
         away: dict[int, list[int]] = {}
         for at, entry in enumerate(entries):
-            if (bucket := crc32(key.id_of(entry)) % self._size) != key.bucket:
+            bucket = self._store.buckets.layout.bucket_of(key.id_of(entry))
+            if bucket != key.bucket:
                 away.setdefault(bucket, []).append(at)
         puts = [
             self._patiently(partial(self._entries.put, key, bucket, [entries[at] for at in mine]))
@@ -228,3 +256,8 @@ class Rebalance:
                 if loop.time() > until:
                     raise
                 await asyncio.sleep(RETRY_S)
+
+
+def _is_torn(view: JobView) -> bool:
+    group = view.texts.get("group", "")
+    return bool(group) and not view.id.startswith(in_group(group, ""))

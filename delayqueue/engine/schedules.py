@@ -156,10 +156,14 @@ class Schedules(Registrations[Schedule]):
         return OccurrenceJob(self._owned(plain), spare_id, time_ms)
 
     def _owned(self, plain: str) -> str:
-        """The id, with a number appended if it would otherwise belong to another bucket."""
+        """The id, with a number if it would otherwise belong to another bucket.
+
+        What stands behind braces changes no bucket, so there the number comes before them.
+        """
         if self._registry.owns(plain):
             return plain
-        return next(job_id for n in count() if self._registry.owns(job_id := f"{plain}#{n}"))
+        ids = (f"#{n}{plain}" if plain.startswith("{") else f"{plain}#{n}" for n in count())
+        return next(filter(self._registry.owns, ids))
 
 
 def _answer(one: Schedule, next_ms: int | None) -> answers.Schedule:

@@ -29,7 +29,8 @@ def push(connection: Any, job: Job, *, table: str = TABLE) -> str:
         raise ValueError("idempotency_key: the relay gives each row one of its own")
     request = push_fields.checked(job.request())
     if request["id"] == push_rules.NEW_ID:
-        request["id"] = new_id()
+        made = new_id()
+        request["id"] = push_rules.in_group(request["group"], made) if "group" in request else made
     job_id: str = request["id"]
     row = {name: request.pop(name) for name in COLUMNS if name in request}
     _insert(connection, table, row | {"options": json.dumps(request)})

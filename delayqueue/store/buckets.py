@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
+from delayqueue.domain.push_rules import in_group
+from delayqueue.errors import Invalid
 from delayqueue.store.keys import BucketKeys
 
 
@@ -13,12 +15,21 @@ from delayqueue.store.keys import BucketKeys
 class Layout:
     """How jobs are distributed over `size` buckets.
 
-    Each change of their number has a higher `generation`; `former_sizes` are the earlier numbers, in order.
+    Each change of their number has a higher `generation`; `former_sizes` are the earlier numbers, in order. `braces`:
+    an id that begins with a text in braces is in the bucket of that text, as in a Redis Cluster; said only of several
+    buckets.
     """
 
     size: int = 1
     generation: int = 0
     former_sizes: tuple[int, ...] = ()
+    braces: bool = False
+
+    def bucket_of(self, job_id: bytes) -> int:
+        """The bucket that the id belongs to."""
+        if self.braces and job_id.startswith(b"{") and (end := job_id.find(b"}")) > 1:
+            job_id = job_id[1:end]
+        return crc32(job_id) % self.size
 
 
 ONE_BUCKET: Final = Layout()
@@ -61,7 +72,26 @@ class Buckets:
         """The bucket that the id belongs to."""
         if self.layout.size == 1:
             return 0
-        return crc32(job_id.encode()) % self.layout.size
+        return self.layout.bucket_of(job_id.encode())
+
+    def check_group(self, job_id: str, group: str) -> None:
+        """Raises Invalid if other jobs of the group can be in another bucket than this one."""
+        if self.layout.size == 1:
+            return
+        if not self.layout.braces:
+            size = self.layout.size
+            raise Invalid.of(
+                f"group：数据的布局还不支持，请先运行 delay-queue rebalance --buckets {size}",
+                f"group: the layout of the data knows none; run `delay-queue rebalance --buckets {size}` first",
+            )
+        if group.startswith("}"):
+            raise Invalid.of("group：不能以 } 开头", "group: must not begin with }")
+        if not job_id.startswith(in_group(group, "")):
+            right = in_group(group, job_id)
+            raise Invalid.of(
+                f"id：bucket_size 大于 1 时，group的job的id须以花括号中的group开头，如 {right}",
+                f"id: with several buckets the id of a job begins with its group in braces, like {right}",
+            )
 
     def on_growth(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever there are new buckets."""

@@ -22,7 +22,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.errors import Unavailable
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.keys import BucketKeys
-from delayqueue.store.layout import CHANGING, VERSION, decoded, parse
+from delayqueue.store.layout import CHANGING, VERSION, decoded, parse, placing
 from delayqueue.store.servers.shards import Shards
 
 log = logging.getLogger(__name__)
@@ -71,6 +71,11 @@ class LayoutChange:
         self._size = size
         self._former = buckets.layout
 
+    async def is_under_way(self) -> bool:
+        """Whether somebody has begun one and not ended it."""
+        with _settled():
+            return parse(await self._read(), self._former.size).change is not None
+
     async def begin(self) -> None:
         """Stop all servers. From then on `buckets` have the new layout, and its generation passes the fences.
 
@@ -95,7 +100,7 @@ class LayoutChange:
         former_sizes = self._former.former_sizes
         if self._size != self._former.size:
             former_sizes += (self._former.size,)
-        self._buckets.adopt(Layout(self._size, generation, former_sizes))
+        self._buckets.adopt(Layout(self._size, generation, former_sizes, braces=self._size > 1))
 
     async def tell(self, percent: int) -> None:
         """Say how far it is."""
@@ -109,6 +114,8 @@ class LayoutChange:
             "generation": layout.generation,
             "former_bucket_sizes": ",".join(map(str, layout.former_sizes)),
             "version": VERSION,
+            "braces": "",
+            **placing(layout.size),
         }
         await self._write("end", *(part for field in fields.items() for part in field))
 

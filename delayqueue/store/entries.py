@@ -19,13 +19,16 @@ SINGLE: Final = {
     **dict.fromkeys((b"job", b"run", b"ended", b"priorities"), "hash"),
     **dict.fromkeys((b"broken", b"awaited"), "zset"),
 }
-OF_MEMBERS: Final = {b"tag": "set", b"holders": "hash"}
+OF_MEMBERS: Final = {b"tag": "set", b"holders": "hash", b"first": "hash"}
 SORTED_SETS: Final = {
     **dict.fromkeys((b"delay", b"slot", b"reserved", b"expire", b"done"), True),
     **dict.fromkeys((b"buried", b"ranked", b"called"), False),
+    **dict.fromkeys((b"grouped", b"called_grouped", b"hand"), False),
 }
-# The start of the members of sorted sets by rank, before the id: `rank_of` in _ready.lua.
-RANK_CHARS: Final = {b"ranked": 18, b"called": 18}
+# The start of the members of sorted sets by rank, before the id: `rank_of` in _ready.lua. Those of groups have another
+# start before that, as long as their group says (_groups.lua).
+RANK_CHARS: Final = {b"ranked": 18, b"called": 18, b"grouped": 28, b"called_grouped": 28}
+OF_GROUPS: Final = (b"grouped", b"called_grouped", b"hand")
 
 # A member or a field, with its score or value if it has one; to drop one of a list: its place and the id.
 Entry = Sequence[Any]
@@ -40,6 +43,7 @@ class Key(NamedTuple):
     topic: bytes = b""
     is_timed: bool = False
     id_at: int = 0  # where the job's id begins in a member
+    is_of_groups: bool = False  # behind its group
 
     @property
     def is_list(self) -> bool:
@@ -53,8 +57,9 @@ class Key(NamedTuple):
 
     def id_of(self, entry: Entry) -> bytes:
         """The id of the entry's job."""
-        job_id: bytes = entry[0][self.id_at :]
-        return job_id
+        member: bytes = entry[1 if self.name.startswith(b"first:") else 0]
+        start = 3 + int(member[:3]) + 1 if self.is_of_groups else 0
+        return member[start + self.id_at :]
 
 
 class EntryPage(NamedTuple):
@@ -94,6 +99,16 @@ class Entries:
                 redis = self._shards.of(keys.tag)
                 count += await redis.hlen(f"{keys.tag}:job") + await redis.hlen(f"{keys.tag}:ended")
         return count
+
+    async def prioritized(self, bucket: int, cursor: int) -> tuple[int, list[bytes]]:
+        """Some ids of `priorities`, which has all jobs of groups; and the next cursor, 0 at the start and the end."""
+        tag = self._buckets.keys[bucket].tag
+        with _translated():
+            page: Any = await self._shards.of(tag).hscan(
+                f"{tag}:priorities", cursor, count=KEYS_PER_SCAN
+            )
+        after, found = page
+        return after, [*found]
 
     async def keys(
         self, server: Address, cursor: int, kind: str | None = None
@@ -152,7 +167,8 @@ class Entries:
         if (is_timed := SORTED_SETS.get(family)) is None:
             return None
         topic = member.partition(b":")[2] if family == b"slot" else member
-        return Key(bucket, name, "zset", topic, is_timed, RANK_CHARS.get(family, 0))
+        chars = RANK_CHARS.get(family, 0)
+        return Key(bucket, name, "zset", topic, is_timed, chars, family in OF_GROUPS)
 
 
 @contextmanager

@@ -25,14 +25,17 @@ from delayqueue.store.servers.shards import Shards
 log = logging.getLogger(__name__)
 
 VERSION: Final = 1
-CHANGING: Final = (
-    2  # the version of a layout that is being changed: an older server refuses to start with it
-)
-# Writes the fields that are missing (ARGV: field, value, ...). A store whose memory is full must not prevent a start,
-# as consumers make room: after a first write that takes no memory, it allows the others.
+# The version of a layout that is being changed, and of one with several buckets that are those of the braces: an older
+# server refuses to start with it.
+CHANGING: Final = 2
+OF_BRACES: Final = 3
+# Writes the fields that are missing (ARGV: how many there are for a new layout only, these first: field, value, ...).
+# A store whose memory is full must not prevent a start, as consumers make room: after a first write that takes no
+# memory, it allows the others.
 ADD: Final = """
 redis.call('HDEL', KEYS[1], '')
-for at = 1, #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[at], ARGV[at + 1]) end
+local is_new = redis.call('HEXISTS', KEYS[1], 'bucket_size') == 0
+for at = is_new and 2 or 2 + 2 * ARGV[1], #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[at], ARGV[at + 1]) end
 """
 # Writes a layout (ARGV: field, value, ...) if there is none; returns the one in force.
 CLAIM: Final = """
@@ -67,14 +70,15 @@ async def claim_layout(shards: Shards, config: Config) -> Stored:
     """Write the layout if there is none, and check it. Raises StartupError and StoreUnwell as check_layout() does."""
     key = _key(config)
     with in_one_line():
-        await shards.call(key, partial(_add, key, _wanted(config)))  # the first server decides
+        new = placing(config.bucket_size)
+        await shards.call(key, partial(_add, key, _wanted(config), new))  # the first server decides
     return await check_layout(shards, config)
 
 
 async def check_writable(shards: Shards, config: Config) -> None:
     """Raises StoreUnwell if the store accepts no writes, as a replica does. Changes nothing."""
     with in_one_line():
-        await shards.call(_key(config), partial(_add, _key(config), {}))
+        await shards.call(_key(config), partial(_add, _key(config), {}, {}))
 
 
 async def check_layout(shards: Shards, config: Config) -> Stored:
@@ -106,6 +110,8 @@ async def look_at_layout(shards: Shards, config: Config, known: Layout) -> Store
 
 async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str, str]:
     fields = _wanted(config) | {"bucket_size": str(layout.size)}
+    if layout.braces:
+        fields |= placing(layout.size)
     if layout.generation:
         fields["generation"] = str(layout.generation)
         fields["former_bucket_sizes"] = ",".join(map(str, layout.former_sizes))
@@ -118,7 +124,7 @@ def _checked(stored: dict[str, str], config: Config) -> Stored:
     layout, change = found = parse(stored, config.bucket_size)
     if config.bucket_size in layout.former_sizes or (change and config.bucket_size == change.size):
         stored.pop("bucket_size", None)
-    if change:
+    if change or stored.get("version") == str(OF_BRACES):
         stored.pop("version", None)
     for field, value in _wanted(config).items():
         if stored.get(field, value) != value:
@@ -155,13 +161,19 @@ async def data_id(shards: Shards, config: Config) -> str:
     """A name for this data that no other data has, made the first time that it is asked for."""
     key = _key(config)
     with in_one_line():
-        await shards.call(key, partial(_add, key, {"id": secrets.token_hex(8)}))
+        await shards.call(key, partial(_add, key, {"id": secrets.token_hex(8)}, {}))
         name: Any = await shards.call(key, lambda redis: redis.hget(key, "id"))
     return str(name.decode())
 
 
-async def _add(key: str, fields: Mapping[str, str], redis: Redis) -> None:
-    await redis.eval(ADD, 1, key, *_pairs(fields))
+async def _add(key: str, fields: Mapping[str, str], new: Mapping[str, str], redis: Redis) -> None:
+    """Add what is missing of the fields, and what is `new` for a layout that is."""
+    await redis.eval(ADD, 1, key, str(len(new)), *_pairs(new), *_pairs(fields))
+
+
+def placing(size: int) -> dict[str, str]:
+    """The fields that say that ids with braces are placed by them: of a layout of several buckets."""
+    return {"version": str(OF_BRACES), "braces": "1"} if size > 1 else {}
 
 
 def _pairs(fields: Mapping[str, str]) -> list[str]:
@@ -183,6 +195,7 @@ def parse(stored: Mapping[str, str], default_size: int) -> Stored:
         int(stored.get("bucket_size", default_size)),
         int(stored.get("generation", 0)),
         tuple(map(int, filter(None, stored.get("former_bucket_sizes", "").split(",")))),
+        braces=bool(stored.get("braces")),
     )
     if size := stored.get("changing"):
         return Stored(layout, Resize(int(size), int(stored.get("percent", 0))))

@@ -37,11 +37,12 @@ class Spec:
     retain_ms: int = 0
     priority: int = USUAL_PRIORITY
     has_call: bool = False
+    group: str = ""
 
     @property
     def is_listed(self) -> bool:
         """Whether it queues in the order in which jobs became ready; else by priority and due time."""
-        return self.priority == USUAL_PRIORITY and not self.has_call
+        return self.priority == USUAL_PRIORITY and not self.has_call and not self.group
 
 
 @dataclass(frozen=True)

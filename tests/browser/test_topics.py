@@ -163,19 +163,19 @@ def test_a_topic_shows_the_groups_that_wait_and_leads_to_their_jobs(
     admin: Admin, queue: Client, topic: str
 ) -> None:
     queue.limit(topic, group_concurrency=1)
-    heavy, light = f"{topic} heavy", f"{topic} <light>"
-    queue.push_many([Job(topic=topic, group=heavy) for _ in range(3)])
+    heavy, light, new = f"{topic} heavy", f"{topic} <light>", f"{topic} new"
+    queue.push_many([Job(topic=topic, group=heavy) for _ in range(4)])
     queue.push_many([Job(topic=topic, group=light) for _ in range(2)])
-    assert len(queue.pop_many(topic, count=1, wait=5)) == 1
+    assert len(queue.pop_many(topic, count=10, wait=5)) == 2
+    queue.push(topic, group=new)
     page = admin.open(f"topic/{topic}")
     groups = page.locator("section", has=page.get_by_role("heading", name=admin.text("Groups")))
-    expect(groups.locator("p")).to_have_text(
-        admin.text(
-            "Groups with jobs that may be taken: 1; held by a limit or a retry: 1. Those with the most:"
-        )
+    says = (
+        "Groups with jobs that may be taken: 1; held by a limit or a retry: 2. Those with the most:"
     )
-    expect(groups.locator("tbody tr")).to_have_count(2)
-    expect(groups.locator("tbody td.number")).to_have_text(["2", "1", "2", "0"])
+    expect(groups.locator("p")).to_have_text(admin.text(says))
+    expect(groups.locator("tbody a")).to_have_text([heavy, light, new])
+    expect(groups.locator("tbody td.number")).to_have_text(["3", "1", "1", "1", "1", "0"])
     groups.get_by_role("link", name=light).click()
     expect(page.locator("tbody tr")).to_have_count(2)
     queue.limit(topic, group_concurrency=None)
@@ -245,7 +245,7 @@ def test_a_topic_is_paused_resumed_limited_and_purged_by_its_name(
     answer.fill("10, 2/group, order")
     admin.agree("Limit")
     expect(tags).to_have_text(admin.text("limited: 10, 2/group, order"))
-    [counts] = queue.topics([topic])
+    [counts] = queue.topics(topic)
     assert counts.limit is not None
     assert (counts.limit.rate, counts.limit.group_concurrency, counts.limit.group_order) == (
         *(None, 2),

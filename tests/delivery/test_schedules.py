@@ -148,6 +148,19 @@ async def test_the_jobs_of_a_schedule_are_of_its_group(
         assert (shown["group"], shown["every"]) == ("customer-8", 1)
 
 
+async def test_a_schedule_whose_name_begins_with_braces_pushes_with_several_buckets(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    """What stands in the braces of an id decides the bucket: a number behind them changes nothing."""
+    server = processes.server(redis_server, bucket_size=3)
+    async with open_api(server.url) as api:
+        for name in "abcdef":
+            (await api.call("/schedule", schedule(topic, name=f"{{{topic}{name}}}s"))).ok()
+        ids: set[str] = set()
+        while len({job_id.partition("}")[0].lstrip("#0123456789") for job_id in ids}) < 6:
+            ids |= {job["id"] for job in (await api.pop(topic, timeout=10, count=100)).ok()}
+
+
 async def test_a_schedule_has_no_group_in_a_store_with_several_buckets(
     processes: Processes, redis_server: StoreServer, topic: str
 ) -> None:

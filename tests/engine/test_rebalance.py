@@ -10,6 +10,7 @@ import pytest
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
+from delayqueue.domain.job import Job, Reserved
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.engine.jobs import Jobs
@@ -490,3 +491,49 @@ async def test_there_is_a_timer_for_each_bucket_that_ever_was(ours: Installation
     store.buckets.adopt(Layout(4, 2, (4, 2)))
     assert queue.store.buckets.count == 4
     store.notify(3, Change([], 5))
+
+
+# groups: their jobs are in the bucket of what stands in the braces of their ids
+
+GROUPS: Final = [f"customer-{n}" for n in range(12)]
+
+
+def of_group(group: str, number: int, **options: Any) -> Job:
+    return job(f"{{{group}}}{number}", texts={"group": group}, **options)
+
+
+async def test_groups_stay_together_with_their_turns_and_what_is_in_hand(
+    ours: Installation,
+) -> None:
+    """First with the present number: the layout did not know braces."""
+    server = ours.server()
+    await all_jobs(server).topics.limit("t", {"group_order": True})
+    await server.run(PUSH, [of_group(each, 0) for each in GROUPS], EVERYWHERE)
+    held = list[Reserved]()
+    while some := await all_jobs(server).polls.pop(("t",), 1000, 0):  # one bucket or the other
+        held += some
+    assert len(held) == len(GROUPS)
+    waits, *others = held
+    await all_jobs(server).release(waits.id, waits.receipt, HOUR_MS, "")
+    for size in (BEFORE, AFTER, 1, AFTER):
+        await ours.rebalance(size)
+        assert ours.layout.braces == (size > 1)
+        queue = all_jobs(ours.server())
+        await queue.push_many([of_group(each, size) for each in GROUPS])
+        assert await pop_all(queue, "t") == []
+    await queue.finish([each.id for each in others], [each.receipt for each in others])
+    next_ones = await pop_all(queue, "t")
+    assert len(next_ones) == len(GROUPS) - 1
+    assert not any(each.startswith(waits.id[:-1]) for each in next_ones)
+
+
+async def test_groups_that_would_be_torn_apart_are_counted_first(ours: Installation) -> None:
+    await ours.rebalance(1)
+    queue = all_jobs(ours.server())
+    torn = [job(f"{n}", texts={"group": "g"}) for n in range(3)]
+    await queue.push_many([*torn, of_group("g", 3), job("plain", priority=1)])
+    with pytest.raises(StartupError, match=r"^3 jobs have a group, and ids that"):
+        await ours.rebalance()
+    await queue.delete([each.id for each in torn], ["", "", ""])
+    await ours.rebalance()
+    assert sorted(await pop_all(all_jobs(ours.server()), "t")) == ["plain", "{g}3"]

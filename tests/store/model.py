@@ -43,6 +43,9 @@ class Model:
     is_one_bucket: bool = True  # several topics have no common order
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     were_buried: set[str] = field(default_factory=set)  # until they were reserved
+    group_limits: dict[str, int] = field(default_factory=dict)  # topic -> of one group in hand
+    strict: set[str] = field(default_factory=set)  # topics with group_order
+    first: dict[tuple[str, str], str] = field(default_factory=dict)  # which waits for its retry
 
     @property
     def now(self) -> Span:
@@ -58,7 +61,9 @@ class Model:
             job.retain_ms,
             job.priority,
             has_call=job.call is not None,
+            group=job.texts.get("group", ""),
         )
+        before = self.jobs.get(job.id)
         code = self._do(
             "push",
             job.id,
@@ -70,6 +75,7 @@ class Model:
         )
         if self.jobs.get(job.id, None) and self.jobs[job.id].spec is spec:
             self.failed[job.id].clear()
+            self._let_pass(job.id, before)
             self._make_ready_if_due(job.id)
         return code
 
@@ -79,6 +85,7 @@ class Model:
         for topic in topics:
             if topic not in self.paused:
                 mine = [job_id for job_id in self.ready if self._is_asked(topic, job_id)]
+                mine = [job_id for job_id in mine if job_id in self._allowed(mine)]
                 found += self._in_order(topic, mine, got)[: wanted - len(found)]
         disturbed = {*self.disturbed}
         for job_id in found:
@@ -93,6 +100,31 @@ class Model:
             return spec.has_call and spec.topic not in self.paused
         return spec.topic == topic and not spec.has_call
 
+    def _place_in_group(self, job_id: str) -> tuple[int, ...]:
+        job = self.jobs[job_id]
+        return job.spec.priority, job.due[0], len(job_id), ord(job_id)
+
+    def _allowed(self, ready: list[str]) -> set[str]:
+        """Those that the limits of their groups let go."""
+        members = defaultdict[tuple[str, str], list[str]](list)
+        allowed = set[str]()
+        for job_id in sorted(ready, key=self._place_in_group):
+            spec = self.jobs[job_id].spec
+            if spec.group:
+                members[spec.topic, spec.group].append(job_id)
+            else:
+                allowed.add(job_id)
+        for (topic, group), mine in members.items():
+            in_hand = sum(
+                job.state == "reserved" and (job.spec.topic, job.spec.group) == (topic, group)
+                for job in self.jobs.values()
+            )
+            first = self.first.get((topic, group)) if topic in self.strict else None
+            most = 1 if topic in self.strict else self.group_limits.get(topic, len(mine) + in_hand)
+            may_go = [job_id for job_id in mine if first in {None, job_id}]
+            allowed.update(may_go[: max(0, most - in_hand)])
+        return allowed
+
     def _in_order(self, topic: str, ready: list[str], got: list[str]) -> list[str]:
         """By priority. Jobs of the default priority stay as they became ready, others go by their due times.
 
@@ -102,6 +134,8 @@ class Model:
 
         def place(job_id: str) -> tuple[int, ...]:
             job = self.jobs[job_id]
+            if job.spec.group:
+                return self._place_in_group(job_id)
             as_got = got.index(job_id) if job_id in got else len(got)
             if not self.is_one_bucket:
                 return (as_got,)
@@ -111,7 +145,16 @@ class Model:
                 return job.spec.priority, job.due[0], len(job_id), ord(job_id)
             return USUAL_PRIORITY, as_got if topic in self.disturbed else len(got)
 
-        return sorted(ready, key=place)
+        left = defaultdict[tuple[str, str], list[str]](list)  # groups take turns as they did
+        for job_id in sorted(ready, key=lambda i: (bool(self.jobs[i].spec.group), place(i))):
+            left[self._group_of(job_id)].append(job_id)
+        turns = [self._group_of(job_id) for job_id in got if job_id in ready]
+        order = [left[group].pop(0) for group in turns]
+        return order + [job_id for each in left.values() for job_id in each]
+
+    def _group_of(self, job_id: str) -> tuple[str, str]:
+        spec = self.jobs[job_id].spec
+        return (spec.topic, spec.group) if spec.group else ("", "")
 
     def hold(self, job_id: str, receipt: str) -> None:
         """A job that was reserved has this receipt."""
@@ -281,6 +324,21 @@ class Model:
                 self.ready.append(job_id)
             if (before is not None and before.step < after.step) or _is_given_up(before, after):
                 self.failed[job_id].append(after.attempt)
+        self._note_first(job_id, before, after)
+
+    def _note_first(self, job_id: str, before: Live | None, after: State) -> None:
+        """In a strict order a job that has failed comes before the others of its group, until it ends or is buried."""
+        if before is None or not before.spec.group:
+            return
+        group = before.spec.topic, before.spec.group
+        if not isinstance(after, Live) or after.state == "buried":
+            self._let_pass(job_id, before)
+        elif before.step < after.step and before.spec.topic in self.strict:
+            self.first.setdefault(group, job_id)
+
+    def _let_pass(self, job_id: str, job: Live | None) -> None:
+        if job is not None and self.first.get((job.spec.topic, job.spec.group)) == job_id:
+            del self.first[job.spec.topic, job.spec.group]
 
     def _make_ready_if_due(self, job_id: str) -> None:
         job = self.jobs[job_id]

@@ -89,7 +89,7 @@ async def test_a_pop_of_many_gives_each_group_a_share(bucket: Bucket, delay_ms: 
 
 
 async def test_one_group_is_read_in_chunks(bucket: Bucket) -> None:
-    jobs = many("a", 100)
+    jobs = many("a", 70)
     await bucket.push(*jobs)
     assert await bucket.pop_ids() == [each.id for each in jobs]
 
@@ -188,11 +188,11 @@ async def test_a_limit_that_is_raised_or_removed_lets_held_groups_go(
     await limit(bucket, group_concurrency=1)
     await bucket.push(*(of(f"{n}", f"{n}-{k}") for n in range(250) for k in range(3)))
     found: list[str] = []
-    for _ in range(20):
+    for _ in range(60):
         found += await bucket.pop_ids()
     assert Counter(each.partition("-")[2] for each in found) == {"0": 250}
     await limit(bucket, **limits)
-    for _ in range(20):
+    for _ in range(60):
         found += await bucket.pop_ids()
     assert len(found) == 750
 

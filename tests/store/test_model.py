@@ -9,6 +9,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from typing import Any, Final, cast
@@ -143,7 +144,12 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(jobs=st.lists(JOBS, min_size=1, max_size=3))
     def push(self, jobs: list[Job]) -> None:
+        jobs = [self.as_pushed(job) for job in jobs]
         assert self.do(self.bucket.push(*jobs)) == [self.model.push(job) for job in jobs]
+
+    def as_pushed(self, job: Job) -> Job:
+        """What is pushed for a job."""
+        return job
 
     @rule(topics=st.permutations(TOPIC_NAMES), wanted=st.integers(1, 4))
     def pop(self, topics: list[str], wanted: int) -> None:
@@ -324,6 +330,41 @@ class Comparison(RuleBasedStateMachine):
         assert violations == []
 
 
+class Grouped(Comparison):
+    """Most jobs have a group, and limits of the topics' groups come and go."""
+
+    @initialize(jobs=st.lists(JOBS, min_size=3, max_size=5), is_strict=st.booleans())
+    def begin(self, jobs: list[Job], is_strict: bool) -> None:
+        for topic in TOPIC_NAMES:
+            self.limit_groups(topic, 1, is_strict)
+        self.push(jobs)
+
+    def as_pushed(self, job: Job) -> Job:
+        group = "h" if job.priority == USUAL_PRIORITY and job.tags else "g"
+        if job.id == "c" and job.tags:
+            return job
+        return replace(
+            job, topic="t", call=None, delay_ms=job.delay_ms // 5, texts={"group": group}
+        )
+
+    @rule(wanted=st.integers(2, 4))
+    def pop_several(self, wanted: int) -> None:
+        """Often, since most jobs are in one topic."""
+        self.pop([*TOPIC_NAMES], wanted)
+
+    @rule(topic=TOPICS, most=st.sampled_from([None, 1, 2]), is_strict=st.booleans())
+    def limit_groups(self, topic: str, most: int | None, is_strict: bool) -> None:
+        changes = {"group_concurrency": most, "group_order": is_strict}
+        self.do(self.bucket.store.limit(0, topic, changes))
+        self.model.group_limits.pop(topic, None)
+        self.model.strict.discard(topic)
+        if most:
+            self.model.group_limits[topic] = most
+        if is_strict:
+            self.model.strict.add(topic)
+
+
+@pytest.mark.parametrize("kind", [Comparison, Grouped])
 @pytest.mark.parametrize(
     "place",
     [
@@ -334,14 +375,12 @@ class Comparison(RuleBasedStateMachine):
     ],
 )
 def test_any_sequence_of_verbs_does_what_the_model_says(
-    request: pytest.FixtureRequest, place: tuple[str, str]
+    request: pytest.FixtureRequest, place: tuple[str, str], kind: type[Comparison]
 ) -> None:
     back_end, scheduler = place
     server = request.getfixturevalue(f"{back_end}_server")
     database = server.new_database()
-    machine = cast(
-        "type[Comparison]", partial(Comparison, lambda: connect(server, database), scheduler)
-    )
+    machine = cast("type[Comparison]", partial(kind, lambda: connect(server, database), scheduler))
     examples = EXAMPLES.get(place, RARE_EXAMPLES)
     run_state_machine_as_test(
         machine, settings=settings(SETTINGS, max_examples=examples * (40 if LONG else 1))

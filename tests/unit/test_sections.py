@@ -8,7 +8,7 @@ import pytest
 
 from delayqueue.config.ini import SHOWN_CHARS
 from delayqueue.config.loading import load
-from delayqueue.config.sections import NO_HANDLERS
+from delayqueue.config.sections import LIMIT_KEYS, NO_HANDLERS
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.call_guard import check_declared_calls
 from delayqueue.domain.call import Call
@@ -215,8 +215,7 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
         (HEAD + "order = first", "FILE:4: order = first: must be a whole number from -1000000"),
         (
             "[limit t]",
-            "FILE:1: [limit t]: give one of rate, burst, concurrency, group_concurrency, "
-            "group_order, buried_retain, buried_to",
+            "FILE:1: [limit t]: give one of " + ", ".join(LIMIT_KEYS),
         ),
         ("[limit]\nrate = 1", "FILE:1: [limit]: the name must be one topic, at most 256 bytes"),
         ("[limit a,b]\nrate = 1", "FILE:1: [limit a,b]: the name must be one topic"),

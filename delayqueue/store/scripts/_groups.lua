@@ -99,7 +99,8 @@ do  -- limits the scope of the rest
     if #groups.ranks(lane, topic, group, 1) > 0 then return end
     call('ZREM', groups.key('turns', lane, topic), group)
     call('ZREM', groups.key('held', lane, topic), group)
-    if call('ZREM', groups.key('next', lane, topic), group) == 1 then groups.rest(lane, topic, group) end
+    local had_turn = call('ZREM', groups.key('next', lane, topic), group) == 1
+    if had_turn or call('EXISTS', groups.key('grouped', lane, topic)) == 0 then groups.rest(lane, topic, group) end
   end
 
   -- A group that had its turn has no more; if no group has, all turns are forgotten.

@@ -384,9 +384,9 @@ do  -- limits the scope of the rest
       end
       count_work(#body / REPORT_BYTES_PER_US)
       local report = { topic = topic, due = now, created = now, ttr = REPORT_TTR_MS, expire = 0, retain = 0, options = '{"report":' .. step .. '}', body = body }
-      local made, name = now, nil
+      local made, name, braces = now, nil, string.match(id, '^{[^}]+}') or ''  -- they decide the bucket, too
       repeat
-        name, made = id_beside(REPORT_ID .. int(made) .. ':', id), made + 1
+        name, made = id_beside(braces .. REPORT_ID .. int(made) .. ':', id), made + 1
       until call('HEXISTS', ENDED, name) == 0 and call('HSETNX', JOBS, name, pack_record(report)) == 1
       call('HSETNX', TOPICS, topic, '')
       make_ready(name, report)

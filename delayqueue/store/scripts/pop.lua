@@ -14,8 +14,8 @@ local CHUNK = 32          -- records that are read together
 local LIMIT_LOOKS = 2000  -- in a call: about 5 ms
 local LOOKS_A_JOB = 7     -- a topic takes one
 local CALLED_LOOKED = 64  -- topics with called jobs that one request looks at
-local GROUP_LOOKS = 10    -- a group takes, beside its jobs
-local LET_GO = 100        -- groups that stand in line again together
+local GROUP_LOOKS = 20    -- a group takes, beside its jobs
+local LET_GO = 50         -- groups that stand in line again together
 local HELD_MS = 1000      -- a topic that is paused or at its limit is looked at again after this, unless that ends before
 
 -- The priority of the ready job of a topic that is next, or one of those; nil if there is none.
@@ -81,7 +81,10 @@ local function reserve(topic, ids, found, key, group)
       taken[id], first = true, math.min(first or deadline, deadline)
       deadlines[#deadlines + 1], deadlines[#deadlines + 2] = int(deadline), id
       new_runs[#new_runs + 1], new_runs[#new_runs + 2] = id, pack_run(run)
-      if group then hands[#hands + 1], hands[#hands + 2] = '0', groups.hand_of(id, group) end
+      if group then
+        looks = looks + LOOKS_A_JOB
+        hands[#hands + 1], hands[#hands + 2] = '0', groups.hand_of(id, group)
+      end
       told[#told + 1], told[#told + 2], told[#told + 3] = id, records[i], run.attempt
       if run.attempt == 1 then delays[#delays + 1] = math.max(0, now - job.due) end
     end

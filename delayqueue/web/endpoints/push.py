@@ -11,7 +11,7 @@ from delayqueue.answers.jobs import NewId, Outcome
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import Job
 from delayqueue.domain.push_fields import KEPT, WORDS
-from delayqueue.domain.push_rules import NEW_ID
+from delayqueue.domain.push_rules import NEW_ID, in_group
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import (
     ADDED,
@@ -100,6 +100,8 @@ class PushRequest(Request):
         for name in KEPT:
             if given[name]:
                 job.texts[name] = given[name]
+        if given["group"]:
+            api.jobs.check_group(job_id, given["group"])
         if trace:
             job.texts.setdefault("traceparent", trace)
         job.tags = given["tags"] or ()
@@ -124,7 +126,7 @@ class PushRequest(Request):
                 f'idempotency_key 需要自己的id：id为"{NEW_ID}"时每次推送都是另一个job',
                 f'idempotency_key needs an id of your own: with "{NEW_ID}" each push is another job',
             )
-        return new_id()
+        return in_group(self.group, new_id()) if self.group else new_id()
 
 
 @endpoint(

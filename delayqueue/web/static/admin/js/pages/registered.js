@@ -134,7 +134,7 @@ const SCHEDULES = (old) => ({
     ["cron", t("cronHelp"), { placeholder: "30 9 * * 1-5" }], ["tz", t("zoneHelp"), { placeholder: "Asia/Shanghai" }],
     ["every", t("everyHelp"), { placeholder: "15m" }], ["ttr", t("ttrHelp"), { type: "number", placeholder: "60" }],
     ["catch_up", t("catchUp"), { choices: [["once", t("catchOnce")], ["all", t("catchAll")], ["skip", t("catchNone")]] }],
-    ["group", t("groupHelp")], ["body", t("body"), { rows: 3 }],
+    ["group", t("groupHelp"), {}], ["body", t("body"), { rows: 3 }],
     ["call", t("callHelp"), { type: "url" }], ["headers", t("headersHelp"), { rows: 2 }],
   ],
   given: ({ ttr = "60", tz, body = "", call: url = "", headers = "", ...text }) => {

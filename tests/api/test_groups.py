@@ -1,0 +1,86 @@
+"""Groups over HTTP: each in turn, one at a time, in order; in one bucket, whatever the number of buckets."""
+
+from contextlib import closing
+
+import pytest
+
+from tests.api_client import Api, open_api
+from tests.processes import Processes, StoreServer
+
+from .conftest import Pair
+
+
+def name(group: str, number: int | str) -> str:
+    return f"{{{group}}}{number}"
+
+
+async def push(api: Api, topic: str, group: str, *numbers: int) -> list[str]:
+    ids = [name(f"{topic}-{group}", number) for number in numbers]
+    shared = {"topic": topic, "delay": 0, "ttr": 600, "group": f"{topic}-{group}"}
+    assert all(
+        one["code"] == 0 for one in (await api.push_all([{"id": i, **shared} for i in ids])).ok()
+    )
+    return ids
+
+
+async def test_a_group_is_limited_over_two_servers(pair: Pair, topic: str) -> None:
+    one, other = pair
+    limits = (await one.call("/limit", {"topic": topic, "group_concurrency": 1})).ok()
+    assert (limits["group_concurrency"], "group_order" in limits) == (1, False)
+    a0, a1 = await push(one, topic, "a", 0, 1)
+    [b0] = await push(other, topic, "b", 0)
+    popped = [job for api in pair for job in (await api.pop(topic, count=10)).ok()]
+    held = {job["id"]: job for job in popped}
+    assert held.keys() == {a0, b0}
+    [told] = (await other.call("/topics", {"topics": [topic], "groups": True})).ok()
+    assert told["groups"] == {
+        "ready": 0,
+        "held": 1,
+        "most": [{"group": f"{topic}-a", "ready": 1, "reserved": 1}],
+    }
+    (await other.finish(a0, receipt=held[a0]["receipt"])).ok()
+    assert (await other.pop(topic, timeout=20)).ok()["id"] == a1
+
+
+async def test_an_order_is_kept_over_retries(api: Api, topic: str) -> None:
+    (await api.call("/limit", {"topic": topic, "group_order": True})).ok()
+    created, paid = await push(api, topic, "order", 1, 2)
+    for _ in range(3):
+        job = (await api.pop(topic, timeout=20)).ok()
+        assert (job["id"], (await api.pop(topic, timeout=0)).ok()) == (created, None)
+        (await api.call("/release", {"id": created, "receipt": job["receipt"], "delay": 0.1})).ok()
+    job = (await api.pop(topic, timeout=20)).ok()
+    assert job["id"] == created
+    (await api.finish(created, receipt=job["receipt"])).ok()
+    assert (await api.pop(topic, timeout=20)).ok()["id"] == paid
+
+
+async def test_an_id_that_the_server_makes_begins_with_the_group(api: Api, topic: str) -> None:
+    made = (await api.push(topic=topic, id="*", group=topic)).ok()["id"]
+    assert made.startswith(name(topic, ""))
+    assert made != name(topic, "")
+
+
+@pytest.mark.parametrize(
+    ("job_id", "group", "reason"),
+    [
+        (
+            "order-1",
+            "a",
+            "id: with several buckets the id of a job begins with its group in braces, like {a}order-1",
+        ),
+        (
+            "{b}order-1",
+            "a",
+            "id: with several buckets the id of a job begins with its group in braces, like {a}{b}order-1",
+        ),
+        ("{}a}1", "}a", "group: must not begin with }"),
+    ],
+)
+async def test_with_several_buckets_an_id_elsewhere_is_refused(
+    processes: Processes, redis_server: StoreServer, job_id: str, group: str, reason: str
+) -> None:
+    with closing(processes.server(redis_server, bucket_size=4, language="en")) as server:
+        async with open_api(server.url) as api:
+            assert (await api.push(topic="t", id=job_id, group=group)).refused() == reason
+            (await api.push(topic="t", id=name("a", "order-1"), group="a")).ok()
