@@ -560,7 +560,11 @@ def try_out(mutant: Mutant, copy: Path, options: list[str]) -> str:
         path.write_text(sound, "utf-8")
     if failed is None:
         return "NOT FOUND"
-    return failed if first_failure(copy, [*options, failed]) is None else f"without it, too, fails {failed}"
+    return (
+        failed
+        if first_failure(copy, [*options, failed]) is None
+        else f"without it, too, fails {failed}"
+    )
 
 
 def first_failure(copy: Path, tests: list[str]) -> str | None:
