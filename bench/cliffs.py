@@ -160,14 +160,15 @@ def _stalled_store(server: Server, _: Client, __: float) -> Figures:
     return {f"after a stall of {STALL_S} s: others late max": Figure(late, "ms")}
 
 
-def _take(queue: Client) -> None:
-    """Take a whole batch: an answer can have fewer jobs than are ready."""
-    left = BATCH
-    while left:
-        taken = queue.pop_many(TOPIC, count=left, wait=0)
-        if not taken:
-            raise BenchError(f"{left} jobs are missing")
-        left -= len(taken)
+def _take_all(queue: Client, jobs: int) -> list[ReservedJob]:
+    """Take that many jobs, batch by batch: an answer can have fewer than are ready."""
+    taken: list[ReservedJob] = []
+    while len(taken) < jobs:
+        found = queue.pop_many(TOPIC, count=min(BATCH, jobs - len(taken)), wait=0)
+        if not found:
+            raise BenchError(f"{jobs - len(taken)} jobs are missing")
+        taken += found
+    return taken
 
 
 def _expired_reservations(server: Server, queue: Client, share: float) -> Figures:
@@ -179,7 +180,7 @@ def _expired_reservations(server: Server, queue: Client, share: float) -> Figure
     began_at = time.time()
     for number in range(jobs // BATCH):
         time.sleep(max(0.0, began_at + number * BATCH // POPPED - time.time()))
-        _take(queue)
+        _take_all(queue, BATCH)
     return _beside(
         server,
         f"{jobs:,} TTRs over",
@@ -276,6 +277,43 @@ def _large_bodies(server: Server, queue: Client, _: float) -> Figures:
     return figures
 
 
+def _grouped(groups: int, number: int) -> Job:
+    return Job(topic=TOPIC, group=f"g{number % groups}", ttr=3600)
+
+
+def _groups(server: Server, queue: Client, share: float) -> Figures:
+    """Pops beside many groups, and beside one of many jobs."""
+    jobs = int(1_000_000 * share)
+    figures: Figures = {}
+    for name, groups in (f"{jobs:,} groups of a job", jobs), (f"a group of {jobs:,} jobs", 1):
+        _push(queue, jobs, partial(_grouped, groups))
+        figures |= _beside(server, f"{name}: pop of {POPPED:,}", lambda: _take_all(queue, POPPED))
+        server.store.flush()
+    return figures
+
+
+def _held_groups(server: Server, queue: Client, share: float) -> Figures:
+    """Groups whose one place is taken: pops find nothing, and each end lets a job of its group go."""
+    groups = int(100_000 * share)
+    queue.limit(TOPIC, group_concurrency=1)
+    _push(queue, 2 * groups, partial(_grouped, groups))
+    held = _take_all(queue, groups)
+
+    def look() -> None:
+        for _ in range(BATCH):
+            if queue.pop_many(TOPIC, count=1, wait=0):
+                raise BenchError("a job of a group that has its one job in hand")
+
+    def let_go() -> None:
+        queue.finish_many(held[:BATCH])
+        _take_all(queue, BATCH)
+
+    return {
+        **_beside(server, f"{groups:,} groups at their limit: pops that find nothing", look),
+        **_beside(server, f"{groups:,} groups at their limit: {BATCH:,} ends", let_go),
+    }
+
+
 SCENES: Final = (
     _many_topics,
     _stalled_store,
@@ -284,12 +322,14 @@ SCENES: Final = (
     _bulk_verbs,
     _counted_topics,
     _large_bodies,
+    _groups,
+    _held_groups,
 )
 
 MEASURES: Final = (
     Measure(
         "cliffs",
-        "what many topics, TTRs, bulk verbs and a stall do to others' jobs: five minutes",
+        "what many topics, TTRs, bulk verbs, groups and a stall do to others' jobs: five minutes",
         cliffs,
         repeated=False,
         by_default=False,

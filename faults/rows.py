@@ -9,6 +9,7 @@ from faults.scenarios import (
     clients,
     crashes,
     failovers,
+    groups,
     inputs,
     long_run,
     outages,
@@ -452,5 +453,15 @@ ROWS: Final = (
         resharding.slots_move,
         {"seconds": 60},
         {"seconds": 3},
+    ),
+    Row(
+        45,
+        "jobs of groups in order: eight workers, servers and store killed; a master killed, durability = replica",
+        "按次序的分组任务：杀死八个 worker、服务和存储；durability = replica 时杀死 master",
+        f"{GLOBAL}; each group's jobs come one at a time, in their order, and none is stuck",
+        f"{GLOBAL_ZH}；每个分组的任务一次只来一个，次序不变，没有卡住的",
+        groups.killed_in_order,
+        {"customers": 50, "jobs": 1000, "kills": 30},
+        {"customers": 6, "jobs": 50, "kills": 3},
     ),
 )

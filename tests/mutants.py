@@ -56,8 +56,8 @@ MUTANTS: Final = [
     ),
     script(
         "push",
-        "return timer and timer <= now",
-        "return false",
+        "return job.due > now or timer and timer <= now and not job.is_late",
+        "return job.due > now",
         "a job that is due now overtakes those that are due and not moved",
         "tests/store/test_push.py tests/store/test_enqueue_due.py",
     ),

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 import yaml
 
+from delayqueue.client import Client
 from tests.processes import REPOSITORY, QueueServer
 
 from .markdown import COMMAND_S, at, shown
@@ -55,6 +56,22 @@ def test_laravels_own_connection_closes_orders(server: QueueServer) -> None:
     said = [line for line in printed if not line.startswith("[")]  # [time] Processing: …
     assert said == ["closed order 1001"]
     assert len(printed) == 4  # the other job is delivered again later
+
+
+def test_ongroup_has_no_effect_through_laravels_own_connection(server: QueueServer) -> None:
+    needs("php", [PHP / "Illuminate/Cache/autoload.php", PHP / "Pheanstalk/autoload.php"])
+    connection = at(server, shown(PAGE, "php", "'beanstalkd'"))
+    laravel = Framework("php", f"{HERE}/laravel_beanstalkd.php", connection)
+    with Client(server.url) as queue:
+        queue.limit("grouped", group_concurrency=1)
+        laravel("group", "1001", "customer-7")
+        laravel("group", "1002", "customer-7")
+        held = queue.pop("grouped", wait=0)
+        assert held is not None
+        assert held.group == ""
+        printed = laravel("queue:work", "beanstalkd", "--queue=grouped", "--max-jobs=1")
+        assert "closed order 1002\n" in printed  # although one of the customer is in hand
+        queue.finish(held)
 
 
 def test_symfonys_own_transport_closes_orders(server: QueueServer) -> None:

@@ -280,6 +280,53 @@ def test_the_group_of_a_job_is_that_of_ongroup_or_messagegroup(
     }
 
 
+def test_the_jobs_of_a_group_are_worked_on_in_order_and_other_groups_do_not_wait(
+    laravel: Application, queue: Client
+) -> None:
+    queue.limit("steps", group_order=True)
+    said = laravel.php(
+        """
+        class Step extends CloseOrder
+        {
+            public $backoff = 1;
+
+            public $messageGroup;
+
+            public function onGroup($group)
+            {
+                $this->messageGroup = $group;
+
+                return $this;
+            }
+
+            public function handle(): void
+            {
+                echo "$this->messageGroup $this->order, attempt {$this->attempts()}\n";
+                if ("$this->messageGroup $this->order" === 'order-1 created' && $this->attempts() === 1) {
+                    throw new RuntimeException('not yet');
+                }
+            }
+        }
+
+        foreach (['created', 'paid', 'shipped'] as $step) {
+            foreach (['order-1', 'order-2'] as $order) {
+                Queue::connection('delay-queue')->push((new Step($step))->onGroup($order), '', 'steps');
+            }
+        }
+        $options = ['connection' => 'delay-queue', '--queue' => 'steps', '--max-jobs' => 7, '--quiet' => true];
+        Illuminate\\Support\\Facades\\Artisan::call('queue:work', $options);
+        """
+    ).splitlines()
+    first = [line for line in said if line.startswith("order-1")]
+    second = [line for line in said if line.startswith("order-2")]
+    assert first == [
+        *("order-1 created, attempt 1", "order-1 created, attempt 2"),
+        *("order-1 paid, attempt 1", "order-1 shipped, attempt 1"),
+    ]
+    assert second == [f"order-2 {step}, attempt 1" for step in ("created", "paid", "shipped")]
+    assert said[:2] == [first[0], second[0]]
+
+
 def test_monitor_and_clear_work(laravel: Application, queue: Client) -> None:
     queue.push("default", "{}")
     said = laravel.artisan("queue:monitor", "delay-queue:default", "--max=1")

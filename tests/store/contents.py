@@ -104,6 +104,7 @@ class Record:
     """What a record says about its job."""
 
     due_ms: int
+    created_ms: int
     ttr_ms: int
     expire_ms: int
     retain_ms: int
@@ -257,7 +258,7 @@ def parse(raw: bytes) -> Record | None:
     if head is None:
         return None
     numbers = map(_digits, head.groups()[1:])
-    due_ms, _, ttr_ms, topic_length, expire_ms, retain_ms, options_length = numbers
+    due_ms, created_ms, ttr_ms, topic_length, expire_ms, retain_ms, options_length = numbers
     options_at = head.end() + topic_length
     body_at = options_at + options_length
     if body_at > len(raw):
@@ -275,6 +276,7 @@ def parse(raw: bytes) -> Record | None:
     body = raw[body_at:]
     return Record(
         due_ms,
+        created_ms,
         ttr_ms,
         expire_ms,
         retain_ms,

@@ -182,7 +182,7 @@ def _split(member: bytes) -> tuple[bytes, bytes, bytes]:
     """The group of a member, the job's place in it, and its id."""
     end = 3 + int(member[:3])
     assert member[end : end + 1] == b"\0", member
-    return member[3:end], member[end + 1 : end + 29], member[end + 29 :]
+    return member[3:end], member[end + 1 : end + 43], member[end + 43 :]
 
 
 def _groups(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
@@ -195,7 +195,12 @@ def _groups(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
             record = live.get(job_id)
             if record is None or (record.topic, record.group) != (topic, group):
                 yield f"{job_id!r} stands in {lane}grouped of {topic!r} as one of {group!r}"
-            elif place != b"%010d%014d%04d" % (_priority_of(record), record.due_ms, len(job_id)):
+            elif place != b"%010d%014d%014d%04d" % (
+                _priority_of(record),
+                record.due_ms,
+                record.created_ms,
+                len(job_id),
+            ):
                 yield f"{rank!r} of {topic!r} is not at its place"
             elif record.has_call != bool(lane):
                 yield f"{rank!r} of {topic!r} is in the wrong lane"

@@ -151,3 +151,24 @@ async def test_of_an_id_twice_in_one_call_the_first_counts(bucket: Bucket) -> No
     again = job("a", delay_ms=DAY_MS, max_wait_ms=HOUR_MS)
     await bucket.push(again, again, job("b", delay_ms=DAY_MS, max_wait_ms=HOUR_MS))
     assert await due_ms(bucket) == (await bucket.view("b")).due_ms
+
+
+async def test_one_that_is_ready_keeps_its_place_beside_others_that_are_due_and_not_moved(
+    bucket: Bucket,
+) -> None:
+    await bucket.push(job("a", max_wait_ms=1), *(job(f"b{n}") for n in range(3)))
+    await bucket.push(job("soon", delay_ms=1))
+    await a_moment()
+    await bucket.push(job("a", delay_ms=HOUR_MS, max_wait_ms=1))
+    assert await bucket.pop_ids(wanted=1) == ["a"]
+
+
+@pytest.mark.usefixtures("poison")
+@pytest.mark.parametrize("scheduler", ["wheel"])
+async def test_a_broken_slot_of_its_last_moment_refuses_that_job_alone(bucket: Bucket) -> None:
+    now_ms = await bucket.now_ms()
+    await bucket.push(job("known"))
+    await bucket.spoil(*(f"slot:{(now_ms // 1000 + 1800 + n) % 3600}:t" for n in range(-2, 60)))
+    late = job("a", due_ms=now_ms + 2 * HOUR_MS + 60_000, max_wait_ms=HOUR_MS // 2)
+    codes = await bucket.push(job("other", topic="u"), late)
+    assert (codes, await bucket.pop_ids("u")) == ([0, 6], ["other"])

@@ -43,8 +43,9 @@ local function enter_topic(topic)
   return timer
 end
 
--- Whether the job goes among the delayed ones. One that is due now queues behind due jobs that no tick has moved so far.
-local function is_delayed(job, timer) return timer and timer <= now or job.due > now end
+-- Whether the job goes among the delayed ones. One that is due now queues behind due jobs that no tick has moved so far, unless it
+-- has its place already.
+local function is_delayed(job, timer) return job.due > now or timer and timer <= now and not job.is_late end
 
 local function wake_by(topic, timer, time)
   if timer and timer <= time then due_at(time) else wake_at(topic, time) end
@@ -196,7 +197,7 @@ local function bound_wait(id, job, old)
   local latest = since + job.max_wait
   if job.due <= latest then return end
   if job.expire > 0 then job.expire = job.expire - job.due + math.max(now, latest) end
-  job.due = latest
+  job.due, job.is_late = latest, latest <= now
 end
 
 -- Where the order of groups is strict, jobs of a group that are pushed within a second keep the order of their pushes: they get times
@@ -227,7 +228,7 @@ local function push(id, job, if_exists, is_strict, old_record, ended)
     if if_exists == 'fail' or other and is_strict then return EXISTS, other end
     if if_exists == 'keep' and (old or not job.key) then return OK, other end
   end
-  if job.max_wait then bound_wait(id, job, old) end
+  if job.max_wait and not pcall(bound_wait, id, job, old) then return UNAVAILABLE, other end
   keep_order(job)
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(former and check_keys or check_new, job) or former and not pcall(check_keys, former) then return UNAVAILABLE, other end

@@ -1,0 +1,161 @@
+"""Jobs of groups go back to a server that knows no groups, and come forward again: none is lost."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from delayqueue.client import Client, Job
+from tests.earlier import LIVE_MOVES, NoSuchCommit, let_run, program_of
+from tests.processes import Processes, QueueServer, StoreServer, environment, run_program
+
+TOPIC: Final = "order"
+GROUPS: Final = ("customer-1", "customer-2", "customer-3")
+JOBS: Final = (
+    5  # of each group: the first one is in hand or waits for its retry, the last one is delayed
+)
+LOST: Final = "is in no index: it would never be delivered: mended"  # what the earlier fsck says of ready ones
+TTR_S: Final = 1
+WAIT_S: Final = 20.0
+
+
+class Versions:
+    """One store, and servers of today and of the earlier version on it."""
+
+    def __init__(self, processes: Processes, store: StoreServer, program: Path) -> None:
+        self._processes = processes
+        self._settings: dict[str, object] = store.settings(store.new_database())
+        self._program = program
+
+    def server(self, *, of_today: bool) -> QueueServer:
+        server = QueueServer("server", self._processes.home("server"), self._settings)
+        return self._processes.started(server if of_today else let_run(server, self._program))
+
+    def earlier_fsck(self) -> str:
+        """What the earlier version's `fsck --repair` prints."""
+        done = subprocess.run(
+            [sys.executable, "-m", "delayqueue", "fsck", "--repair"],
+            cwd=self._program,
+            env=environment(self._settings) | {"PYTHONPATH": str(self._program)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+    def fsck(self) -> str:
+        return run_program("fsck", "--repair", settings=self._settings).stdout
+
+
+@pytest.fixture
+def versions(processes: Processes, redis_server: StoreServer, tmp_path: Path) -> Versions:
+    try:
+        program = program_of(LIVE_MOVES, tmp_path / "program")
+    except NoSuchCommit as error:
+        pytest.skip(str(error))
+    return Versions(processes, redis_server, program)
+
+
+def fill(queue: Client) -> set[str]:
+    """Push the jobs of groups in strict order. Returns their ids."""
+    queue.limit(TOPIC, group_order=True)
+    jobs = [
+        Job(
+            topic=TOPIC,
+            id=f"{group}/{number}",
+            group=group,
+            ttr=TTR_S,
+            delay=1 if number == JOBS - 1 else 0,
+        )
+        for group in GROUPS
+        for number in range(JOBS)
+    ]
+    assert not [each for each in queue.push_many(jobs) if each.code]
+    held = queue.pop_many(TOPIC, count=len(jobs), wait=0)
+    assert {job.group for job in held} == {*GROUPS}
+    queue.release(held[0], delay=1, message="not yet")
+    return {job.id for job in jobs if job.id is not None}
+
+
+def worked(queue: Client, ids: set[str]) -> list[str]:
+    """The ids in the order of their deliveries, each finished, until all have come."""
+    found: list[str] = []
+    until_s = time.monotonic() + WAIT_S
+    while ids - {*found} and time.monotonic() < until_s:
+        for job in queue.pop_many(TOPIC, count=3, wait=1):
+            found.append(job.id)
+            queue.finish(job)
+    return found
+
+
+def until_all_are_ready(queue: Client) -> None:
+    """Wait until delays and TTRs are over."""
+    until_s = time.monotonic() + WAIT_S
+    while time.monotonic() < until_s:
+        (counts,) = queue.topics(TOPIC)
+        if not counts.delayed and not counts.reserved:
+            return
+        time.sleep(0.05)
+    raise AssertionError(counts)
+
+
+def test_an_earlier_server_delivers_the_jobs_of_groups_without_groups_and_loses_none(
+    versions: Versions,
+) -> None:
+    today = versions.server(of_today=True)
+    with Client(today.url) as queue:
+        ids = fill(queue)
+    assert today.stop() == 0
+    assert versions.earlier_fsck().count(LOST) >= len(GROUPS) * (JOBS - 2)
+    earlier = versions.server(of_today=False)
+    with Client(earlier.url) as queue:
+        assert sorted(worked(queue, ids)) == sorted(ids)
+        (counts,) = queue.topics(TOPIC)
+    assert (counts.delayed, counts.ready, counts.reserved, counts.buried) == (0, 0, 0, 0)
+
+
+def test_servers_of_both_versions_together_deliver_the_jobs_of_groups(versions: Versions) -> None:
+    servers = [versions.server(of_today=of_today) for of_today in (True, False)]
+    with Client(servers[0].url) as today, Client(servers[1].url) as earlier:
+        ids = fill(today)
+        found: set[str] = set()
+        until_s = time.monotonic() + WAIT_S
+        while ids - found and time.monotonic() < until_s:
+            for queue in (earlier, today):
+                for job in queue.pop_many(TOPIC, count=3, wait=0.5):
+                    found.add(job.id)
+                    queue.finish(job)
+        assert found == ids
+
+
+def test_what_an_earlier_server_left_has_its_turns_and_limits_again(versions: Versions) -> None:
+    today = versions.server(of_today=True)
+    with Client(today.url) as queue:
+        ids = fill(queue)
+    assert today.stop() == 0
+    versions.earlier_fsck()
+    earlier = versions.server(of_today=False)
+    with Client(earlier.url) as queue:
+        first = queue.pop(TOPIC, wait=5)
+        assert first is not None
+        queue.finish(first)
+        queue.push(TOPIC, "without a group", id="another")
+    assert earlier.stop() == 0
+    today = versions.server(of_today=True)
+    with Client(today.url) as queue:
+        queue.push(TOPIC, id="customer-1/new", group="customer-1")
+        left = ids - {first.id} | {"another", "customer-1/new"}
+        until_all_are_ready(queue)
+        held = queue.pop_many(TOPIC, count=100, wait=0)
+        assert len([job for job in held if job.group]) == len(
+            {job.group for job in held if job.group}
+        )
+        for job in held:
+            queue.finish(job)
+        left -= {job.id for job in held}
+        assert sorted(worked(queue, left)) == sorted(left)
+        versions.fsck()
+    assert "all is whole" in versions.fsck()
