@@ -14,20 +14,16 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from delayqueue.config.startup import StartupError
-from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.job import JobView
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.push_rules import in_group
 from delayqueue.engine.heartbeat import SILENCE_MS
 from delayqueue.engine.reports import ServerReport
 from delayqueue.errors import Invalid, Unavailable
-from delayqueue.store.bucket import Bucket, in_pieces
 from delayqueue.store.change import AnotherChange, LayoutChange
 from delayqueue.store.entries import LIST, Entries, Entry, EntryPage, Key
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
 from delayqueue.store.topics import FIRST, check_shares, settings_in, split_limits
-from delayqueue.store.verbs import GET
 from delayqueue.tasks import TaskGroup
 
 OWN: Final = ""  # instead of settings: those that the bucket has
@@ -93,21 +89,16 @@ class Rebalance:
             )
 
     async def _count_torn(self) -> int:
-        """How many jobs would be in another bucket than others of their group."""
+        """How many jobs would be in another bucket than others of their group. No script is asked, as below."""
         torn = 0
         for bucket in self._store.in_force:
             cursor = 0
             while True:
-                cursor, found = await self._entries.prioritized(bucket.number, cursor)
-                views = await in_pieces(partial(self._views, bucket), list(map(text, found)))
-                torn += sum(view is not None and _is_torn(view) for view in views)
+                cursor, found = await self._entries.of_groups(bucket.number, cursor)
+                torn += sum(map(_is_torn, found))
                 if not cursor:
                     break
         return torn
-
-    async def _views(self, bucket: Bucket, ids: Sequence[str]) -> Sequence[JobView | None]:
-        views, _ = await bucket.run_verb(GET, ids, EVERYWHERE)
-        return views
 
     async def _servers(self) -> list[ServerReport]:
         """Server processes that were alive recently. No script is asked: if a change is under way, it would refuse."""
@@ -258,6 +249,6 @@ class Rebalance:
                 await asyncio.sleep(RETRY_S)
 
 
-def _is_torn(view: JobView) -> bool:
-    group = view.texts.get("group", "")
-    return bool(group) and not view.id.startswith(in_group(group, ""))
+def _is_torn(job: tuple[str, str]) -> bool:
+    job_id, group = job
+    return not job_id.startswith(in_group(group, ""))

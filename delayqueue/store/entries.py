@@ -10,9 +10,11 @@ from redis.exceptions import RedisError
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
 from delayqueue.store.health import ailment
+from delayqueue.store.record import group_of, text
 from delayqueue.store.store import Store
 
 KEYS_PER_SCAN: Final = 1000
+RECORDS_AT_ONCE: Final = 32  # their bodies can be large
 LIST: Final = "list"
 # Keys by the start of their name, up to the colon: their type, and whether the timer looks at their scores.
 SINGLE: Final = {
@@ -100,15 +102,21 @@ class Entries:
                 count += await redis.hlen(f"{keys.tag}:job") + await redis.hlen(f"{keys.tag}:ended")
         return count
 
-    async def prioritized(self, bucket: int, cursor: int) -> tuple[int, list[bytes]]:
-        """Some ids of `priorities`, which has all jobs of groups; and the next cursor, 0 at the start and the end."""
+    async def of_groups(self, bucket: int, cursor: int) -> tuple[int, list[tuple[str, str]]]:
+        """Some jobs of groups, of those in `priorities`: id, group; and the next cursor, 0 at the start and the end."""
         tag = self._buckets.keys[bucket].tag
+        redis = self._shards.of(tag)
         with _translated():
-            page: Any = await self._shards.of(tag).hscan(
-                f"{tag}:priorities", cursor, count=KEYS_PER_SCAN
-            )
-        after, found = page
-        return after, [*found]
+            page: Any = await redis.hscan(f"{tag}:priorities", cursor, count=KEYS_PER_SCAN)
+            after, found = page
+            jobs: list[tuple[str, str]] = []
+            all_ids = [*found]
+            for at in range(0, len(all_ids), RECORDS_AT_ONCE):
+                ids = all_ids[at : at + RECORDS_AT_ONCE]
+                records: Any = await redis.hmget(f"{tag}:job", ids)
+                pairs = zip(ids, map(group_of, records), strict=True)
+                jobs += [(text(job_id), group) for job_id, group in pairs if group is not None]
+        return after, jobs
 
     async def keys(
         self, server: Address, cursor: int, kind: str | None = None

@@ -275,6 +275,14 @@ def options_of(record: Record) -> dict[str, Any]:
     return {}
 
 
+def group_of(raw: bytes | None) -> str | None:
+    """The group of a record; None if it has none, is none or cannot be read."""
+    with suppress(ValueError, TypeError):
+        group: Any = options_of(parse_record(raw)).get("group") if raw else None
+        return group if isinstance(group, str) else None
+    return None
+
+
 def _retry_ms(written: Any) -> tuple[int, ...] | None:
     """The schedule; None if there is none that can be read."""
     with suppress(*_UNREADABLE):

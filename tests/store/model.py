@@ -25,6 +25,7 @@ from faults.attack.life import (
     reserved,
 )
 
+SECOND_MS = 1000
 LIVE = ("delayed", "ready", "reserved", "buried")
 
 
@@ -46,6 +47,9 @@ class Model:
     group_limits: dict[str, int] = field(default_factory=dict)  # topic -> of one group in hand
     strict: set[str] = field(default_factory=set)  # topics with group_order
     first: dict[tuple[str, str], str] = field(default_factory=dict)  # which waits for its retry
+    created: dict[str, int] = field(default_factory=dict)  # ms of a job's push
+    pushed: dict[tuple[str, str], int] = field(default_factory=dict)  # of a group's last one
+    pushed_since: int = 0
 
     @property
     def now(self) -> Span:
@@ -64,6 +68,7 @@ class Model:
             group=job.texts.get("group", ""),
         )
         before = self.jobs.get(job.id)
+        is_known = job.id in self.jobs or job.id in self.kept
         code = self._do(
             "push",
             job.id,
@@ -76,6 +81,7 @@ class Model:
         if self.jobs.get(job.id, None) and self.jobs[job.id].spec is spec:
             self.failed[job.id].clear()
             self._let_pass(job.id, before)
+            self.created[job.id] = self._created_ms(spec, self.created[job.id] if is_known else 0)
             self._make_ready_if_due(job.id)
         return code
 
@@ -100,9 +106,19 @@ class Model:
             return spec.has_call and spec.topic not in self.paused
         return spec.topic == topic and not spec.has_call
 
+    def _created_ms(self, spec: Spec, former_ms: int) -> int:
+        """No two pushes of an id have the same time, and no two of a group whose order is strict."""
+        created = former_ms + 1 if 0 <= former_ms - self.now_ms < SECOND_MS else self.now_ms
+        if spec.group and spec.topic in self.strict:
+            if abs(self.now_ms - self.pushed_since) > SECOND_MS:
+                self.pushed, self.pushed_since = {}, self.now_ms
+            created = max(created, self.pushed.get((spec.topic, spec.group), 0) + 1)
+            self.pushed[spec.topic, spec.group] = created
+        return created
+
     def _place_in_group(self, job_id: str) -> tuple[int, ...]:
         job = self.jobs[job_id]
-        return job.spec.priority, job.due[0], len(job_id), ord(job_id)
+        return job.spec.priority, job.due[0], self.created[job_id], len(job_id), ord(job_id)
 
     def _allowed(self, ready: list[str]) -> set[str]:
         """Those that the limits of their groups let go."""

@@ -15,8 +15,8 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, Reserved
 from delayqueue.domain.receipt import nonce_of
-from delayqueue.store import takes
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store import paging
+from delayqueue.store.shards import Shards
 from delayqueue.store.types import Change, Demand, Plan, Range, TagPage
 from delayqueue.store.verbs import (
     BURY,
@@ -259,7 +259,7 @@ class World:
         )
 
     async def take(self) -> None:
-        await takes.take(self.store, self.at.choice(TOPICS), Range(0, self.now_ms + 5), 2)
+        await paging.take(self.store, self.at.choice(TOPICS), Range(0, self.now_ms + 5), 2)
 
     async def pause(self) -> None:
         await self.script("pause", self.at.choice(TOPICS), self.at.choice([0, 7, ""]))

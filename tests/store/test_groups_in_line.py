@@ -10,7 +10,7 @@ import pytest
 from delayqueue.domain.job import CALLS
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.shards import Shards
 from delayqueue.store.types import Demand
 from delayqueue.store.verbs import Ending
 from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, VerbStore, a_moment, job, on_one_store

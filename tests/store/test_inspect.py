@@ -31,7 +31,7 @@ from tests.store.bucket import (
     on_zset,
 )
 from tests.store.contents import parse, snapshot
-from tests.store.test_invariants import GROUPED, PLANTED, PLANTED_ON_A_WHEEL, RECORD, fill
+from tests.store.test_invariants import GROUPED, PLANTED, PLANTED_ON_A_WHEEL, RECORD, fill, run
 
 Command = list[str]
 
@@ -162,7 +162,7 @@ async def damaged(bucket: Bucket, commands: list[Command]) -> set[str]:
     """Fill the bucket and run the commands on it; returns the ids that must be delivered all the same."""
     await fill(bucket)
     for verb, name, *rest in commands:
-        await bucket.redis.execute_command(verb, bucket.key(name), *rest)  # type: ignore[no-untyped-call]
+        await run(bucket, verb, name, *rest)
     records: dict[Any, Any] = await bucket.redis.hgetall(bucket.key("job"))
     return {job_id.decode() for job_id, record in records.items() if parse(record)}
 
@@ -255,7 +255,7 @@ async def test_damage_of_a_wheel_is_mended(bucket: Bucket, command: Command) -> 
     await fill(bucket)
     slot = (await bucket.view("delayed")).due_ms // 1000 % WHEEL_SLOTS
     verb, name, *rest = [word.replace("{slot}", str(slot)) for word in command]
-    await bucket.redis.execute_command(verb, bucket.key(name), *rest)  # type: ignore[no-untyped-call]
+    await run(bucket, verb, name, *rest)
     assert await kinds_found(bucket)
     await mended(bucket)
     assert await bucket.violations() == []

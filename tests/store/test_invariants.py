@@ -6,8 +6,9 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.job import USUAL_PRIORITY
 from tests.store.bucket import HOUR_MS, WHEEL_SLOTS, Bucket, job, on_zset
 
-# as _groups.lua writes it
-GROUPED = "001g\0" + f"{USUAL_PRIORITY:010}" + "000000000000010007grouped"
+# as _groups.lua writes it; `run` knows when the job was pushed
+CREATED = "time of a push"
+GROUPED = "001g\0" + f"{USUAL_PRIORITY:010}{1:014}{CREATED}0007grouped"
 RECORD = "0" + "!!!!!#z" * 2 + "!!!#z" + '!"' + "tbody"
 
 # Redis commands on a whole bucket, and words of the sentence that must result
@@ -44,7 +45,7 @@ PLANTED = [
     (["HDEL", "topics", "t"], "not in the list of topics", "a topic nobody sees"),
     (["ZREM", "grouped:t", GROUPED], "b'grouped' is in no place", "a job off its group"),
     (["ZADD", "grouped:u", "0", GROUPED], "grouped of b'u'", "a job in another topic's groups"),
-    (["ZADD", "grouped:t", "0", GROUPED.replace("10007", "20007")], "not at its place", "twice"),
+    (["ZADD", "grouped:t", "0", GROUPED.replace("1time", "2time")], "not at its place", "twice"),
     (["ZREM", "turns:t", "g"], "stand in [[], [], []]", "a group that never has its turn"),
     (["ZADD", "held:t", "1", "g"], "stand in [[b'g'], [], [b'g']]", "a group held in line"),
     (["ZADD", "next:t", "1", "h"], "stand in [[b'g'], [b'h'], []]", "a group without jobs"),
@@ -83,6 +84,13 @@ async def fill(bucket: Bucket) -> None:
     await bucket.put_in("ready", "grouped", texts={"group": "g"}, due_ms=1)
 
 
+async def run(bucket: Bucket, verb: str, name: str, *rest: str) -> None:
+    """Run a command on a filled bucket."""
+    created = f"{(await bucket.view('grouped')).created_ms:014}"
+    words = [each.replace(CREATED, created) for each in rest]
+    await bucket.redis.execute_command(verb, bucket.key(name), *words)  # type: ignore[no-untyped-call]
+
+
 async def test_a_bucket_with_a_job_in_each_place_is_whole(bucket: Bucket) -> None:
     await fill(bucket)
     assert await bucket.violations() == []
@@ -99,7 +107,7 @@ async def test_a_planted_violation_is_found(
 ) -> None:
     await fill(bucket)
     verb, name, *rest = command
-    await bucket.redis.execute_command(verb, bucket.key(name), *rest)  # type: ignore[no-untyped-call]
+    await run(bucket, verb, name, *rest)
     assert sentence in " / ".join(await bucket.violations())
 
 
@@ -117,5 +125,5 @@ async def test_a_planted_violation_of_a_wheel_is_found(
     await fill(bucket)
     due_ms = (await bucket.view("delayed")).due_ms
     verb, name, *rest = [word.format(slot=due_ms // 1000 % WHEEL_SLOTS) for word in command]
-    await bucket.redis.execute_command(verb, bucket.key(name), *rest)  # type: ignore[no-untyped-call]
+    await run(bucket, verb, name, *rest)
     assert sentence in " / ".join(await bucket.violations())

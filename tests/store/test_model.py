@@ -357,6 +357,8 @@ class Grouped(Comparison):
         changes = {"group_concurrency": most, "group_order": is_strict}
         self.do(self.bucket.store.limit(0, topic, changes))
         self.model.group_limits.pop(topic, None)
+        if most or is_strict:
+            self.model.pushed = {}
         self.model.strict.discard(topic)
         if most:
             self.model.group_limits[topic] = most

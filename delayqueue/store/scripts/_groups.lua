@@ -10,7 +10,10 @@
 -- keeps: a group with ready jobs is in one of `turns`, `next` and `held`, and no other group is.
 -- requires  _call
 
-local groups = { LANES = { '', 'called_' } }  -- '': of workers' jobs
+local groups = {
+  LANES = { '', 'called_' },  -- '': of workers' jobs
+  pushed = {}, pushed_since = 0,  -- by topic and group: ms of the last push (push.lua, keep_order)
+}
 
 do  -- limits the scope of the rest
   local RANK = 10 + 14 + 14 + 4  -- characters of a rank before the id

@@ -200,20 +200,16 @@ local function bound_wait(id, job, old)
   job.due, job.is_late = latest, latest <= now
 end
 
--- Where the order of groups is strict, jobs of a group that are pushed within a second keep the order of their pushes: they get times
--- of a push that differ, and what is due later, in the same ms, is due one after the other.
-local orders, orders_since = {}, 0  -- by topic and group: the time of the last push, the due time asked for, the last one given; ms
-
+-- Where the order of groups is strict, no two pushes of a group have the same time: jobs that are due together go in the order of
+-- their pushes. For a second after one the library remembers its time (_groups.lua), which can be ahead of the clock by as many ms as
+-- there were pushes.
 local function keep_order(job)
   local limit = job.group and settings_of(job.topic).limit
   if not limit or not limit.group_order then return end
-  if math.abs(now - orders_since) > KNOWN_MS then orders, orders_since = {}, now end
+  if math.abs(now - groups.pushed_since) > KNOWN_MS then groups.pushed, groups.pushed_since = {}, now end
   local name = queue_key(job.topic) .. '\0' .. job.group
-  local last = orders[name]
-  if last then job.created = math.max(job.created, last.created + 1) end
-  local is_tied = last and job.due > now and last.asked <= job.due and job.due <= last.due
-  if is_tied then job.due = last.due + 1 end
-  orders[name] = { created = job.created, asked = is_tied and last.asked or job.due, due = job.due }
+  job.created = math.max(job.created, (groups.pushed[name] or 0) + 1)
+  groups.pushed[name] = job.created
 end
 
 -- Returns a code, and the other topic that had the id.
@@ -229,7 +225,6 @@ local function push(id, job, if_exists, is_strict, old_record, ended)
     if if_exists == 'keep' and (old or not job.key) then return OK, other end
   end
   if job.max_wait and not pcall(bound_wait, id, job, old) then return UNAVAILABLE, other end
-  keep_order(job)
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(former and check_keys or check_new, job) or former and not pcall(check_keys, former) then return UNAVAILABLE, other end
   if not old or other then
@@ -237,6 +232,7 @@ local function push(id, job, if_exists, is_strict, old_record, ended)
     if code ~= OK then return code, most end
   end
   if former and former.created >= now and former.created < now + AHEAD_MS then job.created = former.created + 1 end
+  keep_order(job)
   local record = pack_record(job)
   if old then replace(id, old, record) end
   records[#records + 1] = id
