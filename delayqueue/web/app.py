@@ -66,7 +66,7 @@ class AiohttpServer:
         return web.BaseRequest(message, payload, protocol, writer, task, self.loop)
 
 
-class Parser:
+class ReportingParser:
     """aiohttp's parser, which also gives `failed` each error that it raises.
 
     aiohttp answers such an error behind the present request. Within a body this is never: its end does not come.
@@ -94,7 +94,7 @@ class ParserProtocol(BaseProtocol):
     __slots__ = ()
 
     def __init__(self, loop: asyncio.AbstractEventLoop, parser: Any) -> None:
-        super().__init__(loop, cast("Any", Parser(parser, self.parser_failed)))
+        super().__init__(loop, cast("Any", ReportingParser(parser, self.parser_failed)))
 
     def parser_failed(self, error: HttpProcessingError) -> None:
         """What came is not HTTP."""
