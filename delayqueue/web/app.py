@@ -405,11 +405,13 @@ class LentRequest:
             self._body.clear()
 
     def fail(self, error: HttpProcessingError) -> None:
-        """End the body here, as it is not HTTP: the answer, if there is none yet, is the last of its connection."""
+        """End the body here, as it is not HTTP: the connection closes, behind the answer if there is none yet."""
         if self._payload is not None and not self.has_arrived:
-            if self._transport.lender is not None:
-                self._transport.lender.closes = True
             self._payload.set_exception(error)
+            if self.is_answered:
+                self._transport.close()
+            elif self._transport.lender is not None:
+                self._transport.lender.closes = True
 
     def refuse(self, error: QueueError) -> bool:
         """Wait no longer for the body. Returns whether it was awaited."""

@@ -259,14 +259,22 @@ async def test_a_bad_chunk_behind_the_head_is_answered_at_once_and_ends_the_conn
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
+@pytest.mark.parametrize(
+    ("first", "bad"),
+    [(b"", b"zz\r\n"), (b"1\r\na", b"\r\n0\n\n")],
+    ids=["the first chunk", "with the end of another"],
+)
 async def test_a_bad_chunk_behind_the_answer_ends_the_connection_at_once(
-    caplog: pytest.LogCaptureFixture,
+    first: bytes, bad: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """aiohttp reads the rest of a body for 10 s, and may not notice that it has failed."""
     async with lane(Verb().front()) as (express, port):
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
-        writer.write(CHUNKED.replace(b"/push", b"/nowhere"))
+        writer.write(CHUNKED.replace(b"/push", b"/nowhere") + first)
         assert (await read_answer(reader))[0].startswith(b"HTTP/1.1 404 ")
-        writer.write(b"zz\r\n")
+        for _ in range(10):
+            await asyncio.sleep(0)  # aiohttp has read the first chunk
+        writer.write(bad)
         await until(lambda: not express.connections, within_s=5)
         writer.close()
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
