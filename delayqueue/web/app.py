@@ -6,13 +6,13 @@ writes to a transport of ours; it never holds a second one. So every limit of co
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
+from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http_exceptions import HttpProcessingError
 
 from delayqueue.errors import Malformed, QueueError, TooLarge
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CHUNKED: Final = "chunked"  # the only transfer coding
-IN_CHUNKS: Final = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
-LATEST_BYTES: Final = 1024
 MOST_PIECES: Final = 100  # that are fed in one turn: empty lines in a body make many of them
 HTTP_2: Final = b"PRI "  # begins its preface, of which more follows the empty line
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -68,12 +66,48 @@ class AiohttpServer:
         return web.BaseRequest(message, payload, protocol, writer, task, self.loop)
 
 
-class AiohttpProtocol(web.RequestHandler):
+class ReportingParser:
+    """aiohttp's parser, which also gives `failed` each error that it raises.
+
+    aiohttp answers such an error behind the present request. Within a body this is never: its end does not come.
+    """
+
+    def __init__(self, parser: Any, failed: Callable[[HttpProcessingError], None]) -> None:
+        self._parser = parser
+        self._failed = failed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parser, name)
+
+    def feed_data(self, data: bytes) -> Any:
+        """Parse more."""
+        try:
+            return self._parser.feed_data(data)
+        except HttpProcessingError as error:
+            self._failed(error)
+            raise
+
+
+class ParserProtocol(BaseProtocol):
+    """The base of web.RequestHandler, which gives it the parser."""
+
+    __slots__ = ()
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, parser: Any) -> None:
+        super().__init__(loop, cast("Any", ReportingParser(parser, self.parser_failed)))
+
+    def parser_failed(self, error: HttpProcessingError) -> None:
+        """What came is not HTTP."""
+        raise NotImplementedError
+
+
+class AiohttpProtocol(web.RequestHandler, ParserProtocol):
     """aiohttp's end of a connection."""
 
     __slots__ = ("transport_of_ours",)
 
     def __init__(self, transport: "AiohttpTransport", server: AiohttpServer) -> None:
+        self.transport_of_ours = transport
         super().__init__(
             server.web,
             loop=server.loop,
@@ -81,7 +115,10 @@ class AiohttpProtocol(web.RequestHandler):
             auto_decompress=False,  # otherwise it would unpack a request before checks.py refuses it
             tcp_keepalive=False,  # the listener has set it
         )
-        self.transport_of_ours = transport
+
+    def parser_failed(self, error: HttpProcessingError) -> None:
+        """End the body that is being read, if any."""
+        self.transport_of_ours.lent.fail(error)
 
     def handle_error(
         self,
@@ -95,10 +132,10 @@ class AiohttpProtocol(web.RequestHandler):
             response = super().handle_error(request, status, exc, message)
             response.headers["Server"] = SERVER
             return response
-        reason = (message or exc.message).partition(":")[0]  # and not the bytes that came
+        error = _malformed(exc)
         # as an error in the log, any client could fill the disk with it
-        log.debug("not HTTP, from %s: %s", request.remote, reason)
-        response = _written(self.transport_of_ours.server.server.front.refusal(Malformed(reason)))
+        log.debug("not HTTP, from %s: %s", request.remote, error)
+        response = _written(self.transport_of_ours.server.server.front.refusal(error))
         response.force_close()
         return response
 
@@ -130,7 +167,7 @@ class AiohttpTransport(asyncio.Transport):
             if at == len(data) or self.is_paused or (end := lent.next(data, at)) == at:
                 break
             piece, at = data[at:end], end
-            lent.latest = (lent.latest + piece)[-LATEST_BYTES:]
+            lent.latest = (lent.latest + piece)[1 - len(END) :]
             self.protocol.data_received(piece)
             if lent.is_read:
                 lent.take()
@@ -187,7 +224,7 @@ class LentRequest:
     def __init__(self, transport: AiohttpTransport) -> None:
         self._transport = transport
         self._loop = transport.server.loop
-        self.latest = b""  # the last bytes that were fed: what is looked for may begin in them
+        self.latest = b""  # the last bytes that were fed: an empty line may begin in them
         self.has_head = False  # it was fed
         self._left_bytes: int | None = None  # of a body whose length is known
         self._payload: StreamReader | None = None  # the body, once aiohttp has read the head
@@ -205,8 +242,9 @@ class LentRequest:
 
     @property
     def has_arrived(self) -> bool:
-        """Whether all of it is known to be here."""
-        return self._payload is not None and self._payload.is_eof()
+        """Whether all of it is known to be here, or that the rest is not HTTP."""
+        payload = self._payload
+        return payload is not None and (payload.is_eof() or payload.exception() is not None)
 
     @property
     def is_incomplete(self) -> bool:
@@ -223,7 +261,7 @@ class LentRequest:
 
         Nobody but aiohttp says where chunks end. If a line behind them is empty, they may, and so it is asked there.
         """
-        if self.has_head and (self._payload is None or self._payload.is_eof()):
+        if not self.is_incomplete:
             return at
         if self._left_bytes is not None:
             size = min(self._left_bytes, len(data) - at)
@@ -232,20 +270,14 @@ class LentRequest:
         end = self._empty_line(data, at)
         if end and not self.has_head and not data.startswith(HTTP_2, at):
             self.has_head = True
-            if IN_CHUNKS.search(
-                data, at, end
-            ):  # together: aiohttp tells nobody of an error in later ones
-                end = data.find(END, end) + len(END)
-                end = end if end >= len(END) else 0
         return end or len(data)
 
     def _empty_line(self, data: bytes, at: int) -> int:
         """The end of the next empty line; 0 = none so far."""
         if self.latest:
-            latest = self.latest[1 - len(END) :]
-            early = (latest + data[at : at + len(END) - 1]).find(END)
+            early = (self.latest + data[at : at + len(END) - 1]).find(END)
             if early >= 0:
-                return at + early - len(latest) + len(END)
+                return at + early - len(self.latest) + len(END)
         found = data.find(END, at)
         return found + len(END) if found >= 0 else 0
 
@@ -358,8 +390,12 @@ class LentRequest:
         if (reading := self._reading) is None or self._payload is None:
             return
         most_bytes = self._transport.server.most_bytes
-        while len(self._body) <= most_bytes and (more := self._payload.read_nowait()):
-            self._body += more  # aiohttp may have held some more back
+        try:
+            while len(self._body) <= most_bytes and (more := self._payload.read_nowait()):
+                self._body += more  # aiohttp may have held some more back
+        except HttpProcessingError as error:
+            self.refuse(_malformed(error))
+            return
         if len(self._body) > most_bytes:
             self.refuse(TooLarge())
         elif self._payload.is_eof():
@@ -367,6 +403,15 @@ class LentRequest:
             if not reading.done():
                 reading.set_result(bytes(self._body))
             self._body.clear()
+
+    def fail(self, error: HttpProcessingError) -> None:
+        """End the body here, as it is not HTTP: the connection closes, behind the answer if there is none yet."""
+        if self._payload is not None and not self.has_arrived:
+            self._payload.set_exception(error)
+            if self.is_answered:
+                self._transport.close()
+            elif self._transport.lender is not None:
+                self._transport.lender.closes = True
 
     def refuse(self, error: QueueError) -> bool:
         """Wait no longer for the body. Returns whether it was awaited."""
@@ -387,6 +432,10 @@ class LentRequest:
 def _written(response: HttpResponse) -> web.Response:
     headers = {**response.headers, hdrs.SERVER: SERVER}
     return web.Response(body=response.body, status=response.status, headers=headers)
+
+
+def _malformed(error: HttpProcessingError) -> Malformed:
+    return Malformed(error.message.partition(":")[0])  # and not the bytes that came
 
 
 def _lent(protocol: Any) -> LentRequest:

@@ -176,6 +176,24 @@ NOT_HTTP: Final = {
 }
 
 
+@pytest.mark.parametrize("end", [b"ZZ\r\n", b"0\n\n"])
+async def test_a_bad_chunk_that_comes_later_is_answered_at_once_and_ends_the_connection(
+    server: QueueServer, end: bytes
+) -> None:
+    """It cannot come with the head, as the client waits to be told. The client leaves its side open."""
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    lines = b"Host: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue"
+    writer.write(b"POST /push HTTP/1.1\r\n" + lines + b"\r\n\r\n")
+    async with asyncio.timeout(30):
+        assert await reader.readexactly(len(CONTINUE)) == CONTINUE
+        writer.write(b"1\r\n{\r\n" * 63 + end)
+        head, _, content = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(content)["code"] == INVALID
+    assert json.loads(content)["message"].startswith("不是有效的HTTP请求：")
+
+
 @pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=NOT_HTTP)
 async def test_what_is_not_http_is_answered_in_the_envelope(
     server: QueueServer, sent: bytes

@@ -221,6 +221,65 @@ async def test_a_body_in_odd_chunks_arrives_and_others_get_their_turn(body: byte
         writer.close()
 
 
+# Behind a head that has arrived earlier, or behind what looks like the end.
+BAD_CHUNKS: Final = {
+    "no size": b"zz\r\n",
+    "bare line feeds": b"0\n\n",
+    "behind chunks": b"1\r\na\r\n" * 63 + b"0\n\n",
+    "behind an empty line": b"5\r\n\r\n\r\n \r\nzz\r\n",
+    "behind more chunks than aiohttp takes at once": b"1\r\na\r\n" * 40_000 + b"0\n\n",
+    "before another request": b"zz\r\n" + post("/push", said("next")),
+}
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["the client waits", "the client ends"])
+@pytest.mark.parametrize("bad", BAD_CHUNKS.values(), ids=BAD_CHUNKS)
+async def test_a_bad_chunk_behind_the_head_is_answered_at_once_and_ends_the_connection(
+    bad: bytes, *, ends: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """aiohttp would answer it behind the request, whose end never comes."""
+
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        raise AssertionError("it has not arrived")
+
+    async with lane(handler) as (express, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(CHUNKED)
+        await until(lambda: any(each.pending for each in express.connections))
+        writer.write(bad)
+        if ends:
+            writer.write_eof()
+        head, answer = await read_answer(reader)
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert b"Connection: close" in head
+        assert answer["code"] == 1
+        assert answer["message"].startswith("this is not a valid HTTP request: ")
+        await until(lambda: not express.connections, within_s=5)
+        writer.close()
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+@pytest.mark.parametrize(
+    ("first", "bad"),
+    [(b"", b"zz\r\n"), (b"1\r\na", b"\r\n0\n\n")],
+    ids=["the first chunk", "with the end of another"],
+)
+async def test_a_bad_chunk_behind_the_answer_ends_the_connection_at_once(
+    first: bytes, bad: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """aiohttp reads the rest of a body for 10 s, and may not notice that it has failed."""
+    async with lane(Verb().front()) as (express, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(CHUNKED.replace(b"/push", b"/nowhere") + first)
+        assert (await read_answer(reader))[0].startswith(b"HTTP/1.1 404 ")
+        for _ in range(10):
+            await asyncio.sleep(0)  # aiohttp has read the first chunk
+        writer.write(bad)
+        await until(lambda: not express.connections, within_s=5)
+        writer.close()
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
 @pytest.mark.parametrize("sent", [b"GET /push HTTP/1.1\r\nHost: x\r\nX: ", CHUNKED + b"5\r\n"])
 async def test_a_request_that_arrives_too_slowly_is_ended_however_often_a_byte_comes(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
