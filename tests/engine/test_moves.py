@@ -140,7 +140,9 @@ class Moving(Comparison):
         self._layout = parse(decoded(self.do(self._redis.hgetall(LAYOUT))), 0).layout
         assert self._layout.size == size
         self._start_servers()
-        self.do(self.bucket.tick())  # what was moved is looked at: until then a push queues behind it
+        self.do(
+            self.bucket.tick()
+        )  # what was moved is looked at: until then a push queues behind it
 
     async def _change(self, size: int, calls: int) -> None:
         store = self._new_store()
