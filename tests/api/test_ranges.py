@@ -53,11 +53,12 @@ async def test_take_answers_all_that_a_job_was_pushed_with(api: Api, topic: str)
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         "idempotency_key": "payment 1",
     }
+    full_id = f"{{customer-7}}{topic}/1"
     retries = {"retry": {"delays": [1.5, 60]}, "expire": 90}
-    (await api.push(topic=topic, id=f"{topic}/1", body="b", due=LATER_S, **told, **retries)).ok()
-    (await api.push(topic=topic, id=f"{topic}/2", due=LATER_S)).ok()
+    (await api.push(topic=topic, id=full_id, body="b", due=LATER_S, **told, **retries)).ok()
+    (await api.push(topic=topic, id=f"{topic}/2", due=LATER_S + 1)).ok()
     [full, plain] = (await api.call("/take", {"topic": topic, "start": 0})).ok()
     here = {"topic": topic, "due": LATER_S}
     also = {"retry": [1.5, 60.0], "expires": LATER_S + 90}
-    assert full == {"id": f"{topic}/1", "body": "b"} | here | told | also
-    assert plain == {"id": f"{topic}/2", "body": "", "ttr": 60} | here
+    assert full == {"id": full_id, "body": "b"} | here | told | also
+    assert plain == {"id": f"{topic}/2", "body": "", "ttr": 60} | here | {"due": LATER_S + 1}

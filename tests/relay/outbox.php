@@ -51,6 +51,7 @@ $job = new NewJob(
     tags: ['user:7', "it's ?"],
     retry: ['1m', 2],
     ifExists: 'replace',
+    maxWait: '10m',
     retain: '1h',
     expire: '1d',
     priority: 7,

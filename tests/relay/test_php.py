@@ -70,6 +70,7 @@ def test_what_php_commits_is_what_python_commits(
         tags=["user:7", "it's ?"],
         retry=["1m", 2],
         if_exists="replace",
+        max_wait="10m",
         retain="1h",
         expire="1d",
         priority=7,
