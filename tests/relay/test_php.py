@@ -14,6 +14,7 @@ from tests.php.project import Project, needs, needs_debian
 from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 from tests.relay.conftest import Outbox
 
+MINUTE_S: Final = 60
 PROGRAM: Final = REPOSITORY / "tests/relay/outbox.php"
 LIBRARIES: Final = {
     "pdo": (),
@@ -89,6 +90,8 @@ def test_what_php_commits_is_what_python_commits(
     assert options[0].keys() == OPTIONS
     assert outbox.once().returncode == 0
     php, python = (details(outbox, row[0]) for row in (first, last))
+    for each in ("due", "expires"):  # max_wait counts from each one's push
+        assert abs(php.pop(each) - python.pop(each)) < MINUTE_S
     assert php == python
     assert php["state"] == "delayed"
     assert outbox.state(f"{topic}-later") == "delayed"
