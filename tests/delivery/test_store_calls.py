@@ -35,12 +35,18 @@ async def test_a_job_of_one_subscriber_takes_a_pop_and_a_record(
         for number in range(1, JOBS + 1):
             await shop.push(f"job-{number}", retain=0)
             await until(lambda number=number: len(receiver.calls) == 1 + number)  # type: ignore[misc]
-        await until_async(lambda: has_recorded(api, before, JOBS))
+        await until_async(lambda: is_empty(api, topic))
         took = await calls(api) - before
-    assert took["record"] == JOBS
+    # on a busy machine two jobs share a call now and then
+    assert 0.7 * JOBS <= took["record"] <= JOBS
     assert took["finish"] == 0
-    assert JOBS <= took["pop"] < 1.5 * JOBS
+    assert 0.7 * JOBS <= took["pop"] < 1.5 * JOBS
     assert took["registered"] < 0.5 * JOBS
+
+
+async def is_empty(api: Api, topic: str) -> bool:
+    [counts] = (await api.call("/topics", {"topics": [topic]})).ok()
+    return bool(counts["ready"] == counts["reserved"] == counts["delayed"] == 0)
 
 
 async def has_recorded(api: Api, before: Counter[str], jobs: int) -> bool:
