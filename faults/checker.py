@@ -33,6 +33,12 @@ PUTS_BACK: Final = ("release", "kick", "reschedule")
 MOST_SHOWN: Final = 5
 
 
+def broken(verdict: object, rules: Iterable[str]) -> dict[str, tuple[int, list[str]]]:
+    """The rules that a verdict has ids for: how many, and the first ones."""
+    found = {rule: ids for rule in rules if (ids := getattr(verdict, rule))}
+    return {rule: (len(ids), sorted(ids)[:MOST_SHOWN]) for rule, ids in found.items()}
+
+
 @dataclass
 class Verdict:
     """What the history proves. The first five lists must be empty."""
@@ -56,8 +62,7 @@ class Verdict:
     def check(self, *, but: Sequence[str] = ()) -> None:
         """Raises AssertionError if a promise was broken, `but` for those that are only counted."""
         rules = {"lost", "unexpected", "early", "after_end", "unexplained"} - set(but)
-        broken = {rule: getattr(self, rule) for rule in rules if getattr(self, rule)}
-        shown = {rule: (len(ids), sorted(ids)[:MOST_SHOWN]) for rule, ids in broken.items()}
+        shown = broken(self, rules)
         assert not shown, f"{shown} of {self.acknowledged} acknowledged jobs"
 
     def figures(self) -> Json:

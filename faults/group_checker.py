@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from faults.checker import CLOCK_STEP_S, DONE, ENDS, GONE, MOST_SHOWN, PUTS_BACK
+from faults.checker import CLOCK_STEP_S, DONE, ENDS, FOR_EVER, GONE, PUTS_BACK, broken
 from faults.history import INVOKE, Event, Json
 
-NEVER: Final = float("inf")
 ENDED: Final = "finished"
 
 
@@ -44,8 +43,7 @@ class GroupVerdict:
     def check(self) -> None:
         """Raises AssertionError if the promise was broken."""
         rules = ("out_of_order", "together", "lost", "stuck")
-        broken = {rule: ids for rule in rules if (ids := getattr(self, rule))}
-        shown = {rule: (len(ids), sorted(ids)[:MOST_SHOWN]) for rule, ids in broken.items()}
+        shown = broken(self, rules)
         assert not shown, f"{shown} in {self.deliveries} deliveries of {self.groups} groups"
 
 
@@ -121,9 +119,9 @@ class _Judgement:
         for each in deliveries:
             before = ids.get(each.number - 1)
             is_too_early = each.number > 0 and (
-                before is None or self._end_asked_s.get(before, NEVER) > each.heard_s
+                before is None or self._end_asked_s.get(before, FOR_EVER) > each.heard_s
             )
-            if is_too_early or first_heard_s.get(each.number + 1, NEVER) < each.asked_s:
+            if is_too_early or first_heard_s.get(each.number + 1, FOR_EVER) < each.asked_s:
                 yield each.job_id
 
     def _together(self, deliveries: list[Delivery]) -> Iterable[str]:
@@ -131,7 +129,7 @@ class _Judgement:
         until_s = 0.0
         for each in sorted(deliveries, key=lambda each: each.heard_s):
             ttr_s = self._places[each.job_id][2]
-            let_go_s = self._let_go_s.get((each.job_id, each.attempt), NEVER)
+            let_go_s = self._let_go_s.get((each.job_id, each.attempt), FOR_EVER)
             over_s = min(let_go_s, each.asked_s + ttr_s) - CLOCK_STEP_S
             if each.heard_s < over_s:
                 if each.heard_s < until_s:

@@ -139,11 +139,11 @@ local function checks_of_groups(lane)
   end
 
   function checks.line(key, topic, group)
-    if #groups.ranks(lane, topic, group, 1) == 0 then found_entry(key, group, function() call('ZREM', key, group) end) end
+    if not groups.has(lane, topic, group) then found_entry(key, group, function() call('ZREM', key, group) end) end
   end
 
   function checks.held(key, topic, group)
-    if #groups.ranks(lane, topic, group, 1) == 0 or groups.waits(lane, topic, group) then
+    if not groups.has(lane, topic, group) or groups.waits(lane, topic, group) then
       found_entry(key, group, function() call('ZREM', key, group) end)
     elseif may_go(topic, group) then
       found_stuck(topic, group)

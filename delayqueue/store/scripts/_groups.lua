@@ -63,6 +63,8 @@ do  -- limits the scope of the rest
     return group, string.sub(rest, RANK + 1)
   end
 
+  function groups.id_of_rank(rank) return (select(2, groups.of_rank(rank))) end
+
   function groups.priority_of_rank(rank) return tonumber(string.sub(select(2, split(rank)), 1, 10)) end
 
   groups.of_hand = split
@@ -83,6 +85,16 @@ do  -- limits the scope of the rest
     return call('ZRANGEBYLEX', groups.key('grouped', lane, topic), from, to, 'LIMIT', '0', int(count))
   end
 
+  -- Whether the group has ready jobs.
+  function groups.has(lane, topic, group) return #groups.ranks(lane, topic, group, 1) > 0 end
+
+  -- The rank of the first ready job of a group: the one that is the first in `turns`, `next` or `held`, or with place -1 the last; nil if
+  -- there is none.
+  function groups.rank_at(place, kind, lane, topic)
+    local group = call('ZRANGE', groups.key(kind, lane, topic), place, place)[1]
+    return group and groups.ranks(lane, topic, group, 1)[1]
+  end
+
   -- Whether the group stands in line.
   function groups.waits(lane, topic, group)
     return call('ZSCORE', groups.key('turns', lane, topic), group) or call('ZSCORE', groups.key('next', lane, topic), group)
@@ -100,7 +112,7 @@ do  -- limits the scope of the rest
 
   -- After a ready job has left its group.
   function groups.leave(lane, topic, group)
-    if #groups.ranks(lane, topic, group, 1) > 0 then return end
+    if groups.has(lane, topic, group) then return end
     call('ZREM', groups.key('turns', lane, topic), group)
     call('ZREM', groups.key('held', lane, topic), group)
     local had_turn = call('ZREM', groups.key('next', lane, topic), group) == 1

@@ -139,7 +139,7 @@ do  -- limits the scope of the rest
   -- So many more jobs of a group may be handed out, if it has any. It need not be held: it can have come back to its line since then.
   function groups.let_more_go(topic, group, count)
     for _, lane in ipairs(groups.LANES) do
-      if #groups.ranks(lane, topic, group, 1) > 0 then groups.let_go(lane, topic, group, count) end
+      if groups.has(lane, topic, group) then groups.let_go(lane, topic, group, count) end
     end
   end
 

@@ -24,4 +24,5 @@ local function buried_key(topic) return tag .. ':buried:' .. topic end
 local function expire_key(topic) return tag .. ':expire:' .. topic end
 local function done_key(topic) return tag .. ':done:' .. topic end
 local function tag_key(name) return tag .. ':tag:' .. name end
+-- Of subscribers, schedules and notes, of what servers and workers tell ("servers"), and of a subscriber's calls ("subscriber_calls:NAME").
 local function registered_key(kind) return tag .. ':' .. kind end

@@ -46,9 +46,8 @@ do  -- limits the scope of the rest
   -- The first job of the group that has its turn last.
   local function first_of_groups(lane, topic)
     for _, kind in ipairs({ 'next', 'turns', 'held' }) do
-      local group = call('ZRANGE', groups.key(kind, lane, topic), '-1', '-1')[1]
-      local rank = group and groups.ranks(lane, topic, group, 1)[1]
-      if rank then return (select(2, groups.of_rank(rank))) end
+      local rank = groups.rank_at('-1', kind, lane, topic)
+      if rank then return groups.id_of_rank(rank) end
     end
     return nil
   end

@@ -27,9 +27,8 @@ return function(ARGV)
   end
 
   local function first_of_groups(kind)
-    local group = call('ZRANGE', groups.key(kind, '', topic), 0, 0)[1]
-    local rank = group and groups.ranks('', topic, group, 1)[1]
-    return rank and select(2, groups.of_rank(rank))
+    local rank = groups.rank_at('0', kind, '', topic)
+    return rank and groups.id_of_rank(rank)
   end
 
   local function first_ready()

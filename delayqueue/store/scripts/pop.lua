@@ -22,8 +22,7 @@ local HELD_MS = 1000      -- a topic that is paused or at its limit is looked at
 -- The priority of the ready job of a topic that is next, or one of those; nil if there is none.
 local function first_priority(topic)
   local function of_groups(kind)
-    local group = call('ZRANGE', groups.key(kind, '', topic), '0', '0')[1]
-    local rank = group and groups.ranks('', topic, group, 1)[1]
+    local rank = groups.rank_at('0', kind, '', topic)
     return rank and groups.priority_of_rank(rank)
   end
 
@@ -166,7 +165,7 @@ local function fill_from_group(lane, topic, group, most, found, limit)
     make_ready(first_id, first)
   end
   local ranks, listed = first and { rank_of(first_id, first) } or groups.ranks(lane, topic, group, room), {}
-  for i, rank in ipairs(ranks) do listed[i] = select(2, groups.of_rank(rank)) end
+  for i, rank in ipairs(ranks) do listed[i] = groups.id_of_rank(rank) end
   local ids, before = allowed(listed), #found
   if #ids > 0 then
     local key = groups.key('grouped', lane, topic)
@@ -176,7 +175,7 @@ local function fill_from_group(lane, topic, group, most, found, limit)
   elseif #listed > 0 then
     return  -- the answer has no room for its first job
   end
-  if #groups.ranks(lane, topic, group, 1) == 0 then
+  if not groups.has(lane, topic, group) then
     groups.rest(lane, topic, group)
     call('ZREM', turns, group)
   elseif #found > before then

@@ -59,7 +59,7 @@ return function(ARGV)
     local entries, ids = call('ZRANGE', key, start, stop, 'WITHSCORES'), {}
     for i = 1, #entries, 2 do
       if is_grouped then
-        ids[#ids + 1] = select(2, groups.of_rank(entries[i]))
+        ids[#ids + 1] = groups.id_of_rank(entries[i])
       else
         ids[#ids + 1] = READY_SETS[state] and id_of_rank(entries[i]) or entries[i]
       end

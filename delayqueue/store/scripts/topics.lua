@@ -40,9 +40,8 @@ local function oldest_in_groups(topic)
   local oldest = -1
   for _, lane in ipairs(groups.LANES) do
     for _, kind in ipairs({ 'turns', 'next', 'held' }) do
-      local group = call('ZRANGE', groups.key(kind, lane, topic), 0, 0)[1]
-      local rank = group and groups.ranks(lane, topic, group, 1)[1]
-      if rank then oldest = math.max(oldest, age_of(select(2, groups.of_rank(rank)), topic) or -1) end
+      local rank = groups.rank_at('0', kind, lane, topic)
+      if rank then oldest = math.max(oldest, age_of(groups.id_of_rank(rank), topic) or -1) end
     end
   end
   return oldest
