@@ -23,7 +23,8 @@ DEMANDS_PER_CALL = 200
 TOPICS_PER_CALL = 1000  # with credits
 RESYNC_QUEUES = 500  # with twice as many queues, a resync is for half of the topics
 
-_first_number, _demand = attrgetter("first_number"), attrgetter("demand")
+_first_number = attrgetter("first_number")
+_demand, _topics, _is_last = attrgetter("demand"), attrgetter("queue.topics"), attrgetter("is_last")
 
 
 class Loan(NamedTuple):
@@ -45,6 +46,7 @@ class BucketRequest(NamedTuple):
     unasked: int  # jobs of first questions, which are for all topics; 0 = it has none
     loan: Loan
     last_number: int  # the last poll that had arrived by then
+    is_last: bool  # the others come first: the call before could not finish it
 
 
 class BucketState:
@@ -59,6 +61,7 @@ class BucketState:
         "resync_at",
         "slow",
         "suspects",
+        "unfinished",
         "wake",
     )
 
@@ -69,6 +72,7 @@ class BucketState:
         self.reported: dict[str, int] = {}  # what comes to the credits with the next call
         self.suspects: set[str] = set()  # those of the topics of these two
         self.requests: list[BucketRequest] = []  # of the call in flight
+        self.unfinished: list[tuple[str, ...]] = []  # topics that the last call could not finish
         self.counted = False  # whether those requests count towards what is asked for
         self.slow = False  # its last call took long or failed: do not count on the next one
         self.resync_at = 0
@@ -211,7 +215,10 @@ class Matcher:
             state.wake()
 
     def next(self, bucket: int) -> list[Demand]:
-        """What the next call should ask of the bucket, the longest wait first; [] = nothing."""
+        """What the next call should ask of the bucket; [] = nothing.
+
+        The longest wait comes first, but what the last call could not finish comes last: it has kept others waiting.
+        """
         state = self._buckets[bucket]
         pending, state.pending = state.pending, {}
         reported, state.reported = state.reported, {}
@@ -236,6 +243,8 @@ class Matcher:
             if len(state.requests) == DEMANDS_PER_CALL:
                 state.pending = {each: None for each in pending if each.unasked[bucket]}
                 break
+        state.unfinished = []
+        state.requests.sort(key=_is_last)
         return list(map(_demand, state.requests))
 
     def delivered(
@@ -248,6 +257,7 @@ class Matcher:
         state = self._buckets[bucket]
         state.slow = False
         requests, state.requests = state.requests, []
+        state.unfinished = list(map(_topics, requests[complete : complete + 1]))
         left: list[Reserved] = []
         for place, (request, jobs) in enumerate(zip(requests, found, strict=True)):
             queue = request.queue
@@ -321,7 +331,9 @@ class Matcher:
                 queue.asked += wanted
             topics = queue.topics if unasked else loan.topics
             demand = Demand(topics, wanted, queue.by_priority)
-            state.requests.append(BucketRequest(queue, demand, unasked, loan, self._last_number))
+            is_last = queue.topics in state.unfinished
+            request = BucketRequest(queue, demand, unasked, loan, self._last_number, is_last)
+            state.requests.append(request)
 
     def _discount(self, state: BucketState) -> None:
         """Take what the call asked for off the jobs that are asked for."""

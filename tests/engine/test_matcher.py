@@ -225,6 +225,10 @@ class Histories:
         (1, "A pops t 2; ask 0 -> t:2; 0 brings - and has more; ask 0 -> t:2"),
         (2, ("A pops t; ask 0 -> t:1; 1 has 5 t; 0 brings a; A gets a; B pops t; ask 0 -> t:1; "
             "0 brings -; ask 1 -> t:1")),
+        # what a call could not finish comes last in the next one
+        (1, ("A pops t; B pops u; C pops v; ask 0 -> t:1 u:1 v:1; 0 brings - | - | - and has more; "
+            "ask 0 -> u:1 v:1 t:1; 0 brings a | b | - and has more; B gets a; C gets b; ask 0 -> t:1; "
+            "0 brings c; A gets c")),
         # a poll that does not wait
         (1, "A pops t at once; ask 0 -> t:1; 0 brings -; A gets nothing; 0 wait"),
         (2, ("A pops t at once; ask 0 -> t:1; 0 brings -; A waits; ask 1 -> t:1; 1 brings -; "

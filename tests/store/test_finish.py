@@ -89,6 +89,8 @@ async def test_an_id_twice_in_one_batch_ends_once(bucket: Bucket, verb: str) -> 
     await bucket.push(job("a"), job("b"))
     assert await end(bucket, verb, "a", "a") == [Code.OK, Code.OK]
     assert (await bucket.counts()).ready == 1
+    receipt = (await bucket.pop_one()).receipt
+    assert await end(bucket, verb, "b", "b", receipt=receipt) == [Code.OK, Code.NO_SUCH_JOB]
 
 
 @pytest.mark.parametrize("state", STATES)

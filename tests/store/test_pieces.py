@@ -8,12 +8,13 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import MAX_TAGS, Job, State
+from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket import in_pieces
 from delayqueue.store.call import ScriptCall
 from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPage, TagPlace
-from delayqueue.store.verbs import Burial, Ending, Kick
+from delayqueue.store.verbs import FINISH, Burial, Ending, Kick
 from tests.engine.moving import all_jobs
 from tests.store.between import Send, intercept
 from tests.store.bucket import ALWAYS, HOUR_MS, Bucket, a_moment, job, on_one_store
@@ -297,6 +298,22 @@ async def test_a_call_comes_to_so_many_commands(bucket: Bucket, act: Act) -> Non
     before = await commands(bucket)
     await act(bucket, ids)
     assert 100 < await commands(bucket) - before < 1000
+
+
+@pytest.mark.parametrize(("groups", "most"), [(1, 1.2), (200, 2.5)])
+async def test_jobs_of_groups_take_few_commands_more(
+    bucket: Bucket, groups: int, most: float
+) -> None:
+    """What jobs of one group, or each of a group of its own, take beside jobs without a group."""
+    taken: list[int] = []
+    for texts in [{}], [{"group": f"g{n}"} for n in range(groups)]:
+        before = await commands(bucket)
+        await bucket.push(*(job(f"job-{n}", texts=texts[n % len(texts)]) for n in range(200)))
+        while jobs := await bucket.pop(wanted=100):
+            endings = [Ending(each.id, nonce_of(each.receipt, each.id), "") for each in jobs]
+            assert await bucket.store.all_of(FINISH, endings) == [Code.OK] * len(jobs)
+        taken.append(await commands(bucket) - before)
+    assert taken[1] < most * taken[0], taken
 
 
 async def commands(bucket: Bucket) -> int:

@@ -7,7 +7,8 @@
 local now                       -- the store's time at its beginning, in ms
 local scope                     -- the topics that the client may reach, nil = all
 local sender                    -- the server process that calls: it skips its own announcements
-local freed                     -- topic with a reservation that ended, or of whose groups more may go on -> group -> of how many jobs
+local freed                     -- topic with a reservation that ended, or of whose groups more may go on -> what that lets go (_job.lua)
+local firsts                    -- topics of which was asked whether jobs come before the others of their groups -> the answer
 local arrivals                  -- topic -> jobs that became ready
 local sound                     -- keys that check_keys has found to have the right type
 local earliest                  -- of the times that the call has set, ms; nil = none
@@ -126,7 +127,7 @@ do
       generation = tonumber(generation)
     end
     scope = keys[3] and cjson.decode(string.sub(keys[3], #tag + 1))
-    freed, arrivals, sound, events, earliest, has_awaited, read_bytes, done_us = {}, {}, {}, {}, nil, nil, 0, 0
+    freed, firsts, arrivals, sound, events, earliest, has_awaited, read_bytes, done_us = {}, {}, {}, {}, {}, nil, nil, 0, 0
     local fence = tag .. ':fence'
     if tonumber(call('ZSCORE', fence, 'generation') or 0) > generation then
       return redis.error_reply('STALELAYOUT the number of buckets is being changed, or was')
@@ -153,7 +154,7 @@ local let_others_go  -- _job.lua
 -- results: one for each item, or what this verb has to tell; times: ms for each item, nil = it has none. The topics have more
 -- ready jobs, and come with how many.
 local function end_call(results, times, looked)
-  for topic, its_groups in pairs(freed) do pcall(let_others_go, topic, its_groups) end  -- what was done must be reported, whatever fails here
+  for topic, its in pairs(freed) do pcall(let_others_go, topic, its) end  -- what was done must be reported, whatever fails here
   local wait = earliest and math.max(0, earliest - now) or -1
   local at, topics = 6, 0
   local answer = { now, wait, looked or #results, #results, times and #times or 0, 0 }

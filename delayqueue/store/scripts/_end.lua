@@ -1,8 +1,11 @@
--- Ends jobs, for finish and delete.
+-- Ends jobs, for finish and delete: their records are dropped together.
 -- requires  _job
 
 local end_jobs
 do
+  local DROP_US = 4  -- the records of a job
+  local gone, ranked  -- ids that this call has ended, in both ways: of all, and of those that go into sorted sets
+
   local function refusal(id, job, run, receipt)
     if receipt == '' then return nil end
     local created = string.match(receipt, '^%-(%d*)$')
@@ -12,12 +15,15 @@ do
   end
 
   local function end_one(id, receipt, message, state, event)
-    local job = read_job(id)
+    local job = not gone[id] and read_job(id)
     if not job then return receipt == '' and OK or NOT_FOUND end
     local run = run_of(id)
     local code = refusal(id, job, run, receipt)
     if code then return code end
-    finish_job(id, job, state, message)
+    end_job(id, job, state, message)
+    gone[id], gone[#gone + 1] = true, id
+    if is_for_set(job) then ranked[#ranked + 1] = id end
+    count_work(DROP_US)
     tell(event, job.topic, 1, run.receipt ~= '-' and now - run.started or nil)
     return OK
   end
@@ -28,6 +34,9 @@ do
   -- Returns a code for each.
   function end_jobs(args, state, event)
     count_commands(#args > 3)
-    return (for_each(function(id, receipt, message) return end_one(id, receipt, message, state, event) end, args, 3))
+    gone, ranked = {}, {}
+    local codes = for_each(function(id, receipt, message) return end_one(id, receipt, message, state, event) end, args, 3)
+    forget(gone, ranked)
+    return codes
   end
 end

@@ -116,12 +116,12 @@ do  -- limits the scope of the rest
     call('ZREM', groups.key('turns', lane, topic), group)
     call('ZREM', groups.key('held', lane, topic), group)
     local had_turn = call('ZREM', groups.key('next', lane, topic), group) == 1
-    if had_turn or call('EXISTS', groups.key('grouped', lane, topic)) == 0 then groups.rest(lane, topic, group) end
+    if had_turn or call('EXISTS', groups.key('grouped', lane, topic)) == 0 then groups.rest(lane, topic, { int(now), group }) end
   end
 
-  -- A group that had its turn has no more; if no group has, all turns are forgotten.
-  function groups.rest(lane, topic, group)
+  -- Groups that had their turn have no more; if no group has, all turns are forgotten. entries: time and group of each.
+  function groups.rest(lane, topic, entries)
     local rested = groups.key('rested', lane, topic)
-    if call('EXISTS', groups.key('grouped', lane, topic)) == 1 then call('ZADD', rested, int(now), group) else call('UNLINK', rested) end
+    if call('EXISTS', groups.key('grouped', lane, topic)) == 1 then call('ZADD', rested, unpack(entries)) else call('UNLINK', rested) end
   end
 end

@@ -15,7 +15,10 @@ end
 
 -- Raises if the keys of a job's tags, priority, call and group have the wrong type.
 local function check_labels(job)
-  if is_for_set(job) then call('HLEN', PRIORITIES) end
+  if is_for_set(job) and not sound[PRIORITIES] then
+    call('HLEN', PRIORITIES)
+    sound[PRIORITIES] = true
+  end
   if job.call then call('ZCARD', CALLED_TOPICS) end
   if job.group then groups.check(job) end
   for _, name in ipairs(job.tags or {}) do call('SCARD', tag_key(name)) end
@@ -152,37 +155,46 @@ do  -- limits the scope of the rest
     arrive_all(topic)
   end
 
-  -- If a topic limits how many jobs are reserved at once, in all or of a group, the end of a reservation lets others go.
-  function let_others_go(topic, its_groups)
+  -- If a topic limits how many jobs are reserved at once, in all or of a group, the end of a reservation lets others go. A broken key
+  -- must not prevent the end of a job; here and below.
+  function let_others_go(topic, its)
+    if #its.hands > 0 then redis.pcall('ZREM', groups.hand_key(topic), unpack(its.hands)) end
     local limit = settings_of(topic).limit
     if limit and limit.concurrency then arrive_all(topic) end
     if not limit or not (limit.group_order or limit.group_concurrency) then return end
-    for group, count in pairs(its_groups) do groups.let_more_go(topic, group, limit.group_order and 1 or count) end
+    for group, count in pairs(its.counts) do groups.let_more_go(topic, group, limit.group_order and 1 or count) end
   end
 
-  local function free(job)
-    local its_groups = freed[job.topic] or {}
-    freed[job.topic] = its_groups
-    if job.group then its_groups[job.group] = (its_groups[job.group] or 0) + 1 end
+  -- hand: the entry of one that was in hand; nil = it was not.
+  local function free(job, hand)
+    local its = freed[job.topic] or { hands = {}, counts = {} }  -- entries; by group, how many more jobs may go on
+    freed[job.topic] = its
+    if job.group then its.counts[job.group] = (its.counts[job.group] or 0) + 1 end
+    its.hands[#its.hands + 1] = hand
   end
 
   function unreserve(id, job)
     if call('ZREM', reserved_key(job.topic), id) == 0 then return false end
-    -- a broken key must not prevent the end of a job; here and below
-    if job.group then redis.pcall('ZREM', groups.hand_key(job.topic), groups.hand_of(id, job.group)) end
-    free(job)
+    free(job, job.group and groups.hand_of(id, job.group))
     return true
   end
 
   -- The job was not done when its turn came: where the order of a group is strict, it comes before the others, which wait for it.
   function groups.hold_up(id, job)
     local limit = job.group and settings_of(job.topic).limit
-    if limit and limit.group_order then redis.pcall('HSETNX', groups.first_key(job.topic), job.group, id) end
+    if not limit or not limit.group_order then return end
+    redis.pcall('HSETNX', groups.first_key(job.topic), job.group, id)
+    firsts[job.topic] = true
+  end
+
+  local function has_firsts(topic)
+    if firsts[topic] == nil then firsts[topic] = call('EXISTS', groups.first_key(topic)) == 1 end
+    return firsts[topic]
   end
 
   -- The group no longer waits for the job.
   function groups.let_pass(id, job)
-    if not job.group or redis.pcall('HGET', groups.first_key(job.topic), job.group) ~= id then return end
+    if not job.group or not has_firsts(job.topic) or redis.pcall('HGET', groups.first_key(job.topic), job.group) ~= id then return end
     redis.pcall('HDEL', groups.first_key(job.topic), job.group)
     free(job)
   end
@@ -245,12 +257,12 @@ local function enter(id, job)
   call('HSETNX', TOPICS, job.topic, '')
 end
 
--- Drops everything about a live job except its place. A key of the wrong type has no priorities.
-local function forget(id, job)
-  call('HDEL', RUNS, id)
-  if job.expire > 0 then call('ZREM', expire_key(job.topic), id) end
-  if is_for_set(job) then redis.pcall('HDEL', PRIORITIES, id) end
-  call('HDEL', JOBS, id)
+-- Drops the records of live jobs; `ranked`: the ids of those that go into sorted sets. A key of the wrong type has no priorities.
+local function forget(ids, ranked)
+  if #ids == 0 then return end
+  call('HDEL', RUNS, unpack(ids))
+  if #ranked > 0 then redis.pcall('HDEL', PRIORITIES, unpack(ranked)) end
+  call('HDEL', JOBS, unpack(ids))
 end
 
 -- Announces the end of a job, or its burial, if somebody waits for it (await_end.lua): most calls only ask whether anybody waits at
@@ -260,9 +272,9 @@ local function tell_end(id)
   if has_awaited and redis.pcall('ZREM', AWAITED, id) == 1 then pcall(announce, 0, id) end
 end
 
--- Ends a job in any state. With retain its record is kept in `ended`:
+-- Ends a job in any state, but for its records, which the verb drops. With retain its record is kept in `ended`:
 -- "state ended message_length run_length\n" message run record
-local function finish_job(id, job, state, message)
+local function end_job(id, job, state, message)
   if job.retain > 0 then
     local run = call('HGET', RUNS, id) or ''
     local head = state .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. #run .. '\n'
@@ -274,8 +286,13 @@ local function finish_job(id, job, state, message)
   end
   leave(id, job)
   groups.let_pass(id, job)
-  forget(id, job)
+  if job.expire > 0 then call('ZREM', expire_key(job.topic), id) end
   tell_end(id)
+end
+
+local function finish_job(id, job, state, message)
+  end_job(id, job, state, message)
+  forget({ id }, is_for_set(job) and { id } or {})
 end
 
 -- Where the message, the run and the job begin in the kept record of a job that ended; nil if it is unreadable.

@@ -73,11 +73,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
   -- Its length takes three digits (_groups.lua).
   local function is_group(value) return value == nil or type(value) == 'string' and value ~= '' and #value < 1000 end
 
-  local NO_OPTIONS = {}
-
-  -- The optional fields of a job (record.py, dump_options), nil if they are unreadable.
-  function read_options(text)
-    if text == '' then return NO_OPTIONS end
+  local function parse_options(text)
     count_work(4 + #text / 32)
     local readable, options = pcall(cjson.decode, text)
     if not readable or type(options) ~= 'table' then return nil end
@@ -86,6 +82,23 @@ do  -- limits their scope: Lua allows 200 local variables in a script
       and is_of('table', options.call) and is_of('number', options.report) and is_list_of('number', options.put_off)
       and is_of('number', options.since)
     return is_sound and options or nil
+  end
+
+  -- Many jobs have the same options, of a group or a priority: the last short ones are remembered.
+  local NO_OPTIONS, KNOWN_BYTES, MOST_KNOWN = {}, 128, 128
+  local known, known_count = {}, 0
+
+  -- The optional fields of a job (record.py, dump_options), nil if they are unreadable. To be read only: jobs share them.
+  function read_options(text)
+    if text == '' then return NO_OPTIONS end
+    local options = known[text]
+    if options then return options end
+    options = parse_options(text)
+    if options and #text <= KNOWN_BYTES then
+      if known_count == MOST_KNOWN then known, known_count = {}, 0 end
+      known[text], known_count = options, known_count + 1
+    end
+    return options
   end
 
   -- The record that begins there in a text, or that is the text. Returns nil if it is not a record. `tags`, `retry`, `priority`,

@@ -7,7 +7,8 @@ do  -- limits the scope of the rest
   local KNOWN_MS = 1000
   local known, known_since = {}, 0  -- by topic in its bucket, false = it may have any number
 
-  -- What bounds a topic, false = nothing: { most: jobs in this bucket, all: in all buckets, drops: whether the oldest gives way }.
+  -- What bounds the pushes of a topic, false = nothing: { most: jobs in this bucket, nil = any number, all: in all buckets, drops:
+  -- whether the oldest gives way, keeps_order: whether the order in groups is strict }.
   -- A library of functions asks the store once a second, unless it has changed the limits itself; is_asked: it asks now.
   function room.bound_of(topic, is_asked)
     if math.abs(now - known_since) > KNOWN_MS then known, known_since = {}, now end
@@ -15,7 +16,8 @@ do  -- limits the scope of the rest
     if is_asked or known[name] == nil then
       local limit = settings_of(topic, redis.pcall('HGET', TOPICS, topic) or '').limit  -- a broken key bounds nothing
       local most = limit and limit.share and limit.share.max_jobs
-      known[name] = most and { most = most, all = limit.max_jobs, drops = limit.when_full == 'drop_oldest' } or false
+      local is_bound = most or limit and limit.group_order
+      known[name] = is_bound and { most = most, all = limit.max_jobs, drops = limit.when_full == 'drop_oldest', keeps_order = limit.group_order } or false
     end
     return known[name]
   end
@@ -74,15 +76,14 @@ do  -- limits the scope of the rest
 
   -- Whether the topic may get a job beside `more` that are yet to be written; others give way to it if they shall, a few more
   -- if the topic has too many already. Returns what bounds it, too.
-  local MOST_DROPPED = 10
-
   function room.make(topic, more)
+    local MOST_DROPPED = 10
     local bound = room.bound_of(topic)
-    if not bound then return true, bound end
+    if not bound or not bound.most then return true, bound end
     local count = count_jobs(topic) + more + 1
     if count <= bound.most then return true, bound end
     bound = room.bound_of(topic, true)
-    local excess, dropped = bound and count - bound.most or 0, 0
+    local excess, dropped = bound and bound.most and count - bound.most or 0, 0
     if excess <= 0 then return true, bound end
     while bound.drops and dropped < math.min(excess, MOST_DROPPED) and drop_oldest(topic) do dropped = dropped + 1 end
     return dropped > 0, bound

@@ -13,8 +13,10 @@
 local CHUNK = 32          -- records that are read together
 local LIMIT_LOOKS = 2000  -- in a call: about 5 ms
 local LOOKS_A_JOB = 7     -- a topic takes one
+local OPTIONS_LOOKS = 3   -- a job with options takes more
+local HAND_LOOKS = 2      -- and so does one of a group
 local CALLED_LOOKED = 64  -- topics with called jobs that one request looks at
-local GROUP_LOOKS = 20    -- a group takes, beside its jobs
+local GROUP_LOOKS = 8     -- a group takes, beside its jobs
 local LET_GO = 50         -- groups that stand in line again together
 local ROUND_MS = 1000     -- groups that come within this time after a round's first turn have one in it
 local HELD_MS = 1000      -- a topic that is paused or at its limit is looked at again after this, unless that ends before
@@ -42,9 +44,10 @@ local looks             -- at ids and topics
 local is_full           -- it has reached its limits
 local knows_priorities
 
--- Reads the records of the ids and reserves those that are truly ready. They are from the sorted set `key`, nil = from the list; all
--- of `group`, nil = of none. Returns the ghosts met, and how many of them have no record.
-local function reserve(topic, ids, found, key, group)
+-- Reads the records of the ids and reserves those that are truly ready. They are from the sorted set `key`, nil = from the list; of: the
+-- group of each, nil = they are of none. Returns the ghosts met, how many of them have no record, and what became of the others: id ->
+-- 'reserved' or 'expired'.
+local function reserve(topic, ids, found, key, of)
   local records, runs = call('HMGET', JOBS, unpack(ids)), call('HMGET', RUNS, unpack(ids))
   local reserved = call('ZMSCORE', reserved_key(topic), unpack(ids))
   local buried = call('ZMSCORE', buried_key(topic), unpack(ids))
@@ -61,7 +64,7 @@ local function reserve(topic, ids, found, key, group)
     if records[i] and not job then
       call('ZADD', BROKEN, int(now), id)
     elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id]
-      or (set_of(job) ~= key and (is_ranked(id, job) or key and not (job.call or job.group))) or group and job.group ~= group then
+      or (set_of(job) ~= key and (is_ranked(id, job) or key and not (job.call or job.group))) or of and job.group ~= of[i] then
       ghosts = ghosts + 1
       if not records[i] then missing = missing + 1 end
     elseif (job.call or job.group) and key ~= set_of(job) then  -- an older version of the server has made it ready
@@ -72,18 +75,18 @@ local function reserve(topic, ids, found, key, group)
         ghosts = ghosts + 1
         tell('expired', topic, 1)
       end
-      taken[id] = true
+      taken[id] = 'expired'
     else
-      if job.options ~= '' then looks = looks + LOOKS_A_JOB end  -- reading them takes as long again
+      if job.options ~= '' then looks = looks + OPTIONS_LOOKS end
       local run = unpack_run(runs[i])
       run.attempt, run.receipt, run.started = run.attempt + 1, receipt, now
       local deadline = now + job.ttr
-      taken[id], first = true, math.min(first or deadline, deadline)
+      taken[id], first = 'reserved', math.min(first or deadline, deadline)
       deadlines[#deadlines + 1], deadlines[#deadlines + 2] = int(deadline), id
       new_runs[#new_runs + 1], new_runs[#new_runs + 2] = id, pack_run(run)
-      if group then
-        looks = looks + LOOKS_A_JOB
-        hands[#hands + 1], hands[#hands + 2] = '0', groups.hand_of(id, group)
+      if job.group then
+        looks = looks + HAND_LOOKS
+        hands[#hands + 1], hands[#hands + 2] = '0', groups.hand_of(id, job.group)
       end
       told[#told + 1], told[#told + 2], told[#told + 3] = id, records[i], run.attempt
       if run.attempt == 1 then delays[#delays + 1] = math.max(0, now - job.due) end
@@ -98,7 +101,7 @@ local function reserve(topic, ids, found, key, group)
   for _, part in ipairs(told) do found[#found + 1] = part end
   if first then tell('delivered', topic, #deadlines / 2) end
   for _, delay in ipairs(delays) do tell('delivered', topic, 0, delay) end
-  return ghosts, missing
+  return ghosts, missing, taken
 end
 
 -- The first of these ids: those whose records may still be read in this call.
@@ -147,42 +150,82 @@ local function fill_from_set(key, topic, first, last, count, found)
   end
 end
 
--- From a group, at most `most` of its jobs; a group that is held, or has had its turn, leaves its place in the line.
-local function fill_from_group(lane, topic, group, most, found, limit)
-  looks = looks + GROUP_LOOKS
-  is_full = is_full or looks >= LIMIT_LOOKS
-  local turns = groups.key('turns', lane, topic)
-
-  local function stand(kind)
-    call('ZADD', groups.key(kind, lane, topic), int(now), group)
-    call('ZREM', turns, group)
-  end
-
-  local room, first, first_id = groups.room(lane, topic, group, limit, math.min(CHUNK, most))
-  if room == 0 then return stand('held') end
-  if first and not is_ranked(first_id, first) then  -- an older version of the server has made it ready
+-- How many jobs of a group may be taken now, of `most`, the ranks of these and of one more, if it has more, and whether that is the
+-- only one that may, since it comes before the others.
+local function room_of_turn(lane, topic, group, most, limit)
+  local room, first, first_id = groups.room(lane, topic, group, limit, most)
+  local ranks = room > 0 and groups.ranks(lane, topic, group, room + 1) or {}
+  if not first then return room, ranks, false end
+  if not is_ranked(first_id, first) then  -- an older version of the server has made it ready
     leave_waiting(first_id, first)
     make_ready(first_id, first)
   end
-  local ranks, listed = first and { rank_of(first_id, first) } or groups.ranks(lane, topic, group, room), {}
-  for i, rank in ipairs(ranks) do listed[i] = groups.id_of_rank(rank) end
-  local ids, before = allowed(listed), #found
-  if #ids > 0 then
-    local key = groups.key('grouped', lane, topic)
-    local _, missing = reserve(topic, ids, found, key, group)
-    call('ZREM', key, unpack(ranks, 1, #ids))
-    if missing > 0 then tell('lost', topic, missing) end
-  elseif #listed > 0 then
-    return  -- the answer has no room for its first job
+  local own = rank_of(first_id, first)
+  return 1, { own, ranks[1] ~= own and ranks[1] or ranks[2] }, true
+end
+
+-- Lets groups that were held, or have had their turn, leave their places in the line. left: by where they go, time and group of each.
+local function leave_turns(lane, topic, left)
+  local gone = {}
+  for kind, entries in pairs(left) do
+    if #entries > 0 then
+      if kind == 'rested' then groups.rest(lane, topic, entries) else call('ZADD', groups.key(kind, lane, topic), unpack(entries)) end
+      for i = 2, #entries, 2 do gone[#gone + 1] = entries[i] end
+    end
   end
-  if not groups.has(lane, topic, group) then
-    groups.rest(lane, topic, group)
-    call('ZREM', turns, group)
-  elseif #found > before then
-    stand('next')
-  elseif first then  -- a broken key prevents its end
-    stand('held')
-  end  -- else they were ghosts, and it still has its turn
+  if #gone > 0 then call('ZREM', groups.key('turns', lane, topic), unpack(gone)) end
+end
+
+-- From the groups whose turn it is, at most `share` jobs of each, which are reserved together. Returns whether any has a turn.
+local function fill_from_groups(lane, topic, share, count, found, limit)
+  local key, wanted = groups.key('grouped', lane, topic), count - #found / 3
+  local waiting = call('ZRANGE', groups.key('turns', lane, topic), '0', int(math.min(CHUNK, wanted) - 1))
+  local ids, ranks, of, turns, left = {}, {}, {}, {}, { held = {}, next = {}, rested = {} }
+
+  local function leave(kind, group)
+    local entries = left[kind]
+    entries[#entries + 1], entries[#entries + 2] = int(now), group
+  end
+
+  for _, group in ipairs(waiting) do
+    local most = math.min(CHUNK, share, wanted - #ids)
+    if is_full or most == 0 or #ids >= CHUNK then break end
+    looks = looks + GROUP_LOOKS
+    is_full = looks >= LIMIT_LOOKS
+    local room, its_ranks, is_first = room_of_turn(lane, topic, group, most, limit)
+    local listed = {}
+    for i = 1, math.min(room, #its_ranks) do listed[i] = groups.id_of_rank(its_ranks[i]) end
+    local its_ids = allowed(listed)
+    if #its_ids == 0 and #listed > 0 then break end  -- the answer has no room for its first job
+    for i, id in ipairs(its_ids) do
+      ids[#ids + 1], ranks[#ranks + 1], of[#of + 1] = id, its_ranks[i], group
+    end
+    if room == 0 then
+      leave('held', group)
+    else
+      turns[#turns + 1] = { group = group, ids = its_ids, has_more = #its_ranks > #its_ids, is_first = is_first }
+    end
+  end
+  local taken = {}
+  if #ids > 0 then
+    local _, missing, its_taken = reserve(topic, ids, found, key, of)
+    taken = its_taken
+    call('ZREM', key, unpack(ranks))
+    if missing > 0 then tell('lost', topic, missing) end
+  end
+  for _, turn in ipairs(turns) do
+    local has_got = false
+    for _, id in ipairs(turn.ids) do has_got = has_got or taken[id] == 'reserved' end
+    if not turn.has_more then
+      leave('rested', turn.group)
+    elseif has_got then
+      leave('next', turn.group)
+    elseif turn.is_first then  -- a broken key prevents its end
+      leave('held', turn.group)
+    end  -- else they were ghosts, and it still has its turn
+  end
+  leave_turns(lane, topic, left)
+  return #waiting > 0
 end
 
 -- Lets groups stand in line that were held before the topic's limits changed. Returns whether there are more of them.
@@ -191,25 +234,26 @@ local function let_changed_go(lane, topic, limit)
   local changed = has_limit and (limit.changed or 0)
   local held = call('ZRANGEBYSCORE', groups.key('held', lane, topic), '-inf', changed and int(changed) or '+inf', 'LIMIT', '0', int(LET_GO))
   for _, group in ipairs(held) do groups.enter(lane, topic, group) end
-  looks = looks + #held * GROUP_LOOKS / 2
+  looks = looks + #held * GROUP_LOOKS
   return #held == LET_GO and (changed or 0) <= now  -- if the clock was put back, those that are held again would be more of them
 end
 
--- Whether a round has lasted long enough: who came long after its first turn waits for the next one. Else a stream of new groups, each
--- with a job or two, would keep those that have had a turn, and the jobs without a group, waiting for ever.
+-- Whether a round has lasted long enough, and whether groups have come too late for it: who came long after its first turn waits for
+-- the next one. Else a stream of new groups, each with a job or two, would keep those that have had a turn, and the jobs without a group,
+-- waiting for ever.
 local function is_over(lane, topic)
   local first = first_of(groups.key('turns', lane, topic))
-  if not first then return true end
+  if not first then return true, false end
   local next_turn, rest = first_of(groups.key('next', lane, topic)), first_of(groups.key('rested', lane, topic))
-  return first > math.min(next_turn or first, rest or first) + ROUND_MS
+  local are_late = first > math.min(next_turn or first, rest or first) + ROUND_MS
+  return are_late, are_late
 end
 
--- Begins another round, with those that had their turn and have more; who came too late for the last one is next. Returns whether any
--- group has a turn.
-local function begin_round(lane, topic)
+-- Begins another round, with those that had their turn and have more; who came too late for the last one (are_late) is next. Returns
+-- whether any group has a turn.
+local function begin_round(lane, topic, are_late)
   local turns, next_turns, rested = groups.key('turns', lane, topic), groups.key('next', lane, topic), groups.key('rested', lane, topic)
   call('UNLINK', rested)
-  local are_late = call('EXISTS', turns) == 1
   if call('EXISTS', next_turns) == 0 then return are_late end
   if are_late then call('RENAME', turns, rested) end  -- a name that is free, so that the two change places
   call('RENAME', next_turns, turns)
@@ -217,21 +261,23 @@ local function begin_round(lane, topic)
   return true
 end
 
+-- How many of `wanted` jobs each group that waits may take in a turn, and so may the jobs without a group.
+local function share_of_turn(lane, topic, wanted)
+  if wanted <= 1 then return 1 end
+  local waiting = call('ZCARD', groups.key('turns', lane, topic)) + call('ZCARD', groups.key('next', lane, topic))
+  return math.max(1, math.floor(wanted / (waiting + 1)))
+end
+
 -- Groups take turns, and so do the jobs without a group, when a round ends. fill_others: adds those.
 local function fill_by_turns(lane, topic, count, found, limit, fill_others)
   if call('EXISTS', groups.key('grouped', lane, topic)) == 0 then return fill_others(topic, count, found) end
   local are_more_held = let_changed_go(lane, topic, limit)
-  local turns = groups.key('turns', lane, topic)
-  local waiting = call('ZCARD', turns) + call('ZCARD', groups.key('next', lane, topic))
-  local share = math.max(1, math.floor((count - #found / 3) / (waiting + 1)))
-  local has_ended = is_over(lane, topic)
+  local share = share_of_turn(lane, topic, count - #found / 3)
+  local has_ended, are_late = is_over(lane, topic)
   while #found / 3 < count and not is_full do
-    local group = not has_ended and call('ZRANGE', turns, '0', '0')[1]
-    if group then
-      fill_from_group(lane, topic, group, math.min(share, count - #found / 3), found, limit)
-    else
-      has_ended = false
-      local goes_on = begin_round(lane, topic)
+    if has_ended or not fill_from_groups(lane, topic, share, count, found, limit) then
+      local goes_on = begin_round(lane, topic, are_late)
+      has_ended, are_late = false, false
       fill_others(topic, goes_on and math.min(count, #found / 3 + math.min(CHUNK, share)) or count, found)
       if not goes_on then break end
     end
@@ -240,6 +286,7 @@ local function fill_by_turns(lane, topic, count, found, limit, fill_others)
 end
 
 local function fill_without_groups(topic, count, found)
+  if call('EXISTS', ranked_key(topic)) == 0 then return fill_from_list(topic, count, found) end
   fill_from_set(ranked_key(topic), topic, '-inf', USUAL_PRIORITY, count, found)
   fill_from_list(topic, count, found)
   fill_from_set(ranked_key(topic), topic, '(' .. USUAL_PRIORITY, '+inf', count, found)

@@ -13,7 +13,7 @@
 --        of an id never have the same time.
 local STRIDE = 10
 local WRITE_US = 4  -- a job; a tag takes 1 more
-local GROUP_US = 14  -- what a ready one of a group takes more, when all are written
+local GROUP_US = 14  -- what a group with ready ones takes more, when all are written
 local AHEAD_MS = 1000  -- a job that is replaced was pushed now, or later: before the clock was put back a little
 
 local function append(lists, name, first, second)
@@ -169,8 +169,9 @@ local function place(id, job)
     local key = set_of(job)
     append(ranked, key, groups.score_of(job), rank_of(id, job))
     ranked[key].job = job  -- one of them: its topic, and whether they have calls
-    if job.group then
-      grouped[#grouped + 1] = job
+    local name = job.group and key .. '\0' .. job.group
+    if name and not grouped[name] then
+      grouped[name], grouped[#grouped + 1] = true, job
       count_work(GROUP_US)
     end
   else
@@ -204,8 +205,8 @@ end
 -- their pushes. For a second after one the library remembers its time (_groups.lua), which can be ahead of the clock by as many ms as
 -- there were pushes.
 local function keep_order(job)
-  local limit = job.group and settings_of(job.topic).limit
-  if not limit or not limit.group_order then return end
+  local bound = job.group and room.bound_of(job.topic)
+  if not bound or not bound.keeps_order then return end
   if math.abs(now - groups.pushed_since) > KNOWN_MS then groups.pushed, groups.pushed_since = {}, now end
   local name = queue_key(job.topic) .. '\0' .. job.group
   job.created = math.max(job.created, (groups.pushed[name] or 0) + 1)

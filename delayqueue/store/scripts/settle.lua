@@ -13,7 +13,12 @@ return function(ARGV)
     local job = read_job(id)
     if not job or job.due ~= staged_due or state_of(id, job) ~= 'delayed' then return NOT_FOUND end
     leave(id, job)
-    if due == '' then forget(id, job) else delay_job(id, job, tonumber(due)) end
+    if due ~= '' then
+      delay_job(id, job, tonumber(due))
+    else
+      if job.expire > 0 then call('ZREM', expire_key(job.topic), id) end
+      forget({ id }, is_for_set(job) and { id } or {})
+    end
     return OK
   end
 

@@ -26,7 +26,8 @@ local function enqueue(topic, ids, ranked)
       local set = sets[key] or {}
       sets[key] = set
       set[#set + 1], set[#set + 2] = groups.score_of(job), rank_of(id, job)
-      if job.group then grouped[#grouped + 1] = job end
+      local name = job.group and key .. '\0' .. job.group
+      if name and not grouped[name] then grouped[name], grouped[#grouped + 1] = true, job end
       if job.call then called = called + 1 end
     else
       listed[#listed + 1] = id
