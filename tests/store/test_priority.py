@@ -51,7 +51,7 @@ async def test_more_than_one_call_reads_of_each(bucket: Bucket) -> None:
     popped: list[str] = []
     while len(popped) < len(wanted):
         some = await bucket.pop_ids()
-        assert len(some) > 100
+        assert len(some) > 100 or len(popped) + len(some) == len(wanted)
         popped += some
     assert popped == wanted
 
