@@ -90,12 +90,26 @@ class Progress:
 
 
 @answer
+class HeldBy:
+    """The job that holds up a ready one of its group, which may have no more in hand.
+
+    `until`: of a `reserved` one, when its reservation ends; of a `delayed` one, when its retry is due; null = it is
+    `ready`, and first in the order of the group.
+    """
+
+    id: str
+    state: State
+    until: float | None
+
+
+@answer
 class JobDetails:
     """All about a job; `delay` is its due time in whole unix seconds, as in the original.
 
     `call` and `group` are there only if the job has one, `worker` only while a worker has it that told its name,
-    `put_off_until` only while the call waits for a place at its host: when it is tried again. `progress` is there if
-    the worker of the last attempt told any, until the next attempt begins or the job is finished.
+    `held_by` only while it is ready and its group may have no more jobs in hand, `put_off_until` only while the call
+    waits for a place at its host: when it is tried again. `progress` is there if the worker of the last attempt told
+    any, until the next attempt begins or the job is finished.
 
     `retry`, `retain` and `expires` are there only if asked for: its own retry schedule, how long it is kept after its
     end, and when it expires; null = it has none.
@@ -119,6 +133,7 @@ class JobDetails:
     attempts: tuple[Attempt, ...]
     results: tuple[SubscriberResult, ...]
     group: str = omittable(default="")
+    held_by: HeldBy | None = omittable(default=None)
     call: JobCall | None = omittable(default=None)
     worker: str | None = omittable(default=None)
     put_off_until: float | None = omittable(default=None)
@@ -145,6 +160,7 @@ class FoundJob:
     state: str
     due: float
     group: str = omittable(default="")  # if it is in one
+    held_by: HeldBy | None = omittable(default=None)  # as in JobDetails
 
 
 @answer

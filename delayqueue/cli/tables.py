@@ -4,7 +4,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 from unicodedata import east_asian_width
@@ -86,8 +86,8 @@ def cell(name: str, value: Any) -> str:
         return "-"
     if name in TIMES:
         return local_time(value)
-    if name == "progress":
-        return _progress(value)
+    if name in OBJECTS:
+        return OBJECTS[name](value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
@@ -101,6 +101,16 @@ def _progress(told: Row) -> str:
     return one_line(", ".join(part for part in (percent, told["message"]) if part)) or "-"
 
 
+def _held_by(other: Row) -> str:
+    """order-1001, delayed until 2026-01-31 12:00:00"""
+    until = "" if other["until"] is None else f" until {local_time(other['until'])}"
+    return f"{one_line(other['id'])}, {other['state']}{until}"
+
+
+# how members that are objects are written
+OBJECTS: Final[Mapping[str, Callable[[Row], str]]] = {"progress": _progress, "held_by": _held_by}
+
+
 def local_time(unix_s: float) -> str:
     """2026-01-31 12:00:00, in the user's time zone."""
     return datetime.fromtimestamp(unix_s, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
@@ -111,7 +121,7 @@ def jobs(found: Sequence[Row]) -> str:
     if not found:
         return "no jobs"
     columns = ["id", "topic", "state", "due", "attempt", "receipt", "worker", "progress"]
-    columns += ["group", "tags", "body"]
+    columns += ["group", "held_by", "tags", "body"]
     columns = [column for column in columns if any(column in job for job in found)]
     if any(job.get("message") for job in found):
         columns.append("message")

@@ -146,6 +146,18 @@ class AttemptProgress:
 
 
 @dataclass(slots=True)
+class HoldUp:
+    """The job that holds up a ready one of its group: it is in hand, or comes first.
+
+    `until_ms`: when its reservation ends, or its retry is due; None = it is ready itself.
+    """
+
+    id: str
+    state: State
+    until_ms: int | None
+
+
+@dataclass(slots=True)
 class JobView:
     """All about a job. `message` is the last one that a consumer left; a time that was not reached is None.
 
@@ -153,7 +165,7 @@ class JobView:
 
     `remarks` are the messages that belong to no attempt. `expire_ms`: when the job expires, 0 = never. `worker`: the
     name of the one that holds the job, "" = none, or unknown. `progress` of the last attempt, until the next one begins
-    or the job is finished.
+    or the job is finished. `held_by` only while the job is ready, and its group may have no more jobs in hand.
     """
 
     topic: str
@@ -180,3 +192,4 @@ class JobView:
     texts: dict[str, str] = field(default_factory=dict)  # those of its push that it has
     worker: str = ""
     progress: AttemptProgress | None = None
+    held_by: HoldUp | None = None

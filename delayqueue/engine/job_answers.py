@@ -6,6 +6,7 @@ from typing import Final
 from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.answers.jobs import (
     Attempt,
+    HeldBy,
     JobCall,
     JobDetails,
     Progress,
@@ -19,6 +20,7 @@ from delayqueue.domain.job import (
     USUAL_PRIORITY,
     AttemptProgress,
     FailedAttempt,
+    HoldUp,
     JobView,
     Reserved,
     ResultRecord,
@@ -52,6 +54,7 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
         attempts=tuple(map(_attempt, job.attempts)),
         results=tuple(map(_result, job.results)),
         group=job.texts.get("group", LEFT_OUT),
+        held_by=held_by(job.held_by) if job.held_by else LEFT_OUT,
         call=job_call(job.call) if job.call else LEFT_OUT,
         worker=readable(job.worker) if job.worker else LEFT_OUT,
         put_off_until=job.ready_ms / 1000 if is_put_off else LEFT_OUT,
@@ -65,6 +68,11 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
 def _attempt(one: FailedAttempt) -> Attempt:
     worker = readable(one.worker) if one.worker else LEFT_OUT
     return Attempt(one.attempt, one.started_ms / 1000, one.ended_ms / 1000, one.message, worker)
+
+
+def held_by(one: HoldUp) -> HeldBy:
+    """What holds up a ready job."""
+    return HeldBy(one.id, one.state, seconds(one.until_ms))
 
 
 def _progress(one: AttemptProgress) -> Progress:

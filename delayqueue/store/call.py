@@ -33,7 +33,7 @@ from delayqueue.domain.receipt import receipt_for
 from delayqueue.metrics import REPAIRS, SCRIPT_SECONDS, Histogram, Metrics
 from delayqueue.store.connection import Wait
 from delayqueue.store.durability import Durability, Requirement
-from delayqueue.store.record import ended_view, live_view, reserved_job, text
+from delayqueue.store.record import ended_view, hold_up, live_view, reserved_job, text
 from delayqueue.store.scripts import Script, ScriptHead, Scripts
 from delayqueue.store.server import Server
 from delayqueue.store.shards import Shards
@@ -145,14 +145,23 @@ def settings_of(written: bytes) -> dict[str, Any]:
 
 
 def view(
-    job_id: str, state: bytes, record: bytes, run: bytes = b"", worker: bytes = b""
+    job_id: str,
+    state: bytes,
+    record: bytes,
+    run: bytes = b"",
+    worker: bytes = b"",
+    *held: bytes,
 ) -> JobView | None:
-    """All about a job, from its state, record, run and the worker that holds it; None if those are unreadable."""
+    """All about a job, from its state, record, run, the worker that holds it, and what holds it up, if anything does.
+
+    None if those are unreadable.
+    """
     with suppress(ValueError):
         if state == b"ended":
             return ended_view(job_id, record)
         found = live_view(job_id, State(state.decode()), record, run)
         found.worker = text(worker)
+        found.held_by = hold_up(*held) if held else None
         return found
     return None
 

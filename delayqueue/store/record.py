@@ -16,6 +16,7 @@ from delayqueue.domain.job import (
     USUAL_PRIORITY,
     AttemptProgress,
     FailedAttempt,
+    HoldUp,
     Job,
     JobView,
     Reserved,
@@ -251,6 +252,11 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
 def _texts(options: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, str]:
     """The texts of a push that a record has, of those that are wanted."""
     return {name: options[kept_as] for name, kept_as in wanted.items() if options.get(kept_as)}
+
+
+def hold_up(raw_id: bytes, state: bytes, until_ms: bytes) -> HoldUp:
+    """What holds up a ready job, from what a script tells of it (_turns.lua)."""
+    return HoldUp(text(raw_id), State(state.decode()), int(until_ms) if until_ms else None)
 
 
 def own_due_ms(record: Record, options: Mapping[str, Any]) -> int:

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 from pydantic import TypeAdapter
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import JobView
+from delayqueue.domain.job import HoldUp, JobView
 from delayqueue.errors import Invalid
 from delayqueue.store.bucket import in_pieces
 from delayqueue.store.paging import BAD, Mark, read_cursor, read_place, write_cursor
-from delayqueue.store.record import parse_run, text
+from delayqueue.store.record import hold_up, parse_run, text
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range
 from delayqueue.store.verbs import GET
@@ -47,13 +47,14 @@ NO_FILTERS: Final = Filters()
 
 
 class Hit(NamedTuple):
-    """A job that was found; `group`: "" = it is in none."""
+    """A job that was found; `group`: "" = it is in none; `held_by`: as in JobView."""
 
     id: str
     topic: str
     state: str
     due_ms: int
     group: str
+    held_by: HoldUp | None
 
 
 class SearchResult(NamedTuple):
@@ -99,7 +100,7 @@ class Search:
                 break  # this only was to see whether there are more
             scan = raw_scan.decode()
             looked += reply.looked
-            hits = [_found(*found[i : i + 5]) for i in range(0, len(found), 5)]
+            hits = [_found(*row) for row in found]
             jobs += await self._exact(bucket, hits, wanted, filters.message_part)
             if scan == "0":
                 bucket, kind = (bucket + 1, "job") if kind == "ended" else (bucket, "ended")
@@ -143,8 +144,11 @@ def _is_long(part: str) -> bool:
     return len(part.encode()) > PIECE_BYTES
 
 
-def _found(raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes, group: bytes) -> Hit:
-    return Hit(text(raw_id), text(topic), state.decode(), int(due_ms), text(group))
+def _found(
+    raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes, group: bytes, *held: bytes
+) -> Hit:
+    held_by = hold_up(*held) if held else None
+    return Hit(text(raw_id), text(topic), state.decode(), int(due_ms), text(group), held_by)
 
 
 MOST: Final = 10_000  # per page

@@ -203,3 +203,11 @@ def test_the_progress_of_a_job_is_one_line() -> None:
     assert tables.cell("progress", told | {"percent": None}) == "page 4\\nof 10"
     assert tables.cell("progress", told | {"message": ""}) == "40 %"
     assert "40 %" in tables.jobs([{"id": "a", "progress": told}, {"id": "b"}])
+
+
+def test_what_holds_a_job_up_is_one_line() -> None:
+    told: dict[str, Any] = {"id": "order\n1", "state": "delayed", "until": 1.0}
+    said = f"order\\n1, delayed until {tables.local_time(1)}"
+    assert tables.cell("held_by", told) == said
+    assert tables.cell("held_by", told | {"state": "ready", "until": None}) == "order\\n1, ready"
+    assert said in tables.jobs([{"id": "a", "held_by": told}, {"id": "b"}])

@@ -10,6 +10,7 @@ import pytest
 
 from delayqueue.client import (
     Client,
+    HeldBy,
     Invalid,
     Job,
     JobExists,
@@ -22,6 +23,7 @@ from delayqueue.client import (
     WrongState,
 )
 from delayqueue.config.build import build
+from delayqueue.domain.job import State
 from tests.client.conftest import Caller
 from tests.waiting import until_async
 
@@ -131,6 +133,19 @@ async def test_a_late_worker_changes_nothing(client: Caller, topic: str) -> None
     await client.finish(present)
     with pytest.raises(NoSuchJob):
         await client.finish(present)
+
+
+async def test_a_job_says_which_one_its_group_waits_for(client: Caller, topic: str) -> None:
+    await client.limit(topic, group_concurrency=1)
+    first, second = [await client.push(topic, group=topic, ttr=600) for _ in range(2)]
+    held = await client.pop(topic, wait=20)
+    assert held.id == first
+    deadline = await client.touch(held)
+    details = await client.get(second)
+    assert details.held_by == HeldBy(first, State.RESERVED, deadline)
+    found = await client.find(topic=topic, state="ready")
+    assert [(one.id, one.held_by) for one in found.jobs] == [(second, details.held_by)]
+    assert (await client.get(first)).held_by is None
 
 
 async def test_a_job_is_buried_and_kicked(client: Caller, topic: str) -> None:

@@ -76,6 +76,8 @@ def test_answers_are_read_to_the_last_member(calls: list[dict[str, Any]]) -> Non
         if is_answer and not is_refusal(result):
             assert covers(result, data), call
             compared.add(call["path"])
+    held = {call["path"] for call in calls if "held_by" in json.dumps(call["data"])}
+    assert held == {"/get", "/find"}
     assert {
         "/get",
         "/list",

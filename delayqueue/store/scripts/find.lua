@@ -1,9 +1,10 @@
 -- Searches jobs for a text in their id, their body or the messages of their failures. Changes nothing.
--- requires  _job, _process
+-- requires  _turns, _process
 -- flags  no-writes
 -- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic, part of a message, tag, state
 --       ("" = any of these six), the first and the last due time in ms, group ("" = any)
--- returns { next cursor ("0" = that was all), { id, topic, state, due ms, group ("" = none), ... } }; of parts longer than PIECE, the jobs that may have them
+-- returns { next cursor ("0" = that was all), { { id, topic, state, due ms, group ("" = none) } and behind these, if the job is ready and
+--         held up, what does that (groups.observer) } }; of parts longer than PIECE, the jobs that may have them
 -- keeps: a job that stays in the hash is seen by a search from the first cursor to the last; after a failover the search of this
 --        hash begins again.
 local LOOK_US, BYTES_PER_US = 2, 128  -- what an entry takes, and its bytes, if each begins what Lua searches for
@@ -44,7 +45,7 @@ return function(ARGV)
   local key, cursor, id_part, body_part, topic = ARGV[1] == 'job' and JOBS or ENDED, own_cursor(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
   local message_part, tag_wanted, state_wanted, first_due, last_due = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
   local group_wanted = ARGV[11]
-  local found, looked, bytes, page_size = {}, 0, 0, 1
+  local found, looked, bytes, page_size, held_by = {}, 0, 0, 1, groups.observer()
 
   local function is_wanted(job)
     return (topic == '' or job.topic == topic) and (tag_wanted == '' or has_one(job.tags, tag_wanted))
@@ -77,7 +78,7 @@ return function(ARGV)
     if not job or is_hidden(job.topic) or not is_wanted(job) then return end
     local state = key == JOBS and state_of(id, job) or string.match(value, '^%a+')
     if state_wanted ~= '' and state ~= state_wanted then return end
-    for _, part in ipairs({ id, job.topic, state, int(job.own_due), job.group or '' }) do found[#found + 1] = part end
+    found[#found + 1] = { id, job.topic, state, int(job.own_due), job.group or '', unpack(state == 'ready' and held_by(job) or {}) }
   end
 
   repeat

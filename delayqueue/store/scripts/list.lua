@@ -1,10 +1,10 @@
 -- Reads a page of the jobs of a tag, in no particular order. Changes nothing.
--- requires  _job, _reads, _holders, _scan_tag
+-- requires  _view, _reads, _scan_tag
 -- flags  no-writes
 -- ARGV  topic ("" = every), tag name, state ("" = every), first and last due ms (inclusive), ids looked at, at most,
 --       bytes that the answer of which this is a part already holds, where to go on: a place of scan_tag() ("0" at first), and ids
 --       that it returned last and that were on no page
--- returns { where to go on then, "0" alone if that was all; { { id, state, record, run, worker } or { id, "ended", kept record, "", "" } },
+-- returns { where to go on then, "0" alone if that was all; { { id, state, record, run, worker, ... } (_view.lua) or { id, "ended", kept record } },
 --           bytes that it holds then, 1 if it has no room for the next job, else 0 }
 -- keeps: a job that stays is on a page, whatever becomes of others: see scan_tag().
 local MOST_LEFT = 50  -- ids that one scan is to return, about: those that find no room on a page go into its cursor
@@ -12,7 +12,7 @@ local MOST_LEFT = 50  -- ids that one scan is to return, about: those that find 
 return function(ARGV)
   local topic, name, state, first, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
   local limit = tonumber(ARGV[6])
-  local page, is_full = {}, false
+  local page, is_full, view = {}, false, viewer()
   read_bytes = tonumber(ARGV[7])
 
   local function add(id)
@@ -20,13 +20,12 @@ return function(ARGV)
     local job = read_job(id)
     local found
     if job then
-      local its_state, run = state_of(id, job), call('HGET', RUNS, id) or ''
-      found = { id, its_state, job.record, run, its_state == 'reserved' and holder_of(id, unpack_run(run).receipt) or '' }
+      found = { id, unpack(view(id, job)) }
     else
       ended = call('HGET', ENDED, id)
       job = ended and job_of_ended(ended)
       if not job then return end
-      found = { id, 'ended', ended, '', '' }
+      found = { id, 'ended', ended }
     end
     local its_state = ended and string.match(ended, '^%a+') or found[2]
     if topic ~= '' and job.topic ~= topic or state ~= '' and its_state ~= state then return end

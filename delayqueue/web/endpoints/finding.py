@@ -2,9 +2,10 @@
 
 from typing import Annotated, Final
 
-from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.answer import LEFT_OUT, left_out
 from delayqueue.answers.jobs import Findings, FoundJob
 from delayqueue.domain.job import MAX_ID_BYTES
+from delayqueue.engine.job_answers import held_by
 from delayqueue.errors import BadValue, Invalid
 from delayqueue.store.search import ANY_TIME, Filters, Wanted
 from delayqueue.web.api import Api
@@ -66,7 +67,15 @@ class FindRequest(AnyTopicRequest, RangeRequest):
     VIEWERS,
     asks={"topic": "order", "text": "unpaid"},
     answers=Findings(
-        jobs=[FoundJob(id="1001", topic="order", state="delayed", due=1795217037.354)],
+        jobs=[
+            FoundJob(
+                id="1001",
+                topic="order",
+                state="delayed",
+                due=1795217037.354,
+                **left_out(FoundJob),
+            )
+        ],
         looked=1,
         cursor="",
     ),
@@ -76,7 +85,11 @@ async def find(api: Api, asked: FindRequest) -> Large[Findings]:
     limit = asked.limit or DEFAULT_COUNT
     found = await api.jobs.search.find(asked.wanted(), limit, asked.cursor or "", asked.filters())
     jobs = [
-        FoundJob(job.id, job.topic, job.state, job.due_ms / 1000, group=job.group or LEFT_OUT)
+        FoundJob(
+            *(job.id, job.topic, job.state, job.due_ms / 1000),
+            group=job.group or LEFT_OUT,
+            held_by=held_by(job.held_by) if job.held_by else LEFT_OUT,
+        )
         for job in found.jobs
     ]
     return Large(Findings(jobs, found.looked, found.cursor))

@@ -22,6 +22,7 @@ final class JobDetails
      * @param float|null $retain with `options`: how long it is kept after its end; null = not at all
      * @param float|null $expires with `options`: when nobody needs it any more; null = never
      * @param string|null $group null = it is in none
+     * @param HeldBy|null $heldBy while it is ready and its group may have no more jobs in hand; null = nothing holds it up
      */
     public function __construct(
         public readonly string $topic,
@@ -47,6 +48,7 @@ final class JobDetails
         public readonly ?float $expires,
         public readonly ?Progress $progress,
         public readonly ?string $group = null,
+        public readonly ?HeldBy $heldBy = null,
     ) {
     }
 
@@ -76,6 +78,7 @@ final class JobDetails
             retain: $data->floatOrNull('retain'),
             expires: $data->floatOrNull('expires'),
             group: $data->stringOrNull('group'),
+            heldBy: $data->has('held_by') ? HeldBy::from($data->object('held_by')) : null,
             progress: $data->has('progress') ? Progress::from($data->object('progress')) : null,
         );
     }

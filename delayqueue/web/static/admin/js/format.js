@@ -24,6 +24,9 @@ export function time(seconds) {
 /** The time of the day only: 04:45:40. */
 export const clock = (seconds) => time(seconds).slice(11);
 
+/** The time of the day, if it is today's, else with its date. */
+export const todaysClock = (seconds) => (time(seconds).slice(0, 10) === time(Date.now() / 1000).slice(0, 10) ? clock(seconds) : time(seconds));
+
 /** The zone of all times on the page: its name, and how far ahead of UTC it is now, as UTC+8. */
 export function zone() {
   const minutes = -new Date().getTimezoneOffset();

@@ -5,7 +5,7 @@ import { breaking, facts, h, table, words } from "../dom.js";
 import { length, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
-import { groupLink, jobActions, progressBar, stateMark, tagLink } from "./jobs.js";
+import { groupLink, heldLine, jobActions, progressBar, stateMark, tagLink } from "./jobs.js";
 import { topicLink } from "./topics.js";
 
 export class JobPage extends Live {
@@ -20,7 +20,7 @@ export class JobPage extends Live {
 
 function view(found, refresh) {
   const known = [
-    [t("state"), stateMark(found.state)],
+    [t("state"), [stateMark(found.state), found.held_by && heldLine(found.held_by)]],
     [t("topic"), topicLink(found.topic)],
     [t("dueAt"), `${time(found.due)} · ${relative(found.due)}`],
     found.put_off_until && [t("putOffUntil"), `${time(found.put_off_until)} · ${relative(found.put_off_until)}`],

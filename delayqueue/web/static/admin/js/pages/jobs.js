@@ -3,7 +3,7 @@
 import { call, callPages, may } from "../api.js";
 import { action, ask, sayUndoable } from "../ask.js";
 import { breaking, firstRows, h, table } from "../dom.js";
-import { number, reasonLine, relative, seconds, time } from "../format.js";
+import { number, reasonLine, relative, seconds, time, todaysClock } from "../format.js";
 import { t } from "../i18n.js";
 import { topicLink } from "./topics.js";
 
@@ -24,6 +24,11 @@ export const progressBar = ({ percent, message, at }) => h("div", { class: "prog
   percent !== null && h("progress", { max: 100, value: percent, "aria-label": t("progress") }),
   h("span", {}, [percent !== null && `${number(percent)} %`, message].filter(Boolean).join(" · ")));
 
+const HELD_BY = { delayed: "heldByDelayed", reserved: "heldByReserved", ready: "heldByReady" };
+/** What holds up a ready job of a group, with the way there. */
+export const heldLine = ({ id, state, until }) => h("a", { class: "held", href: jobPlace(id), title: until === null ? null : relative(until) },
+  t(HELD_BY[state], id, todaysClock(until)));
+
 /** The pages of a list that begin at these cursors: the jobs, the cursors, and the cursor of the next page ("" = none). */
 export async function pages(which, cursors) {
   const { rows: jobs, next } = await callPages("list", "jobs", { ...which, limit: PAGE }, cursors);
@@ -42,7 +47,7 @@ export function jobTable({ jobs, cursors, next }, more, { topic = true, attempts
       { name: t("id"), sort: "id", rising: true, class: "wide title", cell: (job) => jobLink(job.id) },
       topic && { name: t("topic"), sort: "topic", rising: true, class: "wide", cell: (job) => topicLink(job.topic) },
       jobs.some((job) => job.group) && { name: t("group"), class: "wide", cell: (job) => job.group && groupLink(job) },
-      { name: t("state"), sort: "state", rising: true, cell: (job) => [stateMark(job.state), job.state === "reserved" && job.progress && progressBar(job.progress)] },
+      { name: t("state"), sort: "state", rising: true, cell: (job) => [stateMark(job.state), job.state === "reserved" && job.progress && progressBar(job.progress), job.held_by && heldLine(job.held_by)] },
       { name: t("dueAt"), sort: "due", rising: true, class: "time", cell: (job) => h("span", { title: relative(job.due) }, time(job.due)) },
       attempts && { name: t("attempt"), class: "number", cell: (job) => String(job.attempt) },
       attempts && { name: t("message"), class: "cut", cell: (job) => job.message && h("span", { title: job.message }, reasonLine(job.message)) },
