@@ -31,7 +31,15 @@ do  -- limits the scope of the rest
     return nil
   end
 
-  -- How many jobs of the group may be handed out now, of `wanted`; and the only one that may, with its id, if one comes first.
+  -- Whether no job of the group in the other lane comes before those of this one: workers and the server's calls keep one order.
+  local function comes_first(lane, topic, group)
+    local other = groups.ranks(groups.other_lane(lane), topic, group, 1)[1]
+    local mine = other and groups.ranks(lane, topic, group, 1)[1]
+    return not mine or mine <= other
+  end
+
+  -- How many jobs of the group may be handed out now, of `wanted`; and the only one that may, with its id, if one comes first
+  -- because it failed.
   function groups.room(lane, topic, group, limit, wanted, keeps_all)
     local most = limit and (limit.group_order and 1 or limit.group_concurrency)
     if not most then return wanted end
@@ -40,7 +48,7 @@ do  -- limits the scope of the rest
     if room <= 0 then room = room + drop_stale(topic, from, to, keeps_all) end
     if room <= 0 or not limit.group_order then return math.max(0, math.min(wanted, room)) end
     local id, job, state = first_of(topic, group, keeps_all)
-    if not id then return 1 end
+    if not id then return comes_first(lane, topic, group) and 1 or 0 end
     if state ~= 'ready' or groups.lane_of(job) ~= lane then return 0 end
     return 1, job, id
   end

@@ -175,6 +175,7 @@ local function fill_from_group(lane, topic, group, most, found, limit)
   elseif #listed > 0 then
     return  -- the answer has no room for its first job
   end
+  if #found == before then groups.leave(lane, topic, group) end  -- they were ghosts
   if not groups.has(lane, topic, group) then
     groups.rest(lane, topic, group)
     call('ZREM', turns, group)
@@ -182,7 +183,7 @@ local function fill_from_group(lane, topic, group, most, found, limit)
     stand('next')
   elseif first then  -- a broken key prevents its end
     stand('held')
-  end  -- else they were ghosts, and it still has its turn
+  end  -- else it still has its turn
 end
 
 -- Lets groups stand in line that were held before the topic's limits changed. Returns whether there are more of them.
