@@ -43,7 +43,7 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "retain": NUMBERS,
     "expire": (*NUMBERS, 0.001, 0.0004),
     "priority": (-1, 0, 1024, 2**32 - 1, 2**32, 0.5, "7", True),
-    "group": (*NAMES, "customer-7", "}", "x" * 250, "x" * 251, "é" * 125, "é" * 126, {}, None),
+    "group": (*NAMES, "customer-7", "}", "a\0b", "x" * 250, "x" * 251, "é" * 125, "é" * 126, {}, None),
     "call": (
         URL, {}, {"url": URL}, {"url": ""}, {"url": 7}, {"url": "ftp://x/"}, {"url": "http:///x"},
         {"url": "http://u:p@example.com/"}, {"url": "http://example.com:0/"}, {"url": "http://example.com:99999/"},

@@ -9,6 +9,7 @@ because only a job's record tells whether it is ready.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -16,6 +17,7 @@ from typing import Any, Final, TypeVar
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.push_rules import in_group
+from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.heartbeat import SILENCE_MS
 from delayqueue.engine.reports import ServerReport
 from delayqueue.errors import Invalid, Unavailable
@@ -69,18 +71,15 @@ class Rebalance:
         await self._patiently(self._change.end)
 
     async def _check(self) -> None:
-        """Raises StartupError if a server or a limit is in the way."""
+        """Raises StartupError if a server, a limit or a group is in the way."""
         for topic, each in (await self._settings(FIRST)).items():
             try:
                 check_shares(Limit.read(each.get("limit", {})).changes(), self._size)
             except Invalid as error:
                 raise StartupError(f"the topic {topic!r}: {error}") from None
         is_resumed = await self._patiently(self._change.is_under_way)
-        if not is_resumed and self._size > 1 and (torn := await self._patiently(self._count_torn)):
-            raise StartupError(
-                f"{torn} jobs have a group, and ids that do not begin with it in braces, like "
-                "{customer-7}order-1001: their groups would be torn apart. Let them end, or delete them, first"
-            )
+        if not is_resumed and self._size > 1:
+            await self._check_groups()
         found = await self._patiently(self._servers)
         if older := sorted(server.stats.name for server in found if not server.halts):
             raise StartupError(
@@ -88,8 +87,37 @@ class Rebalance:
                 "Replace them by this version, or stop them, and wait for 15 seconds"
             )
 
+    async def _check_groups(self) -> None:
+        """Raises StartupError if jobs, or those that schedules will push, would be in another bucket than the group."""
+        if names := sorted(await self._patiently(self._schedules_of_groups)):
+            raise StartupError(
+                f"the schedules {', '.join(names)} push jobs of a group, which works with one bucket only. "
+                "Remove them, or let them push jobs without a group, from which a worker pushes those of the group"
+            )
+        if torn := await self._patiently(self._count_torn):
+            raise StartupError(
+                f"{torn} jobs have a group, and ids that do not begin with it in braces, like "
+                "{customer-7}order-1001: their groups would be torn apart. Let them end, or delete them, first"
+            )
+
+    async def _schedules_of_groups(self) -> list[str]:
+        """The names of schedules whose jobs have a group, also of those that are paused."""
+        found: list[str] = []
+        for name, definition in (await self._registered("schedules")).items():
+            with suppress(ValueError):  # it pushes nothing
+                if Schedule.read(text(definition)).group:
+                    found.append(text(name))
+        return found
+
+    async def _registered(self, kind: str) -> dict[bytes, bytes]:
+        """What all servers share of this kind. No script is asked: if a change is under way, it would refuse."""
+        first = self._store.bucket(FIRST)
+        key = first.keys.registered(kind)
+        found: Any = await first.ask(kind, lambda redis: redis.hgetall(key))
+        return dict(found)
+
     async def _count_torn(self) -> int:
-        """How many jobs would be in another bucket than others of their group. No script is asked, as below."""
+        """How many jobs would be in another bucket than others of their group. No script is asked, as above."""
         torn = 0
         for bucket in self._store.in_force:
             cursor = 0
@@ -101,11 +129,9 @@ class Rebalance:
         return torn
 
     async def _servers(self) -> list[ServerReport]:
-        """Server processes that were alive recently. No script is asked: if a change is under way, it would refuse."""
-        first = self._store.bucket(FIRST)
-        key = first.keys.registered("servers")
-        told: Any = await first.ask("servers", lambda redis: redis.hgetall(key))
-        seconds, _ = await first.ask("servers", lambda redis: redis.time())
+        """Server processes that were alive recently."""
+        told = await self._registered("servers")
+        seconds, _ = await self._store.bucket(FIRST).ask("servers", lambda redis: redis.time())
         found = []
         for name, written in told.items():
             heard_ms, _, figures = text(written).partition(" ")
@@ -251,4 +277,4 @@ class Rebalance:
 
 def _is_torn(job: tuple[str, str]) -> bool:
     job_id, group = job
-    return not job_id.startswith(in_group(group, ""))
+    return group.startswith("}") or not job_id.startswith(in_group(group, ""))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from delayqueue.client.jobs import new_id
+from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.relay.row import OutboxRow
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Database(ABC):
     # which index to take: a table that fills and empties outruns the statistics by which the database would choose
     by_seq: ClassVar[str] = ""
     by_id: ClassVar[str] = ""
+    id_chars: ClassVar[int] = MAX_ID_BYTES  # that the table's column can hold
     poll_s: ClassVar[float]  # how long to wait for rows, at first
     schema: ClassVar[str]  # statements with {table}, and {name}: the table's, as a part of others
 
@@ -203,9 +205,14 @@ class Database(ABC):
             return rows
         # before they are pushed: whoever pushes such a row again, pushes the same job
         for row in unnamed:
-            self._execute(NAME.format(table=self._table), [new_id(row.group), row.seq])
+            self._execute(NAME.format(table=self._table), [self._made_id(row.group), row.seq])
         self.commit()
         return self._take(which, most)
+
+    def _made_id(self, group: str | None) -> str:
+        """A unique id, in the bucket of the group unless the table cannot hold that: one bucket takes any."""
+        made = new_id(group)
+        return made if len(made) <= self.id_chars and "\0" not in made else new_id()
 
     def _execute(self, sql: str, values: Iterable[object] = ()) -> Sequence[Any]:
         if self._connection is None:

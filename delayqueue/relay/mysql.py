@@ -57,6 +57,7 @@ class MySQL(Database):
     by_seq = "FORCE INDEX (PRIMARY)"
     by_id = "FORCE INDEX (by_id)"
     poll_s = 0.1
+    id_chars = 255  # as in SCHEMA
     schema = SCHEMA
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from delayqueue.client.pushes import FIELDS, Job
 from delayqueue.client.times import seconds
+from delayqueue.domain import push_rules
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.push_rules import NEW_ID, stripped
 
@@ -47,11 +48,10 @@ class OutboxRow:
         return self.id == NEW_ID and not self.cancel
 
     @property
-    def group(self) -> object:
-        """What the options say of the group of its job; None = nothing that can be read."""
-        with suppress(ValueError, RecursionError):
-            options = json.loads(self.options or "{}")
-            return options.get("group") if isinstance(options, dict) else None
+    def group(self) -> str | None:
+        """The group of its job; None if it has none, or one that no job can have."""
+        with suppress(KeyError, TypeError, ValueError, RecursionError):
+            return push_rules.group("group", json.loads(self.options or "{}")["group"])
         return None
 
     def check_id(self) -> None:

@@ -21,7 +21,7 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:called:TOPIC       | zset | the ready jobs with a call, in the same way                                           |
 | T:called_topics      | zset | topic that has some -> ms from which on pop looks at it                               |
 | T:grouped:TOPIC      | zset | the ready jobs of groups, all with the score 0: length of the group, group, \\0,       |
-|                      |      | priority, due ms, length of the id, id (_groups.lua)                                  |
+|                      |      | priority, due ms, ms of its push, length of the id, id (_groups.lua)                  |
 | T:turns:TOPIC        | zset | group that waits for its turn in this round -> ms since when                          |
 | T:next:TOPIC         | zset | group that had its turn in this round and has more -> ms since when                   |
 | T:held:TOPIC         | zset | group with ready jobs of which none may be taken now -> ms since when                 |

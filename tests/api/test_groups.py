@@ -55,10 +55,21 @@ async def test_an_order_is_kept_over_retries(api: Api, topic: str) -> None:
     assert (await api.pop(topic, timeout=20)).ok()["id"] == paid
 
 
-async def test_an_id_that_the_server_makes_begins_with_the_group(api: Api, topic: str) -> None:
-    made = (await api.push(topic=topic, id="*", group=topic)).ok()["id"]
-    assert made.startswith(name(topic, ""))
-    assert made != name(topic, "")
+@pytest.mark.parametrize("name_of", ["{}", "{}}}b", "{{{}", "{}{{}}b", "a\0{}", "{} 客户-7"])
+async def test_ids_that_the_server_makes_keep_a_group_together_whatever_its_name(
+    api: Api, topic: str, name_of: str
+) -> None:
+    """Only a group that begins with } has no bucket of its own, where there are several."""
+    (await api.call("/limit", {"topic": topic, "group_concurrency": 1})).ok()
+    group = name_of.format(topic)
+    made = [
+        (await api.push(topic=topic, id="*", delay=0, group=group)).ok()["id"] for _ in range(9)
+    ]
+    assert len({*made}) == 9
+    assert all(job_id.startswith(name(group, "")) for job_id in made)
+    assert (await api.pop(topic, timeout=20)).ok()["group"] == group
+    for _ in range(8):  # the buckets
+        assert (await api.pop(topic, count=10, timeout=0)).ok() == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import Job, Reserved
+from delayqueue.domain.job import CALLS, Job, Reserved
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import receipt_for
+from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
@@ -537,3 +539,49 @@ async def test_groups_that_would_be_torn_apart_are_counted_first(ours: Installat
     await queue.delete([each.id for each in torn], ["", "", ""])
     await ours.rebalance()
     assert sorted(await pop_all(all_jobs(ours.server()), "t")) == ["plain", "{g}3"]
+
+
+async def test_a_group_that_no_bucket_can_be_named_for_counts_as_torn(ours: Installation) -> None:
+    """Its ids begin with it in braces, and yet there is nothing in the braces."""
+    await ours.rebalance(1)
+    queue = all_jobs(ours.server())
+    await queue.push(of_group("}a", 1))
+    with pytest.raises(StartupError, match=r"^1 jobs have a group, and ids that"):
+        await ours.rebalance()
+    await queue.delete(["{}a}1"], [""])
+    await ours.rebalance()
+
+
+async def test_schedules_whose_jobs_have_a_group_are_named_first(ours: Installation) -> None:
+    """With several buckets their jobs would be in the bucket of the schedules, and not in that of their group."""
+    await ours.rebalance(1)
+    schedules = DelayQueue(ours.server()).schedules
+    plain = Schedule(name="plain", topic="t", every_ms=HOUR_MS)
+    grouped = replace(plain, name="grouped", group="g")
+    for each in (plain, grouped, replace(grouped, name="asleep", paused=True)):
+        await schedules.schedule(each, "fail")
+    with pytest.raises(StartupError, match=r"^the schedules asleep, grouped push jobs of a group"):
+        await ours.change().run()
+    await schedules.remove("asleep")
+    with pytest.raises(StartupError, match=r"^the schedules grouped push"):
+        await ours.change().run()
+    await schedules.remove("grouped")
+    await ours.rebalance()
+    assert [one.name for one in await DelayQueue(ours.server()).schedules.all()] == ["plain"]
+
+
+async def test_a_group_keeps_its_order_over_workers_and_calls(ours: Installation) -> None:
+    await ours.rebalance(BEFORE)
+    queue = all_jobs(ours.server())
+    await queue.topics.limit("t", {"group_order": True})
+    call = Call(url="http://1.1.1.1/")
+    jobs = [of_group(each, n, call=call if n % 2 else None) for each in GROUPS for n in range(3)]
+    await queue.push_many(jobs)
+    await ours.rebalance(AFTER)
+    queue = all_jobs(ours.server())
+    for n, topic in enumerate(("t", CALLS, "t")):
+        for other in {"t", CALLS} - {topic}:
+            assert await pop_all(queue, other) == []
+        ids = await pop_all(queue, topic)
+        assert sorted(ids) == sorted(f"{{{each}}}{n}" for each in GROUPS)
+        assert {*await queue.finish(ids, [""] * len(ids))} == {Code.OK}

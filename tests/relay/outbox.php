@@ -45,7 +45,7 @@ switch ($library) {
 $job = new NewJob(
     topic: $topic,
     body: ['order' => 7, 'question' => 'où ? 订单'],
-    id: "$topic-php",
+    id: "{customer-7}$topic-php",
     due: 4000000000.125,
     ttr: '1m',
     tags: ['user:7', "it's ?"],
@@ -67,6 +67,8 @@ $owner->rollBack();
 $owner->beginTransaction();
 $outbox->push($job);
 $outbox->push(new NewJob($topic, id: "$topic-later", delay: '1.5h'));
+$outbox->push(new NewJob($topic, id: '*', delay: 60, group: ' customer-8'));
+$outbox->push(new NewJob($topic, delay: 60, group: 'customer-8'));
 $outbox->push(new NewJob($topic, id: "$topic-cancelled", delay: 60));
 $outbox->cancel("$topic-cancelled");
 $outbox->push(new NewJob($topic, id: "$topic-tagged", delay: 60, tags: [$topic]));

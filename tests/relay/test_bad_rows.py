@@ -178,6 +178,36 @@ def test_many_stars_go_in_one_batch_and_one_cancels_nothing(
     assert topic.ready == 31
 
 
+GROUPS: Final = [
+    "x" * 250,
+    "x" * 10_000,
+    "é" * 125,
+    "a\0b",
+    "\ud800",
+    " ",
+    "",
+    "}",
+    7,
+    ["a"],
+    {},
+    None,
+]
+
+
+def test_a_star_whose_group_the_table_cannot_hold_stops_no_row(
+    unchecked: Outbox, relay: Relay
+) -> None:
+    """Where there is one bucket, any id will do."""
+    for group in GROUPS:
+        with suppress(Exception):  # MariaDB refuses half of a surrogate pair
+            unchecked.insert(id="*", body=repr(group), options={"group": group})
+    unchecked.insert(id=unchecked.topic, body="last")
+    move_all(relay)
+    assert all("group" in reason for reason in unchecked.rows("failed"))
+    pushed = ["x" * 250, "é" * 125, "a\0b", "}", None]
+    assert sorted(unchecked.bodies()) == sorted([*map(repr, pushed), "last"])
+
+
 def test_rows_whose_numbers_are_not_positive_are_moved_too(outbox: Outbox) -> None:
     outbox.insert(seq=-5, cancel_tag="a-tag")
     outbox.insert(seq=-4, id=outbox.topic)

@@ -29,7 +29,7 @@ OWN: Final = {"id", "created", "history"}  # what no two jobs have in common
 
 @pytest.fixture(scope="module")
 def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    return processes.server(redis_server, strict="yes", calls="yes")
+    return processes.server(redis_server, strict="yes", calls="yes", bucket_size=3)
 
 
 @pytest.fixture(scope="module", params=LIBRARIES)
@@ -65,7 +65,7 @@ def test_what_php_commits_is_what_python_commits(
     every = Job(
         topic=topic,
         body={"order": 7, "question": "où ? 订单"},
-        id=f"{topic}-python",
+        id=f"{{customer-7}}{topic}-python",
         due=4000000000.125,
         ttr="1m",
         tags=["user:7", "it's ?"],
@@ -83,8 +83,12 @@ def test_what_php_commits_is_what_python_commits(
     helpers.push(connection, every, table=outbox.table)
     connection.commit()
     connection.close()
-    first, later, *_, last = outbox.rows("id, topic, body, delay, due, options, cancel, cancel_tag")
+    first, later, star, unnamed, *_, last = outbox.rows(
+        "id, topic, body, delay, due, options, cancel, cancel_tag"
+    )
     assert later == (f"{topic}-later", topic, "", 5400, None, '{"ttr":60}', 0, None)
+    made = [star[0], unnamed[0]]
+    assert [job_id.partition("}")[0] for job_id in made] == ["{customer-8"] * 2
     options = [json.loads(row[5]) for row in (first, last)]
     assert options[0] == options[1]
     assert options[0].keys() == OPTIONS
@@ -94,6 +98,7 @@ def test_what_php_commits_is_what_python_commits(
         assert abs(php.pop(each) - python.pop(each)) < MINUTE_S
     assert php == python
     assert php["state"] == "delayed"
+    assert [outbox.state(job_id) for job_id in made] == ["delayed"] * 2
     assert outbox.state(f"{topic}-later") == "delayed"
     assert outbox.state(f"{topic}-rolled-back") is None
     ended = [outbox.state(f"{topic}-{each}") for each in ("cancelled", "tagged")]

@@ -107,7 +107,7 @@ def _places(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
         places[job_id].append(family)
     ready = [_ready_ids(contents, live, topic) for topic in [*contents.queue]]
     ready += [{_id_of(rank)} for _, _, rank, _ in contents.entries("ranked", "called")]
-    ready += [{_split(rank)[2]} for _, _, rank, _ in contents.entries("grouped", "called_grouped")]
+    ready += [{split(rank)[2]} for _, _, rank, _ in contents.entries("grouped", "called_grouped")]
     for job_id in chain(*ready):
         places[job_id].append("ready")
     for job_id in live:
@@ -178,7 +178,7 @@ def _priorities(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[st
         yield f"the priorities are {contents.priorities}, not {wanted}"
 
 
-def _split(member: bytes) -> tuple[bytes, bytes, bytes]:
+def split(member: bytes) -> tuple[bytes, bytes, bytes]:
     """The group of a member, the job's place in it, and its id."""
     end = 3 + int(member[:3])
     assert member[end : end + 1] == b"\0", member
@@ -190,7 +190,7 @@ def _groups(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
     for lane in ("", "called_"):
         ready: defaultdict[bytes, set[bytes]] = defaultdict(set)
         for _, topic, rank, _ in contents.entries(f"{lane}grouped"):
-            group, place, job_id = _split(rank)
+            group, place, job_id = split(rank)
             ready[topic].add(group)
             record = live.get(job_id)
             if record is None or (record.topic, record.group) != (topic, group):

@@ -4,11 +4,12 @@ What a verb does to one job, `faults/attack/life.py` says; here a time is a mome
 are to each other: their order, tags, topics, and what happens to many of them.
 """
 
+import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 
-from delayqueue.domain.job import CALLS, USUAL_PRIORITY, Job
+from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job
 from delayqueue.errors import Code
 from delayqueue.store.types import Plan
 from faults.attack.life import (
@@ -50,12 +51,18 @@ class Model:
     created: dict[str, int] = field(default_factory=dict)  # ms of a job's push
     pushed: dict[tuple[str, str], int] = field(default_factory=dict)  # of a group's last one
     pushed_since: int = 0
+    most_jobs: dict[str, int] = field(default_factory=dict)  # topic -> max_jobs
+    dropping: set[str] = field(default_factory=set)  # topics in which the oldest job gives way
 
     @property
     def now(self) -> Span:
         return self.now_ms, self.now_ms
 
-    def push(self, job: Job) -> int:
+    def push(self, job: Job, dropped: Set[str] = frozenset()) -> int:
+        """`dropped`: the jobs that were seen to give way to it."""
+        has_room = self._make_room(job, dropped) if self._needs_room(job) else not dropped
+        if not has_room:
+            return Code.TOPIC_FULL
         spec = Spec(
             job.topic,
             job.body,
@@ -85,13 +92,71 @@ class Model:
             self._make_ready_if_due(job.id)
         return code
 
+    def _needs_room(self, job: Job) -> bool:
+        """Whether there is a job more in its topic, if it is taken."""
+        before = self.jobs.get(job.id)
+        is_known = before is not None or job.id in self.kept
+        if is_known and job.if_exists != IfExists.REPLACE:
+            return False
+        return before is None or before.spec.topic != job.topic
+
+    def _make_room(self, job: Job, dropped: Set[str]) -> bool:
+        most = self.most_jobs.get(job.topic, sys.maxsize)
+        excess = sum(self.counts(job.topic).values()) + 1 - most
+        left = {*dropped}
+        for _ in range(excess if job.topic in self.dropping else 0):
+            oldest = self._oldest(job.topic)
+            if not oldest:
+                break
+            assert left & oldest, (dropped, oldest)
+            gone = min(left & oldest)
+            left.remove(gone)
+            self._end(gone, "dropped")
+        assert not left, left
+        return excess <= 0 or bool(dropped)
+
+    def _oldest(self, topic: str) -> set[str]:
+        """Which job gives way; those of which one does, where the order is free."""
+        listed, ranked, called = list[str](), list[str](), list[str]()
+        grouped = defaultdict[tuple[bool, str], list[str]](list)
+        for job_id in self.ready:
+            spec = self.jobs[job_id].spec
+            if spec.topic != topic:
+                continue
+            if spec.group:
+                grouped[spec.has_call, spec.group].append(job_id)
+            else:
+                (called if spec.has_call else listed if spec.is_listed else ranked).append(job_id)
+        first = {key: min(ids, key=self._place_in_group) for key, ids in grouped.items()}
+        last = max((self.jobs[job_id].spec.priority for job_id in ranked), default=USUAL_PRIORITY)
+        choices = (
+            self._first_of_last(ranked) if last > USUAL_PRIORITY else set(),
+            {*listed} if topic in self.disturbed else {*listed[:1]},
+            self._first_of_last(ranked),
+            {job_id for (has_call, _), job_id in first.items() if not has_call},
+            self._first_of_last(called),
+            {job_id for (has_call, _), job_id in first.items() if has_call},
+            {*[i for i in self._delayed() if self.jobs[i].spec.topic == topic][:1]},
+        )
+        return next(filter(None, choices), set())
+
+    def _first_of_last(self, ids: list[str]) -> set[str]:
+        """Of the least urgent jobs the one that has waited longest."""
+
+        def place(job_id: str) -> tuple[int, ...]:
+            job = self.jobs[job_id]
+            return -job.spec.priority, job.due[0], len(job_id), ord(job_id)
+
+        return {min(ids, key=place)} if ids else set()
+
     def pop(self, topics: tuple[str, ...], wanted: int, got: list[str]) -> list[str]:
         """What a pop must return; if the order is free, that of `got`. No topic: jobs with a call, of all topics."""
         found: list[str] = []
         for topic in topics:
             if topic not in self.paused:
                 mine = [job_id for job_id in self.ready if self._is_asked(topic, job_id)]
-                mine = [job_id for job_id in mine if job_id in self._allowed(mine)]
+                allowed = self._allowed(mine)
+                mine = [job_id for job_id in mine if job_id in allowed]
                 found += self._in_order(topic, mine, got)[: wanted - len(found)]
         disturbed = {*self.disturbed}
         for job_id in found:
@@ -121,7 +186,8 @@ class Model:
         return job.spec.priority, job.due[0], self.created[job_id], len(job_id), ord(job_id)
 
     def _allowed(self, ready: list[str]) -> set[str]:
-        """Those that the limits of their groups let go."""
+        """Those of a lane that the limits of their groups let go."""
+        firsts = {self._group_of(i): i for i in sorted(self.ready, key=self._place_in_group)[::-1]}
         members = defaultdict[tuple[str, str], list[str]](list)
         allowed = set[str]()
         for job_id in sorted(ready, key=self._place_in_group):
@@ -135,9 +201,9 @@ class Model:
                 job.state == "reserved" and (job.spec.topic, job.spec.group) == (topic, group)
                 for job in self.jobs.values()
             )
-            first = self.first.get((topic, group)) if topic in self.strict else None
+            first = self.first.get((topic, group), firsts[topic, group])
             most = 1 if topic in self.strict else self.group_limits.get(topic, len(mine) + in_hand)
-            may_go = [job_id for job_id in mine if first in {None, job_id}]
+            may_go = [job_id for job_id in mine if topic not in self.strict or first == job_id]
             allowed.update(may_go[: max(0, most - in_hand)])
         return allowed
 

@@ -38,7 +38,7 @@ from delayqueue.store.verbs import (
 )
 from tests.store.bucket import ALL_WANTED, NONCES, Bucket, VerbStore, on_one_store
 from tests.store.contents import Contents, Record, parse, read
-from tests.store.invariants import violations_of
+from tests.store.invariants import split, violations_of
 from tests.store.test_model import CLOCK, stepped
 
 TOPICS: Final = ("t", "u")
@@ -50,6 +50,7 @@ CALL: Final = Call(url="http://x/")
 RETRIES: Final[list[tuple[int, ...] | None]] = [None, None, (2, 10), ()]
 SEEDS: Final = range(4)
 STEPS: Final = 250
+LAST: Final = (("~", "~"), b"~")  # behind all places of ready jobs
 
 
 class World:
@@ -63,8 +64,8 @@ class World:
         self.topics = self.at.choice([("t",), ("t",), TOPICS])
         self.groups = self.at.choice([("a",), ("a", "b"), ("a", ""), GROUPS])
         self.ids = IDS[: self.at.choice([8, 16, 24])]
-        kinds: list[list[Call | None]] = [[None], [None, None, CALL], [CALL]]
-        self.calls = self.at.choice(kinds)
+        kinds: list[list[Call | None]] = [[None, CALL], [None], [None, None, CALL], [CALL]]
+        self.calls = kinds[seed % len(kinds)]
         self.told: defaultdict[str, int] = defaultdict(int)
         self.receipts: dict[str, str] = {}
         self.waits_for: dict[tuple[str, str], str] = {}  # topic and group -> the job that failed
@@ -84,6 +85,15 @@ class World:
     async def records(self) -> dict[str, Record]:
         found = {i.decode(): parse(raw) for i, raw in (await self.contents()).job.items()}
         return {job_id: record for job_id, record in found.items() if record}
+
+    async def ready(self) -> dict[str, tuple[tuple[str, str], bytes]]:
+        """The topic and group of each ready job of a group, and its place among those of the group."""
+        contents = await self.contents()
+        found = {}
+        for _, topic, rank, _ in contents.entries("grouped", "called_grouped"):
+            group, place, job_id = split(rank)
+            found[job_id.decode()] = (topic.decode(), group.decode()), place + job_id
+        return found
 
     async def in_hand(self) -> dict[str, tuple[str, str]]:
         """The topic and group of each job that is reserved."""
@@ -153,11 +163,11 @@ class World:
         self, topics: tuple[str, ...], wanted: int, *, by_priority: bool = False
     ) -> tuple[list[Reserved], bool]:
         """The jobs, and whether there are no more."""
-        before = await self.in_hand()
+        before, were_ready = await self.in_hand(), await self.ready()
         popped = await self.store.pop(0, [Demand(topics, wanted, by_priority)])
         self.hear(popped.change)
         jobs, complete = popped.jobs[0], popped.complete == 1
-        after = await self.in_hand()
+        after, are_ready = await self.in_hand(), await self.ready()
         assert len({job.id for job in jobs}) == len(jobs) <= wanted
         for job in jobs:
             assert job.id not in before
@@ -172,6 +182,8 @@ class World:
             assert len(hand) <= most, (job.id, hand, limit)
             if limit.get("group_order"):
                 assert self.waits_for.get(place, job.id) == job.id, (job.id, self.waits_for)
+                mine = [its for its in are_ready.values() if its[0] == place]
+                assert place in self.waits_for or were_ready[job.id] < min(mine, default=LAST)
         return jobs, complete and len(jobs) < wanted
 
     async def pick(self) -> str | None:

@@ -13,7 +13,16 @@ from delayqueue.errors import Code
 from delayqueue.store.shards import Shards
 from delayqueue.store.types import Demand
 from delayqueue.store.verbs import Ending
-from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, VerbStore, a_moment, job, on_one_store
+from tests.store.bucket import (
+    HOUR_MS,
+    SOON_MS,
+    Bucket,
+    VerbStore,
+    a_moment,
+    job,
+    on_one_store,
+    with_functions,
+)
 from tests.store.test_broken_keys import heal
 from tests.store.test_groups import CALL, limit, many, of, one_by_one
 from tests.store.test_model import CLOCK, stepped
@@ -191,3 +200,16 @@ async def test_held_groups_are_not_looked_at_all_the_time_after_the_clock_was_pu
             await turn(1)
             popped = await clocked.store.pop(0, [Demand(("t",), 1)])
         assert (popped.jobs, popped.complete) == ([[]], 1)
+
+
+@with_functions
+async def test_pushes_of_the_same_millisecond_keep_their_order_where_it_is_strict(
+    bucket: Bucket,
+) -> None:
+    async with turned(bucket) as (_, clocked):
+        await limit(clocked, group_order=True)
+        for job_id in "zbya":
+            await clocked.push(of("a", job_id))
+        for job_id in "zbya":
+            assert await clocked.pop_ids() == [job_id]
+            await clocked.finish(job_id)

@@ -343,8 +343,9 @@ class Grouped(Comparison):
         group = "h" if job.priority == USUAL_PRIORITY and job.tags else "g"
         if job.id == "c" and job.tags:
             return job
+        call = job.call if job.id == "b" else None
         return replace(
-            job, topic="t", call=None, delay_ms=job.delay_ms // 5, texts={"group": group}
+            job, topic="t", call=call, delay_ms=job.delay_ms // 5, texts={"group": group}
         )
 
     @rule(wanted=st.integers(2, 4))
@@ -366,7 +367,50 @@ class Grouped(Comparison):
             self.model.strict.add(topic)
 
 
-@pytest.mark.parametrize("kind", [Comparison, Grouped])
+class Bounded(Grouped):
+    """Topics may have a job or two; those beyond are refused, or others give way, of groups or not."""
+
+    @initialize(
+        jobs=st.lists(JOBS, min_size=3, max_size=5), are_grouped=st.booleans(), drops=st.booleans()
+    )
+    def begin(self, jobs: list[Job], are_grouped: bool, drops: bool) -> None:
+        self.are_grouped = are_grouped
+        for topic in TOPIC_NAMES:
+            self.limit_jobs(topic, 2, drops)
+        self.push(jobs)
+
+    def as_pushed(self, job: Job) -> Job:
+        """Most are in one topic and ready, where one must give way."""
+        grouped = super().as_pushed(job)
+        return grouped if self.are_grouped else replace(grouped, texts={})
+
+    @rule(jobs=st.lists(JOBS, min_size=1, max_size=3))
+    def push(self, jobs: list[Job]) -> None:
+        if not self.model.dropping:
+            return super().push(jobs)
+        for job in map(self.as_pushed, jobs):
+            codes = self.do(self.bucket.push(job))
+            gone = {i for i in {*self.model.jobs} - {job.id} if self._is_gone(i)}
+            assert codes == [self.model.push(job, gone)]
+        return None
+
+    def _is_gone(self, job_id: str) -> bool:
+        return self.do(self.bucket.state(job_id)) in {None, "dropped"}
+
+    @rule(topic=TOPICS, most=st.sampled_from([None, 1, 2]), drops=st.booleans())
+    def limit_jobs(self, topic: str, most: int | None, drops: bool) -> None:
+        drops = drops and most is not None
+        changes = {"max_jobs": most, "when_full": "drop_oldest" if drops else None}
+        self.do(self.bucket.store.limit(0, topic, changes))
+        self.model.most_jobs.pop(topic, None)
+        self.model.dropping.discard(topic)
+        if most:
+            self.model.most_jobs[topic] = most
+        if drops:
+            self.model.dropping.add(topic)
+
+
+@pytest.mark.parametrize("kind", [Comparison, Grouped, Bounded])
 @pytest.mark.parametrize(
     "place",
     [

@@ -9,8 +9,16 @@ from typing import Final
 import pytest
 
 from delayqueue.client import Client, Job
+from delayqueue.errors import Invalid
 from tests.earlier import LIVE_MOVES, NoSuchCommit, let_run, program_of
-from tests.processes import Processes, QueueServer, StoreServer, environment, run_program
+from tests.processes import (
+    ProcessError,
+    Processes,
+    QueueServer,
+    StoreServer,
+    environment,
+    run_program,
+)
 
 TOPIC: Final = "order"
 GROUPS: Final = ("customer-1", "customer-2", "customer-3")
@@ -18,6 +26,8 @@ JOBS: Final = (
     5  # of each group: the first one is in hand or waits for its retry, the last one is delayed
 )
 LOST: Final = "is in no index: it would never be delivered: mended"  # what the earlier fsck says of ready ones
+IN_BRACES: Final = "{{{}}}/{}"
+BUCKETS: Final = 3
 TTR_S: Final = 1
 WAIT_S: Final = 20.0
 
@@ -33,6 +43,25 @@ class Versions:
     def server(self, *, of_today: bool) -> QueueServer:
         server = QueueServer("server", self._processes.home("server"), self._settings)
         return self._processes.started(server if of_today else let_run(server, self._program))
+
+    def set_buckets(self, number: int) -> None:
+        """The number of buckets that those who begin from now on are told."""
+        self._settings["bucket_size"] = number
+
+    def rebalance(self, number: int) -> None:
+        """Change the number of buckets with today's program, once the earlier server is thought to be gone."""
+        until_s = time.monotonic() + 2 * WAIT_S
+        while True:
+            done = run_program("rebalance", "--buckets", str(number), settings=self._settings)
+            if "servers of an older version" not in done.stderr or time.monotonic() > until_s:
+                break
+        assert not done.returncode, done.stderr
+        self.set_buckets(number)
+
+    def assert_earlier_refuses(self) -> None:
+        """The earlier version does not start on the data."""
+        with pytest.raises(ProcessError, match="version = 1, but the data in this store was made"):
+            self.server(of_today=False)
 
     def earlier_fsck(self) -> str:
         """What the earlier version's `fsck --repair` prints."""
@@ -59,13 +88,13 @@ def versions(processes: Processes, redis_server: StoreServer, tmp_path: Path) ->
     return Versions(processes, redis_server, program)
 
 
-def fill(queue: Client) -> set[str]:
-    """Push the jobs of groups in strict order. Returns their ids."""
+def fill(queue: Client, name: str = "{}/{}") -> set[str]:
+    """Push the jobs of groups in strict order. Returns their ids, which are made of group and number."""
     queue.limit(TOPIC, group_order=True)
     jobs = [
         Job(
             topic=TOPIC,
-            id=f"{group}/{number}",
+            id=name.format(group, number),
             group=group,
             ttr=TTR_S,
             delay=1 if number == JOBS - 1 else 0,
@@ -75,6 +104,8 @@ def fill(queue: Client) -> set[str]:
     ]
     assert not [each for each in queue.push_many(jobs) if each.code]
     held = queue.pop_many(TOPIC, count=len(jobs), wait=0)
+    while some := queue.pop_many(TOPIC, count=len(jobs), wait=0):  # of another bucket
+        held += some
     assert {job.group for job in held} == {*GROUPS}
     queue.release(held[0], delay=1, message="not yet")
     return {job.id for job in jobs if job.id is not None}
@@ -158,4 +189,47 @@ def test_what_an_earlier_server_left_has_its_turns_and_limits_again(versions: Ve
         left -= {job.id for job in held}
         assert sorted(worked(queue, left)) == sorted(left)
         versions.fsck()
+    assert "all is whole" in versions.fsck()
+
+
+def test_jobs_of_groups_go_back_from_several_buckets_by_way_of_one(versions: Versions) -> None:
+    versions.set_buckets(BUCKETS)
+    today = versions.server(of_today=True)
+    with Client(today.url) as queue:
+        ids = fill(queue, IN_BRACES)
+    versions.assert_earlier_refuses()
+    versions.rebalance(1)
+    with Client(today.url) as queue:  # it goes on, as with any change of the buckets
+        another = queue.push(TOPIC, group=GROUPS[0])
+    assert today.stop() == 0
+    assert LOST in versions.earlier_fsck()
+    earlier = versions.server(of_today=False)
+    with Client(earlier.url) as queue:
+        assert sorted(worked(queue, {*ids, another})) == sorted({*ids, another})
+        (counts,) = queue.topics(TOPIC)
+    assert (counts.delayed, counts.ready, counts.reserved, counts.buried) == (0, 0, 0, 0)
+
+
+def test_several_buckets_of_an_earlier_server_take_groups_after_a_rebalance(
+    versions: Versions,
+) -> None:
+    """Its ids in braces are in other buckets than what stands in the braces says."""
+    versions.set_buckets(BUCKETS)
+    older = {f"{{{group}}}older-{number}" for group in GROUPS for number in range(5)}
+    earlier = versions.server(of_today=False)
+    with Client(earlier.url) as queue:
+        queue.push_many(Job(topic=TOPIC, id=job_id) for job_id in older)
+    assert earlier.stop() == 0
+    today = versions.server(of_today=True)
+    with Client(today.url) as queue:
+        with pytest.raises(Invalid, match=f"rebalance --buckets {BUCKETS}"):
+            queue.push(TOPIC, group=GROUPS[0])
+        assert all(queue.get_many(older))
+        versions.rebalance(BUCKETS)
+        assert sorted(worked(queue, older)) == sorted(older)
+        ids = fill(queue, IN_BRACES)
+        versions.assert_earlier_refuses()
+        assert sorted(worked(queue, ids)) == sorted(ids)
+    assert today.stop() == 0
+    versions.fsck()
     assert "all is whole" in versions.fsck()

@@ -7,6 +7,7 @@
 --   rested   groups that had their turn in this round, and had no more then: what comes meanwhile waits for the next round
 --            The scores of these four are times: since when a group is there.
 -- Of both lanes: `hand` has the jobs of groups that are in hand, `first` the job of a group that failed and comes before its others.
+-- Where the order is strict, a group is held in one lane while its next job is in the other (_turns.lua).
 -- keeps: a group with ready jobs is in one of `turns`, `next` and `held`, and no other group is.
 -- requires  _call
 
@@ -31,6 +32,7 @@ do  -- limits the scope of the rest
   function groups.hand_key(topic) return tag .. ':hand:' .. topic end
   function groups.first_key(topic) return tag .. ':first:' .. topic end
   function groups.lane_of(job) return job.call and 'called_' or '' end
+  function groups.other_lane(lane) return lane == '' and 'called_' or '' end
 
   -- The keys of a topic of these kinds in both lanes.
   function groups.keys(topic, ...)
@@ -110,8 +112,10 @@ do  -- limits the scope of the rest
     if had_turn then call('ZREM', rested, group) end
   end
 
-  -- After a ready job has left its group.
+  -- After a ready job has left its group. In a strict order the group's jobs in the other lane may have waited for it (_turns.lua).
   function groups.leave(lane, topic, group)
+    local other = groups.other_lane(lane)
+    if call('ZSCORE', groups.key('held', other, topic), group) then groups.let_go(other, topic, group, 1) end
     if groups.has(lane, topic, group) then return end
     call('ZREM', groups.key('turns', lane, topic), group)
     call('ZREM', groups.key('held', lane, topic), group)

@@ -34,6 +34,14 @@ do  -- limits the scope of the rest
     return nil
   end
 
+  -- The id of the group's job in the other lane that comes before those of this one: workers and the server's calls keep one order. nil if
+  -- there is none.
+  local function before(lane, topic, group)
+    local other = groups.ranks(groups.other_lane(lane), topic, group, 1)[1]
+    local mine = other and groups.ranks(lane, topic, group, 1)[1]
+    return mine and mine > other and groups.id_of_rank(other) or nil
+  end
+
   -- How many jobs of the group may be handed out now, of `wanted`. If one comes first: that job, the only one that may, and its id. If none
   -- may: nil and the id of a job that they wait for, nil = none of those looked at.
   function groups.room(lane, topic, group, limit, wanted, keeps_all)
@@ -48,7 +56,10 @@ do  -- limits the scope of the rest
     end
     if not limit.group_order then return math.min(wanted, room) end
     local id, job, state = first_of(topic, group, keeps_all)
-    if not id then return 1 end
+    if not id then
+      id = before(lane, topic, group)
+      return id and 0 or 1, nil, id
+    end
     if state ~= 'ready' or groups.lane_of(job) ~= lane then return 0, nil, id end
     return 1, job, id
   end

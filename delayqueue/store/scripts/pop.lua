@@ -216,13 +216,14 @@ local function fill_from_groups(lane, topic, share, count, found, limit)
   for _, turn in ipairs(turns) do
     local has_got = false
     for _, id in ipairs(turn.ids) do has_got = has_got or taken[id] == 'reserved' end
+    if not has_got then groups.leave(lane, topic, turn.group) end  -- they were ghosts
     if not turn.has_more then
       leave('rested', turn.group)
     elseif has_got then
       leave('next', turn.group)
     elseif turn.is_first then  -- a broken key prevents its end
       leave('held', turn.group)
-    end  -- else they were ghosts, and it still has its turn
+    end  -- else it still has its turn
   end
   leave_turns(lane, topic, left)
   return #waiting > 0

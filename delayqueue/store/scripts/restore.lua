@@ -14,6 +14,7 @@ local function restore(id, job, run)
   if run ~= '' then call('HSET', RUNS, id, run) end
   enter(id, job)
   delay_job(id, job, job.due)
+  if run ~= '' and unpack_run(run).step > 0 then groups.hold_up(id, job) end
   if ended then
     call('HDEL', ENDED, id)
     call('ZREM', done_key(job.topic), id)
