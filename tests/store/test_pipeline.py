@@ -126,7 +126,7 @@ async def test_calls_at_the_moment_in_which_the_connection_closes_fail_as_connec
 
 
 async def test_a_connection_that_was_overtaken_serves_again(redis: Redis) -> None:
-    way = Pipeline(to(redis, most=2))
+    way = Pipeline(to(redis, most=2), at_a_time=1)
     for n in range(3):
         silent = made(way, "BLPOP", "nothing", SECONDS)
         await until_blocked(redis)
