@@ -2,7 +2,6 @@
 
 import itertools
 import secrets
-import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,16 @@ from typing import Any, Final
 from redis import Redis
 from redis.crc import key_slot
 
-from tests.processes import HERE, Host, Process, Processes, StoreServer, free_port, redis_binary
+from tests.processes import (
+    HERE,
+    Host,
+    Process,
+    Processes,
+    StoreServer,
+    answers_ping,
+    free_port,
+    redis_binary,
+)
 
 SLOTS: Final = 16384
 SHARDS: Final = 3
@@ -159,7 +167,7 @@ class SentinelServer(Process):
         super().__init__("sentinel", home, command, port=port, host=host)
 
     def is_ready(self) -> bool:
-        return _answers(self)
+        return answers_ping(self)
 
 
 class WatchedStore:
@@ -226,15 +234,6 @@ def _is_complete(sentinel: SentinelServer, replicas: int) -> bool:
     raw = ask(sentinel, "SENTINEL", "MASTER", MASTER_NAME)
     facts = dict(zip(raw[::2], raw[1::2], strict=True))
     return (facts["num-slaves"], facts["num-other-sentinels"]) == (str(replicas), "2")
-
-
-def _answers(process: Process) -> bool:
-    try:
-        with socket.create_connection((process.host, process.port), timeout=1) as connection:
-            connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith(b"+PONG")
-    except OSError:
-        return False
 
 
 def _until(condition: Callable[[], bool]) -> None:

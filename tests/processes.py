@@ -142,7 +142,12 @@ class Process:
             time.sleep(POLL_S)
 
     def is_ready(self) -> bool:
-        raise NotImplementedError
+        """Whether it accepts connections."""
+        try:
+            socket.create_connection((self.host, self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
 
     def stop(self) -> int:
         """Ask the process to end (SIGTERM) and wait for it. Returns its exit status. Raises ProcessError."""
@@ -200,6 +205,17 @@ class Process:
         return self._child
 
 
+def answers_ping(store: Process) -> bool:
+    """Whether a Redis, a Valkey or a Sentinel has started."""
+    try:
+        with socket.create_connection((store.host, store.port), timeout=1) as connection:
+            connection.sendall(b"PING\r\n")
+            answer = connection.recv(64)
+    except OSError:
+        return False
+    return answer.startswith((b"+PONG", b"-NOAUTH"))
+
+
 class Store(Protocol):
     """One or more servers that hold the jobs."""
 
@@ -233,13 +249,7 @@ class StoreServer(Process):
         return {"redis.host": self.address, "redis.db": database}
 
     def is_ready(self) -> bool:
-        try:
-            with socket.create_connection((self.host, self.port), timeout=1) as connection:
-                connection.sendall(b"PING\r\n")
-                answer = connection.recv(64)
-        except OSError:
-            return False
-        return answer.startswith((b"+PONG", b"-NOAUTH"))
+        return answers_ping(self)
 
 
 class QueueServer(Process):
@@ -350,13 +360,6 @@ class BeanstalkServer(Process):
         port = free_port()
         command = [beanstalkd_binary(), "-l", LOOPBACK, "-p", str(port), *options]
         super().__init__(name, home, command, port=port)
-
-    def is_ready(self) -> bool:
-        try:
-            socket.create_connection((self.host, self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
 
 
 # makes a Redis server behave in this like those before 7.0

@@ -177,20 +177,6 @@ async def test_a_job_that_is_pushed_anew_is_not_ended_with_the_one_that_it_repla
     assert (await wire.reserve()) == (number, b"new")
 
 
-async def test_a_late_delete_does_not_end_a_job_that_has_had_as_many_attempts_since_it_was_pushed(
-    api: Api, wire: Wire, tube: str
-) -> None:
-    (await api.push(topic=tube, id=f"{tube}-order", body="old")).ok()
-    number, _ = await wire.reserve()
-    (await api.push(topic=tube, id=f"{tube}-order", body="new")).ok()
-    for _ in range(2):
-        popped = (await api.pop(tube)).ok()
-        given_back = {"id": popped["id"], "receipt": popped["receipt"], "delay": 0}
-        (await api.call("/release", given_back)).ok()
-    assert await wire.ask(b"delete %d" % number) == b"NOT_FOUND\r\n"
-    assert (await api.get(f"{tube}-order")).ok()["body"] == "new"
-
-
 LATE: Final = {
     "a touch": (b"touch %d", b"NOT_FOUND\r\n"),
     "a release": (b"release %d 5 0", b"NOT_FOUND\r\n"),
@@ -236,14 +222,6 @@ async def test_a_priority_counts_over_both_protocols(api: Api, wire: Wire, tube:
     assert (await wire.stats(b"stats-tube " + tube.encode()))["current-jobs-urgent"] == "1"
 
 
-async def test_a_body_of_any_bytes_comes_back_as_it_was(api: Api, wire: Wire, tube: str) -> None:
-    body = bytes(range(256)) * 8
-    await wire.put(body)
-    number, reserved = await wire.reserve()
-    assert reserved == body
-    assert "\ufffd" in (await api.get(str(number))).ok()["body"]
-
-
 async def test_the_history_tells_what_a_connection_did(api: Api, wire: Wire) -> None:
     number = await wire.put(b"a")
     await wire.reserve()
@@ -271,26 +249,6 @@ async def test_a_connection_that_is_lost_gives_its_jobs_back_at_once_and_uncount
         assert (job["body"], job["attempt"]) == (body, 1)
         known = (await api.get(job["id"])).ok()
         assert (known["message"], known["attempts"]) == ("connection lost", [])
-
-
-async def test_a_connection_that_is_lost_gives_a_job_back_to_its_time_and_a_dead_letter_to_the_others(
-    api: Api, wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
-) -> None:
-    delayed, buried = await wire.put(b"a", 5, 1000), await wire.put(b"b")
-    assert (await wire.reserve())[0] == buried
-    assert await wire.ask(b"bury %d 5" % buried) == b"BURIED\r\n"
-    before = [(await api.get(str(number))).ok() for number in (delayed, buried)]
-    looker = await connect()
-    for number in (delayed, buried):
-        assert (await looker.ask(b"reserve-job %d" % number)).startswith(b"RESERVED")
-    looker.reset()
-    await until_async(lambda: _has_state(api, delayed, "delayed"))
-    await until_async(lambda: _has_state(api, buried, "buried"))
-    after = [(await api.get(str(number))).ok() for number in (delayed, buried)]
-    for one in (*before, *after):
-        one["message"] = one["started"] = None
-    assert after == before
-    assert await wire.ask(b"reserve-with-timeout 0") == b"TIMED_OUT\r\n"
 
 
 async def test_a_worker_that_dies_of_its_job_finds_how_often_it_was_reserved(
@@ -336,28 +294,6 @@ async def reserved(api: Api, tube: str) -> int:
     )
 
 
-async def test_who_vanishes_while_it_waits_takes_no_job(
-    api: Api, connect: Callable[[], Awaitable[Wire]], tube: str
-) -> None:
-    gone = await at_home(await connect(), tube)
-    await gone.send(b"reserve\r\n")
-    here = await connect()
-
-    async def waiting() -> int:
-        return int((await here.stats(b"stats-tube " + tube.encode()))["current-waiting"])
-
-    await here.ask(b"use " + tube.encode())
-    await until_async(lambda: _is(waiting, 1))
-    gone.reset()
-    await until_async(lambda: _is(waiting, 0))
-    await here.put(b"a")
-    assert (await api.pop(tube)).ok()["attempt"] == 1
-
-
-async def _is(count: Callable[[], Awaitable[int]], wanted: int) -> bool:
-    return await count() == wanted
-
-
 async def test_a_poll_and_a_reserve_wait_in_one_queue(api: Api, wire: Wire, tube: str) -> None:
     poll = asyncio.create_task(api.pop(tube))
     await wire.send(b"reserve\r\n")
@@ -376,24 +312,6 @@ async def test_list_tubes_leaves_out_what_is_no_name_of_a_tube(
     assert [name for name in names if tube in name] == [f"- {tube}", f"- {tube}.x"]
 
 
-async def test_a_thousand_tubes(
-    wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
-) -> None:
-    names = [f"{tube}-{n:04}".encode() for n in range(1000)]
-    await wire.send(
-        b"".join(b"use %b\r\nput 5 0 60 4\r\n%b\r\n" % (name, name[-4:]) for name in names)
-    )
-    answers = [await wire.answer() for _ in range(2 * len(names))]
-    assert {answer.split()[0] for answer in answers} == {b"USING", b"INSERTED"}
-    all_names = (await wire.ask(b"list-tubes")).splitlines()
-    assert {b"- " + name for name in names} <= {*all_names}
-    taker = await connect()
-    await taker.send(b"".join(b"watch %b\r\n" % name for name in names))
-    assert [await taker.answer() for _ in names][-1] == b"WATCHING 1001\r\n"
-    bodies = {(await taker.reserve())[1] for _ in range(30)}
-    assert len(bodies) == 30
-
-
 async def test_a_job_of_any_of_thousands_of_watched_tubes_comes(
     connect: Callable[[], Awaitable[Wire]], tube: str
 ) -> None:
@@ -409,18 +327,6 @@ async def test_a_job_of_any_of_thousands_of_watched_tubes_comes(
     await giver.put(b"y")
     assert (await taker.reserve(0))[1] == b"y"
     assert await taker.ask(b"reserve-with-timeout 0") == b"TIMED_OUT\r\n"
-
-
-async def test_the_most_urgent_job_of_all_watched_tubes_comes_first(
-    wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
-) -> None:
-    other = await at_home(await connect(), f"{tube}-x")
-    await wire.ask(f"watch {tube}-x".encode())
-    for body, priority in ((b"5", 5), (b"1024", 1024), (b"7", 7), (b"2000", 2000)):
-        await wire.put(body, priority)
-        await other.put(body + b"x", priority - 1)
-    taken = [(await wire.reserve())[1] for _ in range(8)]
-    assert taken == [b"5x", b"5", b"7x", b"7", b"1024x", b"1024", b"2000x", b"2000"]
 
 
 async def test_more_than_fits_in_one_call_is_pipelined(wire: Wire) -> None:

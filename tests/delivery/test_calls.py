@@ -1,8 +1,6 @@
 """Jobs with a call: the server makes it when the job is due, by the job's own schedule, and no worker gets the job."""
 
 import asyncio
-import socket
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +10,6 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from delayqueue.answers.jobs import JobCall
 from delayqueue.cli import main
 from delayqueue.client import AsyncClient, Job
-from delayqueue.delivery.connector import EARLY_ANSWERS
 from delayqueue.delivery.webhook import header_text
 from delayqueue.errors import Code
 from tests.api_client import Json, open_api
@@ -22,7 +19,6 @@ from tests.waiting import until, until_async
 
 from .conftest import Shop, results
 from .receiver import SECRET, Answer, Receiver
-from .strangers import BEFORE_A_HEAD, sending, serving
 
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -49,17 +45,6 @@ async def test_a_due_job_calls_its_url(shop: Shop) -> None:
     assert call.headers["Content-Type"] == "application/json"
     assert call.headers["delay-queue-topic"] == shop.topic
     assert (call.is_signed(), call.headers["delay-queue-attempt"]) == (True, "1")
-
-
-async def test_how_late_first_calls_are_is_told(shop: Shop) -> None:
-    before = await scrape(shop.api)
-    shop.receiver.says(shop.topic, Answer(500), Answer(text="ok"))
-    await push(shop, shop.topic, delay=0.05, retry={"delays": [0.05]})
-    await shop.becomes("finished")
-    after = await scrape(shop.api)
-    assert len(shop.receiver.to(shop.topic)) == 2
-    assert grown(before, after, "delayqueue_call_lateness_seconds_count") == 1
-    assert 0 <= grown(before, after, "delayqueue_call_lateness_seconds_sum") < 30
 
 
 async def test_the_official_package_verifies_the_signature(shop: Shop) -> None:
@@ -212,81 +197,16 @@ async def test_a_schedule_calls_a_url(shop: Shop) -> None:
     (await shop.api.call("/unschedule", {"name": shop.topic})).ok()
 
 
-async def test_no_worker_gets_it(shop: Shop) -> None:
-    hold = asyncio.Event()
-    shop.receiver.says(shop.topic, Answer(hold=hold))
-    for number in range(4):
-        await push(shop, shop.topic, f"{shop.topic}-{number}")
-    await until(lambda: shop.receiver.at_once[shop.topic] == 2)
-    popped = await shop.api.call("/pop", {"topic": shop.topic, "timeout": 0.1})
-    assert popped.data in (None, [])
-    hold.set()
-    await until(lambda: len(shop.receiver.to(shop.topic)) == 4)
-
-
-async def test_no_subscriber_gets_it(shop: Shop) -> None:
-    await shop.subscribe("subscriber")
-    await push(shop, shop.topic)
-    await shop.becomes("finished")
-    await shop.push("other")
-    await shop.becomes("finished", "other")
-    assert (shop.receiver.paths.count(shop.topic), len(shop.receiver.to("subscriber"))) == (1, 1)
-
-
 # what follows a failure
 
 
-async def test_sections_of_the_config_file_call_urls_with_methods_and_headers(
-    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
-) -> None:
-    sections = f"""
-        language = en
-        calls = yes
-        call_allow = {LOOPBACK}
-        webhook_allow = {LOOPBACK}/32
-        [schedule {topic}]
-        topic = of-schedule
-        every = 1
-        body = tick
-        call = {receiver.url("call")}
-        call_method = PUT
-        call_headers = `{{"X-Key": "hush"}}`
-        [subscriber {topic}]
-        topic = of-subscriber
-        url = {receiver.url("subscriber")}
-        method = PATCH
-        headers = `{{"X-Key": "hush"}}`
-    """
-    server = processes.configured(sections, redis_server)
-    server.start()
-    async with open_api(server.url) as api:
-        await api.push(topic="of-subscriber", id="1", delay=0, ttr=10, body="job")
-        await until(lambda: bool(receiver.to("call") and receiver.to("subscriber")))
-        [planned] = (await api.call("/schedules", {})).ok()
-        [subscribed] = (await api.call("/subscribers", {})).ok()
-    for path, method, body in (("call", "PUT", b"tick"), ("subscriber", "PATCH", b"job")):
-        call = receiver.to(path)[0]
-        assert (call.method, call.body, call.headers["X-Key"]) == (method, body, "hush")
-    assert planned["call"]["headers"] == subscribed["headers"] == {"X-Key": "***"}
-
-
-async def test_a_failure_follows_the_jobs_schedule(shop: Shop) -> None:
-    shop.receiver.says(shop.topic, Answer(500), Answer(503), Answer(404), Answer())
-    await push(shop, shop.topic, retry={"delays": [0.1, 0.1, 0.1]})
-    job = await shop.becomes("finished")
-    assert results(job)["call"][:2] == ("succeeded", 4)
-    assert [call.headers["delay-queue-attempt"] for call in shop.receiver.to(shop.topic)] == [
-        "1",
-        "2",
-        "3",
-        "4",
-    ]
-
-
 async def test_the_end_of_the_schedule_buries_and_a_kick_calls_again(shop: Shop) -> None:
+    before = await scrape(shop.api)
     shop.receiver.says(shop.topic, Answer(500, "no"), Answer(500, "no"), Answer())
     job_id = await push(shop, shop.topic, retry={"delays": [0.05]})
     job = await shop.becomes("buried")
+    after = await scrape(shop.api)
+    assert grown(before, after, "delayqueue_call_lateness_seconds_count") == 1, "the first call"
     assert (results(job)["call"], job["message"]) == (("failed", 2, "500 no"), "call: 500 no")
     (await shop.api.call("/kick", {"ids": [job_id]})).ok()
     await shop.becomes("finished")
@@ -312,90 +232,7 @@ async def test_the_answer_must_be_the_expected_one(shop: Shop) -> None:
     assert results(await shop.becomes("finished"))["call"][1] == 2
 
 
-async def test_a_result_holds_the_first_kib(shop: Shop) -> None:
-    shop.receiver.says(shop.topic, Answer(text="x" * 5000))
-    await push(shop, shop.topic)
-    [result] = (await shop.becomes("finished"))["results"]
-    assert (len(result["message"]), result["message"][:6]) == (1024, "200 xx")
-    assert result["started"] <= result["ended"]
-
-
-# targets that do what none should
-
-
-def hang(connection: socket.socket) -> None:
-    with connection:
-        connection.recv(65536)
-        with suppress(OSError):
-            connection.recv(1)  # until the caller gives up
-
-
-def reset(connection: socket.socket) -> None:
-    connection.recv(65536)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    connection.close()
-
-
-async def test_a_target_that_hangs_resets_or_sends_without_end_is_a_failure(shop: Shop) -> None:
-    with (
-        serving(hang) as hanging,
-        serving(reset) as resetting,
-        sending(BEFORE_A_HEAD["103 Early Hints"]) as hints,
-        sending(BEFORE_A_HEAD["100 Continue"]) as continues,
-    ):
-        ports = (hanging, resetting, hints.port, continues.port)
-        for number, port in enumerate(ports):
-            timeout_s = 0.5 if port == hanging else 30
-            call = {"url": f"http://{LOOPBACK}:{port}/", "timeout": timeout_s}
-            await shop.push(f"{shop.topic}-{number}", call=call, retry={"delays": []})
-        for number, port in enumerate(ports):
-            job = await shop.becomes("buried", f"{shop.topic}-{number}")
-            status, attempts, message = results(job)["call"]
-            assert (status, attempts) == ("failed", 1)
-            if port in ports[2:]:
-                assert message == f"sent more than {EARLY_ANSWERS} early answers"
-
-
-async def test_a_host_that_hangs_holds_up_no_other(shop: Shop) -> None:
-    """It has more jobs than may wait for one host, and they were due first."""
-    with serving(hang) as hanging:
-        call = {"url": f"http://localhost:{hanging}/", "timeout": 60}
-        dead = [{"topic": shop.topic, "id": f"dead-{n}", "call": call} for n in range(100)]
-        (await shop.api.push_all(dead)).ok()
-        for number in range(20):
-            await push(shop, shop.topic, f"{shop.topic}-{number}")
-        await until(lambda: len(shop.receiver.to(shop.topic)) == 20)
-
-        async def are_most_in_the_store() -> bool:
-            [counts] = (await shop.api.call("/topics", {"topics": [shop.topic]})).ok()
-            return bool(1 <= counts["reserved"] < 50)
-
-        await until_async(are_most_in_the_store)
-        (await shop.api.call("/purge", {"topic": shop.topic})).ok()
-
-
-async def test_a_host_gets_no_more_calls_at_once_than_it_may(shop: Shop) -> None:
-    shop.receiver.says(shop.topic, Answer(text="ok"))
-    for number in range(30):
-        await push(shop, shop.topic, f"{shop.topic}-{number}")
-    await until(lambda: len(shop.receiver.to(shop.topic)) == 30)
-    assert shop.receiver.most_at_once[shop.topic] <= 2
-    assert len({call.id for call in shop.receiver.to(shop.topic)}) == 30
-
-
 # who ends the job
-
-
-@pytest.mark.parametrize("verb", ["/cancel", "/delete"])
-async def test_a_job_that_was_ended_is_not_called(shop: Shop, verb: str) -> None:
-    (await shop.api.call("/pause", {"topic": shop.topic})).ok()
-    job_id = await push(shop, shop.topic, tags=[shop.topic])
-    named: Json = {"tag": shop.topic} if verb == "/cancel" else {"id": job_id}
-    (await shop.api.call(verb, named)).ok()
-    await push(shop, "other", "other")
-    (await shop.api.call("/resume", {"topic": shop.topic})).ok()
-    await shop.becomes("finished", "other")
-    assert shop.receiver.to(shop.topic) == []
 
 
 async def test_one_that_waits_for_its_host_is_not_called_after_its_end(shop: Shop) -> None:
@@ -427,38 +264,7 @@ async def test_one_that_waits_for_its_host_stays_reserved(shop: Shop) -> None:
         assert (await shop.becomes("finished", job_id))["attempt"] == 1
 
 
-async def test_a_paused_topic_is_not_called_until_it_is_resumed(shop: Shop) -> None:
-    (await shop.api.call("/pause", {"topic": shop.topic})).ok()
-    await push(shop, shop.topic)
-    await push(shop, "other", "another", topic=f"{shop.topic}-2")
-    await shop.becomes("finished", "another")
-    assert shop.receiver.to(shop.topic) == []
-    (await shop.api.call("/resume", {"topic": shop.topic})).ok()
-    await shop.becomes("finished")
-
-
-async def test_a_topics_rate_holds(shop: Shop) -> None:
-    (await shop.api.call("/limit", {"topic": shop.topic, "rate": 0.001, "burst": 1})).ok()
-    for number in range(10):
-        await push(shop, shop.topic, f"{shop.topic}-{number}")
-    await push(shop, "other", "another", topic=f"{shop.topic}-2")
-    await shop.becomes("finished", "another")
-    await until(lambda: len(shop.receiver.to(shop.topic)) >= 1)
-    assert len(shop.receiver.to(shop.topic)) <= 4, "one of each bucket"
-    (await shop.api.call("/limit", {"topic": shop.topic, "rate": 1000})).ok()
-    await until(lambda: len(shop.receiver.to(shop.topic)) == 10)
-
-
-async def test_a_job_that_is_pushed_again_calls_the_new_url_only(shop: Shop) -> None:
-    (await shop.api.call("/pause", {"topic": shop.topic})).ok()
-    await push(shop, "old")
-    await push(shop, "new")
-    (await shop.api.call("/resume", {"topic": shop.topic})).ok()
-    await shop.becomes("finished")
-    assert shop.receiver.paths == ["new"]
-
-
-# several servers, and their deaths
+# a server that stops
 
 
 def calling(
@@ -478,40 +284,6 @@ def calling(
         call_secret=secret,
         **settings,
     )
-
-
-async def test_two_servers_share_the_calls(
-    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
-) -> None:
-    database = redis_server.new_database()
-    one, two = (calling(processes, redis_server, database, call_concurrency=1) for _ in range(2))
-    hold = asyncio.Event()
-    receiver.says(topic, Answer(hold=hold), Answer(hold=hold), Answer())
-    async with open_api(one.url) as api, open_api(two.url) as _:
-        shop = Shop(api, receiver, topic)
-        for number in range(20):
-            await push(shop, topic, f"{topic}-{number}")
-        await until(lambda: receiver.at_once[topic] == 2)  # one from each
-        hold.set()
-        # they come the later, the longer the first two were held
-        await until(lambda: len(receiver.to(topic)) == 20, within_s=300)
-    assert len({call.id for call in receiver.to(topic)}) == 20
-
-
-async def test_a_kill_in_the_middle_of_a_call_repeats_it(
-    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
-) -> None:
-    server = calling(processes, redis_server, redis_server.new_database())
-    hold = asyncio.Event()
-    receiver.says(topic, Answer(hold=hold), Answer())
-    async with open_api(server.url) as api:
-        await push(Shop(api, receiver, topic), topic, ttr=4)
-        await until(lambda: len(receiver.to(topic)) == 1)
-    server.kill()
-    server.start()
-    async with open_api(server.url) as api:
-        job = await Shop(api, receiver, topic).becomes("finished")
-    assert (job["attempt"], len(receiver.to(topic))) == (2, 2)
 
 
 async def test_a_server_that_stops_gives_back_what_it_has_not_called(

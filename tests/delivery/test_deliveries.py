@@ -65,36 +65,12 @@ async def test_a_schedule_that_is_over_buries_the_job_with_the_messages(shop: Sh
     assert [result["due"] for result in job["results"]] == [None] * 3
 
 
-async def test_each_subscriber_keeps_its_own_schedule(shop: Shop) -> None:
-    shop.receiver.says("quick", Answer(500), Answer(500), Answer(500), Answer(200))
-    shop.receiver.says("slow", Answer(500), Answer(200))
-    await shop.subscribe("quick", order=1, retry={"delays": ["50ms"] * 4})
-    await shop.subscribe("slow", order=2, retry={"delays": ["5s"]})
-    await shop.push()
-    await shop.becomes("finished")
-    assert shop.receiver.paths == ["quick", "slow", "quick", "quick", "quick", "slow"]
-    first, second = shop.receiver.to("slow")
-    assert second.at_s - first.at_s >= 5
-
-
 async def test_a_job_with_a_schedule_of_its_own_keeps_to_it(shop: Shop) -> None:
     shop.receiver.says("bad", Answer(500))
     await shop.subscribe("bad", retry={"delays": ["1h"]})
     await shop.push(retry={"delays": ["10ms"]})
     job = await shop.becomes("buried")
     assert results(job) == {"bad": ("failed", 2, "500")}
-
-
-async def test_a_kick_calls_those_that_failed_anew_and_nobody_else(shop: Shop) -> None:
-    shop.receiver.says("bad", Answer(500), Answer(500), Answer(500), Answer(200))
-    await shop.subscribe("bad", retry={"delays": [0]})
-    await shop.subscribe("fine")
-    await shop.push()
-    await shop.becomes("buried")
-    (await shop.api.call("/kick", {"id": f"{shop.topic}-job"})).ok()
-    job = await shop.becomes("finished")
-    assert sorted(shop.receiver.paths) == ["bad"] * 4 + ["fine"]
-    assert results(job)["bad"] == ("succeeded", 2, "200")
 
 
 async def test_a_call_that_takes_longer_than_the_ttr_keeps_the_job(shop: Shop) -> None:
@@ -243,15 +219,6 @@ async def test_a_later_subscriber_is_given_what_the_earlier_ones_said(shop: Shop
         "results": one,
     }
     assert shop.receiver.to("four")[0].body == '{"naïve": "排队"}'.encode()
-
-
-async def test_no_retry_at_all_buries_a_job_at_its_first_failure(shop: Shop) -> None:
-    shop.receiver.says("bad", Answer(500))
-    await shop.subscribe("bad", retry={"delays": []})
-    await shop.push()
-    assert results(await shop.becomes("buried")) == {"bad": ("failed", 1, "500")}
-    await shop.push("its own", retry={"delays": []})
-    assert results(await shop.becomes("buried", "its own")) == {"bad": ("failed", 1, "500")}
 
 
 async def test_a_failure_that_does_not_matter_ends_the_job_as_finished(shop: Shop) -> None:

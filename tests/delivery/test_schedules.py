@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from delayqueue.tasks import cancel_all
-from tests.api_client import EXISTS, NO_SUCH_JOB, Api, Json, open_api
-from tests.processes import ProcessError, Processes, QueueServer, StoreServer
-from tests.waiting import PATIENCE_S, until
+from tests.api_client import NO_SUCH_JOB, Api, Json, open_api
+from tests.processes import ProcessError, Processes, StoreServer
+from tests.waiting import until
 
 
 async def taken(api: Api, topic: str, *, within_s: float) -> list[str]:
@@ -83,40 +83,6 @@ async def test_a_schedule_is_shown_with_its_next_time(api: Api, topic: str) -> N
             "declared": False,
         }
     ]
-
-
-async def test_a_paused_schedule_pushes_nothing_until_another_one_replaces_it(
-    api: Api, topic: str
-) -> None:
-    (await api.call("/schedule", schedule(topic))).ok()
-    paused = schedule(topic, paused=True, if_exists="replace")
-    assert (await api.call("/schedule", paused)).ok() == {"next": None}
-    [shown] = (await api.call("/schedules", {"topic": topic})).ok()
-    assert (shown["paused"], shown["next"]) == (True, None)
-    await taken(api, topic, within_s=0.1)
-    assert await taken(api, topic, within_s=1.5) == []
-    again = paused | {"paused": False}
-    assert (await api.call("/schedule", again)).ok()["next"] is not None
-    assert (await api.pop(topic, timeout=20)).ok() is not None
-
-
-async def test_an_occurrence_whose_id_somebody_pushed_comes_all_the_same(
-    server: QueueServer, api: Api, topic: str
-) -> None:
-    start_s = int(time.time())
-    numbers = ("", *(f"#{n}" for n in range(40)))  # with several buckets its number is not known
-    pushed = {
-        f"{topic}/s@{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(second))}{end}": second
-        for second in range(start_s, start_s + 20)
-        for end in numbers
-    }
-    jobs = [{"topic": "other", "id": job_id, "body": "", "delay": 3600} for job_id in pushed]
-    (await api.push_all(jobs)).ok()
-    (await api.call("/schedule", schedule(topic))).ok()
-    came = (await api.pop(topic, timeout=20)).ok()
-    (await api.call("/unschedule", {"name": f"{topic}/s"})).ok()
-    assert came["due"] == pushed[came["id"].partition("~")[0]]
-    await until(lambda: "already exists; its own job gets another id" in server.logged())
 
 
 async def test_a_name_belongs_to_one_schedule(api: Api, topic: str) -> None:
@@ -207,33 +173,6 @@ async def test_two_servers_push_each_occurrence_once_though_one_is_killed(
         times = seconds_of(ids, name)
         assert times == list(range(times[0], times[0] + len(times))), "each once, none left out"
     assert other.stop() == 0
-
-
-async def test_occurrences_of_a_short_downtime_come_afterwards(
-    processes: Processes, redis_server: StoreServer, topic: str
-) -> None:
-    config = f"[schedule beat]\ntopic = {topic}\nevery = 1\nbody = boom\ncatch_up = skip\n"
-    server = processes.configured(config, redis_server)
-    server.start()
-    before: list[str] = []
-    async with open_api(server.url) as api, asyncio.timeout(PATIENCE_S):
-        while not before:
-            await take(api, topic, before, wait_s=10)
-    server.kill()
-    missed_s = seconds_of(before, "beat")[-1] + 3
-    await until(lambda: time.time() > missed_s)
-    server.start()
-    after: list[str] = []
-    async with open_api(server.url) as api, asyncio.timeout(PATIENCE_S):
-        while missed_s not in seconds_of(after, "beat"):
-            await take(api, topic, after, wait_s=10)
-        (shown,) = (await api.call("/schedules", {})).ok()
-        assert (shown["name"], shown["body"], shown["declared"]) == ("beat", "boom", True)
-        assert (await api.call("/unschedule", {"name": "beat"})).refused(3).startswith("beat")
-    times = seconds_of(before + after, "beat")
-    # a job that was handed out and not finished when the server died would come twice
-    assert sorted(set(times)) == list(range(times[0], times[-1] + 1))
-    assert len(times) >= 4
 
 
 async def test_the_next_ten_times_are_told_in_the_zone_before_it_is_saved(api: Api) -> None:
@@ -354,14 +293,3 @@ async def test_a_subscriber_changes_only_as_asked_and_keeps_its_secret(
     (await api.call("/subscribe", change | {"url": "ftp://example.com/"})).refused()
     assert "url" in (await api.call("/subscribe", {"name": "x", "topic": topic})).refused()
     (await api.call("/unsubscribe", {"name": topic})).ok()
-
-
-async def test_what_a_config_file_declares_is_not_changed(
-    processes: Processes, redis_server: StoreServer
-) -> None:
-    server = processes.configured("[schedule s]\ntopic = t\nevery = 1h\n", redis_server)
-    server.start()
-    async with open_api(server.url) as api:
-        asked = {"name": "s", "if_exists": "change", "paused": True}
-        (await api.call("/schedule", asked)).refused(EXISTS)
-    server.close()

@@ -74,31 +74,6 @@ async def test_a_webhook_has_the_method_and_the_headers_that_were_given(shop: Sh
     assert last.headers["Content-Type"] == "application/json"
 
 
-async def test_subscribers_are_shown_in_the_order_in_which_they_are_called(
-    api: Api, topic: str
-) -> None:
-    for name, order in (("c", 1), ("a", 2), ("b", 1), ("d", -1)):
-        (await api.call("/subscribe", subscription(topic, name=topic + name, order=order))).ok()
-    found = (await api.call("/subscribers", {"topic": topic})).ok()
-    assert [one["name"] for one in found] == [topic + name for name in "dbca"]
-
-
-async def test_a_name_belongs_to_one_subscriber(api: Api, topic: str) -> None:
-    (await api.call("/subscribe", subscription(topic))).ok()
-    (await api.call("/subscribe", subscription(topic))).ok()  # the same one again
-    other = subscription(topic, url="http://other.example/")
-    assert f"{topic}/s: another subscriber" in (await api.call("/subscribe", other)).refused(5)
-    (await api.call("/subscribe", other | {"if_exists": "keep"})).ok()
-    assert (await url_of(api, topic)) == "http://h.example/x"
-    (await api.call("/subscribe", other | {"if_exists": "replace"})).ok()
-    assert (await url_of(api, topic)) == "http://other.example/"
-
-
-async def url_of(api: Api, topic: str) -> str:
-    (one,) = (await api.call("/subscribers", {"topic": topic})).ok()
-    return str(one["url"])
-
-
 async def test_polls_that_are_too_many_do_not_end_a_server_that_has_subscribers(
     processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
 ) -> None:

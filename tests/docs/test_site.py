@@ -72,22 +72,8 @@ def test_a_chinese_page_says_that_it_is(site: Path) -> None:
     assert '<html lang="en"' in (site / "tutorial.html").read_text("utf-8")
 
 
-def test_each_language_has_its_navigation_and_leads_to_the_other(site: Path) -> None:
-    english, chinese = (site / name for name in ("runbook.html", "runbook.zh-CN.html"))
-    assert tabs(english) == ["Start", "Use it", "Run it", "Look it up", "Understand it"]
-    assert tabs(chinese) == ["开始", "使用", "运行", "查阅", "原理"]
-    for page in (english, chinese):
-        text = page.read_text("utf-8")
+def test_each_language_leads_to_the_other(site: Path) -> None:
+    for name in ("runbook.html", "runbook.zh-CN.html"):
+        text = (site / name).read_text("utf-8")
         assert re.search(r'href="runbook.html" hreflang="en" class="md-select__link"', text)
         assert re.search(r'href="runbook.zh-CN.html" hreflang="zh" class="md-select__link"', text)
-
-
-def tabs(page: Path) -> list[str]:
-    """The names at the top of a page."""
-    found = re.findall(r'class="md-tabs__link">(.*?)</a>', page.read_text("utf-8"), re.DOTALL)
-    return [name.strip() for name in found]
-
-
-def test_the_programs_of_the_front_page_are_tabs(site: Path) -> None:
-    names = re.findall(r"<label for=.*?>(.*?)</label>", (site / "index.html").read_text("utf-8"))
-    assert names[-4:] == ["curl", "Python", "PHP", "Node.js"]

@@ -155,22 +155,6 @@ async def test_a_job_that_stays_is_on_a_page_whatever_becomes_of_others(
     assert crowd.staying - seen == set()
 
 
-@pytest.mark.parametrize("limit", [3, SECTION, 2 * SECTION, 45])
-@pytest.mark.parametrize("what", [OF_TOPIC, OF_TAG], ids=["topic", "tag"])
-async def test_each_page_may_be_deleted_after_it_is_read(
-    ours: Installation, what: Listing, limit: int
-) -> None:
-    crowd = Crowd(ours.server(), limit)
-    await crowd.arrive(("buried", "ready"))
-    seen = list[str]()
-    async for page in pages(crowd.queue, what, [limit]):
-        seen += page
-        await crowd.queue.delete(page, [""] * len(page))
-        for bucket in range(2):
-            await crowd.queue._store.bucket(bucket).sweep(0, 100)
-    assert sorted(set(seen)) == sorted(crowd.staying)
-
-
 @pytest.mark.parametrize("what", [OF_TOPIC, OF_TAG], ids=["topic", "tag"])
 async def test_a_job_is_on_one_page_only_while_none_moves(
     ours: Installation, what: Listing

@@ -2,10 +2,8 @@
 
 import asyncio
 import gc
-import sys
 import time
 from collections.abc import Sequence
-from itertools import chain
 
 import pytest
 
@@ -77,120 +75,12 @@ async def test_a_poll_takes_what_is_ready_at_once(store: Shelves, every_poll: Po
     assert ids(await poll(every_poll, wait_s=0)) == ["a"]
 
 
-async def test_an_immediate_poll_takes_the_few_that_are_ready(
-    store: Shelves, every_poll: Polls
-) -> None:
-    store.put("t", store.id_in(0, "a"), store.id_in(0, "b"), store.id_in(0, "c"))
-    assert len(await poll(every_poll, wanted=10, wait_s=0)) == 3
-    assert ("requeue", 0) not in store.calls
-
-
-async def test_immediate_polls_share_what_is_ready_and_the_rest_get_nothing(
-    store: Shelves, every_poll: Polls
-) -> None:
-    store.put("t", "a", "b")
-    answers = await asyncio.gather(*(poll(every_poll, wait_s=0) for _ in range(4)))
-    assert sorted(ids([*chain(*answers)])) == ["a", "b"]
-    assert [len(answer) for answer in answers] == [1, 1, 0, 0]
-
-
-async def test_an_immediate_poll_gets_nothing_only_after_every_bucket_was_asked(
-    store: Shelves, every_poll: Polls
-) -> None:
-    assert await poll(every_poll, wait_s=0) == []
-    assert {bucket for _, bucket in store.calls} == set(range(store.buckets.count))
-
-
-async def test_an_immediate_poll_finds_the_job_of_any_bucket(
-    store: Shelves, every_poll: Polls
-) -> None:
-    for bucket in range(store.buckets.count):
-        store.put("t", store.id_in(bucket))
-        assert ids(await poll(every_poll, wait_s=0)) == [store.id_in(bucket)]
-
-
-async def test_an_answer_from_before_an_immediate_poll_came_does_not_count_for_it(
-    store: Shelves, every_poll: Polls
-) -> None:
-    store.is_open.clear()
-    early = poll(every_poll, wait_s=0)
-    await until(lambda: len(store.calls) == 1)
-    late = poll(every_poll, wait_s=0)
-    await asyncio.sleep(0)
-    asked = len(store.calls)
-    store.is_open.set()
-    assert await early == []
-    assert await late == []
-    assert len(store.calls) >= asked + store.buckets.count
-
-
-async def test_an_immediate_poll_is_answered_though_an_older_one_took_the_job(
-    store: Shelves, every_poll: Polls
-) -> None:
-    older = poll(every_poll)
-    await settled(every_poll, store, waiting=1)
-    store.put("t", "a")  # nobody is told
-    immediate = poll(every_poll, wait_s=0)
-    assert ids(await older) == ["a"]
-    assert await asyncio.wait_for(immediate, SOON_S) == []
-
-
-async def test_a_poll_that_meets_a_full_answer_for_an_older_one_is_served_too(
-    store: Shelves, every_poll: Polls
-) -> None:
-    older = poll(every_poll)
-    await settled(every_poll, store, waiting=1)
-    store.put("t", "a", "b")  # nobody is told
-    fresh = poll(every_poll)
-    assert sorted(ids(await older) + ids(await asyncio.wait_for(fresh, SOON_S))) == ["a", "b"]
-
-
 async def test_a_waiting_poll_is_woken_by_a_job(store: Shelves, every_poll: Polls) -> None:
     waiting = poll(every_poll)
     await settled(every_poll, store, waiting=1)
     arrive(store, every_poll, "a")
     assert ids(await waiting) == ["a"]
     assert every_poll.waiting == 0
-
-
-async def test_polls_are_served_in_the_order_in_which_they_came(
-    store: Shelves, every_poll: Polls
-) -> None:
-    polls = [poll(every_poll) for _ in range(5)]
-    await settled(every_poll, store, waiting=5)
-    for number, first in enumerate(polls):
-        arrive(store, every_poll, f"job-{number}")
-        assert ids(await first) == [f"job-{number}"]
-
-
-async def test_of_two_lines_the_poll_that_waited_longer_is_asked_for_first(
-    store: Shelves, every_poll: Polls
-) -> None:
-    first = poll(every_poll, "a", "t")
-    second = poll(every_poll, "b", "t")
-    await settled(every_poll, store, waiting=2)
-    arrive(store, every_poll, "one")
-    assert ids(await first) == ["one"]
-    arrive(store, every_poll, "two")
-    assert ids(await second) == ["two"]
-
-
-async def test_a_poll_gets_as_many_as_it_wants_and_no_more(
-    store: Shelves, every_poll: Polls
-) -> None:
-    mine = [store.id_in(0, f"{n}") for n in range(5)]
-    store.put("t", *mine)
-    assert ids(await poll(every_poll, wanted=3)) == mine[:3]
-    assert ids(await poll(every_poll, wanted=3)) == mine[3:]
-
-
-async def test_a_poll_that_wants_many_is_answered_with_the_first(
-    store: Shelves, every_poll: Polls
-) -> None:
-    waiting = poll(every_poll, wanted=100)
-    await settled(every_poll, store, waiting=1)
-    arrive(store, every_poll, "a")
-    assert ids(await waiting) == ["a"]
 
 
 async def test_a_wait_ends_with_nothing_at_its_time(store: Shelves, every_poll: Polls) -> None:
@@ -267,49 +157,12 @@ async def test_a_cancelled_poll_gives_its_job_back(
     assert every_poll.waiting == 0
 
 
-async def test_a_job_given_back_goes_to_the_next_poll_that_waits(
-    store: Shelves, every_poll: Polls
-) -> None:
-    store.is_open.clear()
-    gone, next_one = poll(every_poll), poll(every_poll)
-    await until(lambda: every_poll.waiting == 2)
-    store.put("t", "a")
-    gone.cancel()
-    store.is_open.set()
-    assert ids(await asyncio.wait_for(next_one, SOON_S)) == ["a"]
-
-
 async def test_fresh_polls_hear_that_the_store_is_down(store: Shelves, every_poll: Polls) -> None:
     store.down.update(range(store.buckets.count))
     for wait_s in (0, LONG_S):
         with pytest.raises(Unavailable):
             await poll(every_poll, wait_s=wait_s)
     assert every_poll.waiting == 0
-
-
-async def test_an_immediate_poll_hears_that_one_bucket_is_down() -> None:
-    store = Shelves(3)
-    every_poll = polls_on(store)
-    for bucket in range(3):
-        store.down = {bucket}
-        with pytest.raises(Unavailable):
-            await asyncio.wait_for(poll(every_poll, wait_s=0), SOON_S)
-
-
-async def test_a_poll_that_waits_does_not_mind_that_one_bucket_is_down() -> None:
-    store = Shelves(3)
-    every_poll = polls_on(store)
-    for bucket in range(3):
-        store.down = {bucket}
-        waiting = poll(every_poll)
-        await until(lambda bucket=bucket: ("pop", bucket) in store.calls)  # type: ignore[misc]
-        await asyncio.sleep(0.01)
-        assert not waiting.done()
-        other = store.id_in((bucket + 1) % 3)
-        arrive(store, every_poll, other)
-        assert ids(await asyncio.wait_for(waiting, SOON_S)) == [other]
-        store.down.clear()
-        store.calls.clear()
 
 
 async def test_a_bucket_that_hangs_does_not_keep_polls_from_the_others(
@@ -342,20 +195,6 @@ async def test_a_call_that_hangs_soon_after_another_call_does_not_keep_its_poll_
     store.put("t", other := store.id_in(1))
     assert ids(await asyncio.wait_for(poll(every_poll), SOON_S)) == [other]
     assert ("pop", 0) in store.calls[1:], "it was asked first"
-
-
-async def test_waiting_polls_outlast_a_failure_and_are_served_after_it(
-    store: Shelves, every_poll: Polls
-) -> None:
-    waiting = poll(every_poll)
-    await settled(every_poll, store, waiting=1)
-    store.down.update(range(store.buckets.count))
-    arrive(store, every_poll, "a")
-    with pytest.raises(Unavailable):
-        await poll(every_poll)
-    assert not waiting.done()
-    store.down.clear()
-    assert ids(await asyncio.wait_for(waiting, SOON_S)) == ["a"]
 
 
 async def test_a_bucket_that_fails_is_asked_again_after_a_pause() -> None:
@@ -412,25 +251,6 @@ async def test_an_answer_that_cannot_be_read_is_a_failure_that_is_outlasted(
     assert ids(await asyncio.wait_for(poll(every_poll), SOON_S)) == ["b"]
 
 
-async def test_polls_that_came_while_a_call_hung_hear_of_its_failure(
-    store: Shelves, every_poll: Polls
-) -> None:
-    store.is_open.clear()
-    polls = [poll(every_poll)]
-    await until(lambda: len(store.calls) == store.buckets.count or len(store.calls) == 1)
-    polls.append(poll(every_poll))
-    await until(lambda: every_poll.waiting == 2)
-    calls_until: list[int] = []
-    for each in polls:
-        each.add_done_callback(lambda _: calls_until.append(len(store.calls)))
-    store.down.update(range(store.buckets.count))
-    store.is_open.set()
-    for each in polls:
-        with pytest.raises(Unavailable):
-            await each
-    assert max(calls_until) <= store.buckets.count, "before the next try"
-
-
 async def test_resync_finds_all_that_nobody_was_told_of(store: Shelves, every_poll: Polls) -> None:
     polls = [poll(every_poll) for _ in range(50)]
     await settled(every_poll, store, waiting=50)
@@ -447,28 +267,6 @@ async def test_resync_reaches_every_line_in_turn(store: Shelves, every_poll: Pol
     for _ in range(3):
         resync(every_poll, store)
     await until(lambda: all(each.done() for each in polls))
-
-
-async def test_ten_thousand_waiting_polls_and_one_wake_cost_little() -> None:
-    store = Shelves()
-    every_poll = polls_on(store)
-    polls = [poll(every_poll) for _ in range(10_000)]
-    await settled(every_poll, store, waiting=10_000)
-    calls, functions = len(store.calls), 0
-
-    def count_functions(_frame: object, event: str, _argument: object) -> None:
-        nonlocal functions
-        functions += event == "call"
-
-    sys.setprofile(count_functions)
-    arrive(store, every_poll, "a")
-    served = await polls[0]
-    sys.setprofile(None)
-    assert ids(served) == ["a"]
-    assert functions < len(polls) / 10
-    assert len(store.calls) == calls + 1
-    await every_poll.close()
-    await asyncio.gather(*polls)
 
 
 async def test_close_answers_every_poll_and_gives_back_what_was_on_its_way(
@@ -494,16 +292,6 @@ async def test_close_ends_while_the_store_is_down(store: Shelves, every_poll: Po
     arrive(store, every_poll, "a")
     await asyncio.wait_for(every_poll.close(), SOON_S)
     assert await waiting == []
-
-
-async def test_no_line_is_left_behind(store: Shelves, every_poll: Polls) -> None:
-    """If its queue stayed, the store would be asked for it again and again."""
-    for number in range(100):
-        await poll(every_poll, f"topic-{number}", wait_s=0)
-    calls = len(store.calls)
-    resync(every_poll, store)
-    await asyncio.sleep(0.01)
-    assert len(store.calls) == calls
 
 
 async def test_nothing_keeps_the_jobs_of_a_poll_that_was_answered(

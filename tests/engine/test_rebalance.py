@@ -13,7 +13,6 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, Job, Reserved
 from delayqueue.domain.limit import Limit
-from delayqueue.domain.receipt import receipt_for
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
@@ -109,18 +108,6 @@ async def test_jobs_with_a_call_move_and_are_found(ours: Installation) -> None:
     assert sorted(await pop_all(all_jobs(ours.server()), "")) == sorted(NAMES)
 
 
-async def test_a_receipt_is_good_before_and_after(ours: Installation) -> None:
-    server = ours.server()
-    await all_jobs(server).push_many([job(job_id) for job_id in (A, B)])
-    [first, second] = (await server.bucket(0).pop([Demand(("t",), 2)])).jobs[0]
-    await ours.rebalance()
-    queue = all_jobs(ours.server())
-    stale = receipt_for("0123456789ab-1", second.id)
-    assert await queue.finish([first.id], [first.receipt]) == [Code.OK]
-    assert await queue.finish([second.id], [stale]) == [Code.STALE_RECEIPT]
-    assert await queue.finish([second.id], [second.receipt]) == [Code.OK]
-
-
 async def test_who_holds_a_job_is_known_afterwards(ours: Installation) -> None:
     await put_in(ours.server(), "reserved", A)
     await ours.redis.hset("{dq_bucket_1}:holders:0123", A, "0123-1 ann")
@@ -152,12 +139,6 @@ async def test_ready_jobs_keep_their_order_within_a_bucket(ours: Installation, s
         assert sorted(popped) == sorted(mine)
         for ordered in former:
             assert [name for name in popped if name in ordered] == ordered
-
-
-async def test_fewer_buckets_hold_all_jobs_as_well(ours: Installation) -> None:
-    await with_jobs(ours)
-    assert (await ours.rebalance(1)).moved == sum(source(name) == 1 for name in NAMES)
-    assert all(await all_jobs(ours.server()).get(NAMES))
 
 
 async def test_there_and_back_changes_nothing(ours: Installation) -> None:

@@ -1,7 +1,7 @@
 """The timer: what it does in its spare time, and if it has none."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 
@@ -33,6 +33,10 @@ async def no_care() -> None:
     """Nothing to repair."""
 
 
+def timer_of(store: Shelves, care: Callable[[], Awaitable[None]] = no_care) -> Timer:
+    return Timer(store.bucket(0), lambda _bucket: None, care, timed_out=lambda *_: None)
+
+
 async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
     store = Shelves()
     store.next_ticks.extend([BEHIND] * 3)
@@ -41,7 +45,7 @@ async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
     async def care() -> None:
         ticks_before.append(len(store.tick_times_s))
 
-    timer = Timer(store.bucket(0), lambda _bucket: None, care, timed_out=lambda *_: None)
+    timer = timer_of(store, care)
     store.on_due(lambda _bucket, in_ms: timer.arm(in_ms))
     async with running(timer):
         await until(lambda: bool(ticks_before))
@@ -56,13 +60,7 @@ async def test_housekeeping_follows_the_backlog_of_empty_topics(
     monkeypatch.setattr("delayqueue.engine.timer.SWEEP_AGAIN_S", 0.001)
     store = Shelves()
     store.empty_topics = 30_000
-
-    timer = Timer(
-        store.bucket(0),
-        lambda _bucket: None,
-        no_care,
-        timed_out=lambda *_: None,
-    )
+    timer = timer_of(store)
     async with running(timer):
         await until(lambda: store.empty_topics == 0 and store.swept_topics[-1] == SWEEP_TOPICS)
     assert max(store.swept_topics) == MOST_SWEEP_TOPICS
@@ -75,12 +73,7 @@ async def test_a_sweep_that_had_more_to_do_is_followed_soon(
     monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 600.0)
     store = Shelves()
     store.cut_short_sweeps = 3
-    timer = Timer(
-        store.bucket(0),
-        lambda _bucket: None,
-        no_care,
-        timed_out=lambda *_: None,
-    )
+    timer = timer_of(store)
     async with running(timer):
         await until(lambda: store.cut_short_sweeps < 0)
     assert len(store.swept_topics) == 4
@@ -90,12 +83,7 @@ async def test_a_tick_that_failed_is_tried_again_soon(monkeypatch: pytest.Monkey
     monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 600.0)
     store = Shelves()
     store.down.add(0)
-    timer = Timer(
-        store.bucket(0),
-        lambda _bucket: None,
-        no_care,
-        timed_out=lambda *_: None,
-    )
+    timer = timer_of(store)
     async with running(timer):
         await until(lambda: len(store.tick_times_s) > 2)
 
@@ -105,12 +93,7 @@ async def test_what_is_due_later_does_not_put_off_what_is_due_earlier(
 ) -> None:
     monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 600.0)
     store = Shelves()
-    timer = Timer(
-        store.bucket(0),
-        lambda _bucket: None,
-        no_care,
-        timed_out=lambda *_: None,
-    )
+    timer = timer_of(store)
     async with running(timer):
         await until(lambda: timer.last_try_at is not None)
         timer.arm(20)
@@ -134,12 +117,7 @@ async def test_while_jobs_fall_due_all_the_time_ticks_take_half_of_it(
 
     store = Shelves(shelf=Slow)
     store.on_due(lambda _bucket, in_ms: timer.arm(in_ms))
-    timer = Timer(
-        store.bucket(0),
-        lambda _bucket: None,
-        no_care,
-        timed_out=lambda *_: None,
-    )
+    timer = timer_of(store)
     async with running(timer):
         await until(lambda: len(spans_s) > 10)
     for (began_s, ended_s), (next_s, _) in pairwise(spans_s):
@@ -162,12 +140,7 @@ async def test_after_a_tick_that_had_to_wait_for_the_store_it_rests_no_longer_th
 
     store = Shelves(shelf=Stalled)
     store.on_due(lambda _bucket, in_ms: timer.arm(in_ms))
-    timer = Timer(
-        store.bucket(0),
-        lambda _bucket: None,
-        no_care,
-        timed_out=lambda *_: None,
-    )
+    timer = timer_of(store)
     async with running(timer):
         await until(lambda: len(store.tick_times_s) > 1)
     assert store.tick_times_s[1] - ended_s[0] < LONG_S

@@ -80,16 +80,6 @@ async def test_a_row_whose_topic_is_full_waits_for_room(outbox: Outbox) -> None:
     assert relay.stop() == 0
 
 
-def test_a_row_can_bound_how_long_it_is_put_off(outbox: Outbox) -> None:
-    for body in "12":
-        options = {"if_exists": "replace", "max_wait": 60}
-        outbox.insert(id=outbox.topic, body=body, delay=3600, options=options)
-    outbox.once()
-    job = outbox.client.get(outbox.topic)
-    assert job is not None
-    assert (job.body, round(job.due - job.created)) == ("2", 60)
-
-
 def test_an_id_whose_job_has_ended_can_be_pushed_again(outbox: Outbox) -> None:
     for body in "12":
         outbox.insert(id=outbox.topic, body=body)
@@ -139,16 +129,21 @@ def test_a_bad_row_gets_its_reason_and_the_others_go_on(outbox: Outbox) -> None:
 
 
 def test_what_no_row_can_be_is_refused_by_the_database(outbox: Outbox) -> None:
-    bad = (
+    bad: tuple[dict[str, Any], ...] = (
         {"id": "a", "topic": None},
         {"topic": "t"},
         {"id": "a", "cancel_tag": "x"},
         {"id": "a", "options": "[]"},
         {"id": "a", "options": "{"},
+        # the server would take it for another id, or for none
+        *({"id": job_id} for job_id in ("", " ", "a1 ", " a1", "a1\t", "\na1")),
+        {"id": " a1", "cancel": True},
     )
     for row in bad:
         with pytest.raises(Exception, match=r"(?i)constraint|json"):
             outbox.insert(**row)
+    outbox.insert(id="a 1")
+    outbox.insert(id="*")
 
 
 def test_bodies_that_are_large_together_go_in_several_calls(outbox: Outbox) -> None:

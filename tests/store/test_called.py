@@ -102,16 +102,6 @@ async def test_topics_take_turns(bucket: Bucket) -> None:
     assert len(await calls(bucket)) == 41
 
 
-async def test_more_topics_than_one_call_looks_at_are_all_served(bucket: Bucket) -> None:
-    ids = [f"{n}" for n in range(200)]
-    await bucket.push(*(called(job_id, topic=f"topic-{job_id}") for job_id in ids))
-    found = list[str]()
-    while popped := await calls(bucket):
-        found += popped
-    assert sorted(found) == sorted(ids)
-    assert await bucket.redis.exists(bucket.key("called_topics")) == 0
-
-
 async def test_a_pop_that_looked_at_some_topics_only_says_so(bucket: Bucket) -> None:
     """Otherwise the poll would wait for the next report, although jobs are ready."""
     await bucket.push(*(called(f"{n}", topic=f"topic-{n}") for n in range(100)))
@@ -216,16 +206,6 @@ async def test_one_that_has_failed_before_is_put_back_without_counting_an_attemp
         [popped] = await bucket.pop(CALLS)
         assert popped.attempt == 2
         await bucket.requeue(popped)
-
-
-async def test_a_failed_one_keeps_its_schedule(bucket: Bucket) -> None:
-    await bucket.push(called("a", retry_ms=(SOON_MS,)))
-    [popped] = await bucket.pop(CALLS)
-    await bucket.release("a", receipt=popped.receipt)
-    await a_moment()
-    await bucket.tick()
-    [popped] = await bucket.pop(CALLS)
-    assert (await bucket.release("a", receipt=popped.receipt)).buried
 
 
 async def test_a_reservation_that_expires_is_called_again(bucket: Bucket) -> None:

@@ -95,13 +95,6 @@ def append_only_file(data_dir: Path) -> Path:
     return found
 
 
-async def test_data_is_there_after_a_restart(tmp_path: Path, binary: str) -> None:
-    async with a_store(tmp_path, binary) as redis:
-        await redis.set("written", "1")
-    async with a_store(tmp_path, binary) as redis:
-        assert await redis.get("written") == "1"
-
-
 async def test_data_is_opened_by_the_program_that_wrote_it(tmp_path: Path) -> None:
     # Redis 7, which is on the PATH, cannot read what Valkey 9 wrote
     async with a_store(tmp_path, valkey_binary()) as redis:

@@ -41,8 +41,3 @@ async def test_a_call_reads_some_of_many_jobs_and_the_next_ones_the_rest(bucket:
     assert 0 < len(await bucket.store.get(0, ids)) < len(ids)
     views = await bucket.store.all_of(GET, ids)
     assert [view.id for view in views if view] == ids
-
-
-async def test_get_changes_nothing(bucket: Bucket) -> None:
-    await bucket.put_in("reserved")
-    assert await bucket.view("a") == await bucket.view("a")

@@ -110,12 +110,6 @@ async def test_a_rescheduled_job_waits_for_its_new_time(bucket: Bucket, state: s
     assert [job.due_ms for job in await bucket.pop()] == [5]
 
 
-async def test_a_held_job_is_left_to_its_holder(bucket: Bucket) -> None:
-    await bucket.put_in("reserved")
-    assert await bucket.reschedule("a") == Moved(Code.WRONG_STATE, None)
-    assert await bucket.reschedule("x") == Moved(Code.NO_SUCH_JOB, None)
-
-
 async def test_the_timer_hears_of_the_earliest_new_time(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"))
     moves = [

@@ -363,26 +363,22 @@ async def test_what_a_config_file_says_is_changed_there_only(bucket: Bucket) -> 
 
 
 @pytest.mark.parametrize("redis", ["redis", "valkey"], indirect=True)
-@pytest.mark.parametrize("buckets", [1, 2, 3, 4])
-async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: int) -> None:
+@pytest.mark.parametrize(
+    ("buckets", "limits", "at_once"),
+    [
+        *((buckets, {"concurrency": 10}, 10) for buckets in (1, 2, 3, 4)),
+        *((4, {"rate": 0.001, "burst": burst}, 4) for burst in (1, 4, 6)),
+        (4, {"rate": 0.001, "burst": 8}, 8),
+    ],
+)
+async def test_the_shares_of_all_buckets_are_the_whole(
+    redis: Redis, buckets: int, limits: dict[str, float | None], at_once: int
+) -> None:
+    """Of a burst never more than max(burst, bucket_size), and each bucket's share in whole jobs: docs/limits.md."""
     store = VerbStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
     passed = 0
     for number in range(buckets):
-        await store.limit(number, "t", {"concurrency": 10})
-        jobs = [job(f"{i}") for i in range(200) if store.buckets.of(f"{i}") == number]
-        await store.push(number, jobs)
-        passed += len((await store.pop(number, [Demand(("t",), MANY)])).jobs[0])
-    assert passed == 10
-
-
-@pytest.mark.parametrize("redis", ["redis", "valkey"], indirect=True)
-@pytest.mark.parametrize(("burst", "at_once"), [(1, 4), (4, 4), (6, 4), (8, 8)])
-async def test_so_many_go_at_once_over_four_buckets(redis: Redis, burst: int, at_once: int) -> None:
-    """Never more than max(burst, bucket_size), and each bucket's share in whole jobs: docs/limits.md."""
-    store = VerbStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(4)))
-    passed = 0
-    for number in range(4):
-        await store.limit(number, "t", {"rate": 0.001, "burst": burst})
+        await store.limit(number, "t", limits)
         jobs = [job(f"{i}") for i in range(200) if store.buckets.of(f"{i}") == number]
         await store.push(number, jobs)
         passed += len((await store.pop(number, [Demand(("t",), MANY)])).jobs[0])

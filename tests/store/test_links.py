@@ -33,7 +33,7 @@ from delayqueue.store.connection import (
 from delayqueue.store.server import Pipeline
 from tests.certificates import make
 from tests.processes import LOOPBACK, Processes
-from tests.store.calls import Call
+from tests.store.scripted import Call
 from tests.waiting import until
 
 SECONDS: Final = 10.0

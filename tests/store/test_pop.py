@@ -1,6 +1,5 @@
 """pop: reserves what is really ready, once."""
 
-import asyncio
 from typing import Final
 
 import pytest
@@ -23,10 +22,6 @@ LIMIT_LOOKS: Final = 2000
 LIMIT_JOBS: Final = LIMIT_LOOKS // 7
 LIMIT_OPTIONS: Final = LIMIT_LOOKS // 10  # jobs with options
 CHUNK: Final = 32  # jobs that a call looks at together
-
-
-async def test_an_empty_topic_gives_nothing(bucket: Bucket) -> None:
-    assert await bucket.pop("nobody has pushed here") == []
 
 
 async def test_a_popped_job_is_reserved_until_its_ttr_is_over(bucket: Bucket) -> None:
@@ -219,13 +214,6 @@ async def test_a_call_looks_at_so_many_topics_at_most(bucket: Bucket) -> None:
     demand = Demand(tuple(f"empty-{n}" for n in range(64)), 1)
     popped = await bucket.store.pop(0, [demand] * 200)
     assert popped.complete == LIMIT_LOOKS // 64
-
-
-async def test_many_consumers_at_once_take_each_job_once(bucket: Bucket) -> None:
-    await bucket.push(*(job(f"job-{n}") for n in range(200)))
-    answers = await asyncio.gather(*(bucket.pop_ids(wanted=7) for _ in range(40)))
-    taken = [job_id for answer in answers for job_id in answer]
-    assert len(taken) == len(set(taken)) == 200
 
 
 async def test_a_paused_topic_gives_nothing_but_the_others_do(bucket: Bucket) -> None:

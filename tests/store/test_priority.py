@@ -17,12 +17,6 @@ async def test_the_smallest_number_goes_first(bucket: Bucket) -> None:
     assert await bucket.pop_ids() == [f"{number}" for number in sorted(PRIORITIES)]
 
 
-async def test_one_after_the_other_too(bucket: Bucket) -> None:
-    await bucket.push(*(job(f"{number}", priority=number) for number in PRIORITIES))
-    popped = [(await bucket.pop_one()).id for _ in PRIORITIES]
-    assert popped == [f"{number}" for number in sorted(PRIORITIES)]
-
-
 async def test_jobs_that_become_due_together_go_by_their_priorities(bucket: Bucket) -> None:
     jobs = [job(f"{number}", priority=number, delay_ms=SOON_MS) for number in PRIORITIES]
     await bucket.push(*jobs)

@@ -88,14 +88,6 @@ async def test_a_replaced_job_is_not_delivered_before_its_new_time(
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_a_replaced_job_moves_to_its_new_topic(bucket: Bucket, state: str) -> None:
-    await bucket.put_in(state)
-    await bucket.push(job("a", topic="u"))
-    assert await bucket.pop_ids("t") == []
-    assert await bucket.pop_ids("u") == ["a"]
-
-
-@pytest.mark.parametrize("state", STATES)
 async def test_a_job_that_goes_to_another_topic_and_back_is_delivered_once(
     bucket: Bucket, state: str
 ) -> None:
@@ -125,30 +117,21 @@ async def test_fail_says_that_the_job_exists_and_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("if_exists", "code", "state"),
+    ("retain_ms", "if_exists", "code", "state"),
     [
-        ("replace", Code.OK, "ready"),
-        ("keep", Code.OK, "finished"),
-        ("fail", Code.JOB_EXISTS, "finished"),
+        (HOUR_MS, "replace", Code.OK, "ready"),
+        (HOUR_MS, "keep", Code.OK, "finished"),
+        (HOUR_MS, "fail", Code.JOB_EXISTS, "finished"),
+        *((0, if_exists, Code.OK, "ready") for if_exists in ("replace", "keep", "fail")),
     ],
 )
 async def test_a_job_exists_as_long_as_its_result_is_kept(
-    bucket: Bucket, if_exists: str, code: int, state: str
+    bucket: Bucket, retain_ms: int, if_exists: str, code: int, state: str
 ) -> None:
-    await bucket.push(job("a", retain_ms=HOUR_MS))
+    await bucket.push(job("a", retain_ms=retain_ms))
     await bucket.finish("a")
     assert await bucket.push(job("a", body="new", if_exists=if_exists)) == [code]
     assert await bucket.state("a") == state
-
-
-@pytest.mark.parametrize("if_exists", ["replace", "keep", "fail"])
-async def test_a_job_that_ended_without_a_result_does_not_exist_any_more(
-    bucket: Bucket, if_exists: str
-) -> None:
-    await bucket.push(job("a"))
-    await bucket.finish("a")
-    assert await bucket.push(job("a", body="new", if_exists=if_exists)) == [Code.OK]
-    assert (await bucket.view("a")).body == "new"
 
 
 @pytest.mark.parametrize("delay_ms", [0, HOUR_MS], ids=["ready", "delayed"])
@@ -233,14 +216,6 @@ async def test_an_id_that_ended_twice_in_one_call_lives_once(bucket: Bucket) -> 
     await bucket.finish("a")
     await bucket.push(job("a", delay_ms=HOUR_MS, expire_ms=HOUR_MS), job("a", body="last"))
     assert [job.body for job in await bucket.pop()] == ["last"]
-
-
-async def test_a_hundred_pushes_of_one_id_leave_one_job(bucket: Bucket) -> None:
-    for number in range(100):
-        await bucket.push(job("a", body=str(number), delay_ms=number % 3, topic=f"t{number % 2}"))
-    await a_moment()
-    await bucket.tick()
-    assert [job.body for job in await bucket.pop("t0", "t1")] == ["99"]
 
 
 async def test_a_job_given_the_same_tag_twice_has_it_once(bucket: Bucket) -> None:

@@ -4,9 +4,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
-import hiredis
 import pytest
 from redis.asyncio import BlockingConnectionPool, Redis
 
@@ -21,6 +20,7 @@ from delayqueue.store.shards import SLOTS, Shards, Span
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import DELETE, FINISH, Ending, Verb
 from tests.processes import LOOPBACK
+from tests.store.scripted import CUT, LOGIN, Server
 from tests.waiting import until
 
 LONG_S: Final = 30.0
@@ -31,7 +31,7 @@ VERB: Final = "touch"
 ENDING: Final = Ending("id", "", "")
 NO_FUNCTIONS: Final = b"-ERR unknown command 'FCALL', with args beginning with: 'x'\r\n"
 NOT_FOUND: Final = b"-ERR Function not found\r\n"
-SILENCE, END = b"", b"end"  # no answer; the end of the connection
+SILENCE: Final = b""  # no answer
 HASHES: Final = {b"HGETALL": b"*0\r\n"}  # the layout that a store without data has
 
 
@@ -44,24 +44,14 @@ def done() -> bytes:
     return b"*6\r\n:%d\r\n:-1\r\n:0\r\n:0\r\n:0\r\n:0\r\n" % (time.time() * 1000)
 
 
-class Scripted:
-    """A server that answers calls of verbs as it was told, and then with success. It remembers all commands."""
+class Scripted(Server):
+    """It answers calls of verbs as it was told, and then with success. It remembers all commands."""
 
     def __init__(self, *answers: bytes) -> None:
+        super().__init__(self._answer)
         self.answers = list(answers)
         self.silent_on: bytes | None = None  # this command
         self.heard: list[list[bytes]] = []
-        self._writers = set[asyncio.StreamWriter]()
-        self.port = 0
-
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator[Self]:
-        async with await asyncio.start_server(self._serve, LOOPBACK) as listener:
-            self.port = listener.sockets[0].getsockname()[1]
-            yield self
-            for writer in self._writers:
-                writer.close()
-            await until(lambda: not self._writers)
 
     @property
     def calls(self) -> list[bytes]:
@@ -73,24 +63,8 @@ class Scripted:
         """How often something was loaded."""
         return sum(words[0] in {b"FUNCTION", b"SCRIPT"} for words in self.heard)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
-        parser = hiredis.Reader()
-        try:
-            while data := await reader.read(1 << 16):
-                parser.feed(data)
-                while (words := parser.gets()) is not False:
-                    if (answer := self._answer(words)) == END:
-                        return
-                    writer.write(answer)
-        except ConnectionError:  # as a client that has waited too long ends it
-            return
-        finally:
-            writer.close()
-            self._writers.remove(writer)
-
-    def _answer(self, words: list[bytes]) -> bytes:
-        if words[0] == b"CLIENT":  # SETINFO of redis-py
+    async def _answer(self, _connection: int, words: list[bytes]) -> bytes:
+        if words[0] == LOGIN:
             return b"+OK\r\n"
         self.heard.append(words)
         if words[0] == self.silent_on:
@@ -228,7 +202,7 @@ async def test_what_has_surely_not_been_done_is_done_again(
         (b"-TRYAGAIN it\r\n", "the Cluster is moving a slot"),
         (b"-ASK 1 127.0.0.1:1\r\n", "no server of the Cluster holds a slot that is needed"),
         (SILENCE, "it does not answer"),
-        (END, "it cannot be reached"),
+        (CUT, "it cannot be reached"),
         (b"?\r\n", "it cannot be reached"),
     ],
     ids=lambda value: value.decode().strip() or "silence" if isinstance(value, bytes) else "",
@@ -349,7 +323,7 @@ async def test_calls_behind_a_silent_server_fail_within_the_time_of_a_call() -> 
 
 
 async def test_of_many_calls_those_that_were_not_sent_outlive_a_broken_connection() -> None:
-    async with bed(END) as (server, _, store, _reads):
+    async with bed(CUT) as (server, _, store, _reads):
         found = await asyncio.gather(*(outcome(store) for _ in range(1000)))
         assert {Unavailable, None} == set(found)
         lost = found.count(Unavailable)

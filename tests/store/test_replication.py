@@ -219,19 +219,6 @@ async def test_a_call_that_goes_after_one_that_waits_in_vain_has_the_time_to_wai
     assert caplog.text.count("0 of 1 replicas have it") == 2
 
 
-async def test_a_short_limit_for_answers_leaves_replicas_their_time(
-    pair: Pair, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Otherwise the master would be taken for silent."""
-    short_ms = {"redis_read_timeout_ms": TIMEOUT_MS // 2, "redis_write_timeout_ms": TIMEOUT_MS // 2}
-    async with followed(pair, **short_ms) as store:
-        await place(store, "earlier")
-        pair.replica.freeze()
-        with pytest.raises(Unavailable):
-            await push(store, "late")
-    assert "0 of 1 replicas have it" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("replicate", "waiting"),
     [("pushes", {"push"}), ("changes", {"push", "finish"}), ("all", {"push", "finish", "pop"})],
@@ -254,33 +241,6 @@ async def test_what_waits_for_replicas_is_a_setting(
             except Unavailable:
                 found.add(verb)
     assert found == waiting
-
-
-async def test_many_pushes_in_a_call_wait_once(pair: Pair) -> None:
-    async with followed(pair, **PATIENT) as store:
-        await push(store, "one")
-        before = _waits(pair)
-        await push(store, *map(str, range(100)))
-        assert _waits(pair) == before + 1
-
-
-def _waits(pair: Pair) -> int:
-    stats = ask(pair.master, "INFO", "commandstats")
-    return int(stats.partition("cmdstat_wait:calls=")[2].split(",")[0])
-
-
-async def test_a_call_that_fails_leaves_no_answer_behind_for_the_next(pair: Pair) -> None:
-    async with opened(config_of(pair.master, redis_max_active=1, **PATIENT)) as (store, shards):
-        await until_followed(pair)
-        redis = shards.of("any")
-        await push(store, "one")
-        for n in range(20):
-            await redis.script_flush()
-            if ask(pair.master, "COMMAND", "INFO", "FUNCTION")[0]:
-                await redis.function_flush()
-            await push(store, f"after {n}")
-            [view] = await store.get(0, [f"after {n}"])
-            assert view is not None
 
 
 async def test_a_master_without_an_append_only_file_is_refused(pair: Pair) -> None:

@@ -64,7 +64,7 @@ async def test_a_job_that_an_import_has_staged_is_not_moved_by_a_distance(bucket
     assert (await bucket.view("a")).due_ms == STAGED_DUE_MS
 
 
-@pytest.mark.parametrize("plan", [{"by_ms": HOUR_MS}, {"priority": 5}])
+@pytest.mark.parametrize("plan", [{"delay_ms": 0}, {"by_ms": HOUR_MS}, {"priority": 5}])
 async def test_a_held_job_keeps_its_time_and_its_priority(
     bucket: Bucket, plan: dict[str, int]
 ) -> None:

@@ -12,7 +12,6 @@ from typing import Any, Final
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TryAgainError
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
@@ -118,22 +117,6 @@ async def test_a_call_follows_a_bucket_that_has_moved(mortal_cluster: StoreClust
         await shards.refresh()
         place = Address(LOOPBACK, target.port)
         assert shards.of("{dq_bucket_1}") is shards.servers()[place]
-
-
-async def test_what_a_slot_on_its_way_answers_is_no_leave_to_go_on(
-    mortal_cluster: StoreCluster,
-) -> None:
-    """ASK sends a call on to where half of the keys are; a script's two names, never keys, make that TRYAGAIN."""
-    source = mortal_cluster.holder("{dq_bucket_1}")
-    target = next(node for node in mortal_cluster.nodes[:SHARDS] if node is not source)
-    slot = ask(source, "CLUSTER", "KEYSLOT", "{dq_bucket_1}")
-    ask(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", source.node_id)
-    async with opened(of_cluster(mortal_cluster)) as (_, shards):
-        client = shards.servers()[Address(LOOPBACK, target.port)].client()
-        async with client as redis:
-            await redis.execute_command("ASKING")  # type: ignore[no-untyped-call]
-            with pytest.raises(TryAgainError):
-                await redis.eval("return 1", 2, "{dq_bucket_1}", "{dq_bucket_1}:dq_queue_%s")
 
 
 async def test_a_frozen_master_delays_its_own_buckets_only(mortal_cluster: StoreCluster) -> None:
@@ -256,19 +239,6 @@ async def works(store: VerbStore, bucket: int) -> bool:
     except Unavailable:
         return False
     return True
-
-
-async def test_a_killed_master_is_replaced_without_a_restart(
-    mortal_cluster: StoreCluster,
-) -> None:
-    async with followed(of_cluster(mortal_cluster)) as (store, shards):
-        await push_to(store, 0)
-        lost = mortal_cluster.holder("{dq_bucket_1}")
-        assert ask(lost, "WAIT", 1, 5000) == 1
-        lost.kill()
-        await until_async(lambda: works(store, 0), within_s=FOR_A_NEW_MASTER_S)
-        assert await store.get(0, [id_of(store, 0)]) != [None]
-        await until(lambda: Address(LOOPBACK, lost.port) not in shards.servers())
 
 
 async def test_a_server_starts_while_a_master_is_away(mortal_cluster: StoreCluster) -> None:

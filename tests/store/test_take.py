@@ -7,7 +7,7 @@ import pytest
 from delayqueue.domain.job import JobView
 from delayqueue.store.types import Listing, Range
 from delayqueue.store.verbs import RESTORE
-from tests.store.bucket import ALWAYS, HOUR_MS, STATES, Bucket, a_moment, job
+from tests.store.bucket import ALWAYS, HOUR_MS, STATES, Bucket, job
 
 
 async def everything(bucket: Bucket, what: Listing, limit: int = 10) -> list[JobView]:
@@ -153,14 +153,6 @@ async def test_a_forecast_counts_no_steps_in_which_there_is_nothing(bucket: Buck
 async def zcounts(bucket: Bucket) -> int:
     stats = await bucket.redis.info("commandstats")
     return int(stats.get("cmdstat_zcount", {"calls": 0})["calls"])
-
-
-async def test_a_taken_job_is_never_delivered(bucket: Bucket) -> None:
-    await bucket.push(job("a", delay_ms=1), job("b"))
-    await bucket.take()
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.pop() == []
 
 
 async def test_no_job_is_missing_from_a_page_behind_which_others_were_taken(bucket: Bucket) -> None:

@@ -106,12 +106,6 @@ async def test_a_job_whose_ttr_is_over_comes_again(bucket: Bucket) -> None:
     assert second.receipt != first.receipt
 
 
-async def test_a_job_whose_ttr_runs_stays_with_its_holder(bucket: Bucket) -> None:
-    await bucket.put_in("reserved")
-    await bucket.tick()
-    assert await bucket.state("a") == "reserved"
-
-
 async def test_a_schedule_delays_each_attempt_and_buries_the_job_at_its_end(
     bucket: Bucket,
 ) -> None:
@@ -135,14 +129,6 @@ async def test_a_schedule_delays_each_attempt_and_buries_the_job_at_its_end(
     view = await bucket.view("a")
     assert view.state == State.BURIED
     assert [note.message for note in view.attempts] == ["ttr expired"] * 4
-
-
-async def test_an_empty_schedule_buries_at_the_first_failure(bucket: Bucket) -> None:
-    await bucket.push(job("a", ttr_ms=1, retry_ms=()))
-    await bucket.pop_one()
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.state("a") == "buried"
 
 
 @pytest.mark.parametrize("state", ["delayed", "ready"])
@@ -202,11 +188,3 @@ async def test_the_timer_hears_of_the_end_of_a_pause(bucket: Bucket) -> None:
     ticked = await bucket.store.tick(0)
     assert ticked.change.next_due_ms is not None
     assert 0 < ticked.change.next_due_ms <= 500
-
-
-async def test_a_tick_costs_nothing_for_what_is_not_due(bucket: Bucket) -> None:
-    await bucket.push(*(job(f"job-{n}", topic=f"topic-{n}", delay_ms=HOUR_MS) for n in range(900)))
-    ticked = await bucket.store.tick(0)
-    assert ticked.change.ready == []
-    assert ticked.change.next_due_ms is not None
-    assert ticked.change.next_due_ms > 0

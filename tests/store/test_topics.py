@@ -217,14 +217,6 @@ async def test_a_topic_whose_ready_jobs_were_deleted_is_forgotten_at_once(bucket
     assert await bucket.redis.keys() == []
 
 
-async def test_nothing_is_left_of_a_topic_that_is_forgotten(bucket: Bucket) -> None:
-    for number in range(50):
-        await bucket.put_in("reserved", f"{number}", topic=f"topic-{number}")
-        await bucket.finish(f"{number}")
-    assert (await bucket.store.sweep(0, 0, 1000)).forgotten == 50
-    assert await bucket.redis.keys() == []
-
-
 async def test_sweep_looks_at_a_bounded_number_of_ids_however_many_topics(
     bucket: Bucket,
 ) -> None:

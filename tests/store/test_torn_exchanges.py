@@ -3,101 +3,28 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-import hiredis
 import pytest
 import uvloop
-from redis.asyncio import ConnectionPool
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.store import server as module
-from delayqueue.store.connect import our_driver
 from delayqueue.store.connection import Links, Wait
 from delayqueue.store.server import MOST_ATTEMPTS, Pipeline
-from tests.processes import LOOPBACK
-from tests.store.calls import Call
+from tests.store.scripted import CUT, LOGIN, PLACES, SECONDS, Call, answers, links_to, made
 from tests.waiting import until, until_async
 
-SECONDS: Final = 10.0
-PLACES: Final = 6
 SHORT_S: Final = 0.15  # that calls have in the random runs
 OVERTAKEN_S: Final = 0.02
 BURSTS, BURST = 12, 12
-LOGIN: Final = b"CLIENT"
 WAIT: Final = Wait(1, 50)
 loops = pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
-Say = Callable[[int, list[bytes]], Coroutine[Any, Any, bytes]]
-CUT: Final = b"CUT"  # here the connection ends
-
-
-class Server:
-    """It answers with what `say(connection, words)` gives; connections count from 0."""
-
-    def __init__(self, say: Say) -> None:
-        self.connections = 0
-        self._say = say
-        self._tasks = set[asyncio.Task[None]]()
-
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator[int]:
-        async with await asyncio.start_server(self._accept, LOOPBACK) as listener:
-            yield listener.sockets[0].getsockname()[1]
-            for task in self._tasks:
-                task.cancel()
-            await until(lambda: not self._tasks)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(self._serve(self.connections, reader, writer))
-        self.connections += 1
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _serve(
-        self, connection: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        parser = hiredis.Reader()
-        try:
-            while data := await reader.read(1 << 16):
-                parser.feed(data)
-                while (words := parser.gets()) is not False:
-                    said = await self._say(connection, words)
-                    writer.write(said.removesuffix(CUT))
-                    if said.endswith(CUT):
-                        return
-        except ConnectionError:
-            return
-        finally:
-            writer.close()
-
-
-@asynccontextmanager
-async def links_to(
-    say: Say, most: int = PLACES, wait_s: float = SECONDS, **options: Any
-) -> AsyncIterator[tuple[Links, Server]]:
-    server = Server(say)
-    async with server.listening() as port:
-        pool = ConnectionPool(host=LOOPBACK, port=port, driver_info=our_driver(), **options)
-        links = Links(pool, most, wait_s)
-        yield links, server
-        await links.aclose()
-
-
-def made(way: Pipeline, *words: Any) -> Call:
-    call = Call(*words)
-    way.send(call)
-    return call
-
-
-async def answers(*calls: asyncio.Future[Any]) -> list[Any]:
-    async with asyncio.timeout(SECONDS):
-        return await asyncio.gather(*calls, return_exceptions=True)
 
 
 class Chance:
