@@ -44,6 +44,7 @@ MARKS: Final = {
     "beanstalk": SETTLING,
     "beanstalkd": SETTLING,
     "calls": SETTLING,
+    "groups": SETTLING,
     "outbox": SETTLING,
     "proxy-login": SETTLING,
     "task-queues": SETTLING,

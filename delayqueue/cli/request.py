@@ -38,7 +38,10 @@ CONNECTION: Final = (
         "--url",
         f"URL of the server [bind_address of -c FILE, else {URL_VARIABLE}, else {DEFAULT_URL}]",
     ),
-    option("--token", f"lets you in; others may see arguments: better [{TOKEN_VARIABLE}]"),
+    option(
+        "--token",
+        f"lets you in; other users can see arguments, so rather set the variable [{TOKEN_VARIABLE}]",
+    ),
     flag("--json", "print the answer's data as one line of JSON"),
     CONFIG_FILE,
 )

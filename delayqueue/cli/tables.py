@@ -158,7 +158,7 @@ def found(data: Row | Sequence[Row | None]) -> str:
 def workers(found: Sequence[Row]) -> str:
     """Workers, one per line, with the job that each has had for longest."""
     if not found:
-        return "no workers have told their names"
+        return "no worker has given its name"
     now_s = time.time()
     columns = ["worker", "version", "topics", "jobs", "longest", "finished", "failed", "seen"]
     rows = [

@@ -47,7 +47,7 @@ class ServerVerbs:
 
     @verb
     def whoami(self, *, outbox: Mapping[str, Any] | None = None) -> ApiRequest[Access]:
-        """Return what the client's token allows. A relay tells how its `outbox` is, for stats()."""
+        """Return what the client's token allows. A relay reports the state of its `outbox`, for stats()."""
         return ApiRequest("/whoami", given(outbox=outbox), partial(read, Access), repeatable=True)
 
 

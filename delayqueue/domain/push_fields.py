@@ -149,11 +149,11 @@ FIELDS: Final = (
         words=Text(
             "一再推送同一 id（`replace`）时，最迟在这一轮第一次推送之后多少秒到期；任务被取走、成为死信或结束后，"
             "下一次推送开始新的一轮",
-            "However often the id is pushed again, with `replace`, the job is due at the latest this many seconds "
-            "after the first of these pushes; one after it was handed out, buried or ended is the first again.",
+            "However often the id is pushed again, with `replace`, the job is due no later than this many seconds "
+            "after the first of these pushes; a push after it was handed out, buried or ended counts as a first one.",
         ),
         option="--max-wait LENGTH",
-        help="it is due at the latest this long after the first push of its id",
+        help="due no later than this long after the first push of its id",
     ),
     PushField(
         name="retain",

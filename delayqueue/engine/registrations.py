@@ -89,7 +89,7 @@ class Registrations(Generic[Kept]):
         if code == Code.WRONG_STATE:
             raise WrongState.of(
                 f"{name} 在配置文件中，请从文件中删除",
-                f"{name}: comes from a config file; remove it there and restart the servers",
+                f"{name}: comes from a config file; remove it there and reload the servers",
             )
 
     def _exists(self, name: str) -> JobExists:

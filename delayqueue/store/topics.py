@@ -28,7 +28,7 @@ PIECE = 500  # jobs that one script call is given: more than it comes to
 MOVED = 100  # that are moved by a distance: their ids go back and forth until a call comes to them
 DECLARED = Text(
     "该topic的限制在配置文件中，请在文件中修改",
-    "the topic's limits come from a config file; change them there and restart the servers",
+    "the topic's limits come from a config file; change them there and reload the servers",
 )
 
 LOOP = Text(

@@ -1,5 +1,5 @@
 <?php
-// A job as any other of Laravel: app/Jobs/CloseOrder.php
+// A job like any other in Laravel: app/Jobs/CloseOrder.php
 
 namespace App\Jobs;
 

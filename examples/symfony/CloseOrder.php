@@ -1,5 +1,5 @@
 <?php
-// A message as any other: src/Message/CloseOrder.php
+// A message like any other: src/Message/CloseOrder.php
 
 namespace App\Message;
 

@@ -1,5 +1,5 @@
 <?php
-// A job as any other of think-queue: app/job/CloseOrder.php
+// A job like any other in think-queue: app/job/CloseOrder.php
 
 namespace app\job;
 

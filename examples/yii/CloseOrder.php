@@ -1,5 +1,5 @@
 <?php
-// A job as any other of yii2-queue: jobs/CloseOrder.php
+// A job like any other in yii2-queue: jobs/CloseOrder.php
 
 namespace app\jobs;
 

@@ -171,7 +171,7 @@ def test_a_topic_shows_the_groups_that_wait_and_leads_to_their_jobs(
     page = admin.open(f"topic/{topic}")
     groups = page.locator("section", has=page.get_by_role("heading", name=admin.text("Groups")))
     says = (
-        "Groups with jobs that may be taken: 1; held by a limit or a retry: 2. Those with the most:"
+        "Groups with jobs that can be taken: 1; held by a limit or a retry: 2. Those with the most:"
     )
     expect(groups.locator("p")).to_have_text(admin.text(says))
     expect(groups.locator("tbody a")).to_have_text([heavy, light, new])

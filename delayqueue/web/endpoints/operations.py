@@ -145,7 +145,7 @@ class StatsRequest(Request):
     answers=STATS,
 )
 async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
-    """Return the sums over all topics, servers, store, settings."""
+    """Return the totals of all topics, and the servers, the store and the settings."""
     api.scope.check(None)
     counted = dict.fromkeys(COUNTED, LEFT_OUT) if asked.counts is False else await _counted(api)
     store = api.queue.store

@@ -130,9 +130,9 @@ class TouchRequest(OneRequest):
     ttr: Ttr | None = optional(
         "The new deadline is this many seconds from now; the job's own `ttr` by default."
     )
-    progress: Percent | None = optional("How far the job is, in percent; /get and /list tell it.")
+    progress: Percent | None = optional("How far the job is, in percent; /get and /list show it.")
     message: Message | None = optional(
-        f"What the worker is at, {MAX_MESSAGE_CHARS} characters at most; told beside `progress`."
+        f"What the worker is doing, {MAX_MESSAGE_CHARS} characters at most; shown beside `progress`."
     )
 
 
@@ -289,7 +289,7 @@ def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
     stability=Stability.STABLE,
 )
 def touch(api: Api, asked: TouchRequest) -> Later[Deadline]:
-    """Extend a reservation, and tell how far it is."""
+    """Extend a reservation, and say how far the job is."""
     deadline_ms = api.jobs.touch(
         asked.id, asked.receipt or "", ms_or_none(asked.ttr), asked.progress, asked.message
     )

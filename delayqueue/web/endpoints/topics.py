@@ -148,7 +148,7 @@ class LimitRequest(TopicRequest):
         "null = as the setting `buried_retain` says, forever by default."
     )
     buried_to: PushedTopic | None = optional(
-        "The topic that gets a job for each buried one; null = none does."
+        "The topic that gets a job for each buried one; null = no topic."
     )
     max_jobs: MaxJobs | None = None
     when_full: Annotated[str, one_of(*rules.WhenFull)] | None = optional(
@@ -189,7 +189,7 @@ class TopicsRequest(Request):
     match: str | None = optional("Only topics with this in their name.")
     only: Annotated[str, one_of(*FILTERS)] | None = optional(
         "Only topics with this trouble; `late`: a job has been ready for a minute; "
-        "`full`: it has 80 % of the `max_jobs` from which on pushes are refused."
+        "`full`: it has 80 % of its `max_jobs`, or more."
     )
     sort: Annotated[str, one_of(*SORTS)] | None = optional(
         "By the name, the default, or by this count, the largest first."

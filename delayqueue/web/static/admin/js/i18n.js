@@ -110,7 +110,7 @@ const TEXTS = {
   tag: ["Tag", "标签"],
   group: ["Group", "分组"],
   groups: ["Groups", "分组"],
-  groupsWait: ["Groups with jobs that may be taken: {0}; held by a limit or a retry: {1}. Those with the most:", "有任务可取的分组：{0}；因限制或重试而等待的：{1}。任务最多的："],
+  groupsWait: ["Groups with jobs that can be taken: {0}; held by a limit or a retry: {1}. Those with the most:", "有任务可取的分组：{0}；因限制或重试而等待的：{1}。任务最多的："],
   ofGroup: ["Jobs of the group “{0}”", "分组“{0}”的任务"],
   dueTo: ["Due until", "到期至"],
   foundInReasons: ["Jobs with “{0}” in the reason of a failure", "失败原因包含“{0}”的任务"],
