@@ -103,7 +103,7 @@ class Rebalance:
     async def _servers(self) -> list[ServerReport]:
         """Server processes that were alive recently. No script is asked: if a change is under way, it would refuse."""
         first = self._store.bucket(FIRST)
-        key = first.keys.registered("servers")
+        key = first.keys.named("servers")
         told: Any = await first.ask("servers", lambda redis: redis.hgetall(key))
         seconds, _ = await first.ask("servers", lambda redis: redis.time())
         found = []

@@ -125,9 +125,9 @@ class BucketKeys:
         """The hash of the bucket's topics."""
         return f"{self.tag}:topics"
 
-    def registered(self, kind: str) -> str:
-        """The hash of the subscribers, the schedules or the notes."""
-        return f"{self.tag}:{kind}"
+    def named(self, name: str) -> str:
+        """The key with that name."""
+        return f"{self.tag}:{name}"
 
     @property
     def ready_channel(self) -> str:

@@ -187,7 +187,7 @@ async def registered_in(shards: Shards, keys: BucketKeys, kind: Kind) -> dict[st
 
     Raises StoreUnwell if they cannot be read now, StartupError if the store refuses that.
     """
-    key = keys.registered(kind)
+    key = keys.named(kind)
     with in_one_line():
         found: Any = await shards.call(key, lambda redis: redis.hgetall(key))
     return {text(name): text(definition) for name, definition in found.items()}
