@@ -111,7 +111,7 @@ def dump_options(job: Job) -> str:
     """The optional fields that the scripts or the consumer need, as JSON; "" if there are none."""
     options: dict[str, object] = {}
     if job.priority != USUAL_PRIORITY:
-        options["priority"] = job.priority  # first: the scripts expect it there when they change it
+        options["priority"] = job.priority  # first (`with_option` in _record.lua)
     if job.tags:
         options["tags"] = job.tags
     if job.retry_ms is not None:

@@ -1,5 +1,7 @@
 """Priorities: of ready jobs the smallest number goes first, of equal ones the first that was due."""
 
+from typing import Any
+
 import pytest
 
 from delayqueue.domain.body import body_of, raw_body
@@ -154,6 +156,22 @@ async def test_a_job_that_somebody_holds_cannot_be_discarded(bucket: Bucket) -> 
     codes, _ = await bucket.store.delete(0, endings)
     assert codes == [Code.WRONG_STATE, Code.NO_SUCH_JOB]
     assert await bucket.state("a") == "reserved"
+@pytest.mark.parametrize("priority", [USUAL_PRIORITY, 7])
+async def test_a_priority_is_replaced_wherever_it_stands_among_the_options(
+    bucket: Bucket, priority: int
+) -> None:
+    tags = (',"priority":9', '","priority":9')
+    await bucket.push(job("a", priority=9, tags=tags, delay_ms=HOUR_MS))
+    raw: Any = await bucket.redis.hget(bucket.key("job"), "a")
+    before, first, others = raw.partition(b'"priority":9,')
+    options, _, body = others.rpartition(b"}")
+    written = before + options + b"," + first[:-1] + b"}" + body
+    await bucket.redis.hset(bucket.key("job"), "a", written)
+    assert (await bucket.change("a", priority=priority)).code == Code.OK
+    view = await bucket.view("a")
+    assert (view.priority, view.tags, view.body) == (priority, tags, "body")
+
+
 
 
 # by its id
