@@ -42,7 +42,6 @@ from delayqueue.store.types import (
     SOON_MS,
     BucketCounts,
     Change,
-    Moved,
     Reservation,
 )
 
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
     from delayqueue.store.bucket import Bucket
 
 log = logging.getLogger(__name__)
-
-BURIED = -1  # instead of the time of a job that is delivered again
 
 # What happened to jobs of a topic: an event of metrics.EVENTS, the topic, and the number and times of count_event.
 JobEvent = tuple[str, str, int, Sequence[int]]
@@ -94,15 +91,7 @@ def read_reply(answer: list[Any]) -> Reply:
     return Reply(answer[6:times_at], answer[times_at:ready_at], looked, change, events, now_ms)
 
 
-def moved(reply: Reply) -> list[Moved]:
-    """What each job is now, from a code and a time for each."""
-    return [
-        Moved(code, or_none(time), not code and time == BURIED)
-        for code, time in zip(reply.results, reply.times, strict=True)
-    ]
-
-
-def reserved(found: Sequence[Any], nonce: str, revision: str) -> list[Reserved]:
+def reserved(found: Sequence[Any], nonce: str, revision: str | None) -> list[Reserved]:
     """The jobs that `pop` reserved with this nonce, at this revision, given as id, record, attempt, ..."""
     jobs = []
     for at in range(0, len(found), 3):

@@ -237,39 +237,13 @@ class Topics:
                 bucket.notify(await split_limits(bucket, topic, settings, len(buckets)))
             written = settings
 
-    async def limit(self, topic: str, changes: Changes) -> Limit:
-        """Set the limits in `changes`; None = remove the limit.
+    async def limit(self, topic: str, changes: Changes, *, declared: bool = False) -> Limit:
+        """Set the limits in `changes`; None = remove the limit. `declared`: as set_limit() says.
 
         Returns the limits in force. Raises Invalid if there is too little for each bucket, a burst without a rate,
         `when_full` without `max_jobs`, or if `buried_to` leads back to the topic; raises WrongState if a config file
         says otherwise.
         """
-        return await self._limit(topic, changes)
-
-    async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
-        """Replace all limits that the config file declared before; limits set at run time for other topics stay.
-
-        Logs what that changes. Raises StartupError if one is too small.
-        """
-        self.check_limits(limits)
-        before = await limits_in(self._store.bucket(FIRST))
-        for topic, limit in before.items():
-            if limit.declared and topic not in limits:
-                log.warning("[limit %s] is removed: this file does not declare it", topic)
-                await self._declare(topic, Limit())
-        for topic, limit in limits.items():
-            if topic in before and not limit.is_said_by(before[topic]):
-                log.warning("[limit %s] replaces other limits", topic)
-            await self._declare(topic, limit)
-
-    def check_limits(self, limits: Mapping[str, Limit]) -> None:
-        """Raises StartupError if a declared limit is too small."""
-        check_limits(limits, self._store.buckets.count)
-
-    async def _declare(self, topic: str, limit: Limit) -> None:
-        await self._limit(topic, limit.changes(), declared=True)
-
-    async def _limit(self, topic: str, changes: Changes, *, declared: bool = False) -> Limit:
         check_shares(changes, self._store.buckets.count)
         first = self._store.bucket(FIRST)
         code, limit, change = await set_limit(first, topic, changes, declared=declared)
@@ -285,6 +259,22 @@ class Topics:
         if changes:
             await self._let_others_follow(topic)
         return limit
+
+    async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
+        """Replace all limits that the config file declared before; limits set at run time for other topics stay.
+
+        Logs what that changes. Raises StartupError if one is too small.
+        """
+        check_limits(limits, self._store.buckets.count)
+        before = await limits_in(self._store.bucket(FIRST))
+        for topic, limit in before.items():
+            if limit.declared and topic not in limits:
+                log.warning("[limit %s] is removed: this file does not declare it", topic)
+                await self.limit(topic, Limit().changes(), declared=True)
+        for topic, limit in limits.items():
+            if topic in before and not limit.is_said_by(before[topic]):
+                log.warning("[limit %s] replaces other limits", topic)
+            await self.limit(topic, limit.changes(), declared=True)
 
     async def forecast(
         self, topics: Sequence[str], start_ms: int, step_ms: int, steps: int

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import MAX_DUE_S, Job, JobView
 from delayqueue.errors import Code
-from delayqueue.store.call import Reply, moved, reservation, view
+from delayqueue.store.call import Reply, or_none, reservation, view
 from delayqueue.store.record import (
     dump_due,
     dump_options,
@@ -76,8 +76,15 @@ def _codes(_: Sequence[object], reply: Reply) -> Sequence[int]:
     return reply.results
 
 
-def _moved(_: Sequence[object], reply: Reply) -> Sequence[Moved]:
-    return moved(reply)
+BURIED: Final = -1  # instead of the time of a job that is delivered again
+
+
+def _moved(_: Sequence[object], reply: Reply) -> list[Moved]:
+    """What each job is now, from a code and a time for each."""
+    return [
+        Moved(code, or_none(time), not code and time == BURIED)
+        for code, time in zip(reply.results, reply.times, strict=True)
+    ]
 
 
 def _jobs(jobs: Sequence[Job]) -> list[Any]:
