@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from delayqueue.domain.history_steps import MOST_TOPICS, Mark, Row
+from delayqueue.domain.history_steps import MOST_TOPICS, Mark, Row, TopicSum
 from delayqueue.domain.topic_counters import Counts
 from delayqueue.engine import history
 from delayqueue.engine.history import HistoryRecorder
@@ -164,8 +164,8 @@ async def test_how_many_jobs_there_are_is_told_of_the_topics_with_the_most(store
         pass
     looked = [rows for rows, _ in store.added if rows[0].depth is not None]
     rows = {row.topic: row.depth for row in looked[0]}
-    assert rows.pop(None) == (sum(range(MOST_TOPICS + 3)), 0, 0, 0)
-    assert rows.pop("") == (1 + 2, 0, 0, 0)
+    assert rows.pop(TopicSum.ALL) == (sum(range(MOST_TOPICS + 3)), 0, 0, 0)
+    assert rows.pop(TopicSum.OTHERS) == (1 + 2, 0, 0, 0)
     assert rows == {f"t{n}": (n, 0, 0, 0) for n in range(3, MOST_TOPICS + 3)}
 
 

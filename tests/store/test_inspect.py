@@ -12,7 +12,7 @@ import pytest
 
 from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.history_steps import Mark, Row
+from delayqueue.domain.history_steps import Mark, Row, TopicSum
 from delayqueue.domain.job import CALLS, Job
 from delayqueue.domain.topic_counters import Counts
 from delayqueue.engine.fsck import Pass, Report, examine
@@ -309,7 +309,7 @@ async def test_every_key_of_the_layout_is_known(bucket: Bucket) -> None:
 
 async def test_a_whole_bucket_is_found_whole(bucket: Bucket) -> None:
     await fill(bucket)
-    await bucket.store.history.add([Row(None, Counts())], [Mark("started", 0, 0, "here")])
+    await bucket.store.history.add([Row(TopicSum.ALL, Counts())], [Mark("started", 0, 0, "here")])
     for topic in HOSTILE:
         await bucket.push(*(job(f"{topic}-{i}", topic=topic, tags=(topic,)) for i in range(3)))
         await bucket.finish(f"{topic}-0")
