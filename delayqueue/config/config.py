@@ -235,7 +235,7 @@ class Config:
         values.whole(1, MAX_CONCURRENCY),
         "most calls at once to one host and port from each server process",
     )
-    call_secret: tuple[tuple[str, str], ...] = option(
+    call_secret: tuple[tuple[str | None, str], ...] = option(
         "",
         values.call_secrets,
         "keys that sign the calls of jobs: whsec_ and base64, or TOPIC=whsec_..., with commas between; "

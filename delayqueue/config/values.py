@@ -241,16 +241,16 @@ def _host(text: str) -> str | IPv4Network | IPv6Network:
     return name
 
 
-def call_secrets(text: str) -> tuple[tuple[str, str], ...]:
-    """Topics and their secrets; that of "" is for all other topics."""
-    secrets: dict[str, str] = {}
+def call_secrets(text: str) -> tuple[tuple[str | None, str], ...]:
+    """Topics and their secrets; that of None is for all other topics."""
+    secrets: dict[str | None, str] = {}
     for part in _parts(text):
         found = re.fullmatch(r"(?:([^*]*[^*\s])\s*=\s*)?(whsec_.*)", part)
         if found is None:
             raise ValueError(
                 "must be whsec_... or TOPIC=whsec_..., with commas between; no * in a TOPIC"
             )
-        topic = found[1] or ""
+        topic = found[1]
         if topic in secrets:
             raise ValueError("must have one secret for each topic, and one without a topic at most")
         secrets[topic] = check_secret(found[2])

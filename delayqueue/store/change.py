@@ -104,7 +104,7 @@ class LayoutChange:
 
     async def tell(self, percent: int) -> None:
         """Say how far it is."""
-        await self._write("", "percent", percent)
+        await self._write("percent", percent)
 
     async def end(self) -> None:
         """Everything is in its bucket: let servers work with the new layout."""
@@ -117,11 +117,12 @@ class LayoutChange:
             "braces": "",
             **placing(layout.size),
         }
-        await self._write("end", *(part for field in fields.items() for part in field))
+        await self._write(*(part for field in fields.items() for part in field), ends=True)
 
-    async def _write(self, ends: str, *fields: object) -> None:
+    async def _write(self, *fields: object, ends: bool = False) -> None:
         with _settled():
-            if not await self._eval(WRITE, self._buckets.layout.generation, ends, *fields):
+            generation, end = self._buckets.layout.generation, "end" if ends else ""
+            if not await self._eval(WRITE, generation, end, *fields):
                 raise AnotherChange
 
     async def _eval(self, script: str, *args: Any) -> int:

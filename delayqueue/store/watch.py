@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from redis.exceptions import RedisError
@@ -72,6 +73,14 @@ return found or ''
 """
 
 
+class _MayWrite(Enum):
+    """What BUCKET may write."""
+
+    NOTHING = ""
+    MISSING = "0"
+    ANOTHER = "1"
+
+
 class _Found(NamedTuple):
     id: str
     emptied_s: int | None
@@ -91,7 +100,7 @@ class Marks:
     def __init__(self, shards: Shards, buckets: Buckets) -> None:
         self._shards = shards
         self._buckets = buckets
-        self._known = ""  # the id of the data
+        self._known: str | None = None  # the id of the data
 
     async def look(self) -> Text | None:
         """Mark what is new. Returns what must be said: the store, or a part of it, was emptied; None once accepted."""
@@ -100,7 +109,8 @@ class Marks:
         gone: list[int] = []
         for bucket in range(count):
             is_marked = 0 < bucket < found.marked
-            mark = await self._bucket(bucket, found.id, "" if is_marked else "0")
+            may_write = _MayWrite.NOTHING if is_marked else _MayWrite.MISSING
+            mark = await self._bucket(bucket, found.id, may_write)
             if not mark:
                 gone.append(bucket + 1)
             elif mark != found.id and found.emptied_s is None and found.accepted != found.id:
@@ -119,26 +129,28 @@ class Marks:
             return None
         known = _found(data_id, emptied, b"", accepted or b"", int(marked or 0))
         marks = range(1, min(known.marked, self._buckets.count))
-        return _said(known, [n + 1 for n in marks if not await self._bucket(n, known.id, "")])
+        return _said(known, [n + 1 for n in marks if not await self._bucket(n, known.id)])
 
     async def accept(self) -> None:
         """The data is new, and somebody knows why."""
         found = await self._layout(self._known)
         for bucket in range(self._buckets.count):
-            await self._bucket(bucket, found.id, "1")
+            await self._bucket(bucket, found.id, _MayWrite.ANOTHER)
         self._known = found.id
         await self._write("accepted", found.id)
 
-    async def _layout(self, known: str) -> _Found:
+    async def _layout(self, known: str | None) -> _Found:
         key, fence = self._buckets.keys[0].layout, self._buckets.keys[0].fence
-        args = secrets.token_hex(8), known
+        args = secrets.token_hex(8), known or ""
         found: Any = await self._shards.call(
             key, lambda redis: redis.eval(LAYOUT, 2, key, fence, *args)
         )
         return _found(*found)
 
-    async def _bucket(self, bucket: int, data_id: str, may_write: str) -> str:
-        key, args = self._buckets.keys[bucket].fence, (data_id, may_write)
+    async def _bucket(
+        self, bucket: int, data_id: str, may_write: _MayWrite = _MayWrite.NOTHING
+    ) -> str:
+        key, args = self._buckets.keys[bucket].fence, (data_id, may_write.value)
         found: Any = await self._shards.call(key, lambda redis: redis.eval(BUCKET, 1, key, *args))
         return str(found.decode())
 
