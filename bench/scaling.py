@@ -117,7 +117,7 @@ async def _pop(store: Store, bucket: int, part: list[str]) -> None:
 
 
 async def _finish(store: Store, bucket: int, part: list[str]) -> None:
-    endings = [Ending(job_id, "", "") for job_id in part]
+    endings = [Ending(job_id, None, "") for job_id in part]
     await store.bucket(bucket).run_verb(FINISH, endings, EVERYWHERE)
 
 

@@ -133,7 +133,7 @@ class JobCalls:
         )
         must_wait = not host.is_free
 
-        async def refresh(_: str) -> None:
+        async def refresh(_: str | None) -> None:
             if must_wait:  # somebody may have ended the job meanwhile
                 await self._jobs.touch(job.id, job.receipt, None)
 

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final
 
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.job import Reserved
+from delayqueue.domain.job import PolledTopic, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.bucket_poller import BucketPoller
 from delayqueue.engine.deadlines import Deadlines
@@ -101,7 +101,7 @@ class Polls:
             self._deadlines.add(poll, self.matcher.waiting)
         return poll
 
-    def consume(self, topics: tuple[str, ...], wanted: int) -> StandingPoll:
+    def consume(self, topics: tuple[PolledTopic, ...], wanted: int) -> StandingPoll:
         """Begin to take jobs as they become ready, up to `wanted` and one more for each widen(), until leave().
 
         Its future raises what that of a long poll raises; nothing comes after that. Raises TooMany as begin() does.

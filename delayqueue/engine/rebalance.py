@@ -26,7 +26,6 @@ from delayqueue.store.store import Store
 from delayqueue.store.topics import FIRST, check_shares, settings_in, split_limits
 from delayqueue.tasks import TaskGroup
 
-OWN: Final = ""  # instead of settings: those that the bucket has
 AT_ONCE: Final = 8  # keys that are looked through at the same time
 PATIENCE_S: Final = 60.0  # for a store that is unavailable; a failover takes seconds
 RETRY_S: Final = 0.5
@@ -221,7 +220,7 @@ class Rebalance:
         for bucket in range(self._size):
             theirs = {} if bucket == FIRST else await self._settings(bucket)
             for topic in settings.keys() | theirs.keys():
-                wanted = OWN if bucket == FIRST else json.dumps(settings.get(topic, {}))
+                wanted = None if bucket == FIRST else json.dumps(settings.get(topic, {}))
                 into = self._store.bucket(bucket)
                 split = partial(split_limits, into, topic, wanted, self._size)
                 await self._patiently(split)

@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from delayqueue.domain.job import CALLS, PolledTopic
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connection import Subscription
 from delayqueue.store.record import text
@@ -47,7 +48,7 @@ class Announcements:
 
     async def listen(
         self,
-        heard: Callable[[int, str, int], None],
+        heard: Callable[[int, PolledTopic, int], None],
         ended: Callable[[str], None],
         subscribed: Callable[[int], None],
     ) -> None:
@@ -88,7 +89,7 @@ class Announcements:
 
     def _hear(
         self,
-        heard: Callable[[int, str, int], None],
+        heard: Callable[[int, PolledTopic, int], None],
         ended: Callable[[str], None],
         subscribed: Callable[[int], None],
         message: list[Any],
@@ -102,7 +103,7 @@ class Announcements:
             if arrived == b"0":
                 ended(text(name))
             elif said_by != self._sender:
-                heard(self._bucket_of[channel.decode()], text(name), int(arrived))
+                heard(self._bucket_of[channel.decode()], text(name) or CALLS, int(arrived))
 
 
 async def subscribe(

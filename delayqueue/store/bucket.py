@@ -30,13 +30,14 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import CALLS, PolledTopic
 from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import SCRIPT_ERRORS
 from delayqueue.store.call import Reply, ScriptCall, reserved, supply
 from delayqueue.store.connection import NO_ANSWER
 from delayqueue.store.durability import TooFewReplicasError
 from delayqueue.store.health import UNKNOWN, ailment
-from delayqueue.store.record import text
+from delayqueue.store.record import dump_rows, dump_topics, text
 from delayqueue.store.server import Server, told_by
 from delayqueue.store.shards import GOES_ROUND
 from delayqueue.store.types import (
@@ -166,11 +167,14 @@ class Bucket:
         nonce = next(self._store.nonces)
         args: list[Any] = [nonce]
         for demand in demands:
-            args += (demand.wanted, int(demand.by_priority), len(demand.topics), *demand.topics)
+            topics: Sequence[PolledTopic] = demand.topics
+            if CALLS in topics:  # seldom
+                topics = dump_topics(topics)
+            args += (demand.wanted, int(demand.by_priority), len(topics), *topics)
 
         def read(reply: Reply) -> Popped:
             *found, written = reply.results
-            revision: str = written.decode()
+            revision: str | None = written.decode() or None
             jobs = map(partial(reserved, nonce=nonce, revision=revision), found)
             return Popped([*jobs], reply.looked, reply.change)
 
@@ -190,8 +194,7 @@ class Bucket:
 
         A buried job is kept for `buried_retain_ms` (None = until somebody ends it) unless its topic says otherwise.
         """
-        retain = "" if buried_retain_ms is None else buried_retain_ms
-        reply = await self.run("sweep", [cursor, topics, retain])
+        reply = await self.run("sweep", dump_rows([(cursor, topics, buried_retain_ms)]))
         cursor, ghosts, forgotten, ended, is_cut_short = map(int, reply.results)
         return Swept(cursor, ghosts, forgotten, ended, is_cut_short == 1)
 

@@ -27,7 +27,7 @@ from redis.exceptions import (
 
 from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import JobView, Reserved, State
+from delayqueue.domain.job import CALLS, JobView, Reserved, State
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.metrics import REPAIRS, SCRIPT_SECONDS, Histogram, Metrics
@@ -40,6 +40,7 @@ from delayqueue.store.shards import Shards
 from delayqueue.store.types import (
     NO_CHANGE,
     SOON_MS,
+    Arrivals,
     BucketCounts,
     Change,
     Reservation,
@@ -80,7 +81,9 @@ def read_reply(answer: list[Any]) -> Reply:
     events_at = ready_at + 2 * topics
     change = NO_CHANGE
     if topics:
-        ready = [(text(answer[i]), answer[i + 1]) for i in range(ready_at, events_at, 2)]
+        ready: Arrivals = [
+            (text(answer[i]) or CALLS, answer[i + 1]) for i in range(ready_at, events_at, 2)
+        ]
         change = Change(ready, or_none(next_due_ms))
     elif next_due_ms >= 0:
         change = Change([], next_due_ms, next_due_ms < SOON_MS)

@@ -18,6 +18,7 @@ from redis.asyncio import Redis
 
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import Scope
+from delayqueue.domain.job import PolledTopic
 from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Invalid, Text, Unavailable
 from delayqueue.metrics import Metrics
@@ -282,7 +283,7 @@ class Store:
         self.refused_generation = -1  # the last one of a layout that a bucket has refused
         self._buckets: list[Bucket] = []  # all that this process knows
         self._batchers: dict[tuple[int, Verb[Any, Any], Scope], Batcher[Any, Any]] = {}
-        self._on_ready: list[Callable[[int, str, int], None]] = []
+        self._on_ready: list[Callable[[int, PolledTopic, int], None]] = []
         self._on_due: list[Callable[[int, int], None]] = []
         self._splits = Tasks("requests for several buckets")
         self._pings = SingleFlight[object](PING_S)
@@ -393,7 +394,7 @@ class Store:
         """Why calls fail now; None if none does."""
         return self.closed or next(filter(None, (each.ailment for each in self._buckets)), None)
 
-    def on_ready(self, listener: Callable[[int, str, int], None]) -> None:
+    def on_ready(self, listener: Callable[[int, PolledTopic, int], None]) -> None:
         """Call `listener(bucket, topic, count)` whenever a call has made jobs ready."""
         self._on_ready.append(listener)
 

@@ -72,7 +72,7 @@ class Shelves(Store):
 
     def reserve(self, bucket: int, demand: Demand, nonce: str) -> list[Reserved]:
         found: list[Reserved] = []
-        for topic in demand.topics:
+        for topic in map(str, demand.topics):
             shelf = self.ready[bucket][topic]
             while shelf and len(found) < demand.wanted:
                 job_id = shelf.popleft()

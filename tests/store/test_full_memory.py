@@ -36,7 +36,7 @@ async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucke
         assert len(await bucket.pop_ids()) == 1
         assert (await limits.limit(0, "t", {"rate": 1000, "concurrency": None})).code == Code.OK
         assert (await limits.limit(0, "t", {"rate": None})).code == Code.OK
-        await split_limits(bucket.store.bucket(0), "t", "", 1)
+        await split_limits(bucket.store.bucket(0), "t", None, 1)
         assert len(ids := await bucket.pop_ids()) == 19
         assert set(await bucket.finish(*ids)) == {Code.OK}
 

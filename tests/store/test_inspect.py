@@ -457,7 +457,7 @@ async def once(bucket: Bucket, chance: random.Random, verb: str) -> None:
             await bucket.store.tick(0)
             await bucket.store.sweep(0, 0, 20)
         case "cancel":
-            await bucket.store.cancel(0, TagPage(f"tag-{topic}", "", 20, START, EVERYWHERE))
+            await bucket.store.cancel(0, TagPage(f"tag-{topic}", None, 20, START, EVERYWHERE))
         case "bury":
             await bucket.bury(*ids, message=chance.choice(("", "no such account")))
         case _:

@@ -233,7 +233,7 @@ async def test_a_delivery_in_which_a_subscriber_has_worked_counts_though_it_is_u
         pytest.param(lambda bucket: bucket.release("000", delay_ms=HOUR_MS), id="release"),
         pytest.param(lambda bucket: bucket.push(job("000", delay_ms=HOUR_MS)), id="push"),
         pytest.param(
-            lambda bucket: bucket.store.cancel(0, TagPage("tag", "", MANY, START, EVERYWHERE)),
+            lambda bucket: bucket.store.cancel(0, TagPage("tag", None, MANY, START, EVERYWHERE)),
             id="cancel",
         ),
         pytest.param(lambda bucket: bucket.store.purge(0, "t", "reserved", 1), id="purge"),
@@ -273,7 +273,7 @@ async def test_nobody_hears_of_the_end_where_nothing_waits_or_nothing_is_limited
         *(job(f"{topic} {n}", topic=topic) for topic in ("free", "rated") for n in "12")
     )
     held = [await bucket.pop_one(topic) for topic in ("t", "free", "rated")]
-    _, change = await bucket.store.finish(0, [Ending(each.id, "", "") for each in held])
+    _, change = await bucket.store.finish(0, [Ending(each.id, None, "") for each in held])
     assert change.ready == []
 
 

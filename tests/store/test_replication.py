@@ -152,7 +152,7 @@ async def test_a_push_that_finds_its_job_waits_for_what_it_found(
 
 
 async def test_an_end_that_finds_nothing_waits_for_what_ended_it(pair: Pair) -> None:
-    ending = [Ending("a", "", "")]
+    ending = [Ending("a", None, "")]
     async with followed(pair) as store:
         await place(store, "a")
         pair.replica.freeze()
@@ -210,9 +210,9 @@ async def test_a_call_that_goes_after_one_that_waits_in_vain_has_the_time_to_wai
 ) -> None:
     async with followed(pair, **PATIENT) as store:
         await place(store, "earlier", "first")
-        await store.finish(0, [Ending("earlier", "", "")])  # so that the store has the script
+        await store.finish(0, [Ending("earlier", None, "")])  # so that the store has the script
         pair.replica.freeze()
-        first = asyncio.create_task(store.finish(0, [Ending("first", "", "")]))
+        first = asyncio.create_task(store.finish(0, [Ending("first", None, "")]))
         await asyncio.sleep(0.1)
         failures = await asyncio.gather(first, push(store, "second"), return_exceptions=True)
     assert [type(failure) for failure in failures] == [Unavailable, Unavailable]
@@ -245,7 +245,7 @@ async def test_what_waits_for_replicas_is_a_setting(
         found = set()
         for verb, call in {
             "pop": store.pop(0, [Demand(("topic",), 1)]),
-            "finish": store.finish(0, [Ending("first", "", "")]),
+            "finish": store.finish(0, [Ending("first", None, "")]),
             "push": store.push(0, [job("third")]),
             "get": store.get(0, ["first"]),
         }.items():
