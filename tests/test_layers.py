@@ -18,7 +18,7 @@ ROOMS: Final = {
     "config": ("config",),
     # Redis servers: which there are, calls to them, what they promise
     "servers": (
-        *("store.server", "store.connection", "store.shards", "store.connect", "store.embedded"),
+        *("store.server", "store.connection", "store.servers", "store.connect", "store.embedded"),
         *("store.parent_death", "store.health", "store.durability"),
     ),
     "scripts": ("store.scripts",),

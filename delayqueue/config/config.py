@@ -87,7 +87,7 @@ class Config:
         "slots that the wheel divides an hour into; 3600 is one a second",
     )
     bucket_size: int = option(
-        "1", values.whole(1, MOST_BUCKETS), "shards of the data; more than 1 is for Redis Cluster"
+        "1", values.whole(1, MOST_BUCKETS), "buckets of the data; more than 1 is for Redis Cluster"
     )
     bucket_name: str = option(
         "dq_bucket_%d", values.template("%d"), "first part of every key in Redis"

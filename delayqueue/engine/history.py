@@ -158,12 +158,12 @@ class HistoryRecorder:
 
     def _notice_failover(self, now: float) -> None:
         """Mark a failover: one server has replaced another; one that only joined or left is not a failover."""
-        before, self._servers = self._servers, set(self._store.shards.servers())
+        before, self._servers = self._servers, set(self._store.servers.clients())
         if before - self._servers and self._servers - before:
             self._notice(Noticed("failover", now))
 
     def _notice_jump(self, now: float) -> None:
-        before, self._jumps = self._jumps, self._store.shards.clock_jumps()
+        before, self._jumps = self._jumps, self._store.servers.clock_jumps()
         if self._jumps > before:
             self._notice(Noticed("clock", now))
 

@@ -46,7 +46,7 @@ class Rebalance:
         self._store = store
         self._size = size
         self._entries = Entries(store)
-        self._change = LayoutChange(store.shards, store.buckets, size)
+        self._change = LayoutChange(store.servers, store.buckets, size)
         self._is_sure = True  # that nothing of this pass was missed
         self.moved = 0  # jobs and kept results
         self._looked = self._total = 0  # entries, about

@@ -17,7 +17,7 @@ from delayqueue.domain.job import CALLS, PolledTopic
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connection import Subscription
 from delayqueue.store.record import text
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
@@ -39,9 +39,9 @@ class Announcements:
     receive the messages of all others; with sharded channels, a server's work does not grow with the number of servers.
     """
 
-    def __init__(self, shards: Shards, buckets: Buckets, sender: str) -> None:
+    def __init__(self, servers: Servers, buckets: Buckets, sender: str) -> None:
         """Messages from `sender` itself are ignored."""
-        self._shards = shards
+        self._servers = servers
         self._buckets = buckets
         self._bucket_of: dict[str, int] = {}  # by channel
         self._sender = sender.encode()
@@ -59,11 +59,11 @@ class Announcements:
         """
         hear = partial(self._hear, heard, ended, subscribed)
         while True:
-            changed = asyncio.create_task(self._shards.changed.wait(), name="news of the store")
+            changed = asyncio.create_task(self._servers.changed.wait(), name="news of the store")
             self._bucket_of = {keys.ready_channel: n for n, keys in enumerate(self._buckets.keys)}
             followers = [
                 asyncio.create_task(self._follow(redis, channels, hear), name="news")
-                for redis, channels in self._shards.groups(self._bucket_of).items()
+                for redis, channels in self._servers.groups(self._bucket_of).items()
             ]
             tasks = [changed, *followers]
             try:

@@ -36,7 +36,7 @@ from delayqueue.store.durability import Durability, Requirement
 from delayqueue.store.record import ended_view, live_view, reserved_job, text
 from delayqueue.store.scripts import Script, ScriptHead, Scripts
 from delayqueue.store.server import Server
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.types import (
     NO_CHANGE,
     SOON_MS,
@@ -156,9 +156,9 @@ UNKNOWN_COMMAND: Final = "unknown command"
 ALREADY_THERE: Final = "already exists"
 
 
-async def remove_old_functions(shards: Shards, scripts: Scripts) -> None:
+async def remove_old_functions(servers: Servers, scripts: Scripts) -> None:
     """Remove the libraries of other versions of this program. A server that still uses one loads it again."""
-    for redis in shards.servers().values():
+    for redis in servers.clients().values():
         with suppress(RedisError):  # it has no functions, or is unavailable
             for library in await redis.function_list(f"{scripts.family}*"):
                 name = library[1].decode()  # after the word library_name

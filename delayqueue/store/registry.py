@@ -13,7 +13,7 @@ from delayqueue.store.census import pieces
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import in_one_line
 from delayqueue.store.record import dump_options, dump_rows, dump_text, text
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store
@@ -182,14 +182,14 @@ class Registry:
         return results
 
 
-async def registered_in(shards: Shards, keys: BucketKeys, kind: Kind) -> dict[str, str]:
+async def registered_in(servers: Servers, keys: BucketKeys, kind: Kind) -> dict[str, str]:
     """The definitions of a kind by name, read without a script, which might have to be loaded.
 
     Raises StoreUnwell if they cannot be read now, StartupError if the store refuses that.
     """
     key = keys.named(kind)
     with in_one_line():
-        found: Any = await shards.call(key, lambda redis: redis.hgetall(key))
+        found: Any = await servers.call(key, lambda redis: redis.hgetall(key))
     return {text(name): text(definition) for name, definition in found.items()}
 
 

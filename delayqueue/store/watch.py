@@ -29,7 +29,7 @@ from delayqueue.errors import Text, Unavailable, utc
 from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.health import OF_CLASS, Look, ailment, look_at
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store
@@ -97,8 +97,8 @@ class _Found(NamedTuple):
 class Marks:
     """The marks, as this process knows them. All methods raise RedisError if the store fails."""
 
-    def __init__(self, shards: Shards, buckets: Buckets) -> None:
-        self._shards = shards
+    def __init__(self, servers: Servers, buckets: Buckets) -> None:
+        self._servers = servers
         self._buckets = buckets
         self._known: str | None = None  # the id of the data
 
@@ -123,7 +123,7 @@ class Marks:
     async def read(self) -> Text | None:
         """What must be said, as far as that is known without what this process remembers. Changes nothing."""
         key, fields = self._buckets.keys[0].layout, ["id", "emptied", "accepted", "marked"]
-        found: Any = await self._shards.call(key, lambda redis: redis.hmget(key, fields))
+        found: Any = await self._servers.call(key, lambda redis: redis.hmget(key, fields))
         data_id, emptied, accepted, marked = found
         if data_id is None:
             return None
@@ -142,7 +142,7 @@ class Marks:
     async def _layout(self, known: str | None) -> _Found:
         key, fence = self._buckets.keys[0].layout, self._buckets.keys[0].fence
         args = secrets.token_hex(8), known or ""
-        found: Any = await self._shards.call(
+        found: Any = await self._servers.call(
             key, lambda redis: redis.eval(LAYOUT, 2, key, fence, *args)
         )
         return _found(*found)
@@ -151,12 +151,12 @@ class Marks:
         self, bucket: int, data_id: str, may_write: _MayWrite = _MayWrite.NOTHING
     ) -> str:
         key, args = self._buckets.keys[bucket].fence, (data_id, may_write.value)
-        found: Any = await self._shards.call(key, lambda redis: redis.eval(BUCKET, 1, key, *args))
+        found: Any = await self._servers.call(key, lambda redis: redis.eval(BUCKET, 1, key, *args))
         return str(found.decode())
 
     async def _write(self, field: str, value: str) -> None:
         key = self._buckets.keys[0].layout
-        await self._shards.call(key, lambda redis: redis.hset(key, field, value))
+        await self._servers.call(key, lambda redis: redis.hset(key, field, value))
 
 
 def _found(
@@ -206,7 +206,7 @@ class StoreWatch:
     def __init__(self, store: "Store") -> None:
         self._store = store
         self._takes_jobs: bool | None = None  # None = nobody has looked yet
-        self._marks = Marks(store.shards, store.buckets)
+        self._marks = Marks(store.servers, store.buckets)
         self._emptied: Text | None = None
         self._evicted: int | None = None  # keys that were dropped for room until the last look
         self.alarms: Sequence[Text] = ()
@@ -231,7 +231,7 @@ class StoreWatch:
         store = self._store
         looks: list[Look] = []
         with suppress(TimeoutError):
-            looks = await look_at(store.shards, store.buckets.tags)
+            looks = await look_at(store.servers, store.buckets.tags)
         found = [alarm for look in looks for alarm in look.alarms()]
         is_open = bool(looks) and store.closed is None
         self.ailment = next(filter(None, (look.ailment for look in looks)), None)

@@ -14,7 +14,7 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.layout import decoded, parse
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range
 from tests.store.bucket import WHEEL_SLOTS, scripts
@@ -42,7 +42,7 @@ class Installation:
     def server(self, layout: Layout | None = None) -> Store:
         """A store that knows this layout, or the one that was in force after the last change."""
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s", layout or self.layout)
-        return Store(Shards.one(self.redis), buckets, self._scripts)
+        return Store(Servers.one(self.redis), buckets, self._scripts)
 
     def change(self, size: int = AFTER) -> Rebalance:
         """A change of the number of buckets, which has not begun."""

@@ -20,7 +20,7 @@ class Store:
     """The parts of a store that the history uses; `added` holds the rows and marks of each accepted call."""
 
     def __init__(self) -> None:
-        self.history = self.census = self.shards = self
+        self.history = self.census = self.servers = self
         self.is_away = False
         self.is_broken = False
         self.views: list[TopicView] = []
@@ -52,7 +52,7 @@ class Store:
     async def of(self, names: Iterable[str]) -> list[TopicView]:
         return [TopicView(name, ready=1) for name in names]
 
-    def servers(self) -> Collection[str]:
+    def clients(self) -> Collection[str]:
         return self.addresses
 
     @property

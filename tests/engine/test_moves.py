@@ -19,7 +19,7 @@ from delayqueue.store.bucket import Bucket
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.call import ScriptCall
 from delayqueue.store.layout import decoded, parse
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import BucketCounts, Change, Demand, Popped, Range, Ticked
 from delayqueue.store.verbs import Verb
@@ -116,7 +116,7 @@ class Moving(Comparison):
     def _new_store(self) -> VerbStore:
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s", self._layout)
         scripts = stepped(self._scheduler, self._slots)
-        return VerbStore(Shards.one(self._redis), buckets, scripts)
+        return VerbStore(Servers.one(self._redis), buckets, scripts)
 
     def _start_servers(self) -> None:
         self._servers = [self._new_store() for _ in range(2)]

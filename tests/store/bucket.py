@@ -25,7 +25,7 @@ from delayqueue.store.keys import BucketKeys
 from delayqueue.store.listings import Listings
 from delayqueue.store.record import dump_page, dump_plan
 from delayqueue.store.scripts import ZSET, Scripts
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from delayqueue.store.topics import forecast_in, set_limit
 from delayqueue.store.types import (
@@ -341,7 +341,7 @@ class Bucket:
     ) -> "Bucket":
         """With slots, the scheduler is the wheel."""
         buckets = Buckets(bucket_name, "dq_queue_%s")
-        store = VerbStore(Shards.one(redis), buckets, scripts(wheel_slots))
+        store = VerbStore(Servers.one(redis), buckets, scripts(wheel_slots))
         return cls(redis, buckets.keys[0], store, wheel_slots)
 
     async def violations(self) -> list[str]:

@@ -17,7 +17,7 @@ from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, PolledTo
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store import paging
 from delayqueue.store.record import dump_page
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.types import Change, Demand, Plan, Range, TagPage
 from delayqueue.store.verbs import (
     BURY,
@@ -417,7 +417,7 @@ async def test_any_history_keeps_the_limits_of_groups_and_leaves_no_job(
 ) -> None:
     scheduler = "wheel" if bucket.wheel_slots else "zset"
     store = VerbStore(
-        Shards.one(bucket.redis), bucket.store.buckets, stepped(scheduler, bucket.wheel_slots)
+        Servers.one(bucket.redis), bucket.store.buckets, stepped(scheduler, bucket.wheel_slots)
     )
     world = World(Bucket(bucket.redis, bucket.keys, store, bucket.wheel_slots), seed)
     await bucket.redis.set(CLOCK, world.now_ms)

@@ -12,7 +12,7 @@ from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.topics import limits_in
 from delayqueue.store.types import START, Change, Demand, Recording, TagPage
 from delayqueue.store.verbs import RECORD, Ending
@@ -365,7 +365,7 @@ async def test_what_a_config_file_says_is_changed_there_only(bucket: Bucket) -> 
 @pytest.mark.parametrize("redis", ["redis", "valkey"], indirect=True)
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4])
 async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: int) -> None:
-    store = VerbStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
+    store = VerbStore(Servers.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
     passed = 0
     for number in range(buckets):
         await store.limit(number, "t", {"concurrency": 10})
@@ -379,7 +379,7 @@ async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: in
 @pytest.mark.parametrize(("burst", "at_once"), [(1, 4), (4, 4), (6, 4), (8, 8)])
 async def test_so_many_go_at_once_over_four_buckets(redis: Redis, burst: int, at_once: int) -> None:
     """Never more than max(burst, bucket_size), and each bucket's share in whole jobs: docs/limits.md."""
-    store = VerbStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(4)))
+    store = VerbStore(Servers.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(4)))
     passed = 0
     for number in range(4):
         await store.limit(number, "t", {"rate": 0.001, "burst": burst})

@@ -32,7 +32,7 @@ from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, Reserved
 from delayqueue.domain.receipt import nonce_of, receipt_for
 from delayqueue.engine.take_service import TakeService
 from delayqueue.store.scripts import Scripts, read
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import BucketCounts, Plan, Range
 from delayqueue.store.verbs import DISCARD, Discard, Requeue
@@ -116,7 +116,7 @@ class Comparison(RuleBasedStateMachine):
         slots = WHEEL_SLOTS if scheduler == "wheel" else 0
         self._redis = self.do(self._opened(open_redis))
         plain = Bucket.over(self._redis, wheel_slots=slots)
-        store = VerbStore(Shards.one(self._redis), plain.store.buckets, stepped(scheduler, slots))
+        store = VerbStore(Servers.one(self._redis), plain.store.buckets, stepped(scheduler, slots))
         self.bucket = Bucket(self._redis, plain.keys, store, slots)
         self.topics, self.taking = Topics(store, EVERYWHERE), TakeService(store)
         # in the past, for verbs that use the store's own clock: in the end, all that is over here is over there

@@ -369,10 +369,10 @@ async def open_old(config: Config, url: str) -> AsyncIterator[Redis]:
     async with AsyncExitStack() as stack:
         there = replace(config, redis_url=url, redis_sentinel=(), redis_cluster=())
         try:
-            shards = await stack.enter_async_context(connect(there, None))
+            servers = await stack.enter_async_context(connect(there, None))
         except StartupError as error:
             raise StartupError(f"the old store: {error}") from None
         try:
-            yield shards.of("")
+            yield servers.of("")
         except RedisError as error:
             raise StoreAway(str(error)) from error
