@@ -332,9 +332,7 @@ async def limits_in(bucket: Bucket) -> dict[str, Limit]:
     return {topic: Limit.read(each["limit"]) for topic, each in settings.items() if "limit" in each}
 
 
-async def set_limit(
-    bucket: Bucket, topic: str, changes: Changes, *, declared: bool = False
-) -> Limited:
+async def set_limit(bucket: Bucket, topic: str, changes: Changes, *, declared: bool) -> Limited:
     """Set the limits in `changes` by name (domain/limit.py); None = remove the limit.
 
     `declared`: they come from a config file, and limits that it does not name are removed.
