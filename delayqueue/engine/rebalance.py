@@ -155,10 +155,10 @@ class Rebalance:
         if key.is_list:
             await self._move_list(key)
             return
-        cursor, process = b"0", b""
+        cursor, process = b"0", None
         while True:
             cursor, entries, author = await self._page(key, cursor)
-            if process not in {b"", author}:  # another store: the cursor was meaningless to it
+            if process not in {None, author}:  # another store: the cursor was meaningless to it
                 self._is_sure = False
                 return
             process = author

@@ -99,21 +99,21 @@ class Entries:
         with _translated():
             for keys in self._buckets.keys:
                 redis = self._servers.of(keys.tag)
-                count += await redis.hlen(f"{keys.tag}:job") + await redis.hlen(f"{keys.tag}:ended")
+                count += await redis.hlen(keys.named("job")) + await redis.hlen(keys.named("ended"))
         return count
 
     async def of_groups(self, bucket: int, cursor: int) -> tuple[int, list[tuple[str, str]]]:
         """Some jobs of groups, of those in `priorities`: id, group; and the next cursor, 0 at the start and the end."""
-        tag = self._buckets.keys[bucket].tag
-        redis = self._servers.of(tag)
+        keys = self._buckets.keys[bucket]
+        redis = self._servers.of(keys.tag)
         with _translated():
-            page: Any = await redis.hscan(f"{tag}:priorities", cursor, count=KEYS_PER_SCAN)
+            page: Any = await redis.hscan(keys.named("priorities"), cursor, count=KEYS_PER_SCAN)
             after, found = page
             jobs: list[tuple[str, str]] = []
             all_ids = [*found]
             for at in range(0, len(all_ids), RECORDS_AT_ONCE):
                 ids = all_ids[at : at + RECORDS_AT_ONCE]
-                records: Any = await redis.hmget(f"{tag}:job", ids)
+                records: Any = await redis.hmget(keys.named("job"), ids)
                 pairs = zip(ids, map(group_of, records), strict=True)
                 jobs += [(text(job_id), group) for job_id, group in pairs if group is not None]
         return after, jobs
