@@ -60,7 +60,7 @@ class Store:
         """Kind and server of all marks."""
         return [(mark.kind, mark.server) for _, marks in self.added for mark in marks]
 
-    def pushed(self, topic: str | None) -> int:
+    def pushed(self, topic: str | TopicSum) -> int:
         return sum(
             row.counts.pushed for rows, _ in self.added for row in rows if row.topic == topic
         )
@@ -109,9 +109,9 @@ async def test_what_was_counted_is_added_once_also_when_the_server_stops(store: 
     async with Running(store) as running:
         running.metrics.count_event("pushed", "t", 2)
         await running.has_flushed()
-        assert store.pushed(None) == store.pushed("t") == 2
+        assert store.pushed(TopicSum.ALL) == store.pushed("t") == 2
         running.metrics.count_event("pushed", "t", 3)
-    assert store.pushed(None) == store.pushed("t") == 5
+    assert store.pushed(TopicSum.ALL) == store.pushed("t") == 5
     assert store.marks == [("started", "this")]
 
 

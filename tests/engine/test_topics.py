@@ -91,7 +91,7 @@ async def test_a_job_that_is_buried_again_meanwhile_is_not_kicked_again(ours: In
     job_id = next(f"{n}" for n in range(99) if store.buckets.of(f"{n}") == 0)
     await queue.push(job(job_id))
     await queue.bury(job_id, None, "")
-    before_send(store, 2, partial(queue.bury, job_id, "", ""))
+    before_send(store, 2, partial(queue.bury, job_id, None, ""))
     assert await queue.topics.kick("t", State.BURIED, 9) == 1
     [view] = await queue.get([job_id])
     assert view is not None
