@@ -28,7 +28,6 @@ from redis.exceptions import (
 from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import CALLS, JobView, Reserved, State
-from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.metrics import REPAIRS, SCRIPT_SECONDS, Histogram, Metrics
 from delayqueue.store.connection import Wait
@@ -41,7 +40,6 @@ from delayqueue.store.types import (
     NO_CHANGE,
     SOON_MS,
     Arrivals,
-    BucketCounts,
     Change,
     Reservation,
 )
@@ -114,18 +112,6 @@ def reservation(job_id: str, nonce: str, result: int | Sequence[Any]) -> Reserva
     job = reserved_job(job_id, record, attempt, receipt_for(nonce, job_id))
     job.was_buried = was_buried == 1
     return Reservation(code, job)
-
-
-def topic_counts(answer: int | Sequence[Any]) -> BucketCounts:
-    """The counts and settings of a topic."""
-    if isinstance(answer, int):
-        return BucketCounts(answer, 0, 0, 0, None, None, None, 0)
-    delayed, ready, reserved, buried, oldest, paused, limit, urgent, called, *groups = answer
-    in_force = Limit.read(json.loads(limit)) if limit else None
-    return BucketCounts(
-        *(delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force),
-        *(urgent, called, *map(or_none, groups)),
-    )
 
 
 def settings_of(written: bytes) -> dict[str, Any]:

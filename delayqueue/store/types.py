@@ -199,26 +199,6 @@ class TagPage(NamedTuple):
     scope: Scope
 
 
-class BucketCounts(NamedTuple):
-    """The exact counts of a topic in one bucket. `paused_until_ms`: 0 = until resumed, None = not paused.
-
-    `groups_ready` have ready jobs, `groups_held` have some of which none may be taken; None = no
-    job, ready or reserved, is of a group.
-    """
-
-    delayed: int
-    ready: int
-    reserved: int
-    buried: int
-    oldest_age_ms: int | None
-    paused_until_ms: int | None
-    limit: Limit | None
-    urgent: int = 0
-    called: int = 0
-    groups_ready: int | None = None
-    groups_held: int | None = None
-
-
 class Limited(NamedTuple):
     """A topic's limits in force, and a code that says whether the wanted ones are."""
 

@@ -20,7 +20,7 @@ from delayqueue.store import paging as takes
 from delayqueue.store.bucket import TICK_LIMIT, in_pieces
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.call import Reply
-from delayqueue.store.census import counts_in, due_soon_in, names_in
+from delayqueue.store.census import TopicView, counts_in, due_soon_in, names_in
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.listings import Listings
 from delayqueue.store.record import dump_page, dump_plan
@@ -29,7 +29,6 @@ from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from delayqueue.store.topics import forecast_in, set_limit
 from delayqueue.store.types import (
-    BucketCounts,
     Change,
     Demand,
     Limited,
@@ -253,7 +252,7 @@ class VerbStore(Store):
     ) -> Limited:
         return await set_limit(self.bucket(bucket), topic, changes, declared=declared)
 
-    async def topics(self, bucket: int, topics: Sequence[str]) -> list[BucketCounts]:
+    async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicView]:
         return await counts_in(self.bucket(bucket), topics)
 
     async def due_soon(
@@ -467,7 +466,7 @@ class Bucket:
             if not cursor:
                 return
 
-    async def counts(self, topic: str = "t") -> BucketCounts:
+    async def counts(self, topic: str = "t") -> TopicView:
         [counts] = await self.store.topics(0, [topic])
         return counts
 

@@ -31,10 +31,11 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, Reserved
 from delayqueue.domain.receipt import nonce_of, receipt_for
 from delayqueue.engine.take_service import TakeService
+from delayqueue.store.census import TopicView
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers import Servers
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import BucketCounts, Plan, Range
+from delayqueue.store.types import Plan, Range
 from delayqueue.store.verbs import DISCARD, Discard, Requeue
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket, VerbStore
 from tests.store.conftest import connect
@@ -306,7 +307,7 @@ class Comparison(RuleBasedStateMachine):
         for topic, found in zip(TOPIC_NAMES, counts, strict=True):
             assert {state: getattr(found, state) for state in LIVE} == self.model.counts(topic)
 
-    async def _views_and_counts(self) -> tuple[list[Any], list[BucketCounts]]:
+    async def _views_and_counts(self) -> tuple[list[Any], list[TopicView]]:
         store = self.bucket.store
         return [*await store.get(0, JOB_IDS)], await store.topics(0, TOPIC_NAMES)
 
