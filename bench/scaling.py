@@ -68,12 +68,12 @@ async def _shard_costs(cluster: StoreCluster) -> str:
         bucket_size=BUCKETS,
         redis_max_active=BUCKETS,
     )
-    async with connect(config, None) as shards:
-        store = Store(shards, Buckets(config.bucket_name, config.queue_name, Layout(BUCKETS)))
+    async with connect(config, None) as servers:
+        store = Store(servers, Buckets(config.bucket_name, config.queue_name, Layout(BUCKETS)))
         ids: list[list[str]] = [[] for _ in range(BUCKETS)]
         for number in range(JOBS):
             ids[store.buckets.of(f"job-{number}")].append(f"job-{number}")
-        principals = shards.groups(keys.tag for keys in store.buckets.keys)
+        principals = servers.groups(keys.tag for keys in store.buckets.keys)
         fullest = max(len(tags) for tags in principals.values()) / (BUCKETS / cluster.shards)
         costs = [await _cost(cluster, _each(ids, lambda bucket, part: _push(store, bucket, part)))]
         await asyncio.sleep(SOON_MS / 1000)
@@ -117,7 +117,7 @@ async def _pop(store: Store, bucket: int, part: list[str]) -> None:
 
 
 async def _finish(store: Store, bucket: int, part: list[str]) -> None:
-    endings = [Ending(job_id, "", "") for job_id in part]
+    endings = [Ending(job_id, None, "") for job_id in part]
     await store.bucket(bucket).run_verb(FINISH, endings, EVERYWHERE)
 
 

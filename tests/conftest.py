@@ -29,7 +29,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 LONG: Final = {
     *("browser", "relay", "client", "upgrade", "test_crashes.py", "test_reloading.py"),
     "test_reload_workers.py",
-    *("test_moves.py", "test_replication.py", "test_shards.py"),
+    *("test_moves.py", "test_replication.py", "test_servers.py"),
 }
 
 
@@ -53,7 +53,7 @@ LEFT_OUT: Final = {
             "connections end_waits metrics openapi seen_workers stats two_servers unwell_stores walk",
             "client": "due_times light repeats transport worker worker_processes",
             "engine": "history moves paging rebalance",
-            "store": "embedded inspect pieces replication shards wheel",
+            "store": "embedded inspect pieces replication servers wheel",
         }.items()
         for name in names.split()
     },

@@ -316,8 +316,9 @@ MUTANTS: Final = [
     ),
     Mutant(
         "store/change.py",
-        "if await _raise_fence(self._shards, keys, generation) != generation:\n                    raise AnotherChange",
-        "await _raise_fence(self._shards, keys, generation)",
+        "if await _raise_fence(self._servers, keys, generation) != generation:\n"
+        "                    raise AnotherChange",
+        "await _raise_fence(self._servers, keys, generation)",
         "a change that was overtaken at its beginning goes on",
         MOVING,
     ),

@@ -14,10 +14,11 @@ ROOMS: Final = {
     "domain": ("domain",),  # what a delay queue is about, without IO
     "answers": ("answers",),  # what the server answers and the Python client reads
     "metrics": ("metrics",),
+    "keys": ("store.keys",),  # the names of all keys: no list of ready jobs may have one of them
     "config": ("config",),
     # Redis servers: which there are, calls to them, what they promise
     "servers": (
-        *("store.server", "store.connection", "store.shards", "store.connect", "store.embedded"),
+        *("store.server", "store.connection", "store.servers", "store.connect", "store.embedded"),
         *("store.parent_death", "store.health", "store.durability"),
     ),
     "scripts": ("store.scripts",),
@@ -37,14 +38,15 @@ ROOMS: Final = {
     "cli": ("cli", "__main__"),
     "package": ("",),
 }
-BASE: Final = {"ground", "domain", "metrics", "config", "types"}
+BASE: Final = {"ground", "domain", "metrics", "keys", "config", "types"}
 BELOW_STORE: Final = BASE | {"answers", "servers", "scripts"}
 KNOWS: Final[dict[str, set[str]]] = {
     "ground": set(),
     "domain": {"ground"},
     "metrics": {"ground", "domain"},
     "answers": {"domain"},
-    "config": {"ground", "domain"},
+    "keys": set(),
+    "config": {"ground", "domain", "keys"},
     "types": {"ground", "domain"},
     "scripts": {"domain", "ground"},
     "servers": BASE | {"net", "scripts"},

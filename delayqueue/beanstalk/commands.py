@@ -23,10 +23,10 @@ class Command(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """An answer that replaces the command; `counted` is the command that it counts as, "" = none."""
+    """An answer that replaces the command; `counted` is the command that it counts as, None = none."""
 
     answer: bytes
-    counted: str = ""
+    counted: str | None = None
 
 
 QUIT: Final = Command("quit", ())

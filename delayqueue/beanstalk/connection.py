@@ -211,7 +211,8 @@ class Connection(asyncio.Protocol):
     def _do(self, command: Command | Refusal) -> Answer:
         """Carry out a command, or start it."""
         if isinstance(command, Refusal):
-            self._server.counts[command.counted] += 1
+            if command.counted is not None:
+                self._server.counts[command.counted] += 1
             return command.answer
         name, args = command
         self._server.counts[name] += 1

@@ -39,7 +39,7 @@ class BeanstalkServer:
         self.began_s = self.loop.time()
         self.connected = 0
         self.puts = 0
-        self.counts: Counter[str] = Counter(dict.fromkeys(NAMES, 0))  # commands; "" = unknown ones
+        self.counts: Counter[str] = Counter(dict.fromkeys(NAMES, 0))  # of commands
 
     def use(self, access: TubeAccess) -> None:
         """Let clients reach what these settings say, from now on."""

@@ -102,19 +102,19 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
         socket_path = await running_in(data_dir)
         if socket_path is None:
             return [], True
-    async with connect(config, socket_path) as shards:
-        await check_durability(shards, config)
-        await check_writable(shards, config)
-        stored = await check_layout(shards, config)
-        await check_sections(shards, config)
+    async with connect(config, socket_path) as servers:
+        await check_durability(servers, config)
+        await check_writable(servers, config)
+        stored = await check_layout(servers, config)
+        await check_sections(servers, config)
         buckets = Buckets(config.bucket_name, config.queue_name, stored.layout)
-        found = [alarm.en for alarm in await alarms(shards, buckets.tags)]
-        if emptied := await Marks(shards, buckets).read():
+        found = [alarm.en for alarm in await alarms(servers, buckets.tags)]
+        if emptied := await Marks(servers, buckets).read():
             found.append(emptied.en)
         warnings = [
             *found,
             *layout_warnings(stored, config),
-            *await durability_warnings(shards),
-            *await replica_warnings(shards, config),
+            *await durability_warnings(servers),
+            *await replica_warnings(servers, config),
         ]
         return warnings, not found

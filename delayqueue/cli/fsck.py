@@ -15,7 +15,7 @@ from delayqueue.domain import damage
 from delayqueue.engine.fsck import Report, examine
 from delayqueue.errors import Unavailable
 from delayqueue.log import one_line
-from delayqueue.server.store_opening import join_shards, open_store
+from delayqueue.server.store_opening import join_servers, open_store
 from delayqueue.store.types import Finding
 
 MOST_SHOWN: Final = 100  # findings; the others are only counted
@@ -34,8 +34,8 @@ def fsck(config: Config, asked: Namespace) -> int:
 
 
 async def _examine(config: Config, listing: "_Listing", *, repair: bool) -> Report:
-    async with join_shards(config) as shards:
-        store = await open_store(shards, config)
+    async with join_servers(config) as servers:
+        store = await open_store(servers, config)
         return await examine(store, listing.add, repair=repair)
 
 

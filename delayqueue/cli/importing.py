@@ -14,7 +14,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.engine.importer import Importer
 from delayqueue.errors import Unavailable
-from delayqueue.server.store_opening import join_shards, open_store
+from delayqueue.server.store_opening import join_servers, open_store
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.health import alarms, durability_warnings
 from delayqueue.store.layout import claim_layout, data_id
@@ -42,7 +42,7 @@ def import_all(config: Config, asked: Namespace) -> int:
 
 async def _import_all(config: Config, asked: Namespace) -> int:
     names = Names("", *_patterns(config, asked))
-    async with open_old(config, asked.source) as old, join_shards(config) as new:
+    async with open_old(config, asked.source) as old, join_servers(config) as new:
         stored = await claim_layout(new, config)
         tags = Buckets(config.bucket_name, config.queue_name, stored.layout).tags
         found = [alarm.en for alarm in await alarms(new, tags)]

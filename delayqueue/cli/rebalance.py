@@ -12,7 +12,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Unavailable
-from delayqueue.server.store_opening import build_store, join_shards
+from delayqueue.server.store_opening import build_store, join_servers
 from delayqueue.store.change import AnotherChange
 from delayqueue.store.layout import check_layout
 from delayqueue.tasks import TaskGroup
@@ -34,9 +34,9 @@ def rebalance(config: Config, asked: Namespace) -> int:
 
 
 async def _rebalance(config: Config, size: int) -> int:
-    async with join_shards(config) as shards:
-        layout = (await check_layout(shards, config)).layout
-        work = Rebalance(build_store(shards, config, layout), size)
+    async with join_servers(config) as servers:
+        layout = (await check_layout(servers, config)).layout
+        work = Rebalance(build_store(servers, config, layout), size)
         began = time.monotonic()
         async with TaskGroup() as group:
             group.create_task(_report(work), "report")

@@ -87,7 +87,7 @@ class Config:
         "slots that the wheel divides an hour into; 3600 is one a second",
     )
     bucket_size: int = option(
-        "1", values.whole(1, MOST_BUCKETS), "shards of the data; more than 1 is for Redis Cluster"
+        "1", values.whole(1, MOST_BUCKETS), "buckets of the data; more than 1 is for Redis Cluster"
     )
     bucket_name: str = option(
         "dq_bucket_%d", values.template("%d"), "first part of every key in Redis"
@@ -235,7 +235,7 @@ class Config:
         values.whole(1, MAX_CONCURRENCY),
         "most calls at once to one host and port from each server process",
     )
-    call_secret: tuple[tuple[str, str], ...] = option(
+    call_secret: tuple[tuple[str | None, str], ...] = option(
         "",
         values.call_secrets,
         "keys that sign the calls of jobs: whsec_ and base64, or TOPIC=whsec_..., with commas between; "

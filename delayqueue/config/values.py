@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from delayqueue.domain.access import TOPICS, Grant, GroupRole, parse_grant, parse_group_role
 from delayqueue.domain.subscriber import check_secret
+from delayqueue.store.keys import KEYS
 
 EMBEDDED: Final = "embedded"
 REDIS_PORT: Final = 6379
@@ -77,23 +78,12 @@ def template(placeholder: str) -> Callable[[str], str]:
     return parse
 
 
-# The other keys of a bucket (store/keys.py); for those that end with a colon there is one per topic or tag.
-OWN_KEYS: Final = (
-    *("job", "run", "ended", "timers", "topics", "ghosts", "rates", "broken", "layout", "fence"),
-    *("sent", "taken", "awaited", "removed", "servers", "workers", "notes", "revisions"),
-    *("subscribers", "subscribers_paused", "subscriber_calls:", "subscriber_failures:"),
-    *("schedules", "schedule_times", "priorities", "called_topics", "numbers"),
-    *("delay:", "slot:", "wheel:", "rounds:", "reserved:", "ranked:", "called:", "buried:"),
-    *("expire:", "done:", "tag:", "aside:", "parcel:", "history:", "holders:", "hand:", "first:"),
-    *("grouped:", "turns:", "next:", "held:", "rested:"),
-    *("called_grouped:", "called_turns:", "called_next:", "called_held:", "called_rested:"),
-)
-
-
 def queue_name(text: str) -> str:
     before, after = template("%s")(text).split("%s")
-    for own in OWN_KEYS:
-        if own.endswith(":"):
+    for key in KEYS:
+        name, colon, _ = key.partition(":")
+        own = name + colon
+        if colon:  # there are many, of topics or tags
             meets = own.startswith(before) or before.startswith(own)
         else:
             is_longer = len(own) > len(before) + len(after)
@@ -251,16 +241,16 @@ def _host(text: str) -> str | IPv4Network | IPv6Network:
     return name
 
 
-def call_secrets(text: str) -> tuple[tuple[str, str], ...]:
-    """Topics and their secrets; that of "" is for all other topics."""
-    secrets: dict[str, str] = {}
+def call_secrets(text: str) -> tuple[tuple[str | None, str], ...]:
+    """Topics and their secrets; that of None is for all other topics."""
+    secrets: dict[str | None, str] = {}
     for part in _parts(text):
         found = re.fullmatch(r"(?:([^*]*[^*\s])\s*=\s*)?(whsec_.*)", part)
         if found is None:
             raise ValueError(
                 "must be whsec_... or TOPIC=whsec_..., with commas between; no * in a TOPIC"
             )
-        topic = found[1] or ""
+        topic = found[1]
         if topic in secrets:
             raise ValueError("must have one secret for each topic, and one without a topic at most")
         secrets[topic] = check_secret(found[2])

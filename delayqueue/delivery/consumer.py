@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from delayqueue.domain.job import Reserved
+from delayqueue.domain.job import PolledTopic, Reserved
 from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import TooMany, Unavailable
 
@@ -23,7 +23,7 @@ class Consumer:
     """Consumes topics like any worker: `work` is done on each job, in a task of its own."""
 
     def __init__(
-        self, jobs: Jobs, topics: tuple[str, ...], *, name: str, work: Work, spawn: Spawn
+        self, jobs: Jobs, topics: tuple[PolledTopic, ...], *, name: str, work: Work, spawn: Spawn
     ) -> None:
         self._jobs = jobs
         self._topics = topics

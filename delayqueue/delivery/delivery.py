@@ -35,7 +35,7 @@ class Delivery:
 
     The last one is recorded in the call that ends the job. So a crash repeats at most the call that was in flight.
     `call` calls one, `subscribers` returns the topic's present ones, in order; `refresh` makes sure that they are at
-    least of a revision, "" = up to date, and raises Unavailable if the store does not answer. The work is done in
+    least of a revision, None = up to date, and raises Unavailable if the store does not answer. The work is done in
     `place`, for which the job may have to wait.
     """
 
@@ -47,7 +47,7 @@ class Delivery:
         job: Reserved,
         *,
         subscribers: Callable[[], Sequence[Subscriber]],
-        refresh: Callable[[str], Awaitable[None]],
+        refresh: Callable[[str | None], Awaitable[None]],
         stopping: asyncio.Event,
         failures: FailureLog,
         place: AbstractAsyncContextManager[object] | None = None,
@@ -136,7 +136,7 @@ class Delivery:
         if outcome.gone:
             log.warning("%s is unsubscribed: its URL answered 410", subscriber.name)
             await self._surely(lambda: self._queue.subscribers.drop(subscriber))
-            await self._surely(lambda: self._refresh(""))
+            await self._surely(lambda: self._refresh(None))
             return None
         before = self._earlier.get(subscriber.name)
         attempts_before = before.attempts if before else 0

@@ -37,7 +37,7 @@ GRACE_S: Final = 3.0  # for calls in flight when the server stops
 class JobCalls:
     """Takes the jobs with a call, of all topics, as they become ready. `run` is a background loop of the server.
 
-    A job has one subscriber, which is made of its call. `secrets` sign the requests of topics, that of "" those of
+    A job has one subscriber, which is made of its call. `secrets` sign the requests of topics, that of None those of
     all other topics; those of a topic without a secret are not signed.
     """
 
@@ -47,7 +47,7 @@ class JobCalls:
         webhooks: Webhooks,
         guard: CallGuard,
         *,
-        secrets: Mapping[str, str],
+        secrets: Mapping[str | None, str],
         per_host: int,
     ) -> None:
         self._queue = queue
@@ -129,11 +129,11 @@ class JobCalls:
         self, job: Reserved, call: Call, host: HostPlaces, counters: HostCounters
     ) -> Delivery:
         subscriber = call.subscriber(
-            job.topic, self._secrets.get(job.topic, self._secrets.get("", ""))
+            job.topic, self._secrets.get(job.topic, self._secrets.get(None, ""))
         )
         must_wait = not host.is_free
 
-        async def refresh(_: str) -> None:
+        async def refresh(_: str | None) -> None:
             if must_wait:  # somebody may have ended the job meanwhile
                 await self._jobs.touch(job.id, job.receipt, None)
 

@@ -39,7 +39,7 @@ class SubscribedTopic:
         webhooks: Webhooks,
         topic: str,
         *,
-        refresh: Callable[[str], Awaitable[None]],
+        refresh: Callable[[str | None], Awaitable[None]],
         failures: FailureLog,
         spawn: Spawn,
     ) -> None:
@@ -96,7 +96,7 @@ class SubscribedTopics:
         self._failures = FailureLog()
         self._tasks = TaskGroup()
         self._stopping = False
-        self._revision = ""
+        self._revision: str | None = None  # of the subscribers that are known
         self._refreshes = SingleFlight[None]()
 
     async def run(self) -> None:
@@ -107,9 +107,9 @@ class SubscribedTopics:
                     await self.refresh()
                 await self._tasks.failed(REFRESH_S)
 
-    async def refresh(self, revision: str = "") -> None:
+    async def refresh(self, revision: str | None = None) -> None:
         """Read the subscribers, unless those of this revision are known. Raises Unavailable if the store is away."""
-        if not revision or revision != self._revision:
+        if revision is None or revision != self._revision:
             await self._refreshes.do_anew(None, self._refresh)
 
     async def _refresh(self) -> None:

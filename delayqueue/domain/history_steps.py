@@ -1,5 +1,6 @@
 """The history: time steps in rings of several lengths, each with what happened to jobs in it. No IO."""
 
+from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from delayqueue.domain.topic_counters import Counts
@@ -25,10 +26,17 @@ RINGS: Final = {
 FINEST: Final = RINGS["3h"]
 
 
-class Row(NamedTuple):
-    """An addition to a step. topic None = all, "" = topics that are not named; depth None = not counted."""
+class TopicSum(Enum):
+    """Topics that are added up."""
 
-    topic: str | None
+    ALL = auto()
+    OTHERS = auto()  # those that are not named
+
+
+class Row(NamedTuple):
+    """An addition to a step; depth None = not counted."""
+
+    topic: str | TopicSum
     counts: Counts
     depth: Depth | None = None
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from delayqueue.domain.call import Call
 
@@ -26,7 +26,19 @@ MAX_MESSAGE_CHARS = 1024  # the rest of a longer message is cut off
 # Both as in beanstalkd's protocol, whose clients mostly use this priority by default
 USUAL_PRIORITY = 1024
 MAX_PRIORITY = 2**32 - 1
-CALLS: Final = ""  # instead of a topic: the jobs with a call, of all topics. No topic is empty
+
+
+class Calls:
+    """What a poll asks for instead of a topic: the jobs with a call, of all topics. There is one, CALLS."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "CALLS"
+
+
+CALLS: Final = Calls()
+PolledTopic: TypeAlias = str | Calls
 
 
 class State(StrEnum):
@@ -92,7 +104,7 @@ class Reserved:
 
     `receipt` identifies this reservation, the id with `created_ms` the job: a push of the same id makes another one.
     `retry_ms` is its own schedule, if it has one; `was_buried`: it was, until this reservation. `revision`: of the
-    subscribers at that time, "" = unknown. `call`: None = it has none that can be read. `texts`: of its push, those
+    subscribers at that time, None = unknown. `call`: None = it has none that can be read. `texts`: of its push, those
     that a consumer gets (push_fields.py: POPPED), by their names.
     """
 
@@ -108,7 +120,7 @@ class Reserved:
     tags: tuple[str, ...] = ()
     created_ms: int = 0
     was_buried: bool = False
-    revision: str = ""
+    revision: str | None = None
     call: Call | None = None
 
 

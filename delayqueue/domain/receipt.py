@@ -11,8 +11,6 @@ from zlib import crc32
 
 from delayqueue.errors import Invalid
 
-HELD_BY_NOBODY = "-"  # instead of a nonce, here and in the store
-
 
 def nonces() -> Iterator[str]:
     """Endless nonces, unique among all processes: 48 random bits and a counter."""

@@ -19,6 +19,7 @@ from delayqueue.domain.history_steps import (
     HistorySteps,
     Mark,
     Row,
+    TopicSum,
 )
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.topic_counters import Counts, TopicCounters
@@ -89,8 +90,8 @@ class HistoryRecorder:
                 async with asyncio.timeout(LAST_S):
                     await self._add()
 
-    async def read(self, span: str, topic: str, scope: Scope) -> HistorySteps:
-        """The last 3h, 2d or 30d of a topic, or of all topics (""). Raises Unavailable."""
+    async def read(self, span: str, topic: str | None, scope: Scope) -> HistorySteps:
+        """The last 3h, 2d or 30d of a topic, or of all topics (None). Raises Unavailable."""
         return await self._store.history.read(RINGS[span], topic, scope)
 
     async def rates(self, topics: Sequence[str]) -> dict[str, TopicRates]:
@@ -133,9 +134,9 @@ class HistoryRecorder:
         views = [view for view in await census.all() if sum(_depth(view))]
         views.sort(key=lambda view: -sum(_depth(view)))
         return [
-            Row(None, NO_COUNTS, _sum(views)),
+            Row(TopicSum.ALL, NO_COUNTS, _sum(views)),
             *(Row(view.topic, NO_COUNTS, _depth(view)) for view in views[:MOST_TOPICS]),
-            Row("", NO_COUNTS, _sum(views[MOST_TOPICS:])),
+            Row(TopicSum.OTHERS, NO_COUNTS, _sum(views[MOST_TOPICS:])),
         ]
 
     async def _watch(self, length_s: float) -> None:
@@ -157,12 +158,12 @@ class HistoryRecorder:
 
     def _notice_failover(self, now: float) -> None:
         """Mark a failover: one server has replaced another; one that only joined or left is not a failover."""
-        before, self._servers = self._servers, set(self._store.shards.servers())
+        before, self._servers = self._servers, set(self._store.servers.clients())
         if before - self._servers and self._servers - before:
             self._notice(Noticed("failover", now))
 
     def _notice_jump(self, now: float) -> None:
-        before, self._jumps = self._jumps, self._store.shards.clock_jumps()
+        before, self._jumps = self._jumps, self._store.servers.clock_jumps()
         if self._jumps > before:
             self._notice(Noticed("clock", now))
 
@@ -180,8 +181,11 @@ def _rows(topics: dict[str, Counts], others: Counts) -> list[Row]:
     everything = Counts()
     for counts in (*topics.values(), others):
         everything.add(counts)
-    rows = [Row(None, everything), *(Row(topic, counts) for topic, counts in topics.items())]
-    return rows if others == NO_COUNTS else [*rows, Row("", others)]
+    rows = [
+        Row(TopicSum.ALL, everything),
+        *(Row(topic, counts) for topic, counts in topics.items()),
+    ]
+    return rows if others == NO_COUNTS else [*rows, Row(TopicSum.OTHERS, others)]
 
 
 def _depth(view: TopicView) -> Depth:

@@ -109,7 +109,7 @@ class Importer:
     def _progress(self) -> int:
         return self.imported.total() + self.set_aside + self.dropped_entries
 
-    async def _drain(self, page: Page, queue: bytes = b"") -> None:
+    async def _drain(self, page: Page, queue: bytes | None = None) -> None:
         """Move what can be moved from a bucket or a ready list; the rest stays at its front."""
         left = 0
         while ids := await page(left):
@@ -120,7 +120,7 @@ class Importer:
         await self._take(sorted(self._strays))
         self._strays &= self._lost_since_s.keys()
 
-    async def _take(self, ids: Iterable[bytes], queue: bytes = b"") -> int:
+    async def _take(self, ids: Iterable[bytes], queue: bytes | None = None) -> int:
         """Move what can be moved of these ids; returns how many entries are gone."""
         todo = [job_id for job_id in dict.fromkeys(ids) if job_id != self._original.pulse.probe]
         gone = 0
@@ -130,12 +130,12 @@ class Importer:
             del todo[: len(looks)]
         return gone
 
-    async def _move(self, looks: list[StoredId], now_s: int, queue: bytes) -> int:
+    async def _move(self, looks: list[StoredId], now_s: int, queue: bytes | None) -> int:
         """Move what can be moved of one batch; returns how many entries are gone."""
         plans: list[_Plan] = []
         takes: list[Take] = []
         for look in looks:
-            plan = self._plan(look, now_s, listed=bool(queue))
+            plan = self._plan(look, now_s, listed=queue is not None)
             if isinstance(plan, _Plan):
                 plans.append(plan)
             elif plan:

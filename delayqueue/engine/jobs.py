@@ -10,7 +10,7 @@ from typing import Final
 
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Job, JobView, Reserved
-from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of
+from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.end_waits import EndWait
 from delayqueue.engine.polls import Polls
 from delayqueue.engine.take_service import TakeService
@@ -24,6 +24,7 @@ from delayqueue.store.types import Moved, Plan, Postponement, Pushed, Recording,
 from delayqueue.store.verbs import (
     BURY,
     DELETE,
+    DISCARD,
     FINISH,
     GET,
     KICK,
@@ -36,6 +37,7 @@ from delayqueue.store.verbs import (
     TOUCH,
     Burial,
     Claim,
+    Discard,
     Ending,
     Kick,
     Release,
@@ -92,11 +94,11 @@ class Jobs:
         return self._store.run(PUSH, jobs, self.scope)
 
     def finish(
-        self, ids: Sequence[str], receipts: Sequence[str], message: str = ""
+        self, ids: Sequence[str], receipts: Sequence[str | None], message: str = ""
     ) -> Future[list[int]]:
         """End jobs whose work is done. Returns a code for each.
 
-        A receipt other than "" limits it to that reservation.
+        With a receipt only in that reservation, None = in any state.
         """
         items = _endings(ids, receipts, message)
         if not self._workers.in_hand:
@@ -105,7 +107,7 @@ class Jobs:
         return self._store.run_then(FINISH, items, self.scope, noted)
 
     def delete(
-        self, ids: Sequence[str], receipts: Sequence[str], message: str = ""
+        self, ids: Sequence[str], receipts: Sequence[str | None], message: str = ""
     ) -> Future[list[int]]:
         """End jobs that are no longer wanted; receipts and codes as in finish()."""
         return self._store.run(DELETE, _endings(ids, receipts, message), self.scope)
@@ -123,7 +125,7 @@ class Jobs:
     def release(  # noqa: PLR0913  # everything that can be said about a failed attempt
         self,
         job_id: str,
-        receipt: str,
+        receipt: str | None,
         delay_ms: int | None,
         message: str,
         fallback_ms: int | None = None,
@@ -131,8 +133,9 @@ class Jobs:
         priority: int | None = None,
         retry_ms: tuple[int, ...] | None = None,
     ) -> Future[int | None]:
-        """Give a reserved job back after a failed attempt. A `priority` replaces the job's own, None = keep it.
+        """Give a reserved job back after a failed attempt; receipt None = in any reservation.
 
+        A `priority` replaces the job's own, None = keep it.
         The job waits for `delay_ms`; if that is None, as its schedule says; if it has none, as `retry_ms` says, whose
         end buries it even with a `delay_ms`, or else for `fallback_ms`. Returns its due time; None if its schedule was
         over, so that it is buried, or if it has expired.
@@ -154,8 +157,7 @@ class Jobs:
 
         With `created_ms` only the job of that push: raises NoSuchJob if another one has replaced it.
         """
-        nonce = HELD_BY_NOBODY if created_ms is None else f"{HELD_BY_NOBODY}{created_ms}"
-        return self._store.run_then(DELETE, (Ending(job_id, nonce, ""),), self.scope, _check)
+        return self._store.run_then(DISCARD, (Discard(job_id, created_ms),), self.scope, _check)
 
     def reserve(self, job_id: str) -> Future[Reserved]:
         """Reserve this job, although it may be delayed or buried.
@@ -169,7 +171,7 @@ class Jobs:
     def touch(
         self,
         job_id: str,
-        receipt: str,
+        receipt: str | None,
         ttr_ms: int | None,
         percent: float | None = None,
         message: str | None = None,
@@ -182,9 +184,9 @@ class Jobs:
         return self._store.run_then(TOUCH, (item,), self.scope, _time)
 
     def bury(
-        self, job_id: str, receipt: str, message: str, *, priority: int | None = None
+        self, job_id: str, receipt: str | None, message: str, *, priority: int | None = None
     ) -> Future[None]:
-        """Bury a job. A `priority` replaces the job's own, None = keep it."""
+        """Bury a job; without a receipt, in any state. A `priority` replaces the job's own, None = keep it."""
         item = Burial(job_id, _nonce(receipt, job_id), message, priority)
 
         def read(results: Sequence[int]) -> None:
@@ -243,11 +245,11 @@ def _reserved(results: Sequence[Reservation]) -> Reserved:
     return job
 
 
-def _nonce(receipt: str, job_id: str) -> str:
-    return nonce_of(receipt, job_id) if receipt else ""
+def _nonce(receipt: str | None, job_id: str) -> str | None:
+    return None if receipt is None else nonce_of(receipt, job_id)
 
 
-def _endings(ids: Sequence[str], receipts: Sequence[str], message: str) -> list[Ending]:
+def _endings(ids: Sequence[str], receipts: Sequence[str | None], message: str) -> list[Ending]:
     return [
         Ending(job_id, _nonce(receipt, job_id), message)
         for job_id, receipt in zip(ids, receipts, strict=True)

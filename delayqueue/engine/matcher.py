@@ -13,7 +13,7 @@ from math import ceil
 from operator import attrgetter
 from typing import NamedTuple
 
-from delayqueue.domain.job import CALLS, Reserved
+from delayqueue.domain.job import CALLS, PolledTopic, Reserved
 from delayqueue.engine.wait_queue import Poll, StandingPoll, TopicQueues, WaitQueue
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.types import Demand
@@ -30,9 +30,9 @@ _demand, _topics, _is_last = attrgetter("demand"), attrgetter("queue.topics"), a
 class Loan(NamedTuple):
     """The credits and suspects that a request may use up."""
 
-    topics: tuple[str, ...]  # to ask for, in the queue's order
-    credits: dict[str, int]  # by topic
-    suspects: list[str]  # those of the topics
+    topics: tuple[PolledTopic, ...]  # to ask for, in the queue's order
+    credits: dict[PolledTopic, int]  # by topic
+    suspects: list[PolledTopic]  # those of the topics
 
 
 NO_LOAN = Loan((), {}, [])
@@ -68,16 +68,20 @@ class BucketState:
     def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake
         self.pending: dict[WaitQueue, None] = {}  # queues with first questions for the next call
-        self.credits: dict[str, int] = {}  # by topic, without loans; 0 = it is only a suspect
-        self.reported: dict[str, int] = {}  # what comes to the credits with the next call
-        self.suspects: set[str] = set()  # those of the topics of these two
+        self.credits: dict[
+            PolledTopic, int
+        ] = {}  # by topic, without loans; 0 = it is only a suspect
+        self.reported: dict[PolledTopic, int] = {}  # what comes to the credits with the next call
+        self.suspects: set[PolledTopic] = set()  # those of the topics of these two
         self.requests: list[BucketRequest] = []  # of the call in flight
-        self.unfinished: list[tuple[str, ...]] = []  # topics that the last call could not finish
+        self.unfinished: list[
+            tuple[PolledTopic, ...]
+        ] = []  # topics that the last call could not finish
         self.counted = False  # whether those requests count towards what is asked for
         self.slow = False  # its last call took long or failed: do not count on the next one
         self.resync_at = 0
 
-    def suspect(self, topics: Iterable[str]) -> None:
+    def suspect(self, topics: Iterable[PolledTopic]) -> None:
         """The bucket may have any number of jobs of these topics."""
         for topic in topics:
             self.reported.setdefault(topic, 0)
@@ -85,7 +89,7 @@ class BucketState:
 
     def lend(self, queue: WaitQueue, most: int) -> Loan:
         """At most that many credits, of the first of the queue's topics that have any, and all of its suspects."""
-        topics, lent, suspects = list[str](), dict[str, int](), list[str]()
+        topics, lent, suspects = list[PolledTopic](), dict[PolledTopic, int](), list[PolledTopic]()
         for topic in queue.topics:
             if topic not in self.credits:
                 continue
@@ -110,7 +114,7 @@ class BucketState:
             return
         lent = request.loan.credits
         for job in jobs:
-            asked_as = CALLS if CALLS in lent else job.topic
+            asked_as: PolledTopic = CALLS if CALLS in lent else job.topic
             if asked_as in lent:
                 lent[asked_as] -= 1
         for topic, credit in lent.items():
@@ -130,8 +134,8 @@ class Matcher:
     def __init__(self) -> None:
         self.waiting = 0  # number of waiting polls
         self._last_number = 0
-        self._queues: dict[tuple[tuple[str, ...], bool], WaitQueue] = {}
-        self._by_topic: dict[str, TopicQueues] = {}
+        self._queues: dict[tuple[tuple[PolledTopic, ...], bool], WaitQueue] = {}
+        self._by_topic: dict[PolledTopic, TopicQueues] = {}
         self._buckets: list[BucketState] = []
 
     def grow(self, wake: Callable[[], None]) -> None:
@@ -143,7 +147,9 @@ class Matcher:
             queue.failed_up_to.append(0)
             self._offer(queue)
 
-    def add(self, topics: tuple[str, ...], poll: Poll, *, by_priority: bool = False) -> None:
+    def add(
+        self, topics: tuple[PolledTopic, ...], poll: Poll, *, by_priority: bool = False
+    ) -> None:
         """Add a poll, numbered higher than any before. Each bucket may have something for it."""
         by_priority = by_priority and len(topics) > 1  # one topic's come in this order anyway
         self._last_number = poll.number
@@ -198,7 +204,7 @@ class Matcher:
         """Answer the poll with no jobs, even if some are on their way."""
         self._answer([poll])
 
-    def notify(self, bucket: int, topic: str, arrived: int) -> None:
+    def notify(self, bucket: int, topic: PolledTopic, arrived: int) -> None:
         """The bucket has `arrived` more ready jobs of the topic."""
         if topic in self._by_topic:
             state = self._buckets[bucket]

@@ -9,9 +9,10 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from itertools import count
+from typing import Final
 
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.job import Reserved
+from delayqueue.domain.job import PolledTopic, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.bucket_poller import BucketPoller
 from delayqueue.engine.deadlines import Deadlines
@@ -39,8 +40,7 @@ class Polls:
     def __init__(self, store: Store, max_polls: int = 0) -> None:
         self._store = store
         self._max_polls = max_polls
-        self._matcher = Matcher()
-        self.wake, self.resync = self._matcher.notify, self._matcher.resync
+        self.matcher: Final = Matcher()
         self._pollers: list[BucketPoller] = []
         self._deadlines = Deadlines(self._expire)
         self._numbers = count(1)
@@ -54,17 +54,22 @@ class Polls:
     def waiting(self) -> int:
         """How many polls of clients are waiting, without those of this server's own deliveries."""
         own = sum(poll.queue is not None for poll in self._consuming)
-        return self._matcher.waiting - own + self.ends.waiting
+        return self.matcher.waiting - own + self.ends.waiting
 
     def grow(self) -> None:
         """Ask buckets that were added, too."""
         for bucket in range(len(self._pollers), len(self._store.buckets.keys)):
-            poller = BucketPoller(self._store.bucket(bucket), self._matcher, self.requeue)
+            poller = BucketPoller(self._store.bucket(bucket), self.matcher, self.requeue)
             self._pollers.append(poller)
-            self._matcher.grow(poller.wake)
+            self.matcher.grow(poller.wake)
 
     async def pop(
-        self, topics: tuple[str, ...], wanted: int, wait_s: float, *, by_priority: bool = False
+        self,
+        topics: tuple[PolledTopic, ...],
+        wanted: int,
+        wait_s: float,
+        *,
+        by_priority: bool = False,
     ) -> list[Reserved]:
         """Reserve up to `wanted` jobs; if none is ready, wait up to `wait_s` for the first. [] = none came.
 
@@ -81,7 +86,12 @@ class Polls:
         return poll.take()
 
     def begin(
-        self, topics: tuple[str, ...], wanted: int, wait_s: float, *, by_priority: bool = False
+        self,
+        topics: tuple[PolledTopic, ...],
+        wanted: int,
+        wait_s: float,
+        *,
+        by_priority: bool = False,
     ) -> Poll:
         """Begin to wait for up to `wanted` jobs. Whoever calls it takes the answer, or leaves.
 
@@ -94,14 +104,14 @@ class Polls:
             poll.answer([])
             return poll
         # as in _check_room, which would be one call more for each poll
-        if poll.patient and 0 < self._max_polls <= self._matcher.waiting + self.ends.waiting:
+        if poll.patient and 0 < self._max_polls <= self.matcher.waiting + self.ends.waiting:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
-        self._matcher.add(topics, poll, by_priority=by_priority)
+        self.matcher.add(topics, poll, by_priority=by_priority)
         if poll.patient:
-            self._deadlines.add(poll, self._matcher.waiting)
+            self._deadlines.add(poll, self.matcher.waiting)
         return poll
 
-    def consume(self, topics: tuple[str, ...], wanted: int) -> StandingPoll:
+    def consume(self, topics: tuple[PolledTopic, ...], wanted: int) -> StandingPoll:
         """Begin to take jobs as they become ready, up to `wanted` and one more for each widen(), until leave().
 
         Its future raises what that of a long poll raises; nothing comes after that. Raises TooMany as begin() does.
@@ -110,21 +120,21 @@ class Polls:
         poll = StandingPoll(next(self._numbers), wanted, topics)
         self._consuming.add(poll)
         if not self._closing:
-            self._matcher.add(topics, poll)
+            self.matcher.add(topics, poll)
         return poll
 
     def widen(self, poll: StandingPoll) -> None:
         """Let the poll take one job more."""
         if poll.queue is not None:
-            self._matcher.widen(poll)
+            self.matcher.widen(poll)
         elif not self._closing:
             poll.number = next(self._numbers)
             poll.wanted += 1
-            self._matcher.add(poll.topics, poll)
+            self.matcher.add(poll.topics, poll)
 
     def leave(self, poll: Poll) -> None:
         """Remove the poll of a client that no longer waits; jobs that were reserved for it are put back."""
-        self._matcher.remove(poll)
+        self.matcher.remove(poll)
         if isinstance(poll, StandingPoll):
             self._consuming.discard(poll)
         poll.future.cancel()
@@ -150,26 +160,26 @@ class Polls:
         """Answer every poll with nothing from now on; wait for calls in flight and put back what they bring."""
         self._closing = True
         self._deadlines.close()
-        self._matcher.close()
+        self.matcher.close()
         for poller in self._pollers:
             await poller.close()
         await self.ends.close()
         await self._requeuing.ended()
 
     def _check_room(self) -> None:
-        if 0 < self._max_polls <= self._matcher.waiting + self.ends.waiting:
+        if 0 < self._max_polls <= self.matcher.waiting + self.ends.waiting:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
 
     def _expire(self, poll: Poll) -> None:
         """The poll's wait is over, but each bucket is asked once, if that does not take too long."""
         if poll.grace_s:
-            self._matcher.hurry(poll)
+            self.matcher.hurry(poll)
         else:
-            self._matcher.expire(poll)
+            self.matcher.expire(poll)
         if poll.queue is not None:
             poll.deadline += poll.grace_s
             poll.grace_s = 0
-            self._deadlines.add(poll, self._matcher.waiting)
+            self._deadlines.add(poll, self.matcher.waiting)
 
     async def _requeue_all(self, returns: list[Requeue]) -> None:
         try:

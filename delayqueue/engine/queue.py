@@ -46,12 +46,14 @@ class DelayQueue:
         self.schedules = Schedules(store.registry)
         self.notes = Notes(store.registry)
         self.troubles = Troubles()
-        self.timers = Timers(store, self._polls.resync, self.troubles.timed_out, buried_retain_ms)
+        self.timers = Timers(
+            store, self._polls.matcher.resync, self.troubles.timed_out, buried_retain_ms
+        )
         self.heartbeat = Heartbeat(store.registry, self.metrics, name, self.troubles)
         self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)
         self._keeps_history = keeps_history
         store.buckets.on_growth(self._polls.grow)
-        store.on_ready(self._polls.wake)
+        store.on_ready(self._polls.matcher.notify)
 
     def within(self, scope: Scope) -> Jobs:
         """The verbs on jobs, for a client that may reach the topics of a scope."""
@@ -85,7 +87,7 @@ class DelayQueue:
         return loops | {
             "wakeups": partial(
                 self.store.announcements.listen,
-                self._polls.wake,
+                self._polls.matcher.notify,
                 self._polls.ends.ended,
                 self._resync,
             ),
@@ -99,7 +101,7 @@ class DelayQueue:
 
     def _resync(self, bucket: int) -> None:
         """Ask the bucket again soon: its announcements may have been lost."""
-        self._polls.resync(bucket)
+        self._polls.matcher.resync(bucket)
         self._polls.ends.resync()
 
     async def drain(self) -> None:

@@ -28,7 +28,6 @@ from delayqueue.store.store import Store
 from delayqueue.store.topics import FIRST, check_shares, settings_in, split_limits
 from delayqueue.tasks import TaskGroup
 
-OWN: Final = ""  # instead of settings: those that the bucket has
 AT_ONCE: Final = 8  # keys that are looked through at the same time
 PATIENCE_S: Final = 60.0  # for a store that is unavailable; a failover takes seconds
 RETRY_S: Final = 0.5
@@ -49,7 +48,7 @@ class Rebalance:
         self._store = store
         self._size = size
         self._entries = Entries(store)
-        self._change = LayoutChange(store.shards, store.buckets, size)
+        self._change = LayoutChange(store.servers, store.buckets, size)
         self._is_sure = True  # that nothing of this pass was missed
         self.moved = 0  # jobs and kept results
         self._looked = self._total = 0  # entries, about
@@ -112,7 +111,7 @@ class Rebalance:
     async def _registered(self, kind: str) -> dict[bytes, bytes]:
         """What all servers share of this kind. No script is asked: if a change is under way, it would refuse."""
         first = self._store.bucket(FIRST)
-        key = first.keys.registered(kind)
+        key = first.keys.named(kind)
         found: Any = await first.ask(kind, lambda redis: redis.hgetall(key))
         return dict(found)
 
@@ -182,10 +181,10 @@ class Rebalance:
         if key.is_list:
             await self._move_list(key)
             return
-        cursor, process = b"0", b""
+        cursor, process = b"0", None
         while True:
             cursor, entries, author = await self._page(key, cursor)
-            if process not in {b"", author}:  # another store: the cursor was meaningless to it
+            if process not in {None, author}:  # another store: the cursor was meaningless to it
                 self._is_sure = False
                 return
             process = author
@@ -247,7 +246,7 @@ class Rebalance:
         for bucket in range(self._size):
             theirs = {} if bucket == FIRST else await self._settings(bucket)
             for topic in settings.keys() | theirs.keys():
-                wanted = OWN if bucket == FIRST else json.dumps(settings.get(topic, {}))
+                wanted = None if bucket == FIRST else json.dumps(settings.get(topic, {}))
                 into = self._store.bucket(bucket)
                 split = partial(split_limits, into, topic, wanted, self._size)
                 await self._patiently(split)

@@ -52,7 +52,7 @@ class Registrations(Generic[Kept]):
             if one.declared:
                 raise self._exists(name)
             [wanted] = await self._entries([replace(one, **fields)])
-            code = Code(await self._registry.register(self._kind, wanted, f"={entry.definition}"))
+            code = Code(await self._registry.change(self._kind, wanted, entry))
 
     async def remove(self, name: str) -> None:
         """Remove one by its name. Raises NoSuchJob if that is unknown, WrongState if a config file declares it."""
@@ -75,7 +75,7 @@ class Registrations(Generic[Kept]):
         """The store's entries for these."""
         return [entry_of(one) for one in wanted]
 
-    async def _stored(self, name: str = "") -> list[Entry]:
+    async def _stored(self, name: str | None = None) -> list[Entry]:
         """All entries, or the one with that name."""
         return (await self._registry.registered(self._kind, name=name)).entries or []
 

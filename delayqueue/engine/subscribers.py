@@ -62,7 +62,7 @@ class Subscribers(Registrations[Subscriber]):
         calls = await calls_of(self._store, [one.name for one in subscribers])
         return [replace(one, calls=calls[one.name]) for one in subscribers]
 
-    async def changes(self, known: str) -> tuple[str, list[Subscribed] | None]:
+    async def changes(self, known: str | None) -> tuple[str, list[Subscribed] | None]:
         """The revision of the subscribers; and all of them, if that is not the known one."""
         revision, entries, _ = await self._registry.registered("subscribers", known)
         return revision, None if entries is None else await _read(entries)

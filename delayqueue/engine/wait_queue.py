@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Container, Iterator
 from operator import attrgetter, itemgetter
 
-from delayqueue.domain.job import Reserved
+from delayqueue.domain.job import PolledTopic, Reserved
 from delayqueue.errors import Text, Unavailable
 
 _number = attrgetter("number")
@@ -56,7 +56,7 @@ class StandingPoll(Poll):
 
     __slots__ = ("topics",)
 
-    def __init__(self, number: int, wanted: int, topics: tuple[str, ...]) -> None:
+    def __init__(self, number: int, wanted: int, topics: tuple[PolledTopic, ...]) -> None:
         super().__init__(number, wanted, math.inf)
         self.topics = topics
 
@@ -95,7 +95,7 @@ class WaitQueue:
         "wanted",
     )
 
-    def __init__(self, topics: tuple[str, ...], buckets: int, *, by_priority: bool) -> None:
+    def __init__(self, topics: tuple[PolledTopic, ...], buckets: int, *, by_priority: bool) -> None:
         self.topics = topics
         self.by_priority = by_priority  # the most urgent job of all topics first
         self.polls: OrderedDict[Poll, None] = (
@@ -228,7 +228,7 @@ class TopicQueues:
         if len(self._entries) > 2 * self.queues:
             self._entries = [entry for entry in self._entries if entry[1].polls]
 
-    def takers(self, topic: str, credited: Container[str]) -> Iterator[WaitQueue]:
+    def takers(self, topic: PolledTopic, credited: Container[PolledTopic]) -> Iterator[WaitQueue]:
         """The queues that want more than is asked for, the longest wait first, while this topic is credited."""
         entries, at = self._entries, 0
         while topic in credited and at < len(entries):

@@ -23,7 +23,7 @@ from delayqueue.engine.heartbeat import SILENCE_MS, WINDOW_S
 from delayqueue.engine.reports import MOST_SHOWN, is_lost, merged, read_worker
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.store import Store
-from delayqueue.store.verbs import ENDED, GIVEN_BACK, HOLD, LOST, Holding
+from delayqueue.store.verbs import HOLD, Holding, NotHeld
 from delayqueue.tasks import by_turns
 
 log = logging.getLogger(__name__)
@@ -141,20 +141,20 @@ class Workers:
             if known := self.in_hand.get(job.receipt):
                 self._end(known, now_s)
 
-    def finished(self, receipts: Sequence[str], codes: Sequence[int]) -> list[int]:
-        """Note that jobs were finished by these receipts, with these codes; returns the codes."""
+    def finished(self, receipts: Sequence[str | None], codes: Sequence[int]) -> list[int]:
+        """Note that jobs were finished by these receipts, None = without one, with these codes; returns the codes."""
         now_s = self._loop.time()
         for receipt, code in zip(receipts, codes, strict=True):
-            job = self.in_hand.get(receipt)
+            job = None if receipt is None else self.in_hand.get(receipt)
             if code == Code.OK and job is not None and not job.is_over:
                 job.worker.finished += 1
                 job.worker.heard(now_s)
                 self._end(job, now_s)
         return list(codes)
 
-    def given_back(self, receipt: str) -> None:
-        """Note that the attempt of this receipt has failed."""
-        job = self.in_hand.get(receipt)
+    def given_back(self, receipt: str | None) -> None:
+        """Note that the attempt of this receipt has failed; without one nobody knows which."""
+        job = None if receipt is None else self.in_hand.get(receipt)
         if job is not None and not job.is_over:
             job.worker.failed += 1
             self._end(job, self._loop.time())
@@ -220,16 +220,16 @@ class Workers:
             for job, result in zip(piece, results, strict=True):
                 self._note(job, result, now_s)
 
-    def _note(self, job: InHand, result: int, now_s: float) -> None:
+    def _note(self, job: InHand, result: int | NotHeld, now_s: float) -> None:
         """Note the store's answer about a job, which may have been finished meanwhile."""
         worker = job.worker
-        if result == LOST:
+        if result is NotHeld.UNKNOWN:
             return
-        if result in {ENDED, GIVEN_BACK}:
+        if isinstance(result, NotHeld):
             self._forget(job)
             if not job.is_over:
-                worker.finished += result == ENDED
-                worker.failed += result == GIVEN_BACK
+                worker.finished += result is NotHeld.ENDED
+                worker.failed += result is NotHeld.GIVEN_BACK
         elif not job.is_over:
             if job.deadline_ms is not None and result != job.deadline_ms:  # it was extended
                 worker.heard(now_s)

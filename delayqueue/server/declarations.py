@@ -13,7 +13,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import check_layout
 from delayqueue.store.registry import registered_in
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.topics import check_limits
 
 log = logging.getLogger(__name__)
@@ -21,25 +21,25 @@ log = logging.getLogger(__name__)
 RETRY_S: Final = 1.0  # before a store that did not answer is tried again
 
 
-async def check_sections(shards: Shards, config: Config) -> None:
+async def check_sections(servers: Servers, config: Config) -> None:
     """Raises StartupError if the store cannot accept the sections, StoreUnwell if it cannot tell. Changes nothing."""
     declared = config.declared
-    stored = await check_layout(shards, config)
+    stored = await check_layout(servers, config)
     check_limits(declared.limits, stored.layout.size)
     keys = BucketKeys.of(1, config.bucket_name, config.queue_name)
     subscribers = [entry_of(one.entry) for one in declared.subscribers]
-    refuse_taken("subscribers", subscribers, await registered_in(shards, keys, "subscribers"))
+    refuse_taken("subscribers", subscribers, await registered_in(servers, keys, "subscribers"))
     schedules = [entry_of(one.entry) for one in declared.schedules]
-    refuse_taken("schedules", schedules, await registered_in(shards, keys, "schedules"))
+    refuse_taken("schedules", schedules, await registered_in(servers, keys, "schedules"))
 
 
 class Declarations:
     """Keeps the sections of a config declared."""
 
-    def __init__(self, config: Config, queue: DelayQueue, shards: Shards) -> None:
+    def __init__(self, config: Config, queue: DelayQueue, servers: Servers) -> None:
         self._config = config
         self._queue = queue
-        self._shards = shards
+        self._servers = servers
         self._topics = queue.within(EVERYWHERE).topics
         self._undeclared = asyncio.Event()  # sections that the store does not know yet
         self._waits = False  # for the store, and the log has said so
@@ -59,7 +59,7 @@ class Declarations:
         if sections is None:
             return
         try:
-            await check_sections(self._shards, self._config)
+            await check_sections(self._servers, self._config)
             await self._queue.subscribers.declare([one.entry for one in sections.subscribers])
             await self._queue.schedules.declare([one.entry for one in sections.schedules])
             await self._topics.declare_limits(sections.limits)

@@ -27,10 +27,10 @@ from delayqueue.server.processes import claim, let_supervisor_reload, shared_pul
 from delayqueue.server.reload import Reloader, announce, received
 from delayqueue.server.service import Service
 from delayqueue.server.settings import Settings
-from delayqueue.server.store_opening import FIRST_S, open_shards, prepare_store
+from delayqueue.server.store_opening import FIRST_S, open_servers, prepare_store
 from delayqueue.server.systemd import Notifier
 from delayqueue.store.connect import connect
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.tasks import left_when
 
 
@@ -54,22 +54,22 @@ async def serve(config: Config) -> None:
         begin = lifetimes.enter_async_context
         async with left_when(signals.stop):  # an embedded store may load for minutes
             reloader = await Reloader.begin(config)
-            shards, socket_path = await begin(open_shards(config, waits=True))
+            servers, socket_path = await begin(open_servers(config, waits=True))
         if signals.stop.is_set():
             return
-        check = partial(check_sections, shards)
+        check = partial(check_sections, servers)
         reload = partial(reloader.run, signals.reload, check)
         await begin(running({"reload": reload}, signals.stop))
         pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
         await begin(Notifier(os.environ, os.getpid()).reporting(pulses, signals.stop))
         if config.workers == 1:
-            service = Service(Process(pulses), shards, socket_path, signals.stop)
+            service = Service(Process(pulses), servers, socket_path, signals.stop)
             await service.run(reloader.settings, reloader.news(reloader.settings))
         else:
             folder = Path(lifetimes.enter_context(_meeting_place()))
-            await _check_store(shards, config, socket_path)
+            await _check_store(servers, config, socket_path)
             log = partial(_announce_all, reloader)
-            await begin(running({"shards": shards.watch, "log": log}, signals.stop))
+            await begin(running({"servers of the store": servers.watch, "log": log}, signals.stop))
             prepare = partial(_prepared, reloader, socket_path, pulses, folder)
             await supervise(config.workers, prepare, signals.stop)
 
@@ -82,11 +82,11 @@ def _meeting_place() -> TemporaryDirectory[str]:
         raise StartupError(f"{error.strerror}: set TMPDIR to a writable one") from None
 
 
-async def _check_store(shards: Shards, config: Config, socket_path: str | None) -> None:
+async def _check_store(servers: Servers, config: Config, socket_path: str | None) -> None:
     """Raises StartupError if the settings are wrong for the store. All else is logged by worker 1."""
     with suppress(StoreUnwell, TimeoutError):
         async with asyncio.timeout(FIRST_S):
-            await prepare_store(shards, config, socket_path, is_first=False)
+            await prepare_store(servers, config, socket_path, is_first=False)
 
 
 async def _announce_all(reloader: Reloader) -> None:
@@ -118,8 +118,8 @@ def _work(
     async def work() -> None:
         stop = _signals().stop
         let_supervisor_reload()
-        async with connect(config, socket_path, waits=True) as shards:
-            await Service(process, shards, socket_path, stop).run(settings, received(line))
+        async with connect(config, socket_path, waits=True) as servers:
+            await Service(process, servers, socket_path, stop).run(settings, received(line))
 
     uvloop.run(work())
 

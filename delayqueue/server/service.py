@@ -32,7 +32,7 @@ from delayqueue.server.store_opening import StoreOpening, build_store, prepare_s
 from delayqueue.server.systemd import START_S
 from delayqueue.server.tracing import Traced, tracing
 from delayqueue.store.buckets import Layout
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from delayqueue.web.metrics import process_figures
 
@@ -52,11 +52,11 @@ class Service:
     """
 
     def __init__(
-        self, process: Process, shards: Shards, socket_path: str | None, stop: asyncio.Event
+        self, process: Process, servers: Servers, socket_path: str | None, stop: asyncio.Event
     ) -> None:
         """`socket_path`: of the embedded store, None = there is none; `stop` ends the service."""
         self._process = process
-        self._shards = shards
+        self._servers = servers
         self._socket_path = socket_path
         self._stop = stop
 
@@ -66,7 +66,7 @@ class Service:
         Raises StartupError if that is impossible, LoopDied if something that it needs has ended.
         """
         config, process = settings.config, self._process
-        store = build_store(self._shards, config, Layout(config.bucket_size))
+        store = build_store(self._servers, config, Layout(config.bucket_size))
         opening = self._opening(store, config)
         await opening.begin()
         queue = _queue(store, config, process)
@@ -82,7 +82,7 @@ class Service:
             frontend = Frontend(
                 settings, queue, webhooks, traced.front, partial(process.all_figures, figures)
             )
-            sections = Declarations(config, queue, self._shards)
+            sections = Declarations(config, queue, self._servers)
             if not process.is_replacement:  # by now others may have declared theirs
                 await sections.declare()
             _spare_the_collector()
@@ -123,7 +123,9 @@ class Service:
 
     def _opening(self, store: Store, config: Config) -> StoreOpening:
         is_first = self._process.number == 1
-        prepare = partial(prepare_store, self._shards, config, self._socket_path, is_first=is_first)
+        prepare = partial(
+            prepare_store, self._servers, config, self._socket_path, is_first=is_first
+        )
         return StoreOpening(store, config, prepare)
 
     def _background(
@@ -133,9 +135,12 @@ class Service:
         queue: DelayQueue,
         deliveries: Mapping[str, Delivery],
     ) -> dict[str, Loop]:
-        loops = queue.background() | {"shards": self._shards.watch, "store": opening.run}
+        loops = queue.background() | {
+            "servers of the store": self._servers.watch,
+            "store": opening.run,
+        }
         if replicas := store.durability.replicas:
-            loops["replicas"] = partial(replicas.watch, self._shards)
+            loops["replicas"] = partial(replicas.watch, self._servers)
         return loops | {name: each.run for name, each in deliveries.items()}
 
     @asynccontextmanager

@@ -29,7 +29,7 @@ from delayqueue.store.layout import (
     look_at_layout,
 )
 from delayqueue.store.scripts import Scripts
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -50,9 +50,9 @@ UNTIL_THEN: Final = (
 
 
 @asynccontextmanager
-async def open_shards(
+async def open_servers(
     config: Config, *, waits: bool = False
-) -> AsyncIterator[tuple[Shards, str | None]]:
+) -> AsyncIterator[tuple[Servers, str | None]]:
     """Connections to the store; with `redis.host = embedded` also the store itself, and its socket's path.
 
     Raises StartupError and StoreUnwell as connect() does.
@@ -62,39 +62,39 @@ async def open_shards(
         if config.embedded:
             store = embedded_store(place_of(config.data_dir), config.redis_binary)
             socket_path = await stack.enter_async_context(store)
-        shards = await stack.enter_async_context(connect(config, socket_path, waits=waits))
-        yield shards, socket_path
+        servers = await stack.enter_async_context(connect(config, socket_path, waits=waits))
+        yield servers, socket_path
 
 
 @asynccontextmanager
-async def join_shards(config: Config) -> AsyncIterator[Shards]:
+async def join_servers(config: Config) -> AsyncIterator[Servers]:
     """The store's connections, also next to a running server: its embedded store is shared."""
     socket_path = await running_in(place_of(config.data_dir)) if config.embedded else None
     if socket_path:
-        async with connect(config, socket_path) as shards:
-            yield shards
+        async with connect(config, socket_path) as servers:
+            yield servers
     else:
-        async with open_shards(config) as (shards, _):
-            yield shards
+        async with open_servers(config) as (servers, _):
+            yield servers
 
 
-async def open_store(shards: Shards, config: Config) -> Store:
+async def open_store(servers: Servers, config: Config) -> Store:
     """The store with these settings.
 
     Raises StartupError if its data has another layout, or its number of buckets is being changed; StoreUnwell if it
     fails.
     """
-    stored = await check_layout(shards, config)
+    stored = await check_layout(servers, config)
     if stored.change:
         raise StartupError(layout_warnings(stored, config)[0])
-    return build_store(shards, config, stored.layout)
+    return build_store(servers, config, stored.layout)
 
 
-def build_store(shards: Shards, config: Config, layout: Layout) -> Store:
+def build_store(servers: Servers, config: Config, layout: Layout) -> Store:
     """The store with these settings, and this layout of its data."""
     place = os.environ.get(VARIABLE)
     return Store(
-        shards,
+        servers,
         Buckets(config.bucket_name, config.queue_name, layout),
         scripts_of(config),
         Failpoint(place) if place else None,
@@ -108,19 +108,19 @@ def scripts_of(config: Config) -> Scripts:
 
 
 async def prepare_store(
-    shards: Shards, config: Config, socket_path: str | None, *, is_first: bool = True
+    servers: Servers, config: Config, socket_path: str | None, *, is_first: bool = True
 ) -> Stored:
     """Check that the store keeps what the settings promise, and claim the layout of its data, which is returned.
 
     The first process of a server also removes old functions and logs warnings. Raises StartupError if a setting is
     wrong, StoreUnwell if the store cannot be used now.
     """
-    await check_reachable(shards, config, socket_path)
-    await check_durability(shards, config)
-    stored = await claim_layout(shards, config)
+    await check_reachable(servers, config, socket_path)
+    await check_durability(servers, config)
+    stored = await claim_layout(servers, config)
     if is_first:
-        await remove_old_functions(shards, scripts_of(config))
-        for warning in layout_warnings(stored, config) + await durability_warnings(shards):
+        await remove_old_functions(servers, scripts_of(config))
+        for warning in layout_warnings(stored, config) + await durability_warnings(servers):
             log.warning("%s", warning)
     return stored
 
@@ -191,6 +191,6 @@ class StoreOpening:
     async def _look(self) -> None:
         """Close the store if its layout is another one by now."""
         store = self._store
-        stored = await look_at_layout(store.shards, self._config, store.buckets.layout)
+        stored = await look_at_layout(store.servers, self._config, store.buckets.layout)
         if stored and (stored.change or stored.layout != store.buckets.layout):
             store.close(stored.change.text if stored.change else OUTDATED)

@@ -13,10 +13,11 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from delayqueue.domain.job import CALLS, PolledTopic
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connection import Subscription
 from delayqueue.store.record import text
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
@@ -38,16 +39,16 @@ class Announcements:
     receive the messages of all others; with sharded channels, a server's work does not grow with the number of servers.
     """
 
-    def __init__(self, shards: Shards, buckets: Buckets, sender: str) -> None:
+    def __init__(self, servers: Servers, buckets: Buckets, sender: str) -> None:
         """Messages from `sender` itself are ignored."""
-        self._shards = shards
+        self._servers = servers
         self._buckets = buckets
         self._bucket_of: dict[str, int] = {}  # by channel
         self._sender = sender.encode()
 
     async def listen(
         self,
-        heard: Callable[[int, str, int], None],
+        heard: Callable[[int, PolledTopic, int], None],
         ended: Callable[[str], None],
         subscribed: Callable[[int], None],
     ) -> None:
@@ -58,11 +59,11 @@ class Announcements:
         """
         hear = partial(self._hear, heard, ended, subscribed)
         while True:
-            changed = asyncio.create_task(self._shards.changed.wait(), name="news of the store")
+            changed = asyncio.create_task(self._servers.changed.wait(), name="news of the store")
             self._bucket_of = {keys.ready_channel: n for n, keys in enumerate(self._buckets.keys)}
             followers = [
                 asyncio.create_task(self._follow(redis, channels, hear), name="news")
-                for redis, channels in self._shards.groups(self._bucket_of).items()
+                for redis, channels in self._servers.groups(self._bucket_of).items()
             ]
             tasks = [changed, *followers]
             try:
@@ -88,7 +89,7 @@ class Announcements:
 
     def _hear(
         self,
-        heard: Callable[[int, str, int], None],
+        heard: Callable[[int, PolledTopic, int], None],
         ended: Callable[[str], None],
         subscribed: Callable[[int], None],
         message: list[Any],
@@ -102,7 +103,7 @@ class Announcements:
             if arrived == b"0":
                 ended(text(name))
             elif said_by != self._sender:
-                heard(self._bucket_of[channel.decode()], text(name), int(arrived))
+                heard(self._bucket_of[channel.decode()], text(name) or CALLS, int(arrived))
 
 
 async def subscribe(

@@ -30,15 +30,16 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import CALLS, PolledTopic
 from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import SCRIPT_ERRORS
 from delayqueue.store.call import Reply, ScriptCall, reserved, supply
 from delayqueue.store.connection import NO_ANSWER
 from delayqueue.store.durability import TooFewReplicasError
 from delayqueue.store.health import UNKNOWN, ailment
-from delayqueue.store.record import text
+from delayqueue.store.record import dump_rows, dump_topics, text
 from delayqueue.store.server import Server, told_by
-from delayqueue.store.shards import GOES_ROUND
+from delayqueue.store.servers import GOES_ROUND
 from delayqueue.store.types import (
     Change,
     Demand,
@@ -88,9 +89,9 @@ class Bucket:
         self.metrics: Final = store.metrics
         self.failpoint: Final = store.failpoint
         self.sender: Final = store.sender
-        self.answer_s: Final = store.shards.answer_s
+        self.answer_s: Final = store.servers.answer_s
         self._store = store
-        self._shards = store.shards
+        self._servers = store.servers
         self.scripts: Final = store.scripts
         self._durability = store.durability
         self.ailment: Text | None = None  # why its last call failed
@@ -136,7 +137,7 @@ class Bucket:
         function = call.function
         if self.failpoint:
             self.failpoint.reach(f"{function.head.name}.before")
-        server = self._shards.known.get(self.keys.tag)
+        server = self._servers.known.get(self.keys.tag)
         if server is None or (
             function.requirements
             and not all(one.is_met(server.redis) for one in function.requirements)
@@ -154,7 +155,7 @@ class Bucket:
             raise Unavailable.because(self._store.closed)
         began_s = monotonic()
         try:
-            answer = await self._shards.call(self.keys.tag, send)
+            answer = await self._servers.call(self.keys.tag, send)
         except RedisError as error:
             self._failed(what, error, began_s, writes=False)
             raise Unavailable.because(ailment(error)) from error
@@ -166,11 +167,14 @@ class Bucket:
         nonce = next(self._store.nonces)
         args: list[Any] = [nonce]
         for demand in demands:
-            args += (demand.wanted, int(demand.by_priority), len(demand.topics), *demand.topics)
+            topics: Sequence[PolledTopic] = demand.topics
+            if CALLS in topics:  # seldom
+                topics = dump_topics(topics)
+            args += (demand.wanted, int(demand.by_priority), len(topics), *topics)
 
         def read(reply: Reply) -> Popped:
             *found, written = reply.results
-            revision: str = written.decode()
+            revision: str | None = written.decode() or None
             jobs = map(partial(reserved, nonce=nonce, revision=revision), found)
             return Popped([*jobs], reply.looked, reply.change)
 
@@ -190,8 +194,7 @@ class Bucket:
 
         A buried job is kept for `buried_retain_ms` (None = until somebody ends it) unless its topic says otherwise.
         """
-        retain = "" if buried_retain_ms is None else buried_retain_ms
-        reply = await self.run("sweep", [cursor, topics, retain])
+        reply = await self.run("sweep", dump_rows([(cursor, topics, buried_retain_ms)]))
         cursor, ghosts, forgotten, ended, is_cut_short = map(int, reply.results)
         return Swept(cursor, ghosts, forgotten, ended, is_cut_short == 1)
 
@@ -254,12 +257,12 @@ class Bucket:
                         if call.server is None:
                             raise
                         self._durability.learn(failure, call.server.redis)
-                        await self._shards.learn(failure, call.server)
+                        await self._servers.learn(failure, call.server)
                         error = None  # and the call goes to where it is sent
         except TimeoutError:
             silence = RedisTimeoutError(NO_ANSWER)
             if call.server is not None:
-                await self._shards.learn(silence, call.server)
+                await self._servers.learn(silence, call.server)
             raise silence from None
 
     async def _prepare(self, call: ScriptCall, error: Exception | None) -> Server:
@@ -270,7 +273,7 @@ class Bucket:
         if error is not None and call.server is not None:
             await self._mend(call, error, call.server)
         call.server = None
-        call.server = server = await self._shards.reach(self.keys.tag)
+        call.server = server = await self._servers.reach(self.keys.tag)
         for requirement in call.function.requirements:
             await requirement.require(server.redis)
         return server

@@ -27,8 +27,7 @@ from redis.exceptions import (
 
 from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import JobView, Reserved, State
-from delayqueue.domain.limit import Limit
+from delayqueue.domain.job import CALLS, JobView, Reserved, State
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.metrics import REPAIRS, SCRIPT_SECONDS, Histogram, Metrics
 from delayqueue.store.connection import Wait
@@ -36,13 +35,12 @@ from delayqueue.store.durability import Durability, Requirement
 from delayqueue.store.record import ended_view, hold_up, live_view, reserved_job, text
 from delayqueue.store.scripts import Script, ScriptHead, Scripts
 from delayqueue.store.server import Server
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.types import (
     NO_CHANGE,
     SOON_MS,
-    BucketCounts,
+    Arrivals,
     Change,
-    Moved,
     Reservation,
 )
 
@@ -52,8 +50,6 @@ if TYPE_CHECKING:
     from delayqueue.store.bucket import Bucket
 
 log = logging.getLogger(__name__)
-
-BURIED = -1  # instead of the time of a job that is delivered again
 
 # What happened to jobs of a topic: an event of metrics.EVENTS, the topic, and the number and times of count_event.
 JobEvent = tuple[str, str, int, Sequence[int]]
@@ -83,7 +79,9 @@ def read_reply(answer: list[Any]) -> Reply:
     events_at = ready_at + 2 * topics
     change = NO_CHANGE
     if topics:
-        ready = [(text(answer[i]), answer[i + 1]) for i in range(ready_at, events_at, 2)]
+        ready: Arrivals = [
+            (text(answer[i]) or CALLS, answer[i + 1]) for i in range(ready_at, events_at, 2)
+        ]
         change = Change(ready, or_none(next_due_ms))
     elif next_due_ms >= 0:
         change = Change([], next_due_ms, next_due_ms < SOON_MS)
@@ -94,15 +92,7 @@ def read_reply(answer: list[Any]) -> Reply:
     return Reply(answer[6:times_at], answer[times_at:ready_at], looked, change, events, now_ms)
 
 
-def moved(reply: Reply) -> list[Moved]:
-    """What each job is now, from a code and a time for each."""
-    return [
-        Moved(code, or_none(time), not code and time == BURIED)
-        for code, time in zip(reply.results, reply.times, strict=True)
-    ]
-
-
-def reserved(found: Sequence[Any], nonce: str, revision: str) -> list[Reserved]:
+def reserved(found: Sequence[Any], nonce: str, revision: str | None) -> list[Reserved]:
     """The jobs that `pop` reserved with this nonce, at this revision, given as id, record, attempt, ..."""
     jobs = []
     for at in range(0, len(found), 3):
@@ -122,18 +112,6 @@ def reservation(job_id: str, nonce: str, result: int | Sequence[Any]) -> Reserva
     job = reserved_job(job_id, record, attempt, receipt_for(nonce, job_id))
     job.was_buried = was_buried == 1
     return Reservation(code, job)
-
-
-def topic_counts(answer: int | Sequence[Any]) -> BucketCounts:
-    """The counts and settings of a topic."""
-    if isinstance(answer, int):
-        return BucketCounts(answer, 0, 0, 0, None, None, None, 0)
-    delayed, ready, reserved, buried, oldest, paused, limit, urgent, called, *groups = answer
-    in_force = Limit.read(json.loads(limit)) if limit else None
-    return BucketCounts(
-        *(delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force),
-        *(urgent, called, *map(or_none, groups)),
-    )
 
 
 def settings_of(written: bytes) -> dict[str, Any]:
@@ -173,9 +151,9 @@ UNKNOWN_COMMAND: Final = "unknown command"
 ALREADY_THERE: Final = "already exists"
 
 
-async def remove_old_functions(shards: Shards, scripts: Scripts) -> None:
+async def remove_old_functions(servers: Servers, scripts: Scripts) -> None:
     """Remove the libraries of other versions of this program. A server that still uses one loads it again."""
-    for redis in shards.servers().values():
+    for redis in servers.clients().values():
         with suppress(RedisError):  # it has no functions, or is unavailable
             for library in await redis.function_list(f"{scripts.family}*"):
                 name = library[1].decode()  # after the word library_name

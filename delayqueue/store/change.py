@@ -23,7 +23,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import CHANGING, VERSION, decoded, parse, placing
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +65,8 @@ class AnotherChange(Exception):
 class LayoutChange:
     """A change to `size` buckets. Its methods raise Unavailable if the store fails, AnotherChange."""
 
-    def __init__(self, shards: Shards, buckets: Buckets, size: int) -> None:
-        self._shards = shards
+    def __init__(self, servers: Servers, buckets: Buckets, size: int) -> None:
+        self._servers = servers
         self._buckets = buckets
         self._size = size
         self._former = buckets.layout
@@ -84,7 +84,7 @@ class LayoutChange:
         with _settled():
             self._former = parse(await self._read(), self._former.size).layout
             self._buckets.know(max(self._size, self._former.size, *self._former.former_sizes))
-            highest = await highest_fence(self._shards, self._buckets.keys)
+            highest = await highest_fence(self._servers, self._buckets.keys)
             generation = await self._eval(BEGIN, self._size, highest, CHANGING)
             if generation < 0:
                 stored = parse(await self._read(), self._former.size)
@@ -95,7 +95,7 @@ class LayoutChange:
                     f"run `delay-queue rebalance --buckets {size}` to the end first{by}"
                 )
             for keys in self._buckets.keys:
-                if await _raise_fence(self._shards, keys, generation) != generation:
+                if await _raise_fence(self._servers, keys, generation) != generation:
                     raise AnotherChange
         former_sizes = self._former.former_sizes
         if self._size != self._former.size:
@@ -104,7 +104,7 @@ class LayoutChange:
 
     async def tell(self, percent: int) -> None:
         """Say how far it is."""
-        await self._write("", "percent", percent)
+        await self._write("percent", percent)
 
     async def end(self) -> None:
         """Everything is in its bucket: let servers work with the new layout."""
@@ -117,28 +117,29 @@ class LayoutChange:
             "braces": "",
             **placing(layout.size),
         }
-        await self._write("end", *(part for field in fields.items() for part in field))
+        await self._write(*(part for field in fields.items() for part in field), ends=True)
 
-    async def _write(self, ends: str, *fields: object) -> None:
+    async def _write(self, *fields: object, ends: bool = False) -> None:
         with _settled():
-            if not await self._eval(WRITE, self._buckets.layout.generation, ends, *fields):
+            generation, end = self._buckets.layout.generation, "end" if ends else ""
+            if not await self._eval(WRITE, generation, end, *fields):
                 raise AnotherChange
 
     async def _eval(self, script: str, *args: Any) -> int:
         key = self._buckets.keys[0].layout
-        return int(await self._shards.call(key, lambda redis: redis.eval(script, 1, key, *args)))
+        return int(await self._servers.call(key, lambda redis: redis.eval(script, 1, key, *args)))
 
     async def _read(self) -> dict[str, str]:
         key = self._buckets.keys[0].layout
-        return decoded(await self._shards.call(key, lambda redis: redis.hgetall(key)))
+        return decoded(await self._servers.call(key, lambda redis: redis.hgetall(key)))
 
 
-async def highest_fence(shards: Shards, keys: Sequence[BucketKeys]) -> int:
+async def highest_fence(servers: Servers, keys: Sequence[BucketKeys]) -> int:
     """The highest generation that the fences of these buckets ask for. Raises RedisError."""
     found = 0.0
     for each in keys:
         ask = partial(_generation_of, each.fence)
-        found = max(found, await shards.call(each.fence, ask) or 0)
+        found = max(found, await servers.call(each.fence, ask) or 0)
     return int(found)
 
 
@@ -147,10 +148,10 @@ async def _generation_of(fence: str, redis: Redis) -> float | None:
     return score
 
 
-async def _raise_fence(shards: Shards, keys: BucketKeys, generation: int) -> int:
+async def _raise_fence(servers: Servers, keys: BucketKeys, generation: int) -> int:
     """Raise a fence; returns its new value."""
     fence = keys.fence
-    return int(await shards.call(fence, lambda redis: redis.eval(RAISE, 1, fence, generation)))
+    return int(await servers.call(fence, lambda redis: redis.eval(RAISE, 1, fence, generation)))
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from delayqueue.store.connection import CLOSED
 from delayqueue.store.durability import asks_for_replicas
 from delayqueue.store.health import ailment
 from delayqueue.store.server import ANSWER_S
-from delayqueue.store.shards import Cluster, Sentinels, Shards
+from delayqueue.store.servers import Cluster, Sentinels, Servers
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ TLS_FILES: Final = "redis.tls_ca, redis.tls_cert and redis.tls_key"
 @asynccontextmanager
 async def connect(
     config: Config, socket_path: str | None, *, waits: bool = False
-) -> AsyncIterator[Shards]:
+) -> AsyncIterator[Servers]:
     """Connections to the store while the block runs: to the embedded one at `socket_path`, else to the configured one.
 
     Answers are bytes. Commands are never sent twice: a script whose answer was lost may have run. Raises StartupError
@@ -54,25 +54,25 @@ async def connect(
     """
     key, where = _where(config, socket_path)
     try:
-        shards = _shards(config, socket_path)
+        servers = _servers(config, socket_path)
     except ValueError as error:
         raise StartupError(f"{where}: {error} Correct the URL", key=key) from None
     except OSError as error:
         raise StartupError(
             f"{where}: TLS: {error.filename or ''} {error.strerror}; correct {TLS_FILES}", key=key
         ) from None
-    async with aclosing(shards):
+    async with aclosing(servers):
         if not waits:
-            await check_reachable(shards, config, socket_path)
-        yield shards
+            await check_reachable(servers, config, socket_path)
+        yield servers
 
 
-async def check_reachable(shards: Shards, config: Config, socket_path: str | None) -> None:
+async def check_reachable(servers: Servers, config: Config, socket_path: str | None) -> None:
     """Raises StartupError if the store refuses us by a setting, StoreUnwell if it cannot be reached."""
     key, where = _where(config, socket_path)
     try:
-        await shards.refresh()
-        await _probe(shards)
+        await servers.refresh()
+        await _probe(servers)
     except TypeError:  # redis-py passes unknown parameters on to a function
         raise StartupError(
             f"{where}: unknown parameter in the query; correct the URL", key=key
@@ -88,22 +88,22 @@ async def check_reachable(shards: Shards, config: Config, socket_path: str | Non
         raise StartupError(f"{where}: TLS: {error}; correct {TLS_FILES}", key=key) from None
 
 
-def _shards(config: Config, socket_path: str | None) -> Shards:
+def _servers(config: Config, socket_path: str | None) -> Servers:
     """Raises ValueError if redis.url has an impossible value."""
     if config.redis_cluster:
         options = _servers_options(config)
         single = partial(_single, options)
         known = Cluster(config.redis_cluster, single)
-        return Shards(known, partial(_pooled, config, options), single, [], _answer_s(config))
+        return Servers(known, partial(_pooled, config, options), single, [], _answer_s(config))
     if config.redis_sentinel:
         ask = partial(_single, _sentinel_options(config))
         named = Sentinels(config.redis_sentinel, config.redis_master_name, ask)
         options = _servers_options(config) | {"db": config.redis_db}
         single = partial(_single, options)
-        return Shards(named, partial(_pooled, config, options), single, [], _answer_s(config))
+        return Servers(named, partial(_pooled, config, options), single, [], _answer_s(config))
     target = _target(config, socket_path)
     replica = partial(_single, _over_tcp(target))
-    return Shards.one(_redis(config, target), replica, _answer_s(config))
+    return Servers.one(_redis(config, target), replica, _answer_s(config))
 
 
 @cache
@@ -258,18 +258,18 @@ def _listed(addresses: tuple[Address, ...]) -> str:
     return ", ".join(map(str, addresses))
 
 
-async def _probe(shards: Shards) -> None:
+async def _probe(servers: Servers) -> None:
     """Check that the store answers; of many servers one is enough, unless one refuses us."""
-    servers = shards.servers()
+    clients = servers.clients()
     answers = await asyncio.gather(
         # a server that cannot write to its disk refuses PING, and answers whatever only reads
-        *(redis.echo("") for redis in servers.values()),
+        *(redis.echo("") for redis in clients.values()),
         return_exceptions=True,
     )
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     for error in errors:
         is_away = isinstance(error, RedisError) and not isinstance(error, AuthenticationError)
-        if len(errors) == len(servers) or not is_away:
+        if len(errors) == len(clients) or not is_away:
             raise error
         log.warning("a server of the store is unavailable: %s", error)
 

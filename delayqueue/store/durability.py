@@ -32,7 +32,7 @@ from delayqueue.errors import Text
 from delayqueue.store.connection import NotReplicatedError, Wait
 from delayqueue.store.health import Look, NotDurableError, require_noeviction
 from delayqueue.store.scripts import REPLICATE, ScriptHead
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.tasks import SingleFlight
 
 log = logging.getLogger(__name__)
@@ -157,11 +157,11 @@ class Replicas:
             raise TooFewReplicasError(f"{following} of {self._wait.replicas} replicas follow")
         self._short.discard(redis)
 
-    async def watch(self, shards: Shards) -> None:
+    async def watch(self, servers: Servers) -> None:
         """Update `warnings`, and log changes, until cancelled: at the start, every 5 s and after a failover."""
         while True:
-            changed = shards.changed
-            found = await replication_warnings(shards, self._config)
+            changed = servers.changed
+            found = await replication_warnings(servers, self._config)
             for warning in found:
                 if warning not in self.warnings:
                     log.warning("%s", warning.en)
@@ -178,14 +178,14 @@ def asks_for_replicas(config: Config) -> bool:
     return REPLICA in config.durability.split("+")
 
 
-async def replication_warnings(shards: Shards, config: Config) -> list[Text]:
+async def replication_warnings(servers: Servers, config: Config) -> list[Text]:
     """Why a job that `redis.min_replicas` replicas have could be lost in a failover; empty if it could not."""
-    servers = shards.servers()
+    clients = servers.clients()
     warnings: list[Text] = []
-    for address, redis in servers.items():
-        name = f"{address}: " if len(servers) > 1 else ""
+    for address, redis in clients.items():
+        name = f"{address}: " if len(clients) > 1 else ""
         try:
-            found = await _warnings_of(shards, redis, config)
+            found = await _warnings_of(servers, redis, config)
         except RedisError as error:
             found = [
                 Text(
@@ -197,16 +197,19 @@ async def replication_warnings(shards: Shards, config: Config) -> list[Text]:
     return warnings
 
 
-async def _warnings_of(shards: Shards, master: Redis, config: Config) -> list[Text]:
+async def _warnings_of(servers: Servers, master: Redis, config: Config) -> list[Text]:
     info: dict[str, Any] = await master.info("replication")
-    known = await shards.replicas_of(master)
+    known = await servers.replicas_of(master)
     following = _following(info)
     number = max(info.get("connected_slaves", 0), known or 0)
     syncs = asks_for_sync(config)
     # each replica may be the next master
     on_disk = await asyncio.gather(
         _forgets(master, STORE, syncs),
-        *(_replica_forgets(shards, Address(each["ip"], each["port"]), syncs) for each in following),
+        *(
+            _replica_forgets(servers, Address(each["ip"], each["port"]), syncs)
+            for each in following
+        ),
     )
     return _numbers(len(following), number, config.redis_min_replicas) + list(filter(None, on_disk))
 
@@ -230,10 +233,10 @@ def _numbers(following: int, number: int, least: int) -> list[Text]:
     return [warning for warning, applies in found.items() if applies]
 
 
-async def _replica_forgets(shards: Shards, address: Address, syncs: bool) -> Text | None:
+async def _replica_forgets(servers: Servers, address: Address, syncs: bool) -> Text | None:
     name = Text(f"副本 {address} ", f"the replica {address}")
     try:
-        async with shards.ask(address) as redis:
+        async with servers.ask(address) as redis:
             return await _forgets(redis, name, syncs)
     except RedisError as error:
         return Text(
@@ -319,7 +322,7 @@ class Durability:
             self.replicas.missed(redis)
 
 
-async def check_durability(shards: Shards, config: Config) -> None:
+async def check_durability(servers: Servers, config: Config) -> None:
     """Raises StartupError if the store cannot give what `durability` asks for."""
     replicated = asks_for_replicas(config)
     if replicated and config.embedded:
@@ -328,7 +331,7 @@ async def check_durability(shards: Shards, config: Config) -> None:
             "set durability = fsync, or use a store with replicas",
             key="durability",
         )
-    for redis in shards.servers().values():
+    for redis in servers.clients().values():
         try:
             if asks_for_sync(config):
                 await require_sync(redis)
@@ -342,8 +345,8 @@ async def check_durability(shards: Shards, config: Config) -> None:
             continue
 
 
-async def replica_warnings(shards: Shards, config: Config) -> list[str]:
+async def replica_warnings(servers: Servers, config: Config) -> list[str]:
     """Why an acknowledged job could be lost in a failover, if `durability` should prevent that."""
     if not asks_for_replicas(config):
         return []
-    return [warning.en for warning in await replication_warnings(shards, config)]
+    return [warning.en for warning in await replication_warnings(servers, config)]

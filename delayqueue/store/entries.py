@@ -77,7 +77,7 @@ class Entries:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._shards = store.shards
+        self._servers = store.servers
         self._buckets = store.buckets
         before, _, after = store.buckets.queue_name.partition("%s")
         self._ready_list = before.encode(), after.encode()  # around the topic
@@ -85,12 +85,12 @@ class Entries:
     @property
     def servers(self) -> Collection[Address]:
         """The servers that hold keys."""
-        return self._shards.servers().keys()
+        return self._servers.clients().keys()
 
     async def processes(self) -> set[object]:
         """Which processes of the store answer: another one knows no cursors of the one before it."""
         with _translated():
-            infos = [await redis.info("server") for redis in self._shards.servers().values()]
+            infos = [await redis.info("server") for redis in self._servers.clients().values()]
         return {info.get("run_id") for info in infos}
 
     async def count(self) -> int:
@@ -98,22 +98,22 @@ class Entries:
         count = 0
         with _translated():
             for keys in self._buckets.keys:
-                redis = self._shards.of(keys.tag)
-                count += await redis.hlen(f"{keys.tag}:job") + await redis.hlen(f"{keys.tag}:ended")
+                redis = self._servers.of(keys.tag)
+                count += await redis.hlen(keys.named("job")) + await redis.hlen(keys.named("ended"))
         return count
 
     async def of_groups(self, bucket: int, cursor: int) -> tuple[int, list[tuple[str, str]]]:
         """Some jobs of groups, of those in `priorities`: id, group; and the next cursor, 0 at the start and the end."""
-        tag = self._buckets.keys[bucket].tag
-        redis = self._shards.of(tag)
+        keys = self._buckets.keys[bucket]
+        redis = self._servers.of(keys.tag)
         with _translated():
-            page: Any = await redis.hscan(f"{tag}:priorities", cursor, count=KEYS_PER_SCAN)
+            page: Any = await redis.hscan(keys.named("priorities"), cursor, count=KEYS_PER_SCAN)
             after, found = page
             jobs: list[tuple[str, str]] = []
             all_ids = [*found]
             for at in range(0, len(all_ids), RECORDS_AT_ONCE):
                 ids = all_ids[at : at + RECORDS_AT_ONCE]
-                records: Any = await redis.hmget(f"{tag}:job", ids)
+                records: Any = await redis.hmget(keys.named("job"), ids)
                 pairs = zip(ids, map(group_of, records), strict=True)
                 jobs += [(text(job_id), group) for job_id, group in pairs if group is not None]
         return after, jobs
@@ -122,7 +122,7 @@ class Entries:
         self, server: Address, cursor: int, kind: str | None = None
     ) -> tuple[int, list[Key]]:
         """Some keys of a server, or of its keys of this type; and the next cursor, 0 at the start and at the end."""
-        redis = self._shards.servers()[server]
+        redis = self._servers.clients()[server]
         with _translated():
             page: Any = await redis.scan(cursor, self._buckets.pattern, KEYS_PER_SCAN, kind)
         cursor, found = page

@@ -26,7 +26,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.connection import NotReplicatedError
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.types import Health
 
 
@@ -151,13 +151,13 @@ class Look(NamedTuple):
         return found
 
 
-async def look_at(shards: Shards, tags: Iterable[str]) -> list[Look]:
+async def look_at(servers: Servers, tags: Iterable[str]) -> list[Look]:
     """One look at each server that holds a bucket with one of these tags. Changes nothing.
 
     A server that does not answer INFO has told nothing: {}.
     """
-    groups = shards.groups(tags)
-    async with asyncio.timeout(shards.answer_s):
+    groups = servers.groups(tags)
+    async with asyncio.timeout(servers.answer_s):
         return await asyncio.gather(*(_look(redis, found[0]) for redis, found in groups.items()))
 
 
@@ -174,9 +174,9 @@ async def _look(redis: Redis, tag: str) -> Look:
         return Look({"maxmemory": 0}, refusal)
 
 
-async def health(shards: Shards) -> Health:
+async def health(servers: Servers) -> Health:
     """All servers' answers to INFO added up; 0 if they do not say. Raises Unavailable if none answers."""
-    asked = [redis.info() for redis in shards.servers().values()]
+    asked = [redis.info() for redis in servers.clients().values()]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     infos: list[dict[str, Any]] = [answer for answer in answers if isinstance(answer, dict)]
     if not infos:
@@ -202,19 +202,19 @@ def _product(info: Mapping[str, Any]) -> str:
     return f"{kind} {info.get(f'{kind.lower()}_version', '')}".strip()
 
 
-async def alarms(shards: Shards, tags: Iterable[str]) -> list[Text]:
+async def alarms(servers: Servers, tags: Iterable[str]) -> list[Text]:
     """A line for each reason why the store takes no jobs, or drops those that it has. Raises TimeoutError."""
     return list(
-        dict.fromkeys(alarm for look in await look_at(shards, tags) for alarm in look.alarms())
+        dict.fromkeys(alarm for look in await look_at(servers, tags) for alarm in look.alarms())
     )
 
 
-async def durability_warnings(shards: Shards) -> list[str]:
+async def durability_warnings(servers: Servers) -> list[str]:
     """A line for each reason why the store may lose jobs or fail; none if all is well."""
-    servers = shards.servers()
+    clients = servers.clients()
     lines: list[str] = []
-    for address, redis in servers.items():
-        name = f"{address}: " if len(servers) > 1 else ""
+    for address, redis in clients.items():
+        name = f"{address}: " if len(clients) > 1 else ""
         lines += [name + warning for warning in await _of_server(redis)]
     return lines
 

@@ -18,11 +18,13 @@ from delayqueue.domain.history_steps import (
     Mark,
     Ring,
     Row,
+    TopicSum,
 )
 from delayqueue.domain.topic_counters import Counts
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.record import text
 
+SUMS: Final = {TopicSum.ALL: "a", TopicSum.OTHERS: "o"}  # their fields in a step
 PIECE: Final = 360  # steps that a call reads: about 2 ms of the store's time
 SCOPED_PIECE: Final = 24  # the same if it adds up topics
 FIGURES: Final = re.compile(rb"(\d*)," * 11)
@@ -49,9 +51,9 @@ class HistoryStore:
             args += (_field(row.topic), _packed(row))
         return (await self._bucket.run("add_history", args)).results == [1]
 
-    async def read(self, ring: Ring, topic: str, scope: Scope) -> HistorySteps:
-        """All steps of a ring, of a topic or of all topics (""); the last one is the current one."""
-        piece = PIECE if topic or scope is EVERYWHERE else SCOPED_PIECE
+    async def read(self, ring: Ring, topic: str | None, scope: Scope) -> HistorySteps:
+        """All steps of a ring, of a topic or of all topics (None); the last one is the current one."""
+        piece = PIECE if topic is not None or scope is EVERYWHERE else SCOPED_PIECE
         last: int | str = ""
         packed: list[bytes] = []
         raw_marks: list[bytes] = []
@@ -59,7 +61,7 @@ class HistoryStore:
         while len(packed) < ring.places:
             back = ring.places - 1 - len(packed)
             what = [*ring, MOST_TOPICS, back, min(piece, back + 1), last, int(not packed)]
-            if topic:
+            if topic is not None:
                 what.append(topic)
             reply = await self._bucket.run("history", what, scope)
             last, found, raw = reply.results
@@ -81,10 +83,8 @@ class HistoryStore:
         return [_rates(before, current, elapsed) for before, current in pairs]
 
 
-def _field(topic: str | None) -> str:
-    if topic is None:
-        return "a"
-    return f"t{topic}" if topic else "o"
+def _field(topic: str | TopicSum) -> str:
+    return f"t{topic}" if isinstance(topic, str) else SUMS[topic]
 
 
 def _packed(row: Row) -> str:

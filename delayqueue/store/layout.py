@@ -20,7 +20,7 @@ from delayqueue.errors import Text, Unavailable
 from delayqueue.store.buckets import Layout
 from delayqueue.store.health import ailment
 from delayqueue.store.keys import BucketKeys
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 
 log = logging.getLogger(__name__)
 
@@ -66,22 +66,24 @@ class Stored(NamedTuple):
     change: Resize | None
 
 
-async def claim_layout(shards: Shards, config: Config) -> Stored:
+async def claim_layout(servers: Servers, config: Config) -> Stored:
     """Write the layout if there is none, and check it. Raises StartupError and StoreUnwell as check_layout() does."""
     key = _key(config)
     with in_one_line():
         new = placing(config.bucket_size)
-        await shards.call(key, partial(_add, key, _wanted(config), new))  # the first server decides
-    return await check_layout(shards, config)
+        await servers.call(
+            key, partial(_add, key, _wanted(config), new)
+        )  # the first server decides
+    return await check_layout(servers, config)
 
 
-async def check_writable(shards: Shards, config: Config) -> None:
+async def check_writable(servers: Servers, config: Config) -> None:
     """Raises StoreUnwell if the store accepts no writes, as a replica does. Changes nothing."""
     with in_one_line():
-        await shards.call(_key(config), partial(_add, _key(config), {}, {}))
+        await servers.call(_key(config), partial(_add, _key(config), {}, {}))
 
 
-async def check_layout(shards: Shards, config: Config) -> Stored:
+async def check_layout(servers: Servers, config: Config) -> Stored:
     """Compare the layout of existing data with the settings, without writing. Returns the one in force.
 
     Raises StartupError if the data was made with another layout; the message names the option and the way out.
@@ -90,18 +92,18 @@ async def check_layout(shards: Shards, config: Config) -> Stored:
     """
     key = _key(config)
     with in_one_line():
-        stored = await shards.call(key, partial(_read, key))
+        stored = await servers.call(key, partial(_read, key))
     return _checked(stored, config)
 
 
-async def look_at_layout(shards: Shards, config: Config, known: Layout) -> Stored | None:
+async def look_at_layout(servers: Servers, config: Config, known: Layout) -> Stored | None:
     """The layout in force; None if it cannot be read now.
 
     If the data was wiped (FLUSHALL), the known layout is claimed again, before a server with other settings can.
     Raises StartupError if the layout does not agree with the settings, as at the start.
     """
     try:
-        stored = await shards.call(_key(config), partial(_claim_again, config, known))
+        stored = await servers.call(_key(config), partial(_claim_again, config, known))
     except (RedisError, Unavailable):
         log.debug("cannot check the layout of the data")
         return None
@@ -157,12 +159,12 @@ def layout_warnings(stored: Stored, config: Config) -> list[str]:
     return []
 
 
-async def data_id(shards: Shards, config: Config) -> str:
+async def data_id(servers: Servers, config: Config) -> str:
     """A name for this data that no other data has, made the first time that it is asked for."""
     key = _key(config)
     with in_one_line():
-        await shards.call(key, partial(_add, key, {"id": secrets.token_hex(8)}, {}))
-        name: Any = await shards.call(key, lambda redis: redis.hget(key, "id"))
+        await servers.call(key, partial(_add, key, {"id": secrets.token_hex(8)}, {}))
+        name: Any = await servers.call(key, lambda redis: redis.hget(key, "id"))
     return str(name.decode())
 
 

@@ -5,9 +5,10 @@ Numbers are in a header, everything else follows as it is, by length, so it may 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from delayqueue.domain.body import body_of
@@ -19,12 +20,14 @@ from delayqueue.domain.job import (
     HoldUp,
     Job,
     JobView,
+    PolledTopic,
     Reserved,
     ResultRecord,
     State,
 )
 from delayqueue.domain.push_fields import KEPT, POPPED
-from delayqueue.store.types import Plan
+from delayqueue.store.scripts import CALLS_WORD
+from delayqueue.store.types import Plan, TagPage
 
 # the start of a record, and the length of its header
 PLAIN, FULL = b"0", b"1"
@@ -93,6 +96,26 @@ def _numbers(raw: bytes, at: int, *widths: int) -> list[int]:
     return numbers
 
 
+def dump_topics(topics: Iterable[PolledTopic]) -> list[str]:
+    """The topics that a poll asks for, as the scripts take them."""
+    return [topic if isinstance(topic, str) else CALLS_WORD for topic in topics]
+
+
+def dump_rows(rows: Iterable[Sequence[Any]]) -> list[Any]:
+    """The parts of all rows as the scripts take them: "" for None."""
+    return ["" if part is None else part for part in chain.from_iterable(rows)]
+
+
+def dump_text(written: str | None) -> str:
+    """A text that may be missing, as the scripts take it: "" is no text, "=" an empty one."""
+    return "" if written is None else f"={written}"
+
+
+def dump_unreserved(created_ms: int | None) -> str:
+    """Instead of a nonce: a job that nobody holds; if the time is not None, only the one that was pushed then."""
+    return "-" if created_ms is None else f"-{created_ms}"
+
+
 def dump_due(delay_ms: int, due_ms: int | None) -> str:
     """A delay or a due time as the scripts take it; the due time counts if it is not None."""
     return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
@@ -108,11 +131,16 @@ def dump_plan(plan: Plan) -> tuple[str, int | str]:
     return dump_due(plan.delay_ms or 0, plan.due_ms), priority
 
 
+def dump_page(page: TagPage) -> list[Any]:
+    """Which jobs of a tag, as the scripts take it."""
+    return dump_rows([(page.tag, page.topic, page.limit), page.place])
+
+
 def dump_options(job: Job) -> str:
     """The optional fields that the scripts or the consumer need, as JSON; "" if there are none."""
     options: dict[str, object] = {}
     if job.priority != USUAL_PRIORITY:
-        options["priority"] = job.priority  # first: the scripts expect it there when they change it
+        options["priority"] = job.priority  # first (`with_option` in _record.lua)
     if job.tags:
         options["tags"] = job.tags
     if job.retry_ms is not None:

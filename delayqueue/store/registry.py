@@ -12,8 +12,8 @@ from delayqueue.store.bucket import Bucket
 from delayqueue.store.census import pieces
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import in_one_line
-from delayqueue.store.record import dump_options, text
-from delayqueue.store.shards import Shards
+from delayqueue.store.record import dump_options, dump_rows, dump_text, text
+from delayqueue.store.servers import Servers
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store
@@ -100,7 +100,13 @@ class Registry:
 
         Returns a code: JOB_EXISTS if the name is taken and `if_exists` or a config file forbids it.
         """
-        [code] = await self._run("register", [kind, if_exists, *_flat([entry])])
+        [code] = await self._run("register", [kind, if_exists, *dump_rows([entry])])
+        return int(code)
+
+    async def change(self, kind: Kind, entry: Entry, former: Entry) -> int:
+        """Replace the former entry by this one. Returns a code: WRONG_STATE if its name has another one by now."""
+        is_former = dump_text(former.definition)
+        [code] = await self._run("register", [kind, is_former, *dump_rows([entry])])
         return int(code)
 
     async def declare(self, kind: Kind, entries: Sequence[Entry]) -> list[int]:
@@ -108,11 +114,11 @@ class Registry:
 
         Returns a code for each; if one is refused, nothing has changed.
         """
-        return await self._run("register", [kind, "declare", *_flat(entries)])
+        return await self._run("register", [kind, "declare", *dump_rows(entries)])
 
-    async def unregister(self, kind: Kind, name: str, definition: str = "") -> int:
+    async def unregister(self, kind: Kind, name: str, definition: str | None = None) -> int:
         """Remove an entry; with a definition only if it is that one. Returns a code."""
-        [code] = await self._run("unregister", [kind, name, definition])
+        [code] = await self._run("unregister", dump_rows([(kind, name, definition)]))
         return int(code)
 
     async def pause_subscriber(self, name: str, *, is_paused: bool) -> int:
@@ -120,9 +126,11 @@ class Registry:
         [code] = await self._run("pause_subscriber", [name, int(is_paused)])
         return int(code)
 
-    async def registered(self, kind: Kind, known: str = "", name: str = "") -> Registered:
+    async def registered(
+        self, kind: Kind, known: str | None = None, name: str | None = None
+    ) -> Registered:
         """All entries of a kind, or the one with that name, unless `known` is still their revision."""
-        reply = await self._bucket.run("registered", [kind, known, name])
+        reply = await self._bucket.run("registered", dump_rows([(kind, known, name)]))
         revision, *found = reply.results
         return Registered(text(revision), _entries(found[0]) if found else None, reply.now_ms)
 
@@ -152,18 +160,10 @@ class Registry:
         """
         if not all(self.owns(one.id) and self.owns(one.spare_id) for one in due_jobs.jobs):
             return Enqueued(False, [])
-        name, definition, time_ms = due_jobs.entry
-        args: list[Any] = [
-            name,
-            definition,
-            time_ms,
-            "" if due_jobs.next_ms is None else due_jobs.next_ms,
-        ]
         job = due_jobs.job
-        args += (job.topic, job.ttr_ms, job.body, dump_options(job))
-        for one in due_jobs.jobs:
-            args += one
-        reply = await self._bucket.run("enqueue_due", args)
+        common = (job.topic, job.ttr_ms, job.body, dump_options(job))
+        rows = [due_jobs.entry, (due_jobs.next_ms,), common, *due_jobs.jobs]
+        reply = await self._bucket.run("enqueue_due", dump_rows(rows))
         done, *taken = reply.results
         self._bucket.notify(reply.change)
         return Enqueued(done == 1, [text(job_id) for job_id in taken])
@@ -182,19 +182,15 @@ class Registry:
         return results
 
 
-async def registered_in(shards: Shards, keys: BucketKeys, kind: Kind) -> dict[str, str]:
+async def registered_in(servers: Servers, keys: BucketKeys, kind: Kind) -> dict[str, str]:
     """The definitions of a kind by name, read without a script, which might have to be loaded.
 
     Raises StoreUnwell if they cannot be read now, StartupError if the store refuses that.
     """
-    key = keys.registered(kind)
+    key = keys.named(kind)
     with in_one_line():
-        found: Any = await shards.call(key, lambda redis: redis.hgetall(key))
+        found: Any = await servers.call(key, lambda redis: redis.hgetall(key))
     return {text(name): text(definition) for name, definition in found.items()}
-
-
-def _flat(entries: Sequence[Entry]) -> list[Any]:
-    return ["" if part is None else part for entry in entries for part in entry]
 
 
 def _entries(found: Sequence[Any]) -> list[Entry]:

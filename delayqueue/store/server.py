@@ -55,13 +55,7 @@ class Pipeline:
     connect. One timer, which runs while anything is under way, sees to that and to the time that calls have.
     """
 
-    def __init__(
-        self,
-        links: Links,
-        wait: Wait | None = None,
-        answer_s: float = ANSWER_S,
-        at_a_time: int = AT_A_TIME,
-    ) -> None:
+    def __init__(self, links: Links, wait: Wait | None = None, answer_s: float = ANSWER_S) -> None:
         """With `wait`, a call is answered once that many replicas have what the connection wrote.
 
         A call without an answer `answer_s` after it was made, or up to OVERTAKEN_S later, has failed.
@@ -69,7 +63,6 @@ class Pipeline:
         self._links = links
         self._wait = wait
         self._answer_s = answer_s
-        self._at_a_time = at_a_time
         self._loop = asyncio.get_running_loop()
         self._unsent: list[Sendable] = []
         self._free: list[Link] = []  # for the next exchanges
@@ -82,7 +75,7 @@ class Pipeline:
 
     def send(self, call: Sendable) -> None:
         """Send it with the next exchange; one that begins at the end of this turn of the loop takes all until then."""
-        if not self._unsent and len(self._busy) < self._at_a_time:
+        if not self._unsent and len(self._busy) < AT_A_TIME:
             self._loop.call_soon(self._begin)
         self._unsent.append(call)
 
@@ -94,7 +87,7 @@ class Pipeline:
 
     def _begin(self) -> None:
         """Begin as many exchanges as there are calls for, and may be under way."""
-        while self._unsent and len(self._busy) < self._at_a_time:
+        while self._unsent and len(self._busy) < AT_A_TIME:
             if self._timer is None:
                 self._timer = self._loop.call_later(OVERTAKEN_S, self._look)
             if not self._free:
@@ -128,7 +121,7 @@ class Pipeline:
 
     def _go_on_with(self, link: Link) -> None:
         """Use a link that is free now, if calls wait for one."""
-        if self._unsent and len(self._free) + len(self._busy) < self._at_a_time:
+        if self._unsent and len(self._free) + len(self._busy) < AT_A_TIME:
             self._free.append(link)
             self._loop.call_soon(self._begin)
         else:  # they have another one, or have given up

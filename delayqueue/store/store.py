@@ -18,6 +18,7 @@ from redis.asyncio import Redis
 
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import Scope
+from delayqueue.domain.job import PolledTopic
 from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Invalid, Text, Unavailable
 from delayqueue.metrics import Metrics
@@ -32,7 +33,7 @@ from delayqueue.store.history_store import HistoryStore
 from delayqueue.store.registry import Registry
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.server import AT_A_TIME
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.types import Change, Health
 from delayqueue.store.verbs import Verb
 from delayqueue.store.watch import StoreWatch
@@ -261,14 +262,14 @@ class Store:
 
     def __init__(
         self,
-        shards: Shards,
+        servers: Servers,
         buckets: Buckets,
         scripts: Scripts = ZSET,
         failpoint: Failpoint | None = None,
         *,
         durability: Durability | None = None,
     ) -> None:
-        self.shards: Final = shards
+        self.servers: Final = servers
         self.buckets: Final = buckets
         self.durability: Final = durability or Durability()
         self.failpoint: Final = failpoint
@@ -282,7 +283,7 @@ class Store:
         self.refused_generation = -1  # the last one of a layout that a bucket has refused
         self._buckets: list[Bucket] = []  # all that this process knows
         self._batchers: dict[tuple[int, Verb[Any, Any], Scope], Batcher[Any, Any]] = {}
-        self._on_ready: list[Callable[[int, str, int], None]] = []
+        self._on_ready: list[Callable[[int, PolledTopic, int], None]] = []
         self._on_due: list[Callable[[int, int], None]] = []
         self._splits = Tasks("requests for several buckets")
         self._pings = SingleFlight[object](PING_S)
@@ -291,7 +292,7 @@ class Store:
         self.history = HistoryStore(self.bucket(0))
         self.census = Census(self)
         self.watch: Final = StoreWatch(self)
-        self.announcements: Final = Announcements(shards, buckets, self.sender)
+        self.announcements: Final = Announcements(servers, buckets, self.sender)
         buckets.on_growth(self._grow)
         buckets.on_change(self._fail_waiting)
 
@@ -381,7 +382,7 @@ class Store:
     def open(self) -> None:
         """Make calls: the layout is the one in force."""
         self.closed = None
-        self.shards.announce_change()
+        self.servers.announce_change()
 
     def be_outdated(self, generation: int) -> None:
         """A bucket has refused this generation of the layout: refuse all calls if they are still made by it."""
@@ -393,7 +394,7 @@ class Store:
         """Why calls fail now; None if none does."""
         return self.closed or next(filter(None, (each.ailment for each in self._buckets)), None)
 
-    def on_ready(self, listener: Callable[[int, str, int], None]) -> None:
+    def on_ready(self, listener: Callable[[int, PolledTopic, int], None]) -> None:
         """Call `listener(bucket, topic, count)` whenever a call has made jobs ready."""
         self._on_ready.append(listener)
 
@@ -412,7 +413,7 @@ class Store:
 
     async def health(self) -> Health:
         """The servers' figures; servers that do not answer are left out, unless none does."""
-        found = await health(self.shards)
+        found = await health(self.servers)
         warnings = self.warnings
         return found._replace(
             durable=found.durable and not warnings, warnings=[*found.warnings, *warnings]
@@ -427,7 +428,7 @@ class Store:
     def beside(self, bucket: int) -> list[int]:
         """The buckets on the same server, including this one."""
         keys = self.buckets.keys[: self.buckets.count]
-        groups = self.shards.groups(each.tag for each in keys).values()
+        groups = self.servers.groups(each.tag for each in keys).values()
         tags = next((group for group in groups if keys[bucket].tag in group), [keys[bucket].tag])
         return [number for number, each in enumerate(keys) if each.tag in tags]
 
@@ -437,7 +438,7 @@ class Store:
         Whoever asks meanwhile gets the same answer, so a flood of questions costs the store nothing.
         """
         numbers = {keys.tag: n for n, keys in enumerate(self.buckets.keys[: self.buckets.count])}
-        groups = [{numbers[tag] for tag in tags} for tags in self.shards.groups(numbers).values()]
+        groups = [{numbers[tag] for tag in tags} for tags in self.servers.groups(numbers).values()]
         answered = await asyncio.gather(*(self._answers(min(buckets)) for buckets in groups))
         reached = (buckets for buckets, answers in zip(groups, answered, strict=True) if answers)
         silent = {each.number for each in self._buckets if each.is_away}

@@ -13,7 +13,7 @@ from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import Reply, settings_of
 from delayqueue.store.census import pieces
-from delayqueue.store.record import dump_plan, text
+from delayqueue.store.record import dump_page, dump_plan, dump_rows, text
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Change, Limited, Plan, TagPage, TagPlace
 from delayqueue.tasks import paced
@@ -76,20 +76,20 @@ class Topics:
             raise failure
         return kicked
 
-    async def cancel(self, tag: str, topic: str) -> int:
-        """End all jobs of a tag, in one topic or in all (""), in any state. Returns how many."""
+    async def cancel(self, tag: str, topic: str | None) -> int:
+        """End all jobs of a tag, in one topic or in all (None), in any state. Returns how many."""
 
         async def cancel(bucket: Bucket, page: TagPage) -> tuple[TagPlace, Reply]:
-            reply = await bucket.run("cancel", page.args, page.scope)
+            reply = await bucket.run("cancel", dump_page(page), page.scope)
             return reply.results, reply
 
         return await self._each_page(tag, topic, cancel)
 
-    async def kick_tag(self, tag: str, topic: str, state: State) -> int:
-        """Make a tag's jobs in that state, buried or delayed, ready, in one topic or in all (""). Returns how many."""
+    async def kick_tag(self, tag: str, topic: str | None, state: State) -> int:
+        """Make a tag's buried or delayed jobs ready, in one topic or in all (None). Returns how many."""
 
         async def kick(bucket: Bucket, page: TagPage) -> tuple[TagPlace, Reply]:
-            reply = await bucket.run("kick_tag", [state.value, *page.args], page.scope)
+            reply = await bucket.run("kick_tag", [state.value, *dump_page(page)], page.scope)
             return reply.results, reply
 
         return await self._each_page(tag, topic, kick)
@@ -97,10 +97,10 @@ class Topics:
     async def reschedule_tag(
         self,
         tag: str,
-        topic: str,
+        topic: str | None,
         plan: Plan,
     ) -> int:
-        """Move a tag's jobs that are not reserved, or give them another priority, in one topic or in all ("").
+        """Move a tag's jobs that are not reserved, or give them another priority, in one topic or in all (None).
 
         A delay is one due time for all of them, a distance moves each of them once. Returns how many were changed.
         """
@@ -118,7 +118,7 @@ class Topics:
 
         return await self._each_page(tag, topic, reschedule)
 
-    async def _move_tag(self, tag: str, topic: str, plan: Plan) -> int:
+    async def _move_tag(self, tag: str, topic: str | None, plan: Plan) -> int:
         """Move each job of a tag by a distance: once, although SSCAN may return an id twice."""
         moved: set[bytes] = set()
 
@@ -151,7 +151,7 @@ class Topics:
     async def _each_page(
         self,
         tag: str,
-        topic: str,
+        topic: str | None,
         change: Callable[[Bucket, TagPage], Awaitable[tuple[TagPlace, Reply]]],
     ) -> int:
         """Change the jobs of a tag, in pieces. Returns how many were changed.
@@ -171,15 +171,15 @@ class Topics:
 
         return await self._all_of(of)
 
-    async def purge(self, topic: str, state: str) -> int:
-        """Drop the topic's jobs in one state, or all (""), without a trace. Returns how many.
+    async def purge(self, topic: str, state: str | None) -> int:
+        """Drop the topic's jobs in one state, or all (None), without a trace. Returns how many.
 
-        With "" each bucket had none at one moment.
+        With None each bucket had none at one moment.
         """
 
         async def of(bucket: Bucket) -> AsyncIterator[int]:
             async for _ in paced():
-                reply = await bucket.run("purge", [topic, state, PIECE])
+                reply = await bucket.run("purge", dump_rows([(topic, state, PIECE)]))
                 bucket.notify(reply.change)
                 yield reply.looked
                 if reply.results != [1]:  # no more are left
@@ -218,7 +218,7 @@ class Topics:
 
     async def _pause(self, topic: str, hold_ms: int | None) -> None:
         first = self._store.bucket(FIRST)
-        reply = await first.run("pause", [topic, "" if hold_ms is None else hold_ms])
+        reply = await first.run("pause", dump_rows([(topic, hold_ms)]))
         first.notify(reply.change)
         await self._let_others_follow(topic)
 
@@ -237,39 +237,13 @@ class Topics:
                 bucket.notify(await split_limits(bucket, topic, settings, len(buckets)))
             written = settings
 
-    async def limit(self, topic: str, changes: Changes) -> Limit:
-        """Set the limits in `changes`; None = remove the limit.
+    async def limit(self, topic: str, changes: Changes, *, declared: bool = False) -> Limit:
+        """Set the limits in `changes`; None = remove the limit. `declared`: as set_limit() says.
 
         Returns the limits in force. Raises Invalid if there is too little for each bucket, a burst without a rate,
         `when_full` without `max_jobs`, or if `buried_to` leads back to the topic; raises WrongState if a config file
         says otherwise.
         """
-        return await self._limit(topic, changes)
-
-    async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
-        """Replace all limits that the config file declared before; limits set at run time for other topics stay.
-
-        Logs what that changes. Raises StartupError if one is too small.
-        """
-        self.check_limits(limits)
-        before = await limits_in(self._store.bucket(FIRST))
-        for topic, limit in before.items():
-            if limit.declared and topic not in limits:
-                log.warning("[limit %s] is removed: this file does not declare it", topic)
-                await self._declare(topic, Limit())
-        for topic, limit in limits.items():
-            if topic in before and not limit.is_said_by(before[topic]):
-                log.warning("[limit %s] replaces other limits", topic)
-            await self._declare(topic, limit)
-
-    def check_limits(self, limits: Mapping[str, Limit]) -> None:
-        """Raises StartupError if a declared limit is too small."""
-        check_limits(limits, self._store.buckets.count)
-
-    async def _declare(self, topic: str, limit: Limit) -> None:
-        await self._limit(topic, limit.changes(), declared=True)
-
-    async def _limit(self, topic: str, changes: Changes, *, declared: bool = False) -> Limit:
         check_shares(changes, self._store.buckets.count)
         first = self._store.bucket(FIRST)
         code, limit, change = await set_limit(first, topic, changes, declared=declared)
@@ -285,6 +259,22 @@ class Topics:
         if changes:
             await self._let_others_follow(topic)
         return limit
+
+    async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
+        """Replace all limits that the config file declared before; limits set at run time for other topics stay.
+
+        Logs what that changes. Raises StartupError if one is too small.
+        """
+        check_limits(limits, self._store.buckets.count)
+        before = await limits_in(self._store.bucket(FIRST))
+        for topic, limit in before.items():
+            if limit.declared and topic not in limits:
+                log.warning("[limit %s] is removed: this file does not declare it", topic)
+                await self.limit(topic, Limit().changes(), declared=True)
+        for topic, limit in limits.items():
+            if topic in before and not limit.is_said_by(before[topic]):
+                log.warning("[limit %s] replaces other limits", topic)
+            await self.limit(topic, limit.changes(), declared=True)
 
     async def forecast(
         self, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
@@ -342,9 +332,7 @@ async def limits_in(bucket: Bucket) -> dict[str, Limit]:
     return {topic: Limit.read(each["limit"]) for topic, each in settings.items() if "limit" in each}
 
 
-async def set_limit(
-    bucket: Bucket, topic: str, changes: Changes, *, declared: bool = False
-) -> Limited:
+async def set_limit(bucket: Bucket, topic: str, changes: Changes, *, declared: bool) -> Limited:
     """Set the limits in `changes` by name (domain/limit.py); None = remove the limit.
 
     `declared`: they come from a config file, and limits that it does not name are removed.
@@ -357,9 +345,10 @@ async def set_limit(
     return Limited(code, Limit.read(json.loads(written)), reply.change)
 
 
-async def split_limits(bucket: Bucket, topic: str, written: str, buckets: int) -> Change:
-    """Give a topic these settings (JSON) in one of `buckets` buckets; "" = those that the bucket has."""
-    return (await bucket.run("split_limits", [topic, written, bucket.number, buckets])).change
+async def split_limits(bucket: Bucket, topic: str, written: str | None, buckets: int) -> Change:
+    """Give a topic these settings (JSON) in one of `buckets` buckets; None = those that the bucket has."""
+    args = dump_rows([(topic, written, bucket.number, buckets)])
+    return (await bucket.run("split_limits", args)).change
 
 
 async def _settings_of(bucket: Bucket, topic: str) -> str:
@@ -371,7 +360,7 @@ async def _settings_of(bucket: Bucket, topic: str) -> str:
 
 def _reschedule(bucket: Bucket, page: TagPage, plan: Plan) -> Awaitable[Reply]:
     """Give the jobs of the page that are not reserved a new due time, a new priority, or both."""
-    return bucket.run("reschedule_tag", [*dump_plan(plan), *page.args], page.scope)
+    return bucket.run("reschedule_tag", [*dump_plan(plan), *dump_page(page)], page.scope)
 
 
 async def forecast_in(

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import JobView, Reserved
+from delayqueue.domain.job import JobView, PolledTopic, Reserved
 from delayqueue.domain.limit import Limit
 from delayqueue.errors import Code, Text
 
-# Topics, and how many of their jobs became ready.
-Arrivals = list[tuple[str, int]]
+# Topics, and how many of their jobs became ready; CALLS for those with a call.
+Arrivals = list[tuple[PolledTopic, int]]
 
 
 class Change(NamedTuple):
@@ -29,13 +29,13 @@ SOON_MS: Final = 1000
 
 
 class Pushed(NamedTuple):
-    """The outcome of a push: a code, and the other topic from which a job with that id was taken, "" = none.
+    """The outcome of a push: a code, and the other topic from which a job with that id was taken, None = none.
 
     `max_jobs`: how many jobs the topic may have, if it is full.
     """
 
     code: int
-    other_topic: str = ""
+    other_topic: str | None = None
     max_jobs: int = 0
 
 
@@ -69,7 +69,7 @@ class Ticked(NamedTuple):
 class Demand(NamedTuple):
     """How many jobs are wanted of these topics: in the order of topics, or by priority across all."""
 
-    topics: tuple[str, ...]
+    topics: tuple[PolledTopic, ...]
     wanted: int
     by_priority: bool = False
 
@@ -190,38 +190,13 @@ START: Final[TagPlace] = [b"0"]
 
 
 class TagPage(NamedTuple):
-    """About `limit` jobs of a tag, in one topic or in all (""), from a place on."""
+    """About `limit` jobs of a tag, in one topic or in all (None), from a place on."""
 
     tag: str
-    topic: str
+    topic: str | None
     limit: int
     place: TagPlace
     scope: Scope
-
-    @property
-    def args(self) -> list[Any]:
-        """The arguments for the scripts."""
-        return [self.tag, self.topic, self.limit, *self.place]
-
-
-class BucketCounts(NamedTuple):
-    """The exact counts of a topic in one bucket. `paused_until_ms`: 0 = until resumed, None = not paused.
-
-    `groups_ready` have ready jobs, `groups_held` have some of which none may be taken; None = no
-    job, ready or reserved, is of a group.
-    """
-
-    delayed: int
-    ready: int
-    reserved: int
-    buried: int
-    oldest_age_ms: int | None
-    paused_until_ms: int | None
-    limit: Limit | None
-    urgent: int = 0
-    called: int = 0
-    groups_ready: int | None = None
-    groups_held: int | None = None
 
 
 class Limited(NamedTuple):

@@ -7,19 +7,22 @@ engine/jobs.py makes are in types.py.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from enum import Enum
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import MAX_DUE_S, Job, JobView
 from delayqueue.errors import Code
-from delayqueue.store.call import Reply, moved, reservation, view
+from delayqueue.store.call import Reply, or_none, reservation, view
 from delayqueue.store.record import (
     dump_due,
     dump_options,
     dump_plan,
+    dump_rows,
     dump_schedule,
+    dump_text,
+    dump_unreserved,
     text,
 )
 from delayqueue.store.types import (
@@ -67,17 +70,19 @@ class Verb(Generic[Item, Result]):
     ids: Callable[[Item], Sequence[str]] = id_of
 
 
-def _flat(rows: Sequence[Sequence[Any]]) -> list[Any]:
-    """The parts of all rows, with "" for None."""
-    return ["" if part is None else part for part in chain.from_iterable(rows)]
-
-
 def _codes(_: Sequence[object], reply: Reply) -> Sequence[int]:
     return reply.results
 
 
-def _moved(_: Sequence[object], reply: Reply) -> Sequence[Moved]:
-    return moved(reply)
+BURIED: Final = -1  # instead of the time of a job that is delivered again
+
+
+def _moved(_: Sequence[object], reply: Reply) -> list[Moved]:
+    """What each job is now, from a code and a time for each."""
+    return [
+        Moved(code, or_none(time), not code and time == BURIED)
+        for code, time in zip(reply.results, reply.times, strict=True)
+    ]
 
 
 def _jobs(jobs: Sequence[Job]) -> list[Any]:
@@ -108,32 +113,45 @@ PUSH: Final = Verb[Job, Pushed]("push", _jobs, _pushed, Pushed(LOST), large_part
 
 
 class Ending(NamedTuple):
-    """A job to finish or delete. nonce "" = in any state, HELD_BY_NOBODY = unless it is reserved.
-
-    HELD_BY_NOBODY followed by the time of a push in ms = unless it is reserved, or another push has replaced that job.
-    """
+    """A job to finish or delete; nonce None = in any state."""
 
     id: str
-    nonce: str
+    nonce: str | None
     message: str
 
 
 # End jobs whose work is done, or that are no longer wanted.
-FINISH: Final = Verb[Ending, int]("finish", _flat, _codes, LOST)
-DELETE: Final = Verb[Ending, int]("delete", _flat, _codes, LOST)
+FINISH: Final = Verb[Ending, int]("finish", dump_rows, _codes, LOST)
+DELETE: Final = Verb[Ending, int]("delete", dump_rows, _codes, LOST)
+
+
+class Discard(NamedTuple):
+    """A job to delete unless it is reserved, or was pushed at another time than `created_ms`; None = at any time."""
+
+    id: str
+    created_ms: int | None = None
+
+
+# Delete jobs that nobody holds.
+DISCARD: Final = Verb[Discard, int](
+    "delete",
+    lambda items: dump_rows([(one.id, dump_unreserved(one.created_ms), "") for one in items]),
+    _codes,
+    LOST,
+)
 
 
 class Burial(NamedTuple):
-    """A job to bury. nonce "" = in any state; priority None = keep its own."""
+    """A job to bury. nonce None = in any state; priority None = keep its own."""
 
     id: str
-    nonce: str
+    nonce: str | None
     message: str
     priority: int | None = None
 
 
 # Set jobs aside until somebody looks at them.
-BURY: Final = Verb[Burial, int]("bury", _flat, _codes)
+BURY: Final = Verb[Burial, int]("bury", dump_rows, _codes)
 
 
 class Claim(NamedTuple):
@@ -151,14 +169,14 @@ def _reserved(claims: Sequence[Claim], reply: Reply) -> list[Reservation]:
 
 
 # Reserve jobs that are not reserved, in any other state.
-RESERVE: Final = Verb[Claim, Reservation]("reserve", _flat, _reserved)
+RESERVE: Final = Verb[Claim, Reservation]("reserve", dump_rows, _reserved)
 
 
 class Release(NamedTuple):
     """A reserved job to give back; delay None = by its schedule, else by `retry_ms`, else after the fallback."""
 
     id: str
-    nonce: str  # "" = any reservation
+    nonce: str | None  # None = any reservation
     delay_ms: int | None
     message: str
     fallback_ms: int | None = None
@@ -167,7 +185,7 @@ class Release(NamedTuple):
 
 
 def _releases(releases: Sequence[Release]) -> list[Any]:
-    return _flat([(*one[:-1], dump_schedule(one.retry_ms)) for one in releases])
+    return dump_rows([(*one[:-1], dump_schedule(one.retry_ms)) for one in releases])
 
 
 # Give reserved jobs back: the time is the new due time, None if it was buried or has expired.
@@ -175,25 +193,25 @@ RELEASE: Final = Verb[Release, Moved]("release", _releases, _moved)
 
 
 class Touch(NamedTuple):
-    """A reservation to extend. nonce "" = any reservation; ttr None = the job's own.
+    """A reservation to extend. nonce None = any reservation; ttr None = the job's own.
 
     Without `percent` and `message` its progress stays as it is; without `percent`, the percentage does.
     """
 
     id: str
-    nonce: str
+    nonce: str | None
     ttr_ms: int | None
     percent: float | None = None
     message: str | None = None
 
 
 def _touches(touches: Sequence[Touch]) -> list[Any]:
-    return _flat(
+    return dump_rows(
         [
             (
                 *one[:3],
                 None if one.percent is None else round(one.percent * 100),
-                "" if one.percent is None and one.message is None else f"={one.message or ''}",
+                dump_text(one.message if one.percent is None else one.message or ""),
             )
             for one in touches
         ]
@@ -205,13 +223,13 @@ TOUCH: Final = Verb[Touch, Moved]("touch", _touches, _moved)
 
 
 def _recordings(recordings: Sequence[Recording]) -> list[Any]:
-    return _flat(
+    return dump_rows(
         [
             (
                 *one[:3],
                 int(one.succeeded),
                 *one[4:8],
-                None if one.ending is None else f"={one.ending}",
+                dump_text(one.ending),
             )
             for one in recordings
         ]
@@ -225,7 +243,7 @@ RECORD: Final = Verb[Recording, int]("record", _recordings, _codes)
 # Give reserved jobs back until a subscriber may be called again: the time is then, None if it was buried.
 POSTPONE: Final = Verb[Postponement, Moved](
     "postpone",
-    lambda items: _flat([(*one[:3], json.dumps(one.subscribers)) for one in items]),
+    lambda items: dump_rows([(*one[:3], json.dumps(one.subscribers)) for one in items]),
     _moved,
 )
 
@@ -240,7 +258,7 @@ class Reschedule(NamedTuple):
 # Give jobs that are not reserved a new due time, a new priority, or both.
 RESCHEDULE: Final = Verb[Reschedule, Moved](
     "reschedule",
-    lambda items: _flat([(one.id, *dump_plan(one.plan)) for one in items]),
+    lambda items: dump_rows([(one.id, *dump_plan(one.plan)) for one in items]),
     _moved,
     Moved(LOST, None),
 )
@@ -260,7 +278,7 @@ KICK: Final = Verb[Kick, int](
         "",
         "",
         0,
-        *_flat([(one.id, None if one.body is None else f"={one.body}") for one in kicks]),
+        *dump_rows([(one.id, dump_text(one.body)) for one in kicks]),
     ],
     _codes,
     LOST,
@@ -285,7 +303,7 @@ class Requeue(NamedTuple):
 # attempt is not counted. The result is whether it is lost.
 REQUEUE: Final = Verb[Requeue, bool](
     "requeue",
-    lambda items: _flat(
+    lambda items: dump_rows(
         [(one.nonce, one.id, one.message, int(one.was_buried), one.delay_ms) for one in items]
     ),
     lambda _, reply: [False] * reply.looked,
@@ -303,16 +321,29 @@ class Holding(NamedTuple):
     deadline_ms: int = 0
 
 
-# Note which workers hold jobs. The result is the reservation's deadline in ms, or one of these.
-ENDED: Final = -1  # the job
-GIVEN_BACK: Final = -2  # the job is there, but not in this reservation
-HOLD: Final = Verb[Holding, int]("hold", _flat, _codes, LOST)
+class NotHeld(Enum):
+    """Why a job has no deadline in a reservation."""
+
+    ENDED = -1
+    GIVEN_BACK = -2  # the job is there, but not in this reservation
+    UNKNOWN = LOST
+
+
+_NOT_HELD: Final[dict[int, int | NotHeld]] = {each.value: each for each in NotHeld}
+
+
+def _held(_: Sequence[Holding], reply: Reply) -> list[int | NotHeld]:
+    return [_NOT_HELD.get(result, result) for result in reply.results]
+
+
+# Note which workers hold jobs. The result is the reservation's deadline in ms, if it has one.
+HOLD: Final = Verb[Holding, int | NotHeld]("hold", dump_rows, _held, NotHeld.UNKNOWN)
 
 
 # Undo takes; a job that was pushed with the same id since stays. The result is whether it is lost.
 RESTORE: Final = Verb[Taken, bool](
     "restore",
-    lambda jobs: _flat([(job.raw_id, job.record, job.run) for job in jobs]),
+    lambda jobs: dump_rows([(job.raw_id, job.record, job.run) for job in jobs]),
     lambda jobs, _: [False] * len(jobs),
     lost=True,
     large_part=attrgetter("record"),
@@ -328,7 +359,7 @@ class Settlement(NamedTuple):
 
 # Give staged jobs their due times, or drop them.
 SETTLE: Final = Verb[Settlement, int](
-    "settle", lambda items: [STAGED_DUE_MS, *_flat(items)], _codes
+    "settle", lambda items: [STAGED_DUE_MS, *dump_rows(items)], _codes
 )
 
 

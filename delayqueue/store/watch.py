@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from redis.exceptions import RedisError
@@ -28,7 +29,7 @@ from delayqueue.errors import Text, Unavailable, utc
 from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.health import OF_CLASS, Look, ailment, look_at
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store
@@ -72,6 +73,14 @@ return found or ''
 """
 
 
+class _MayWrite(Enum):
+    """What BUCKET may write."""
+
+    NOTHING = ""
+    MISSING = "0"
+    ANOTHER = "1"
+
+
 class _Found(NamedTuple):
     id: str
     emptied_s: int | None
@@ -88,10 +97,10 @@ class _Found(NamedTuple):
 class Marks:
     """The marks, as this process knows them. All methods raise RedisError if the store fails."""
 
-    def __init__(self, shards: Shards, buckets: Buckets) -> None:
-        self._shards = shards
+    def __init__(self, servers: Servers, buckets: Buckets) -> None:
+        self._servers = servers
         self._buckets = buckets
-        self._known = ""  # the id of the data
+        self._known: str | None = None  # the id of the data
 
     async def look(self) -> Text | None:
         """Mark what is new. Returns what must be said: the store, or a part of it, was emptied; None once accepted."""
@@ -100,7 +109,8 @@ class Marks:
         gone: list[int] = []
         for bucket in range(count):
             is_marked = 0 < bucket < found.marked
-            mark = await self._bucket(bucket, found.id, "" if is_marked else "0")
+            may_write = _MayWrite.NOTHING if is_marked else _MayWrite.MISSING
+            mark = await self._bucket(bucket, found.id, may_write)
             if not mark:
                 gone.append(bucket + 1)
             elif mark != found.id and found.emptied_s is None and found.accepted != found.id:
@@ -113,38 +123,40 @@ class Marks:
     async def read(self) -> Text | None:
         """What must be said, as far as that is known without what this process remembers. Changes nothing."""
         key, fields = self._buckets.keys[0].layout, ["id", "emptied", "accepted", "marked"]
-        found: Any = await self._shards.call(key, lambda redis: redis.hmget(key, fields))
+        found: Any = await self._servers.call(key, lambda redis: redis.hmget(key, fields))
         data_id, emptied, accepted, marked = found
         if data_id is None:
             return None
         known = _found(data_id, emptied, b"", accepted or b"", int(marked or 0))
         marks = range(1, min(known.marked, self._buckets.count))
-        return _said(known, [n + 1 for n in marks if not await self._bucket(n, known.id, "")])
+        return _said(known, [n + 1 for n in marks if not await self._bucket(n, known.id)])
 
     async def accept(self) -> None:
         """The data is new, and somebody knows why."""
         found = await self._layout(self._known)
         for bucket in range(self._buckets.count):
-            await self._bucket(bucket, found.id, "1")
+            await self._bucket(bucket, found.id, _MayWrite.ANOTHER)
         self._known = found.id
         await self._write("accepted", found.id)
 
-    async def _layout(self, known: str) -> _Found:
+    async def _layout(self, known: str | None) -> _Found:
         key, fence = self._buckets.keys[0].layout, self._buckets.keys[0].fence
-        args = secrets.token_hex(8), known
-        found: Any = await self._shards.call(
+        args = secrets.token_hex(8), known or ""
+        found: Any = await self._servers.call(
             key, lambda redis: redis.eval(LAYOUT, 2, key, fence, *args)
         )
         return _found(*found)
 
-    async def _bucket(self, bucket: int, data_id: str, may_write: str) -> str:
-        key, args = self._buckets.keys[bucket].fence, (data_id, may_write)
-        found: Any = await self._shards.call(key, lambda redis: redis.eval(BUCKET, 1, key, *args))
+    async def _bucket(
+        self, bucket: int, data_id: str, may_write: _MayWrite = _MayWrite.NOTHING
+    ) -> str:
+        key, args = self._buckets.keys[bucket].fence, (data_id, may_write.value)
+        found: Any = await self._servers.call(key, lambda redis: redis.eval(BUCKET, 1, key, *args))
         return str(found.decode())
 
     async def _write(self, field: str, value: str) -> None:
         key = self._buckets.keys[0].layout
-        await self._shards.call(key, lambda redis: redis.hset(key, field, value))
+        await self._servers.call(key, lambda redis: redis.hset(key, field, value))
 
 
 def _found(
@@ -194,7 +206,7 @@ class StoreWatch:
     def __init__(self, store: "Store") -> None:
         self._store = store
         self._takes_jobs: bool | None = None  # None = nobody has looked yet
-        self._marks = Marks(store.shards, store.buckets)
+        self._marks = Marks(store.servers, store.buckets)
         self._emptied: Text | None = None
         self._evicted: int | None = None  # keys that were dropped for room until the last look
         self.alarms: Sequence[Text] = ()
@@ -219,7 +231,7 @@ class StoreWatch:
         store = self._store
         looks: list[Look] = []
         with suppress(TimeoutError):
-            looks = await look_at(store.shards, store.buckets.tags)
+            looks = await look_at(store.servers, store.buckets.tags)
         found = [alarm for look in looks for alarm in look.alarms()]
         is_open = bool(looks) and store.closed is None
         self.ailment = next(filter(None, (look.ailment for look in looks)), None)

@@ -66,8 +66,8 @@ async def test_who_is_gone_takes_nothing(shelves: Shelves, polls: Polls, steps: 
     await until(lambda: polls.waiting == 3)
     shelves.put(FIRST, "a")
     shelves.put(LAST, "b")
-    polls.wake(0, FIRST, 1)
-    polls.wake(0, LAST, 1)
+    polls.matcher.notify(0, FIRST, 1)
+    polls.matcher.notify(0, LAST, 1)
     for _ in range(steps):
         await asyncio.sleep(0)
     gone.cancel()

@@ -9,12 +9,13 @@ from typing import Any, Final
 from redis.asyncio import Redis
 
 from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.job import PolledTopic
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.layout import decoded, parse
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range
 from tests.store.bucket import WHEEL_SLOTS, scripts
@@ -42,7 +43,7 @@ class Installation:
     def server(self, layout: Layout | None = None) -> Store:
         """A store that knows this layout, or the one that was in force after the last change."""
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s", layout or self.layout)
-        return Store(Shards.one(self.redis), buckets, self._scripts)
+        return Store(Servers.one(self.redis), buckets, self._scripts)
 
     def change(self, size: int = AFTER) -> Rebalance:
         """A change of the number of buckets, which has not begun."""
@@ -88,7 +89,7 @@ def ids(number: int) -> list[str]:
 A, B = ids(2)
 
 
-async def pop_all(queue: Jobs, topic: str) -> list[str]:
+async def pop_all(queue: Jobs, topic: PolledTopic) -> list[str]:
     """The ids of all ready jobs; each bucket answers for itself."""
     popped: list[str] = []
     while jobs := await queue.polls.pop((topic,), 1000, 0):

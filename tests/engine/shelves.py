@@ -13,7 +13,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.call import Reply, ScriptCall
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from delayqueue.store.types import Change, Demand, Popped, Swept, Ticked
 from tests.store.between import WORK
@@ -26,7 +26,7 @@ class Shelves(Store):
     """Ready jobs by bucket and topic. Like a real store, it never answers at once."""
 
     def __init__(self, buckets: int = 1, shelf: "type[Shelf] | None" = None) -> None:
-        super().__init__(Shards.one(FakeAsyncRedis()), Buckets("b%d", "q%s", Layout(buckets)))
+        super().__init__(Servers.one(FakeAsyncRedis()), Buckets("b%d", "q%s", Layout(buckets)))
         self._buckets = [(shelf or Shelf)(number, self) for number in range(buckets)]
         self.ready: list[defaultdict[str, deque[str]]] = [
             defaultdict(deque) for _ in range(buckets)
@@ -72,7 +72,7 @@ class Shelves(Store):
 
     def reserve(self, bucket: int, demand: Demand, nonce: str) -> list[Reserved]:
         found: list[Reserved] = []
-        for topic in demand.topics:
+        for topic in map(str, demand.topics):
             shelf = self.ready[bucket][topic]
             while shelf and len(found) < demand.wanted:
                 job_id = shelf.popleft()

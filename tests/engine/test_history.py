@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from delayqueue.domain.history_steps import MOST_TOPICS, Mark, Row
+from delayqueue.domain.history_steps import MOST_TOPICS, Mark, Row, TopicSum
 from delayqueue.domain.topic_counters import Counts
 from delayqueue.engine import history
 from delayqueue.engine.history import HistoryRecorder
@@ -20,7 +20,7 @@ class Store:
     """The parts of a store that the history uses; `added` holds the rows and marks of each accepted call."""
 
     def __init__(self) -> None:
-        self.history = self.census = self.shards = self
+        self.history = self.census = self.servers = self
         self.is_away = False
         self.is_broken = False
         self.views: list[TopicView] = []
@@ -52,7 +52,7 @@ class Store:
     async def of(self, names: Iterable[str]) -> list[TopicView]:
         return [TopicView(name, ready=1) for name in names]
 
-    def servers(self) -> Collection[str]:
+    def clients(self) -> Collection[str]:
         return self.addresses
 
     @property
@@ -60,7 +60,7 @@ class Store:
         """Kind and server of all marks."""
         return [(mark.kind, mark.server) for _, marks in self.added for mark in marks]
 
-    def pushed(self, topic: str | None) -> int:
+    def pushed(self, topic: str | TopicSum) -> int:
         return sum(
             row.counts.pushed for rows, _ in self.added for row in rows if row.topic == topic
         )
@@ -109,9 +109,9 @@ async def test_what_was_counted_is_added_once_also_when_the_server_stops(store: 
     async with Running(store) as running:
         running.metrics.count_event("pushed", "t", 2)
         await running.has_flushed()
-        assert store.pushed(None) == store.pushed("t") == 2
+        assert store.pushed(TopicSum.ALL) == store.pushed("t") == 2
         running.metrics.count_event("pushed", "t", 3)
-    assert store.pushed(None) == store.pushed("t") == 5
+    assert store.pushed(TopicSum.ALL) == store.pushed("t") == 5
     assert store.marks == [("started", "this")]
 
 
@@ -164,8 +164,8 @@ async def test_how_many_jobs_there_are_is_told_of_the_topics_with_the_most(store
         pass
     looked = [rows for rows, _ in store.added if rows[0].depth is not None]
     rows = {row.topic: row.depth for row in looked[0]}
-    assert rows.pop(None) == (sum(range(MOST_TOPICS + 3)), 0, 0, 0)
-    assert rows.pop("") == (1 + 2, 0, 0, 0)
+    assert rows.pop(TopicSum.ALL) == (sum(range(MOST_TOPICS + 3)), 0, 0, 0)
+    assert rows.pop(TopicSum.OTHERS) == (1 + 2, 0, 0, 0)
     assert rows == {f"t{n}": (n, 0, 0, 0) for n in range(3, MOST_TOPICS + 3)}
 
 

@@ -75,7 +75,7 @@ class Histories:
     def ask(self, bucket: str, expected: str) -> None:
         """BucketRequest as a poller does: a sleeping one does not."""
         demands = self.matcher.next(int(bucket)) if int(bucket) in self.awake else []
-        asked = " ".join(f"{','.join(each.topics)}:{each.wanted}" for each in demands)
+        asked = " ".join(f"{','.join(map(str, each.topics))}:{each.wanted}" for each in demands)
         assert (asked or "nothing") == expected
         if not demands:
             self.awake.discard(int(bucket))
@@ -380,7 +380,7 @@ async def test_a_call_for_many_topics_is_followed_by_calls_for_the_others() -> N
                 happens(0, topic, 1)
         asked: list[str] = []
         while demands := matcher.next(0):
-            asked += [demand.topics[0] for demand in demands]
+            asked += [str(demand.topics[0]) for demand in demands]
             matcher.delivered(0, [[] for _ in demands], len(demands))
         assert sorted(asked) == sorted(topics)
 
@@ -426,7 +426,7 @@ async def test_a_job_or_a_resync_asks_for_each_topic_once_for_all_lists() -> Non
     matcher.delivered(1, [[]], 1)
     matcher.resync(1)
     demands = matcher.next(1)
-    asked = [topic for demand in demands for topic in demand.topics]
+    asked = [str(topic) for demand in demands for topic in demand.topics]
     assert sorted(asked) == sorted(f"topic-{number}" for number in range(20))
     matcher.delivered(1, [[] for _ in demands], len(demands))
     assert matcher.next(1) == []

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from delayqueue.domain.job import Reserved
+from delayqueue.domain.job import PolledTopic, Reserved
 from delayqueue.engine.matcher import BucketRequest, Matcher
 from delayqueue.engine.wait_queue import Poll, StandingPoll, WaitQueue
 from delayqueue.store.types import Demand
@@ -31,7 +31,7 @@ from delayqueue.store.types import Demand
 LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 MOST_BUCKETS: Final = 4
 TOPICS: Final = ("t", "u", "v")
-LISTS: Final[tuple[tuple[str, ...], ...]] = (
+LISTS: Final[tuple[tuple[PolledTopic, ...], ...]] = (
     ("t",), ("u",), ("t", "u"), ("u", "t"), ("v", "t"), ("t", "u", "v"),
 )  # fmt: skip
 PLACES: Final = st.integers(0, 1000)  # picks one of those there are
@@ -42,7 +42,7 @@ class Client:
     """A poll as the model sees it."""
 
     poll: Poll
-    topics: tuple[str, ...]
+    topics: tuple[PolledTopic, ...]
     patient: bool
     answered: set[int] = field(default_factory=set)  # buckets that have nothing more for it
     failed: set[int] = field(default_factory=set)
@@ -72,7 +72,9 @@ class Call:
     """A call in flight. `found` None = the store has not served it yet."""
 
     demands: Sequence[Demand]
-    lists: Sequence[tuple[str, ...]]  # the whole lists of those polls for which the demands are
+    lists: Sequence[
+        tuple[PolledTopic, ...]
+    ]  # the whole lists of those polls for which the demands are
     last_number: int
     counted: list[int]  # generations of the demands' queues; [] = nothing relies on it
     found: list[list[Reserved]] | None = None
@@ -91,7 +93,7 @@ class Machine(RuleBasedStateMachine):
         self.calls: list[Call | None] = []
         self.slow: set[int] = set()
         self.unfinished: dict[
-            int, tuple[str, ...]
+            int, tuple[PolledTopic, ...]
         ] = {}  # by bucket: the list that its last call was working for
         self.awake: set[int] = set()
         self.messages: list[tuple[int, str]] = []  # of jobs that the matcher does not know of
@@ -99,7 +101,7 @@ class Machine(RuleBasedStateMachine):
         self.lost = False  # one was
         self.demands = 0  # how many there were
         self.reasons = 0  # for which there may have been one
-        self.generations: Counter[tuple[str, ...]] = Counter()  # how often no poll was left
+        self.generations: Counter[tuple[PolledTopic, ...]] = Counter()  # how often no poll was left
 
     @initialize(buckets=st.integers(1, 3), lossy=st.booleans())
     def begin(self, buckets: int, lossy: bool) -> None:
@@ -121,14 +123,14 @@ class Machine(RuleBasedStateMachine):
         wanted=st.integers(1, 3),
         patient=st.sampled_from([True, True, False]),
     )
-    def pop(self, topics: tuple[str, ...], wanted: int, patient: bool) -> None:
+    def pop(self, topics: tuple[PolledTopic, ...], wanted: int, patient: bool) -> None:
         poll = Poll(next(self.numbers), wanted, 30 if patient else 0)
         self.clients.append(Client(poll, topics, patient))
         self.reasons += len(self.calls)
         self.matcher.add(topics, poll)
 
     @rule(topics=st.sampled_from(LISTS), wanted=st.integers(1, 3))
-    def consume(self, topics: tuple[str, ...], wanted: int) -> None:
+    def consume(self, topics: tuple[PolledTopic, ...], wanted: int) -> None:
         self.reasons += len(self.calls)
         poll = StandingPoll(next(self.numbers), wanted, topics)
         self.clients.append(Client(poll, topics, patient=True))
@@ -315,7 +317,7 @@ class Machine(RuleBasedStateMachine):
             self.answer_all()
         for client in self.waiting():
             for ready in self.ready:
-                assert not any(ready[topic] for topic in client.topics), "a wake-up is lost"
+                assert not any(ready[str(topic)] for topic in client.topics), "a wake-up is lost"
 
     def answer_all(self) -> None:
         while self.flying() or self.idle():
@@ -364,10 +366,10 @@ class Machine(RuleBasedStateMachine):
 
     def check_that_none_was_passed_over(
         self,
-        topics: tuple[str, ...],
+        topics: tuple[PolledTopic, ...],
         demand: Demand,
-        before: dict[tuple[str, ...], int],
-        asked: Sequence[tuple[str, ...]],
+        before: dict[tuple[PolledTopic, ...], int],
+        asked: Sequence[tuple[PolledTopic, ...]],
     ) -> None:
         first = self.in_matcher(topics)[0].poll.number
         for client in self.in_matcher():
@@ -410,13 +412,13 @@ class Machine(RuleBasedStateMachine):
 
     def take(self, bucket: int, demand: Demand) -> list[Reserved]:
         found: list[Reserved] = []
-        for topic in demand.topics:
+        for topic in map(str, demand.topics):
             ready = self.ready[bucket][topic]
             while ready and len(found) < demand.wanted:
                 found.append(Reserved(topic, ready.popleft(), "", 1, "", 0, 1, None))
         return found
 
-    def waiting(self, topics: tuple[str, ...] | None = None) -> list[Client]:
+    def waiting(self, topics: tuple[PolledTopic, ...] | None = None) -> list[Client]:
         found = [each for each in self.clients if each.waits and topics in {None, each.topics}]
         return sorted(found, key=lambda each: each.poll.number)
 
@@ -427,7 +429,7 @@ class Machine(RuleBasedStateMachine):
     def last_number(self) -> int:
         return max((each.poll.number for each in self.clients), default=0)
 
-    def in_matcher(self, topics: tuple[str, ...] | None = None) -> list[Client]:
+    def in_matcher(self, topics: tuple[PolledTopic, ...] | None = None) -> list[Client]:
         """Polls that wait, and polls that have left unnoticed, in the order of their numbers."""
         found = [
             each
@@ -436,7 +438,7 @@ class Machine(RuleBasedStateMachine):
         ]
         return sorted(found, key=lambda each: each.poll.number)
 
-    def asked_for(self, topics: tuple[str, ...]) -> int:
+    def asked_for(self, topics: tuple[PolledTopic, ...]) -> int:
         """Jobs that calls in flight may bring to polls that wait for these topics."""
         return sum(
             demand.wanted

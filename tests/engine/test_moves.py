@@ -18,10 +18,11 @@ from delayqueue.engine.take_service import TakeService
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.call import ScriptCall
+from delayqueue.store.census import TopicView
 from delayqueue.store.layout import decoded, parse
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import BucketCounts, Change, Demand, Popped, Range, Ticked
+from delayqueue.store.types import Change, Demand, Popped, Range, Ticked
 from delayqueue.store.verbs import Verb
 from tests.engine.moving import LAYOUT
 from tests.store.between import Send, intercept
@@ -89,7 +90,7 @@ class Everywhere(VerbStore):
         more = any(ticked.change.next_due_ms == 0 for ticked in ticks)
         return Ticked(Change([], 0 if more else None), 0, 0, 0, 0)
 
-    async def topics(self, _bucket: int, topics: Sequence[str]) -> list[BucketCounts]:
+    async def topics(self, _bucket: int, topics: Sequence[str]) -> list[TopicView]:
         found = [await self.whole.topics(bucket, topics) for bucket in self._each()]
         return [_sum(counts) for counts in zip(*found, strict=True)]
 
@@ -97,9 +98,9 @@ class Everywhere(VerbStore):
         return range(self.whole.buckets.count)
 
 
-def _sum(found: Sequence[BucketCounts]) -> BucketCounts:
+def _sum(found: Sequence[TopicView]) -> TopicView:
     sums: dict[str, Any] = {state: sum(getattr(each, state) for each in found) for state in LIVE}
-    return found[0]._replace(**sums)
+    return replace(found[0], **sums)
 
 
 class Moving(Comparison):
@@ -116,7 +117,7 @@ class Moving(Comparison):
     def _new_store(self) -> VerbStore:
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s", self._layout)
         scripts = stepped(self._scheduler, self._slots)
-        return VerbStore(Shards.one(self._redis), buckets, scripts)
+        return VerbStore(Servers.one(self._redis), buckets, scripts)
 
     def _start_servers(self) -> None:
         self._servers = [self._new_store() for _ in range(2)]

@@ -50,10 +50,10 @@ class Crowd:
         for state in states:
             ids = await self.push(JOBS, HOUR_MS if state == "delayed" else 0)
             if state == "finished":
-                await self.queue.finish(ids, [""] * JOBS)
+                await self.queue.finish(ids, [None] * JOBS)
             elif state == "buried":
                 await self._store.run(
-                    BURY, [Burial(job_id, "", "no") for job_id in ids], EVERYWHERE
+                    BURY, [Burial(job_id, None, "no") for job_id in ids], EVERYWHERE
                 )
             elif state == "reserved":
                 self._held = await self.queue.polls.pop(("t",), JOBS, 0)
@@ -89,7 +89,7 @@ class Crowd:
         queue = self.queue
         match verb:
             case "end":
-                await queue.delete(ids, [""] * len(ids))
+                await queue.delete(ids, [None] * len(ids))
             case "pop":
                 popped = await queue.polls.pop(("t",), 7, 0)
                 self._held += popped
@@ -103,7 +103,7 @@ class Crowd:
             case "kick":
                 await queue.kick(ids)
                 await self._store.run(
-                    BURY, [Burial(job_id, "", "no") for job_id in ids[::2]], EVERYWHERE
+                    BURY, [Burial(job_id, None, "no") for job_id in ids[::2]], EVERYWHERE
                 )
             case "plan":
                 plans = (Plan(delay_ms=0), Plan(by_ms=HOUR_MS), Plan(priority=3))

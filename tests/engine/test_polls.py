@@ -24,7 +24,7 @@ QUIET_TURNS = 20
 def polls_on(shelves: Shelves) -> Polls:
     """Polls on this store. They are told of jobs that are given back."""
     every_poll = Polls(shelves)
-    shelves.on_ready(every_poll.wake)
+    shelves.on_ready(every_poll.matcher.notify)
     return every_poll
 
 
@@ -52,12 +52,12 @@ def arrive(store: Shelves, every_poll: Polls, *job_ids: str, topic: str = "t") -
     """Jobs become ready, and this process is told."""
     store.put(topic, *job_ids)
     for job_id in job_ids:
-        every_poll.wake(store.buckets.of(job_id), topic, 1)
+        every_poll.matcher.notify(store.buckets.of(job_id), topic, 1)
 
 
 def resync(every_poll: Polls, store: Shelves) -> None:
     for bucket in range(store.buckets.count):
-        every_poll.resync(bucket)
+        every_poll.matcher.resync(bucket)
 
 
 async def settled(every_poll: Polls, store: Shelves, waiting: int) -> None:

@@ -149,7 +149,7 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
         await store.bucket(bucket).tick()
         assert await violations(ours.redis, keys, ours.slots, among=store.buckets.keys) == []
     assert await queue.get(NAMES) == before
-    assert await queue.topics.cancel("x", "") == 100
+    assert await queue.topics.cancel("x", None) == 100
 
 
 async def test_what_is_pushed_anew_is_not_put_back_over(ours: Installation) -> None:
@@ -174,7 +174,7 @@ async def test_a_range_that_spans_now_is_listed_in_due_order_over_states_and_buc
     held = await queue.polls.pop(("t",), 10, 0)
     await queue.bury(held[0].id, held[0].receipt, "")
     await queue.push(job("kept", due_ms=0, retain_ms=HOUR_MS))
-    await queue.finish(["kept"], [""])
+    await queue.finish(["kept"], [None])
     for limit in (7, 1000):
         listed = await everything(queue.listings, Listing("t", "", "", EVER), limit)
         assert [view.id for view in listed] == ["kept", *NAMES, *later]

@@ -82,7 +82,7 @@ async def test_a_purge_of_all_states_misses_no_job_that_moves_meanwhile(
                 await queue.release(each.id, each.receipt, HOUR_MS, "")
 
     before_send(queue._store, number, give_back, "purge")
-    assert await queue.topics.purge("t", "") == len(names)
+    assert await queue.topics.purge("t", None) == len(names)
     assert await queue.get(names) == [None] * len(names)
 
 
@@ -90,8 +90,8 @@ async def test_a_job_that_is_buried_again_meanwhile_is_not_kicked_again(ours: In
     queue = all_jobs(store := ours.server())
     job_id = next(f"{n}" for n in range(99) if store.buckets.of(f"{n}") == 0)
     await queue.push(job(job_id))
-    await queue.bury(job_id, "", "")
-    before_send(store, 2, partial(queue.bury, job_id, "", ""))
+    await queue.bury(job_id, None, "")
+    before_send(store, 2, partial(queue.bury, job_id, None, ""))
     assert await queue.topics.kick("t", State.BURIED, 9) == 1
     [view] = await queue.get([job_id])
     assert view is not None

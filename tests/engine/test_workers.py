@@ -11,7 +11,7 @@ from delayqueue.domain.receipt import receipt_for
 from delayqueue.domain.worker_identity import WorkerIdentity
 from delayqueue.engine import workers as engine
 from delayqueue.engine.workers import SeenWorker, Workers
-from delayqueue.store.verbs import ENDED, GIVEN_BACK, Holding
+from delayqueue.store.verbs import Holding, NotHeld
 
 WAIT_S = 30.0
 DEADLINE_MS = 90_000
@@ -23,11 +23,13 @@ class Store:
 
     def __init__(self) -> None:
         self.registry = self
-        self.result = DEADLINE_MS  # of every job
+        self.result: int | NotHeld = DEADLINE_MS  # of every job
         self.asked: list[str] = []  # ids of jobs
         self.told: list[dict[str, Any]] = []
 
-    async def run(self, _verb: object, items: Sequence[Holding], _scope: object) -> Sequence[int]:
+    async def run(
+        self, _verb: object, items: Sequence[Holding], _scope: object
+    ) -> Sequence[int | NotHeld]:
         self.asked += [item.id for item in items]
         return [self.result] * len(items)
 
@@ -100,9 +102,9 @@ async def test_there_are_no_more_than_are_promised(monkeypatch: pytest.MonkeyPat
     assert list(workers.in_hand) == [receipt(0), receipt(1), receipt(2)]
 
 
-@pytest.mark.parametrize("ended", [ENDED, GIVEN_BACK])
+@pytest.mark.parametrize("ended", [NotHeld.ENDED, NotHeld.GIVEN_BACK])
 async def test_the_end_of_a_job_is_counted_once_whoever_heard_of_it(
-    store: Store, workers: Workers, ended: int
+    store: Store, workers: Workers, ended: NotHeld
 ) -> None:
     seen = polling(workers)
     workers.took(seen, [job(1), job(2)])
@@ -116,7 +118,7 @@ async def test_the_end_of_a_job_is_counted_once_whoever_heard_of_it(
     assert store.asked == ["j1", "j2"]
     assert workers.in_hand == {}
     assert (store.told[0]["finished"], store.told[0]["failed"]) == (
-        (2, 0) if ended == ENDED else (1, 1)
+        (2, 0) if ended is NotHeld.ENDED else (1, 1)
     )
 
 
@@ -136,7 +138,7 @@ async def test_an_attempt_that_failed_has_not_finished_although_the_next_one_did
         workers.given_back(receipt(1))
     workers.took(seen, [job(1, attempt=2)])
     workers.finished([receipt(1, "rr")], [0])
-    store.result = ENDED  # before anybody has looked
+    store.result = NotHeld.ENDED  # before anybody has looked
     await look_and_tell(workers)
     assert (store.told[0]["finished"], store.told[0]["failed"]) == (1, 1)
     assert workers.in_hand == {}

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import IfExists, Job, JobView, Reserved, State
+from delayqueue.domain.job import IfExists, Job, JobView, PolledTopic, Reserved, State
 from delayqueue.domain.limit import Changes
 from delayqueue.domain.receipt import nonce_of, nonces
 from delayqueue.errors import Code
@@ -20,16 +20,15 @@ from delayqueue.store import paging as takes
 from delayqueue.store.bucket import TICK_LIMIT, in_pieces
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.call import Reply
-from delayqueue.store.census import counts_in, due_soon_in, names_in
+from delayqueue.store.census import TopicView, counts_in, due_soon_in, names_in
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.listings import Listings
-from delayqueue.store.record import dump_plan
+from delayqueue.store.record import dump_page, dump_plan
 from delayqueue.store.scripts import ZSET, Scripts
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from delayqueue.store.topics import forecast_in, set_limit
 from delayqueue.store.types import (
-    BucketCounts,
     Change,
     Demand,
     Limited,
@@ -167,7 +166,7 @@ class Pushes(NamedTuple):
     """The codes of a push, the other topics that it named, and its change."""
 
     codes: list[int]
-    other_topics: list[str]
+    other_topics: list[str | None]
     change: Change
 
 
@@ -215,19 +214,19 @@ class VerbStore(Store):
 
     async def cancel(self, bucket: int, page: TagPage) -> tuple[TagPlace, int, Change]:
         """Where the next page begins, and how many were ended."""
-        reply = await self.call("cancel", bucket, page.args, page.scope)
+        reply = await self.call("cancel", bucket, dump_page(page), page.scope)
         return reply.results, reply.looked, reply.change
 
     async def kick_tag(
         self, bucket: int, page: TagPage, *, state: State
     ) -> tuple[TagPlace, int, Change]:
-        reply = await self.call("kick_tag", bucket, [state.value, *page.args], page.scope)
+        reply = await self.call("kick_tag", bucket, [state.value, *dump_page(page)], page.scope)
         return reply.results, reply.looked, reply.change
 
     async def reschedule_tag(
         self, bucket: int, page: TagPage, plan: Plan
     ) -> tuple[TagPlace, int, Change]:
-        args = [*dump_plan(plan), *page.args]
+        args = [*dump_plan(plan), *dump_page(page)]
         reply = await self.call("reschedule_tag", bucket, args, page.scope)
         return reply.results[0], reply.looked, reply.change
 
@@ -253,7 +252,7 @@ class VerbStore(Store):
     ) -> Limited:
         return await set_limit(self.bucket(bucket), topic, changes, declared=declared)
 
-    async def topics(self, bucket: int, topics: Sequence[str]) -> list[BucketCounts]:
+    async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicView]:
         return await counts_in(self.bucket(bucket), topics)
 
     async def due_soon(
@@ -341,7 +340,7 @@ class Bucket:
     ) -> "Bucket":
         """With slots, the scheduler is the wheel."""
         buckets = Buckets(bucket_name, "dq_queue_%s")
-        store = VerbStore(Shards.one(redis), buckets, scripts(wheel_slots))
+        store = VerbStore(Servers.one(redis), buckets, scripts(wheel_slots))
         return cls(redis, buckets.keys[0], store, wheel_slots)
 
     async def violations(self) -> list[str]:
@@ -370,13 +369,13 @@ class Bucket:
     async def push(self, *jobs: Job) -> list[int]:
         return [pushed.code for pushed in await self.store.all_of(PUSH, jobs)]
 
-    async def pop(self, *topics: str, wanted: int = ALL_WANTED) -> list[Reserved]:
+    async def pop(self, *topics: PolledTopic, wanted: int = ALL_WANTED) -> list[Reserved]:
         return (await self.store.pop(0, [Demand(topics or ("t",), wanted)])).jobs[0]
 
-    async def pop_ids(self, *topics: str, wanted: int = ALL_WANTED) -> list[str]:
+    async def pop_ids(self, *topics: PolledTopic, wanted: int = ALL_WANTED) -> list[str]:
         return [job.id for job in await self.pop(*topics, wanted=wanted)]
 
-    async def pop_one(self, topic: str = "t") -> Reserved:
+    async def pop_one(self, topic: PolledTopic = "t") -> Reserved:
         [popped] = await self.pop(topic, wanted=1)
         return popped
 
@@ -387,14 +386,14 @@ class Bucket:
         ]
         await self.store.all_of(REQUEUE, returns[::-1])
 
-    async def finish(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
+    async def finish(self, *ids: str, receipt: str | None = None, message: str = "") -> list[int]:
         return await self.store.all_of(FINISH, _endings(ids, receipt, message))
 
-    async def delete(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
+    async def delete(self, *ids: str, receipt: str | None = None, message: str = "") -> list[int]:
         return await self.store.all_of(DELETE, _endings(ids, receipt, message))
 
     async def bury(
-        self, *ids: str, receipt: str = "", message: str = "", priority: int | None = None
+        self, *ids: str, receipt: str | None = None, message: str = "", priority: int | None = None
     ) -> list[int]:
         burials = [Burial(job_id, _nonce(receipt, job_id), message, priority) for job_id in ids]
         return await self.store.all_of(BURY, burials)
@@ -403,7 +402,7 @@ class Bucket:
         self,
         job_id: str,
         *,
-        receipt: str = "",
+        receipt: str | None = None,
         delay_ms: int | None = None,
         message: str = "",
         priority: int | None = None,
@@ -413,7 +412,9 @@ class Bucket:
         [moved], _ = await self.store.release(0, [release])
         return moved
 
-    async def touch(self, job_id: str, *, receipt: str = "", ttr_ms: int | None = None) -> Moved:
+    async def touch(
+        self, job_id: str, *, receipt: str | None = None, ttr_ms: int | None = None
+    ) -> Moved:
         [moved] = await self.store.touch(0, [Touch(job_id, _nonce(receipt, job_id), ttr_ms)])
         return moved
 
@@ -465,7 +466,7 @@ class Bucket:
             if not cursor:
                 return
 
-    async def counts(self, topic: str = "t") -> BucketCounts:
+    async def counts(self, topic: str = "t") -> TopicView:
         [counts] = await self.store.topics(0, [topic])
         return counts
 
@@ -485,9 +486,9 @@ class Bucket:
         assert await self.state(job_id) == state
 
 
-def _nonce(receipt: str, job_id: str) -> str:
-    return nonce_of(receipt, job_id) if receipt else ""
+def _nonce(receipt: str | None, job_id: str) -> str | None:
+    return None if receipt is None else nonce_of(receipt, job_id)
 
 
-def _endings(ids: tuple[str, ...], receipt: str, message: str) -> list[Ending]:
+def _endings(ids: tuple[str, ...], receipt: str | None, message: str) -> list[Ending]:
     return [Ending(job_id, _nonce(receipt, job_id), message) for job_id in ids]

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 
-from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job
+from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, PolledTopic
 from delayqueue.errors import Code
 from delayqueue.store.types import Plan
 from faults.attack.life import (
@@ -149,8 +149,8 @@ class Model:
 
         return {min(ids, key=place)} if ids else set()
 
-    def pop(self, topics: tuple[str, ...], wanted: int, got: list[str]) -> list[str]:
-        """What a pop must return; if the order is free, that of `got`. No topic: jobs with a call, of all topics."""
+    def pop(self, topics: tuple[PolledTopic, ...], wanted: int, got: list[str]) -> list[str]:
+        """What a pop must return; if the order is free, that of `got`."""
         found: list[str] = []
         for topic in topics:
             if topic not in self.paused:
@@ -165,9 +165,9 @@ class Model:
         self.disturbed = disturbed  # whoever takes the first ones leaves the others in their order
         return found
 
-    def _is_asked(self, topic: str, job_id: str) -> bool:
+    def _is_asked(self, topic: PolledTopic, job_id: str) -> bool:
         spec = self.jobs[job_id].spec
-        if topic == CALLS:
+        if topic is CALLS:
             return spec.has_call and spec.topic not in self.paused
         return spec.topic == topic and not spec.has_call
 
@@ -207,7 +207,7 @@ class Model:
             allowed.update(may_go[: max(0, most - in_hand)])
         return allowed
 
-    def _in_order(self, topic: str, ready: list[str], got: list[str]) -> list[str]:
+    def _in_order(self, topic: PolledTopic, ready: list[str], got: list[str]) -> list[str]:
         """By priority. Jobs of the default priority stay as they became ready, others go by their due times.
 
         A job of the default priority that left its ready list other than by a pop may find its old place there.

@@ -89,7 +89,7 @@ WAYS: Final[dict[str, Callable[[Bucket], Awaitable[object]]]] = {
     "take": of_pushed(lambda bucket: bucket.take()),
     "purge": of_pushed(lambda bucket: bucket.store.purge(0, "t", "", 10)),
     "cancel": of_pushed(
-        lambda bucket: bucket.store.cancel(0, TagPage("x", "", 10, START, EVERYWHERE))
+        lambda bucket: bucket.store.cancel(0, TagPage("x", None, 10, START, EVERYWHERE))
     ),
     "expire": expire_delayed,
     "expire when popped": expire_when_popped,

@@ -214,7 +214,7 @@ async def test_a_job_that_cannot_be_ended_does_not_keep_others_from_their_end(
     await bucket.push(job("c", topic="u", tags=("x",)))
     await bucket.spoil("ghosts" if verb == "purge" else "done:t")
     if verb == "cancel":
-        assert await bucket.store.cancel(0, TagPage("x", "", 10, START, EVERYWHERE)) == (
+        assert await bucket.store.cancel(0, TagPage("x", None, 10, START, EVERYWHERE)) == (
             START,
             1,
             NO_CHANGE,

@@ -129,7 +129,7 @@ async def test_many_at_once_are_all_reported_and_no_call_does_all(bucket: Bucket
     ids = [f"job-{n}" for n in range(1000)]
     await set_to(bucket, "t", "dead")
     await bucket.push(*map(job, ids))
-    burials = [Burial(job_id, "", "") for job_id in ids]
+    burials = [Burial(job_id, None, "") for job_id in ids]
     codes, _ = await bucket.store.run_verb(BURY, 0, burials, EVERYWHERE)
     assert 0 < len(codes) < LIMITED_CALL * len(ids)
     await bucket.bury(*ids[len(codes) :])

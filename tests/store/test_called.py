@@ -158,7 +158,7 @@ async def test_a_call_that_somebody_stops_is_not_made(bucket: Bucket, end: str) 
     topics = Topics(bucket.store, EVERYWHERE)
     match end:
         case "cancel":
-            assert await topics.cancel("x", "") == 1
+            assert await topics.cancel("x", None) == 1
         case "purge":
             assert await topics.purge("t", "ready") == 1
         case "reschedule":

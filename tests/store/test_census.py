@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from delayqueue.store import census
-from delayqueue.store.census import Census
-from delayqueue.store.types import BucketCounts
+from delayqueue.store.census import Census, TopicView
 from tests.store.bucket import Bucket, job
 
 TOPICS = 30
@@ -62,7 +61,7 @@ async def test_who_asks_for_many_topics_at_the_same_time_shares_one_count(
     await asyncio.sleep(0.01)
     counts = []
 
-    async def count(of_bucket: Any, names: Sequence[str]) -> list[BucketCounts]:
+    async def count(of_bucket: Any, names: Sequence[str]) -> list[TopicView]:
         counts.append(names)
         return await counts_in(of_bucket, names)
 

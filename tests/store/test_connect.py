@@ -23,7 +23,7 @@ from delayqueue.net.hangup import hang_up
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.health import alarms, durability_warnings, health
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from tests.certificates import make
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
@@ -50,12 +50,12 @@ def at(store: StoreServer, **options: object) -> Config:
 @asynccontextmanager
 async def opened(config: Config) -> AsyncIterator[Redis]:
     """A client of the one server that the config names."""
-    async with connect(config, None) as shards:
-        yield shards.of("any key")
+    async with connect(config, None) as servers:
+        yield servers.of("any key")
 
 
-def store_over(shards: Shards) -> Store:
-    return Store(shards, Buckets(Config().bucket_name, Config().queue_name))
+def store_over(servers: Servers) -> Store:
+    return Store(servers, Buckets(Config().bucket_name, Config().queue_name))
 
 
 async def refusal(config: Config) -> str:
@@ -79,8 +79,8 @@ def test_a_connection_that_the_store_closes_while_it_logs_in_is_an_error_of_the_
     async def lose_it() -> None:
         async with greeter() as (port, writers):
             address = Address(LOOPBACK, port)
-            async with connect(Config(redis_host=address), None, waits=True) as shards:
-                redis = shards.ask(address) if is_replica else shards.of("any key")
+            async with connect(Config(redis_host=address), None, waits=True) as servers:
+                redis = servers.ask(address) if is_replica else servers.of("any key")
                 connection: Connection = redis.connection_pool.make_connection()  # type: ignore[no-untyped-call]
                 await connection.connect()  # type: ignore[no-untyped-call]
                 hang_up(writers[0].transport)
@@ -197,8 +197,8 @@ async def test_a_server_that_cannot_write_to_its_disk_is_reached_and_refuses_wri
         gone.rmdir()
         await redis.bgsave()
         await until_async(partial(cannot_save, redis))
-    async with connect(at(store), None) as shards:
-        found = [alarm.en for alarm in await alarms(shards, ["{dq_bucket_1}"])]
+    async with connect(at(store), None) as servers:
+        found = [alarm.en for alarm in await alarms(servers, ["{dq_bucket_1}"])]
     assert found == ["the store is unavailable: it cannot write to its disk: make room there"]
     store.close()
 
@@ -242,8 +242,8 @@ async def test_a_connection_that_is_being_made_is_closed_with_the_others(
 ) -> None:
     async with Redis(host=LOOPBACK, port=redis_server.port) as redis:
         before = await redis.client_list()
-        async with connect(at(redis_server), None, waits=True) as shards:
-            call = asyncio.ensure_future(store_over(shards).bucket(0).tick())
+        async with connect(at(redis_server), None, waits=True) as servers:
+            call = asyncio.ensure_future(store_over(servers).bucket(0).tick())
             for _ in range(turns):
                 await asyncio.sleep(0)
             call.cancel()
@@ -274,11 +274,11 @@ class TestFrozen:
     async def test_it_costs_a_verb_the_same(
         self, store: StoreServer, settings: dict[str, object], least_s: float
     ) -> None:
-        async with connect(at(store), None) as shards:
-            await store_over(shards).bucket(0).tick()  # loads the library, which may take longer
+        async with connect(at(store), None) as servers:
+            await store_over(servers).bucket(0).tick()  # loads the library, which may take longer
         config = at(store, redis_read_timeout_ms=1000, redis_write_timeout_ms=1500, **settings)
-        async with connect(config, None) as shards:
-            bucket = store_over(shards).bucket(0)
+        async with connect(config, None) as servers:
+            bucket = store_over(servers).bucket(0)
             await bucket.tick()
             store.freeze()
             began = time.monotonic()
@@ -325,8 +325,8 @@ async def test_idle_connections_are_closed_at_once(tmp_path: Path) -> None:
     tls.load_cert_chain(own.cert, own.key)
     async with greeter(tls) as (port, writers):
         config = Config(redis_host=Address(LOOPBACK, port), redis_tls=True, redis_tls_ca=own.cert)
-        async with connect(config, None) as shards:
-            server = await shards.reach("any key")
+        async with connect(config, None) as servers:
+            server = await servers.reach("any key")
             for writer in writers:
                 writer.transport.pause_reading()  # type: ignore[attr-defined]
             began_s = time.monotonic()
@@ -346,7 +346,7 @@ async def connections_of(redis: Redis) -> int:
 async def test_a_safe_store_is_not_warned_of(processes: Processes, kind: str) -> None:
     store: StoreServer = getattr(processes, kind)(*SAFE)
     async with opened(at(store)) as redis:
-        assert await durability_warnings(Shards.one(redis)) == []
+        assert await durability_warnings(Servers.one(redis)) == []
     store.close()
 
 
@@ -354,7 +354,7 @@ async def test_each_way_to_lose_jobs_is_warned_of(processes: Processes) -> None:
     store = processes.redis(*SAFE)
     async with opened(at(store)) as redis:
         await redis.config_set("maxmemory-policy", "allkeys-lru")
-        assert await durability_warnings(Shards.one(redis)) == [], (
+        assert await durability_warnings(Servers.one(redis)) == [], (
             "without a maxmemory it drops nothing"
         )
         await redis.config_set("maxmemory", "100mb")
@@ -364,13 +364,13 @@ async def test_each_way_to_lose_jobs_is_warned_of(processes: Processes) -> None:
             "noeviction": False,
         }.items():
             await redis.config_set("maxmemory-policy", policy)
-            found = [alarm.en for alarm in await alarms(Shards.one(redis), ["{dq_bucket_1}"])]
+            found = [alarm.en for alarm in await alarms(Servers.one(redis), ["{dq_bucket_1}"])]
             assert [each.partition(",")[0] for each in found] == [
                 "the store drops jobs when its memory is full"
             ] * drops
-            assert (await health(Shards.one(redis))).durable is not drops
+            assert (await health(Servers.one(redis))).durable is not drops
         await redis.config_set("appendonly", "no")
-        assert await durability_warnings(Shards.one(redis)) == [
+        assert await durability_warnings(Servers.one(redis)) == [
             "the store can lose jobs when it stops: set `appendonly yes` in its config"
         ]
     store.close()
@@ -380,7 +380,7 @@ async def test_a_store_that_refuses_to_tell_is_warned_of(processes: Processes) -
     store = processes.redis()
     async with opened(at(store)) as redis:
         await redis.acl_setuser("default", enabled=True, nopass=True, commands=["-info"])
-        (warning,) = await durability_warnings(Shards.one(redis))
+        (warning,) = await durability_warnings(Servers.one(redis))
     assert warning.startswith("the store refuses INFO")
     store.close()
 
@@ -395,7 +395,7 @@ async def test_a_store_that_is_too_old_is_warned_of(version: str, warned: bool) 
             return {"redis_version": version, "aof_enabled": 1, "maxmemory": 0}
 
     async with Old() as redis:
-        warnings = await durability_warnings(Shards.one(redis))
+        warnings = await durability_warnings(Servers.one(redis))
     assert warnings == [
         f"the store has version {version}: use Redis 6.2 or newer, or Valkey"
     ] * int(warned)

@@ -17,7 +17,7 @@ from delayqueue.store import durability as asked
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import Durability, check_durability
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.types import Demand
 from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.store.bucket import VerbStore
@@ -40,21 +40,21 @@ def config_of(store: StoreServer, asked: str = "fsync") -> Config:
 
 
 @asynccontextmanager
-async def opened(config: Config) -> AsyncIterator[tuple[Shards, VerbStore]]:
-    async with connect(config, None) as shards:
+async def opened(config: Config) -> AsyncIterator[tuple[Servers, VerbStore]]:
+    async with connect(config, None) as servers:
         buckets = Buckets(config.bucket_name, config.queue_name)
-        yield shards, VerbStore(shards, buckets, durability=Durability.of(config))
+        yield servers, VerbStore(servers, buckets, durability=Durability.of(config))
 
 
 async def test_a_store_that_syncs_before_it_answers_takes_pushes(syncing: StoreServer) -> None:
-    async with opened(config_of(syncing)) as (shards, store):
-        await check_durability(shards, config_of(syncing))
+    async with opened(config_of(syncing)) as (servers, store):
+        await check_durability(servers, config_of(syncing))
         assert (await store.push(0, [JOB])).codes == [0]
 
 
 async def test_pushes_of_the_same_moment_ask_once_whether_it_syncs(syncing: StoreServer) -> None:
-    async with opened(config_of(syncing)) as (shards, store):
-        redis = shards.of("any key")
+    async with opened(config_of(syncing)) as (servers, store):
+        redis = servers.of("any key")
         await redis.config_resetstat()
         pushes = (store.push(0, [replace(JOB, id=str(n))]) for n in range(32))
         assert [each.codes for each in await asyncio.gather(*pushes)] == [[0]] * 32
@@ -76,33 +76,33 @@ async def test_a_store_that_answers_first_is_refused_with_the_way_out(
     syncing: StoreServer, key: str, value: str, says: str
 ) -> None:
     config = config_of(syncing)
-    async with opened(config) as (shards, _):
-        await shards.of("any key").config_set(key, value)
+    async with opened(config) as (servers, _):
+        await servers.of("any key").config_set(key, value)
         with pytest.raises(StartupError) as refused:
-            await check_durability(shards, config)
+            await check_durability(servers, config)
         assert str(refused.value) == (
             "durability = fsync: the store answers before a job is on its disk; "
             f"set `{says}` in its config"
         )
         assert refused.value.key == "durability"
-        await check_durability(shards, config_of(syncing, "store"))
+        await check_durability(servers, config_of(syncing, "store"))
 
 
 async def test_a_store_that_refuses_to_tell_is_refused(syncing: StoreServer) -> None:
-    async with opened(config_of(syncing)) as (shards, _):
-        redis = shards.of("any key")
+    async with opened(config_of(syncing)) as (servers, _):
+        redis = servers.of("any key")
         await redis.acl_setuser("default", enabled=True, nopass=True, commands=["-config"])
         with pytest.raises(StartupError, match="refuses CONFIG GET"):
-            await check_durability(shards, config_of(syncing))
+            await check_durability(servers, config_of(syncing))
 
 
 async def test_a_store_that_stops_syncing_gets_no_pushes_and_its_jobs_are_delivered(
     syncing: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asked, "TRUST_S", 0.0)
-    async with opened(config_of(syncing)) as (shards, store):
+    async with opened(config_of(syncing)) as (servers, store):
         await store.push(0, [JOB])
-        redis = shards.of("any key")
+        redis = servers.of("any key")
         await redis.config_set("appendfsync", "everysec")
         with pytest.raises(Unavailable):
             await store.push(0, [OTHER])

@@ -49,7 +49,7 @@ async def test_all_texts_must_be_there(store: Store, wanted: Wanted, found: set[
 
 
 async def test_one_that_has_ended_is_found_with_its_state(store: Store) -> None:
-    assert await store.run(FINISH, [Ending("R-1002", "", "")], EVERYWHERE) == [0]
+    assert await store.run(FINISH, [Ending("R-1002", None, "")], EVERYWHERE) == [0]
     (job,) = (await everywhere(store).find(Wanted("R-1002", "", ""), 100, "")).jobs
     assert (job.topic, job.state) == ("order", "finished")
 
@@ -123,7 +123,7 @@ async def test_a_long_text_is_found_as_a_whole_only(store: Store, part: str) -> 
     await store.run(PUSH, pushed, EVERYWHERE)
     found = await everywhere(store).find(Wanted(LONG, part, ""), 100, "")
     assert [job.id for job in found.jobs] == [f"{LONG}whole"]
-    assert await store.run(FINISH, [Ending(f"{LONG}whole", "", "")], EVERYWHERE) == [0]
+    assert await store.run(FINISH, [Ending(f"{LONG}whole", None, "")], EVERYWHERE) == [0]
 
 
 @pytest.mark.parametrize("group", ["customer-7", 'a "b"\n{c}', "排队"])

@@ -2,9 +2,8 @@
 
 import pytest
 
-from delayqueue.domain.receipt import HELD_BY_NOBODY
 from delayqueue.errors import Code
-from delayqueue.store.verbs import Ending
+from delayqueue.store.verbs import DISCARD, Discard
 from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
 from tests.store.contents import read
 
@@ -18,7 +17,7 @@ def verb(request: pytest.FixtureRequest) -> str:
 
 
 async def end(
-    bucket: Bucket, verb: str, *ids: str, receipt: str = "", message: str = ""
+    bucket: Bucket, verb: str, *ids: str, receipt: str | None = None, message: str = ""
 ) -> list[int]:
     codes: list[int] = await getattr(bucket, verb)(*ids, receipt=receipt, message=message)
     return codes
@@ -139,16 +138,14 @@ async def test_what_is_ended_for_nobody_is_the_job_of_that_push(bucket: Bucket) 
     await bucket.push(job("a", retain_ms=HOUR_MS))
     first = await bucket.view("a")
     await bucket.push(job("a", body="new"))
-    of_first, of_second = (f"{HELD_BY_NOBODY}{first.created_ms}", HELD_BY_NOBODY)
-    assert await discard(bucket, of_first) == [Code.NO_SUCH_JOB]
+    assert await discard(bucket, first.created_ms) == Code.NO_SUCH_JOB
     held = await bucket.pop_one()
-    of_second += str(held.created_ms)
-    assert await discard(bucket, of_second) == [Code.WRONG_STATE]
-    assert await discard(bucket, of_first) == [Code.NO_SUCH_JOB]
+    assert await discard(bucket, held.created_ms) == Code.WRONG_STATE
+    assert await discard(bucket, first.created_ms) == Code.NO_SUCH_JOB
     await bucket.requeue(held)
-    assert await discard(bucket, of_second) == [Code.OK]
+    assert await discard(bucket, held.created_ms) == Code.OK
 
 
-async def discard(bucket: Bucket, nonce: str) -> list[int]:
-    codes, _ = await bucket.store.delete(0, [Ending("a", nonce, "")])
-    return [*codes]
+async def discard(bucket: Bucket, created_ms: int) -> int:
+    [code] = await bucket.store.all_of(DISCARD, [Discard("a", created_ms)])
+    return code

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.domain.history_steps import RINGS, Row
+from delayqueue.domain.history_steps import RINGS, Row, TopicSum
 from delayqueue.domain.topic_counters import Counts
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.topics import split_limits
@@ -36,19 +36,19 @@ async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucke
         assert len(await bucket.pop_ids()) == 1
         assert (await limits.limit(0, "t", {"rate": 1000, "concurrency": None})).code == Code.OK
         assert (await limits.limit(0, "t", {"rate": None})).code == Code.OK
-        await split_limits(bucket.store.bucket(0), "t", "", 1)
+        await split_limits(bucket.store.bucket(0), "t", None, 1)
         assert len(ids := await bucket.pop_ids()) == 19
         assert set(await bucket.finish(*ids)) == {Code.OK}
 
 
 async def test_the_history_is_dropped_as_a_whole_while_the_memory_is_full(bucket: Bucket) -> None:
     history = bucket.store.history
-    await history.add([Row(None, Counts(pushed=1))])
-    kept = await history.read(RINGS["3h"], "", EVERYWHERE)
+    await history.add([Row(TopicSum.ALL, Counts(pushed=1))])
+    kept = await history.read(RINGS["3h"], None, EVERYWHERE)
     async with full(bucket):
         with pytest.raises(Unavailable):
-            await history.add([Row(None, Counts(pushed=2)), Row("t", Counts(pushed=2))])
-        assert (await history.read(RINGS["3h"], "", EVERYWHERE)).steps == kept.steps
+            await history.add([Row(TopicSum.ALL, Counts(pushed=2)), Row("t", Counts(pushed=2))])
+        assert (await history.read(RINGS["3h"], None, EVERYWHERE)).steps == kept.steps
 
 
 async def test_a_topic_can_be_held_while_the_memory_is_full(bucket: Bucket) -> None:

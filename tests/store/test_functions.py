@@ -14,7 +14,7 @@ from delayqueue.errors import Code, Unavailable
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.call import remove_old_functions
 from delayqueue.store.scripts import ZSET, Scripts, read
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.types import NO_CHANGE, Demand
 from tests.processes import LOOPBACK
 from tests.store.bucket import WHEEL_SLOTS, Bucket, VerbStore, job, with_functions
@@ -93,7 +93,7 @@ async def test_functions_and_scripts_come_back_by_themselves_after_a_flush(bucke
 
 @with_own_server
 async def test_calls_that_find_no_functions_at_once_load_them_once(redis: Redis) -> None:
-    store = VerbStore(Shards.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"))
+    store = VerbStore(Servers.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"))
     await store.push(0, [job("a")])
     await redis.function_flush()
     before = await calls(redis, "function|load")
@@ -119,7 +119,7 @@ end
 @with_functions
 async def test_a_call_after_one_that_failed_finds_nothing_of_it(bucket: Bucket) -> None:
     """The library keeps its variables between calls; those of a call are set again each time."""
-    leaking = VerbStore(Shards.one(bucket.redis), bucket.store.buckets, Scripts(read=read_leaking))
+    leaking = VerbStore(Servers.one(bucket.redis), bucket.store.buckets, Scripts(read=read_leaking))
     await leaking.push(0, [job("a")])
     with pytest.raises(Unavailable):
         await leaking.touch(0, [])
@@ -131,7 +131,7 @@ async def test_a_call_after_one_that_failed_finds_nothing_of_it(bucket: Bucket) 
 @with_functions
 async def test_one_library_serves_all_buckets_of_a_store(redis: Redis) -> None:
     buckets = Buckets("dq_bucket_%d", "dq_queue_%s", Layout(2))
-    store = VerbStore(Shards.one(redis), buckets)
+    store = VerbStore(Servers.one(redis), buckets)
     for bucket in (0, 1, 0, 1):
         await store.push(bucket, [job(f"in {bucket}")])
     for bucket in (1, 0):
@@ -146,19 +146,19 @@ def read_version(number: int, name: str) -> str:
 @with_own_server
 async def test_two_versions_work_side_by_side_and_old_functions_are_removed(redis: Redis) -> None:
     """A rolling upgrade: the new server removes a library that the old one, still running, loads again."""
-    buckets, shards = Buckets("dq_bucket_%d", "dq_queue_%s"), Shards.one(redis)
+    buckets, servers = Buckets("dq_bucket_%d", "dq_queue_%s"), Servers.one(redis)
     scripts = [replace(ZSET, read=partial(read_version, number)) for number in (1, 2)]
-    old, new = (VerbStore(shards, buckets, version) for version in scripts)
+    old, new = (VerbStore(servers, buckets, version) for version in scripts)
     wheel = Scripts("wheel", WHEEL_SLOTS)
     await redis.function_load(wheel.library.source)
     await old.push(0, [job("a")])
     await new.push(0, [job("b")])
     assert len(await libraries(redis)) == 3
-    await remove_old_functions(shards, scripts[1])
+    await remove_old_functions(servers, scripts[1])
     assert await libraries(redis) == {scripts[1].library.name, wheel.library.name}
     (found,) = (await old.pop(0, [Demand(("t",), 9)])).jobs
     assert [each.id for each in found] == ["a", "b"]
-    await remove_old_functions(shards, scripts[1])
+    await remove_old_functions(servers, scripts[1])
     assert await libraries(redis) == {scripts[1].library.name, wheel.library.name}
 
 
@@ -192,7 +192,7 @@ async def test_a_user_that_may_not_load_functions_gets_scripts(
     async with Client(
         host=LOOPBACK, port=port, username="plain", password="p", protocol=2
     ) as plain:
-        store = VerbStore(Shards.one(plain), Buckets("dq_bucket_%d", "dq_queue_%s"))
+        store = VerbStore(Servers.one(plain), Buckets("dq_bucket_%d", "dq_queue_%s"))
         assert (await store.push(0, [job("a")])).codes == [Code.OK]
         assert (await store.get(0, ["a"]))[0] is not None
     assert len(caplog.messages) == 1

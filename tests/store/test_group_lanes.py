@@ -5,16 +5,16 @@ from typing import Any, Final
 
 import pytest
 
-from delayqueue.domain.job import CALLS
+from delayqueue.domain.job import CALLS, PolledTopic
 from delayqueue.store.verbs import Ending
 from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, a_moment, job
 from tests.store.test_groups import CALL, limit, of
 from tests.store.test_inspect import examined
 
-OTHER: Final = {"t": CALLS, CALLS: "t"}
+OTHER: Final[dict[PolledTopic, PolledTopic]] = {"t": CALLS, CALLS: "t"}
 
 
-def in_lane(topic: str, job_id: str, **options: Any) -> Any:
+def in_lane(topic: PolledTopic, job_id: str, **options: Any) -> Any:
     """A job of the group that is handed out to those who ask for `topic`."""
     return of("a", job_id, call=CALL if topic == CALLS else None, **options)
 
@@ -28,7 +28,7 @@ async def strict(bucket: Bucket) -> Bucket:
 async def test_a_groups_jobs_go_in_the_order_of_their_pushes_whoever_gets_them(
     strict: Bucket,
 ) -> None:
-    order = ["t", CALLS, CALLS, "t", "t", CALLS]
+    order: list[PolledTopic] = ["t", CALLS, CALLS, "t", "t", CALLS]
     await strict.push(*(in_lane(topic, f"{n}") for n, topic in enumerate(order)))
     for n, topic in enumerate(order):
         assert await strict.pop_ids(OTHER[topic]) == []
@@ -40,7 +40,7 @@ async def test_a_groups_jobs_go_in_the_order_of_their_pushes_whoever_gets_them(
 
 @pytest.mark.parametrize("topic", OTHER)
 async def test_who_waits_for_the_other_lane_is_told_when_its_job_has_ended(
-    strict: Bucket, topic: str
+    strict: Bucket, topic: PolledTopic
 ) -> None:
     await strict.push(in_lane(topic, "first"), in_lane(OTHER[topic], "second"))
     assert await strict.pop_ids(OTHER[topic]) == []
@@ -51,7 +51,7 @@ async def test_who_waits_for_the_other_lane_is_told_when_its_job_has_ended(
 
 
 @pytest.mark.parametrize("topic", OTHER)
-async def test_a_retry_in_one_lane_holds_up_the_other(strict: Bucket, topic: str) -> None:
+async def test_a_retry_in_one_lane_holds_up_the_other(strict: Bucket, topic: PolledTopic) -> None:
     await strict.push(in_lane(topic, "first"), in_lane(OTHER[topic], "second"))
     held = await strict.pop_one(topic)
     await strict.release(held.id, receipt=held.receipt, delay_ms=SOON_MS)

@@ -13,10 +13,11 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, Reserved
+from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, PolledTopic, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store import paging
-from delayqueue.store.shards import Shards
+from delayqueue.store.record import dump_page
+from delayqueue.store.servers import Servers
 from delayqueue.store.types import Change, Demand, Plan, Range, TagPage
 from delayqueue.store.verbs import (
     BURY,
@@ -66,7 +67,7 @@ class World:
         self.ids = IDS[: self.at.choice([8, 16, 24])]
         kinds: list[list[Call | None]] = [[None, CALL], [None], [None, None, CALL], [CALL]]
         self.calls = kinds[seed % len(kinds)]
-        self.told: defaultdict[str, int] = defaultdict(int)
+        self.told: defaultdict[PolledTopic, int] = defaultdict(int)
         self.receipts: dict[str, str] = {}
         self.waits_for: dict[tuple[str, str], str] = {}  # topic and group -> the job that failed
         self.limits: dict[str, dict[str, Any]] = {topic: {} for topic in TOPICS}
@@ -145,7 +146,7 @@ class World:
         await self.verb(PUSH, *(self.a_job() for _ in range(self.at.randint(1, 6))))
 
     async def pop(self) -> None:
-        choices: list[tuple[str, ...]] = [
+        choices: list[tuple[PolledTopic, ...]] = [
             ("t",),
             ("u",),
             ("t", "u"),
@@ -160,7 +161,7 @@ class World:
         )
 
     async def pop_of(
-        self, topics: tuple[str, ...], wanted: int, *, by_priority: bool = False
+        self, topics: tuple[PolledTopic, ...], wanted: int, *, by_priority: bool = False
     ) -> tuple[list[Reserved], bool]:
         """The jobs, and whether there are no more."""
         before, were_ready = await self.in_hand(), await self.ready()
@@ -190,10 +191,10 @@ class World:
         hand = [*await self.in_hand()]
         return self.at.choice(hand) if hand else None
 
-    def nonce(self, job_id: str) -> str:
+    def nonce(self, job_id: str) -> str | None:
         """Of its reservation, or of one that is over; sometimes none."""
         receipt = self.receipts.get(job_id)
-        return nonce_of(receipt, job_id) if receipt and self.at.random() < 0.9 else ""
+        return nonce_of(receipt, job_id) if receipt and self.at.random() < 0.9 else None
 
     async def finish(self) -> None:
         if job_id := await self.pick():
@@ -201,7 +202,7 @@ class World:
 
     async def finish_all(self) -> None:
         hand = [*await self.in_hand()]
-        await self.verb(FINISH, *(Ending(job_id, "", "") for job_id in hand))
+        await self.verb(FINISH, *(Ending(job_id, None, "") for job_id in hand))
 
     async def finish_late(self) -> None:
         job_id = self.at.choice([*self.receipts, "none"])
@@ -212,12 +213,12 @@ class World:
         if job_id := await self.pick():
             delay_ms = self.at.choice([0, 0, 4, 30, None])
             priority = self.at.choice([None, None, 1, 5000, USUAL_PRIORITY])
-            await self.verb(RELEASE, Release(job_id, "", delay_ms, "why", priority=priority))
+            await self.verb(RELEASE, Release(job_id, None, delay_ms, "why", priority=priority))
 
     async def bury(self) -> None:
         job_id = await self.pick() if self.at.random() < 0.6 else self.at.choice(self.ids)
         if job_id:
-            await self.verb(BURY, Burial(job_id, "", "", self.at.choice([None, 1])))
+            await self.verb(BURY, Burial(job_id, None, "", self.at.choice([None, 1])))
 
     async def requeue(self) -> None:
         if job_id := await self.pick():
@@ -242,13 +243,15 @@ class World:
         await self.script("kick", self.at.choice(TOPICS), self.at.choice(["buried", "delayed"]), 3)
 
     def page(self) -> TagPage:
-        return TagPage(self.at.choice("xy"), self.at.choice(["", "t"]), 100, [b"0"], EVERYWHERE)
+        return TagPage(self.at.choice("xy"), self.at.choice([None, "t"]), 100, [b"0"], EVERYWHERE)
 
     async def kick_tag(self) -> None:
-        await self.script("kick_tag", self.at.choice(["buried", "delayed"]), *self.page().args)
+        await self.script(
+            "kick_tag", self.at.choice(["buried", "delayed"]), *dump_page(self.page())
+        )
 
     async def cancel(self) -> None:
-        await self.script("cancel", *self.page().args)
+        await self.script("cancel", *dump_page(self.page()))
 
     async def reschedule(self) -> None:
         plan = self.at.choice(
@@ -263,7 +266,7 @@ class World:
         await self.verb(RESCHEDULE, Reschedule(self.at.choice(self.ids), plan))
 
     async def delete(self) -> None:
-        await self.verb(DELETE, Ending(self.at.choice(self.ids), "", ""))
+        await self.verb(DELETE, Ending(self.at.choice(self.ids), None, ""))
 
     async def purge(self) -> None:
         await self.script(
@@ -349,7 +352,7 @@ class World:
             self.limits[topic].get(name) for topic in TOPICS for name in ("rate", "concurrency")
         )
 
-    async def poll(self, topic: str) -> None:
+    async def poll(self, topic: PolledTopic) -> None:
         """Ask for as many as were announced; then nothing may be left for a poll that waits."""
         while self.told[topic] > 0:
             jobs, is_dry = await self.pop_of((topic,), min(self.told[topic], ALL_WANTED))
@@ -357,7 +360,7 @@ class World:
             if is_dry:
                 self.told[topic] = 0
         jobs, _ = await self.pop_of((topic,), ALL_WANTED)
-        assert not jobs or topic == CALLS, f"nobody was told of {[job.id for job in jobs]}"
+        assert not jobs or topic is CALLS, f"nobody was told of {[job.id for job in jobs]}"
         self.told[topic] = 0
 
     async def check(self) -> None:
@@ -394,7 +397,8 @@ class World:
         await self.note_failures(before)
         await self.check()
         if self.at.random() < 0.5:
-            for topic in (*self.topics, CALLS):
+            polled: list[PolledTopic] = [*self.topics, CALLS]
+            for topic in polled:
                 before = await self.in_hand()
                 await self.poll(topic)
                 await self.check()
@@ -425,7 +429,7 @@ async def test_any_history_keeps_the_limits_of_groups_and_leaves_no_job(
 ) -> None:
     scheduler = "wheel" if bucket.wheel_slots else "zset"
     store = VerbStore(
-        Shards.one(bucket.redis), bucket.store.buckets, stepped(scheduler, bucket.wheel_slots)
+        Servers.one(bucket.redis), bucket.store.buckets, stepped(scheduler, bucket.wheel_slots)
     )
     world = World(Bucket(bucket.redis, bucket.keys, store, bucket.wheel_slots), seed)
     await bucket.redis.set(CLOCK, world.now_ms)

@@ -10,7 +10,7 @@ import pytest
 from delayqueue.domain.job import CALLS
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.types import Demand
 from delayqueue.store.verbs import Ending
 from tests.store.bucket import (
@@ -32,7 +32,7 @@ from tests.store.test_model import CLOCK, stepped
 async def turned(bucket: Bucket) -> AsyncIterator[tuple[Callable[[int], Awaitable[None]], Bucket]]:
     """The bucket with a clock that stands still; and a function that turns it by ms."""
     scripts = stepped("wheel" if bucket.wheel_slots else "zset", bucket.wheel_slots)
-    store = VerbStore(Shards.one(bucket.redis), bucket.store.buckets, scripts)
+    store = VerbStore(Servers.one(bucket.redis), bucket.store.buckets, scripts)
     now_ms = await bucket.now_ms()
 
     async def turn(ms: int) -> None:

@@ -1,15 +1,14 @@
 """hold: notes which worker has a job, and tells what became of it."""
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.domain.job import Reserved, State
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.types import Listing
-from delayqueue.store.verbs import ENDED, GIVEN_BACK, HOLD, Holding
+from delayqueue.store.verbs import HOLD, Holding, NotHeld
 from tests.store.bucket import ALWAYS, HOUR_MS, SOON_MS, Bucket, a_moment, job
 
 DAY_MS: Final = 24 * HOUR_MS
@@ -17,7 +16,7 @@ DAY_MS: Final = 24 * HOUR_MS
 
 async def hold(
     bucket: Bucket, *jobs: Reserved, worker: str = "w 1", known_ms: int = 0
-) -> Sequence[int]:
+) -> list[Any]:
     items = [
         Holding(one.id, one.topic, nonce_of(one.receipt, one.id), worker, known_ms) for one in jobs
     ]
@@ -40,10 +39,15 @@ async def test_a_reserved_job_names_its_worker(bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "result"), [("finish", ENDED), ("release", GIVEN_BACK), ("expire", GIVEN_BACK)]
+    ("end", "result"),
+    [
+        ("finish", NotHeld.ENDED),
+        ("release", NotHeld.GIVEN_BACK),
+        ("expire", NotHeld.GIVEN_BACK),
+    ],
 )
 async def test_what_became_of_a_job_is_told_and_its_entry_goes(
-    bucket: Bucket, end: str, result: int
+    bucket: Bucket, end: str, result: NotHeld
 ) -> None:
     await bucket.push(job("a", ttr_ms=SOON_MS if end == "expire" else HOUR_MS))
     popped = await bucket.pop_one()
@@ -68,7 +72,7 @@ async def test_the_entry_of_an_earlier_reservation_counts_for_nobody(bucket: Buc
     present = await bucket.pop_one()
     assert (await bucket.view("a")).worker == ""
     await hold(bucket, present, worker="w 2")
-    assert await hold(bucket, former) == [GIVEN_BACK]
+    assert await hold(bucket, former) == [NotHeld.GIVEN_BACK]
     assert (await bucket.view("a")).worker == "w 2"
 
 

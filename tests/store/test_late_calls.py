@@ -12,7 +12,7 @@ from delayqueue.config.config import Config
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store import server as pipeline
 from delayqueue.store.durability import Durability
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from tests.store.bucket import HOUR_MS, Bucket, job, scripts
 from tests.store.contents import snapshot
@@ -32,7 +32,7 @@ async def test_a_call_whose_time_is_over_is_refused_and_changes_nothing(
     config = Config(durability=durability, redis_replicate="all", redis_replica_timeout_ms=1)
     built = scripts(bucket.wheel_slots)
     late = Store(
-        Shards.one(bucket.redis, answer_s=OVER_S),
+        Servers.one(bucket.redis, answer_s=OVER_S),
         bucket.store.buckets,
         built,
         durability=Durability.of(config),

@@ -12,7 +12,7 @@ from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.topics import limits_in
 from delayqueue.store.types import START, Change, Demand, Recording, TagPage
 from delayqueue.store.verbs import RECORD, Ending
@@ -233,7 +233,7 @@ async def test_a_delivery_in_which_a_subscriber_has_worked_counts_though_it_is_u
         pytest.param(lambda bucket: bucket.release("000", delay_ms=HOUR_MS), id="release"),
         pytest.param(lambda bucket: bucket.push(job("000", delay_ms=HOUR_MS)), id="push"),
         pytest.param(
-            lambda bucket: bucket.store.cancel(0, TagPage("tag", "", MANY, START, EVERYWHERE)),
+            lambda bucket: bucket.store.cancel(0, TagPage("tag", None, MANY, START, EVERYWHERE)),
             id="cancel",
         ),
         pytest.param(lambda bucket: bucket.store.purge(0, "t", "reserved", 1), id="purge"),
@@ -273,7 +273,7 @@ async def test_nobody_hears_of_the_end_where_nothing_waits_or_nothing_is_limited
         *(job(f"{topic} {n}", topic=topic) for topic in ("free", "rated") for n in "12")
     )
     held = [await bucket.pop_one(topic) for topic in ("t", "free", "rated")]
-    _, change = await bucket.store.finish(0, [Ending(each.id, "", "") for each in held])
+    _, change = await bucket.store.finish(0, [Ending(each.id, None, "") for each in held])
     assert change.ready == []
 
 
@@ -375,7 +375,7 @@ async def test_the_shares_of_all_buckets_are_the_whole(
     redis: Redis, buckets: int, limits: dict[str, float | None], at_once: int
 ) -> None:
     """Of a burst never more than max(burst, bucket_size), and each bucket's share in whole jobs: docs/limits.md."""
-    store = VerbStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
+    store = VerbStore(Servers.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
     passed = 0
     for number in range(buckets):
         await store.limit(number, "t", limits)

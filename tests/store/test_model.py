@@ -29,13 +29,14 @@ from redis.asyncio import Redis
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, Reserved
-from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of, receipt_for
+from delayqueue.domain.receipt import nonce_of, receipt_for
 from delayqueue.engine.take_service import TakeService
+from delayqueue.store.census import TopicView
 from delayqueue.store.scripts import Scripts, read
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import BucketCounts, Plan, Range
-from delayqueue.store.verbs import Ending, Requeue
+from delayqueue.store.types import Plan, Range
+from delayqueue.store.verbs import DISCARD, Discard, Requeue
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket, VerbStore
 from tests.store.conftest import connect
 from tests.store.model import LIVE, Model
@@ -116,7 +117,7 @@ class Comparison(RuleBasedStateMachine):
         slots = WHEEL_SLOTS if scheduler == "wheel" else 0
         self._redis = self.do(self._opened(open_redis))
         plain = Bucket.over(self._redis, wheel_slots=slots)
-        store = VerbStore(Shards.one(self._redis), plain.store.buckets, stepped(scheduler, slots))
+        store = VerbStore(Servers.one(self._redis), plain.store.buckets, stepped(scheduler, slots))
         self.bucket = Bucket(self._redis, plain.keys, store, slots)
         self.topics, self.taking = Topics(store, EVERYWHERE), TakeService(store)
         # in the past, for verbs that use the store's own clock: in the end, all that is over here is over there
@@ -188,18 +189,18 @@ class Comparison(RuleBasedStateMachine):
     @rule(job_id=IDS, uses=USES_RECEIPT)
     def finish(self, job_id: str, uses: str) -> None:
         receipt = self._receipt(job_id, uses)
-        codes = self.do(self.bucket.finish(job_id, receipt=receipt))
+        codes = self.do(self.bucket.finish(job_id, receipt=receipt or None))
         assert codes == [self.model.end(job_id, receipt, "finished")]
 
     @rule(job_id=IDS, uses=USES_RECEIPT)
     def delete(self, job_id: str, uses: str) -> None:
         receipt = self._receipt(job_id, uses)
-        codes = self.do(self.bucket.delete(job_id, receipt=receipt))
+        codes = self.do(self.bucket.delete(job_id, receipt=receipt or None))
         assert codes == [self.model.end(job_id, receipt, "cancelled")]
 
     @rule(job_id=IDS)
     def discard(self, job_id: str) -> None:
-        codes, _ = self.do(self.bucket.store.delete(0, [Ending(job_id, HELD_BY_NOBODY, "")]))
+        codes = self.do(self.bucket.store.all_of(DISCARD, [Discard(job_id)]))
         assert codes == [self.model.discard(job_id)]
 
     @rule(job_id=IDS)
@@ -229,14 +230,16 @@ class Comparison(RuleBasedStateMachine):
     def release(self, job_id: str, uses: str, delay_ms: int | None, priority: int | None) -> None:
         receipt = self._receipt(job_id, uses)
         moved = self.do(
-            self.bucket.release(job_id, receipt=receipt, delay_ms=delay_ms, priority=priority)
+            self.bucket.release(
+                job_id, receipt=receipt or None, delay_ms=delay_ms, priority=priority
+            )
         )
         assert moved.code == self.model.release(job_id, receipt, delay_ms, priority)
 
     @rule(job_id=IDS, uses=USES_RECEIPT, ttr_ms=st.none() | DELAYS_MS)
     def touch(self, job_id: str, uses: str, ttr_ms: int | None) -> None:
         receipt = self._receipt(job_id, uses)
-        moved = self.do(self.bucket.touch(job_id, receipt=receipt, ttr_ms=ttr_ms))
+        moved = self.do(self.bucket.touch(job_id, receipt=receipt or None, ttr_ms=ttr_ms))
         assert moved.code == self.model.touch(job_id, receipt, ttr_ms)
         if job_id in self.model.jobs and moved.time_ms is not None:
             assert (moved.time_ms, moved.time_ms) == self.model.jobs[job_id].deadline
@@ -250,7 +253,7 @@ class Comparison(RuleBasedStateMachine):
     def bury(self, job_id: str, uses: str, message: str, priority: int | None) -> None:
         receipt = self._receipt(job_id, uses)
         codes = self.do(
-            self.bucket.bury(job_id, receipt=receipt, message=message, priority=priority)
+            self.bucket.bury(job_id, receipt=receipt or None, message=message, priority=priority)
         )
         assert codes == [self.model.bury(job_id, receipt, priority)]
 
@@ -266,7 +269,7 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(tag=TAGS)
     def cancel(self, tag: str) -> None:
-        assert self.do(self.topics.cancel(tag, "")) == self.model.cancel(tag)
+        assert self.do(self.topics.cancel(tag, None)) == self.model.cancel(tag)
 
     @rule(
         topic=TOPICS, first=st.integers(-5, 20), length=st.integers(0, 20), most=st.integers(1, 3)
@@ -304,7 +307,7 @@ class Comparison(RuleBasedStateMachine):
         for topic, found in zip(TOPIC_NAMES, counts, strict=True):
             assert {state: getattr(found, state) for state in LIVE} == self.model.counts(topic)
 
-    async def _views_and_counts(self) -> tuple[list[Any], list[BucketCounts]]:
+    async def _views_and_counts(self) -> tuple[list[Any], list[TopicView]]:
         store = self.bucket.store
         return [*await store.get(0, JOB_IDS)], await store.topics(0, TOPIC_NAMES)
 

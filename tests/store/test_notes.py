@@ -32,7 +32,7 @@ async def test_the_oldest_gives_way(notes: Notes, clock: Clock) -> None:
 async def test_a_note_ends_and_so_does_one_that_nobody_can_read(
     notes: Notes, wheel: Bucket, clock: Clock
 ) -> None:
-    key = wheel.keys.registered("notes")
+    key = wheel.keys.named("notes")
     await wheel.redis.hset(key, "broken", "{")
     await notes.put("old", "said", "somebody")
     assert [*await notes.all()] == ["old"]
@@ -46,7 +46,7 @@ async def test_a_note_ends_and_so_does_one_that_nobody_can_read(
 async def test_a_note_is_kept_as_earlier_versions_write_and_read_it(
     notes: Notes, wheel: Bucket
 ) -> None:
-    key = wheel.keys.registered("notes")
+    key = wheel.keys.named("notes")
     await notes.put("new", "said", "somebody")
     kept: Any = await wheel.redis.hget(key, "new")
     text, by, at_ms = json.loads(kept[kept.index(b"[") :])

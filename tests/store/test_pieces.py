@@ -42,8 +42,8 @@ async def test_a_call_comes_to_so_many_bytes_of_jobs_and_says_how_far_it_came(
     bucket: Bucket, verb: str
 ) -> None:
     await with_large_jobs(bucket, delay_ms=HOUR_MS)
-    item: Any = {"bury": partial(Burial, nonce="", message=""), "kick": Kick}.get(
-        verb, partial(Ending, nonce="", message="")
+    item: Any = {"bury": partial(Burial, nonce=None, message=""), "kick": Kick}.get(
+        verb, partial(Ending, nonce=None, message="")
     )
     items = [item(job_id) for job_id in IDS]
     codes, _ = await getattr(bucket.store, verb)(0, items)
@@ -54,7 +54,7 @@ async def test_a_call_comes_to_so_many_bytes_of_jobs_and_says_how_far_it_came(
     elif verb == "kick":
         assert await queue.kick(IDS[FIT:]) == [0] * (JOBS - FIT)
     else:
-        assert await getattr(queue, verb)(IDS[FIT:], [""] * (JOBS - FIT)) == [0] * (JOBS - FIT)
+        assert await getattr(queue, verb)(IDS[FIT:], [None] * (JOBS - FIT)) == [0] * (JOBS - FIT)
     state = {"finish": "finished", "delete": "cancelled", "bury": "buried", "kick": "ready"}[verb]
     for job_id in IDS:
         assert await bucket.state(job_id) == state
@@ -83,7 +83,7 @@ async def test_the_jobs_of_a_tag_are_changed_so_many_bytes_at_a_time(
     counts = list[int]()
     while position != START:
         position, count, *_ = await change(
-            0, TagPage("large", "", 100, position or START, EVERYWHERE)
+            0, TagPage("large", None, 100, position or START, EVERYWHERE)
         )
         counts.append(count)
     assert max(counts) <= FIT
@@ -191,7 +191,7 @@ async def test_a_push_comes_to_so_many_tags_in_a_call(bucket: Bucket) -> None:
 
     assert await in_pieces(push, jobs) == [0] * 1000
     ids = [f"job-{n}" for n in range(1000)]
-    codes, _ = await bucket.store.finish(0, [Ending(job_id, "", "") for job_id in ids])
+    codes, _ = await bucket.store.finish(0, [Ending(job_id, None, "") for job_id in ids])
     assert len(codes) < 20
     assert await bucket.finish(*ids) == [0] * 1000
 
@@ -200,13 +200,15 @@ async def test_what_a_call_did_not_come_to_of_a_tag_is_left_alone_if_it_has_the_
     bucket: Bucket,
 ) -> None:
     await with_large_jobs(bucket)
-    position, count, _ = await bucket.store.cancel(0, TagPage("large", "", 100, START, EVERYWHERE))
+    position, count, _ = await bucket.store.cancel(
+        0, TagPage("large", None, 100, START, EVERYWHERE)
+    )
     assert (count, len(position)) == (FIT, 1 + JOBS - FIT)
     kept = position[1].decode()
     await bucket.push(job(kept))
     while position != START:
         position, more, _ = await bucket.store.cancel(
-            0, TagPage("large", "", 100, position, EVERYWHERE)
+            0, TagPage("large", None, 100, position, EVERYWHERE)
         )
         count += more
     assert count == JOBS - 1
@@ -257,7 +259,7 @@ async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucke
             sends(call)
 
     intercept(bucket.store, fail_the_second)
-    codes = await all_jobs(bucket.store).finish(IDS, [""] * JOBS)
+    codes = await all_jobs(bucket.store).finish(IDS, [None] * JOBS)
     assert codes == [Code.OK] * FIT + [Code.UNAVAILABLE] * (JOBS - FIT)
 
 
@@ -276,7 +278,7 @@ async def test_an_inspection_looks_at_so_many_bytes_of_jobs_at_a_time(
 
 
 Act = Callable[["Bucket", list[str]], Awaitable[object]]
-MANY: Final = TagPage("many", "", 1000, START, EVERYWHERE)
+MANY: Final = TagPage("many", None, 1000, START, EVERYWHERE)
 ACTS: Final[dict[str, Act]] = {
     "cancel": lambda bucket, _: bucket.store.cancel(0, MANY),
     "kick a tag": lambda bucket, _: bucket.store.kick_tag(0, MANY, state=State.DELAYED),
@@ -306,7 +308,8 @@ async def test_jobs_of_groups_take_few_commands_more(
 ) -> None:
     """What jobs of one group, or each of a group of its own, take beside jobs without a group."""
     taken: list[int] = []
-    for texts in [{}], [{"group": f"g{n}"} for n in range(groups)]:
+    alone: list[dict[str, str]] = [{}]
+    for texts in alone, [{"group": f"g{n}"} for n in range(groups)]:
         before = await commands(bucket)
         await bucket.push(*(job(f"job-{n}", texts=texts[n % len(texts)]) for n in range(200)))
         while jobs := await bucket.pop(wanted=100):

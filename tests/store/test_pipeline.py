@@ -15,6 +15,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
+from delayqueue.store import server
 from delayqueue.store import server as module
 from delayqueue.store.connect import connect
 from delayqueue.store.connection import Links, NotReplicatedError, Wait
@@ -36,8 +37,8 @@ def store(processes: Processes) -> StoreServer:
 
 @pytest.fixture
 async def redis(store: StoreServer) -> AsyncIterator[Redis]:
-    async with connect(Config(redis_host=Address(LOOPBACK, store.port)), None) as shards:
-        [client] = shards.servers().values()
+    async with connect(Config(redis_host=Address(LOOPBACK, store.port)), None) as servers:
+        [client] = servers.clients().values()
         await client.flushall()
         yield client
     while OPENED:
@@ -125,8 +126,11 @@ async def test_calls_at_the_moment_in_which_the_connection_closes_fail_as_connec
     assert await answers(made(way, "PING")) == [b"PONG"]
 
 
-async def test_a_connection_that_was_overtaken_serves_again(redis: Redis) -> None:
-    way = Pipeline(to(redis, most=2), at_a_time=1)
+async def test_a_connection_that_was_overtaken_serves_again(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "AT_A_TIME", 1)
+    way = Pipeline(to(redis, most=2))
     for n in range(3):
         silent = made(way, "BLPOP", "nothing", SECONDS)
         await until_blocked(redis)

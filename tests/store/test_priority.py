@@ -1,12 +1,13 @@
 """Priorities: of ready jobs the smallest number goes first, of equal ones the first that was due."""
 
+from typing import Any
+
 import pytest
 
 from delayqueue.domain.body import body_of, raw_body
 from delayqueue.domain.job import MAX_PRIORITY, USUAL_PRIORITY
-from delayqueue.domain.receipt import HELD_BY_NOBODY
 from delayqueue.errors import Code
-from delayqueue.store.verbs import Ending
+from delayqueue.store.verbs import DISCARD, Discard
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later, on_zset
 
 PRIORITIES = (MAX_PRIORITY, 5, USUAL_PRIORITY, 0, USUAL_PRIORITY + 1, USUAL_PRIORITY - 1)
@@ -138,16 +139,31 @@ async def test_a_job_that_an_older_server_made_ready_is_handed_out(bucket: Bucke
 @pytest.mark.parametrize("state", ["delayed", "ready", "buried"])
 async def test_a_job_that_nobody_holds_can_be_discarded(bucket: Bucket, state: str) -> None:
     await bucket.put_in(state)
-    codes, _ = await bucket.store.delete(0, [Ending("a", HELD_BY_NOBODY, "")])
+    codes = await bucket.store.all_of(DISCARD, [Discard("a")])
     assert (codes, await bucket.get("a")) == ([Code.OK], None)
 
 
 async def test_a_job_that_somebody_holds_cannot_be_discarded(bucket: Bucket) -> None:
     await bucket.put_in("reserved")
-    endings = [Ending(job_id, HELD_BY_NOBODY, "") for job_id in ("a", "unknown")]
-    codes, _ = await bucket.store.delete(0, endings)
+    codes = await bucket.store.all_of(DISCARD, [Discard("a"), Discard("unknown")])
     assert codes == [Code.WRONG_STATE, Code.NO_SUCH_JOB]
     assert await bucket.state("a") == "reserved"
+
+
+@pytest.mark.parametrize("priority", [USUAL_PRIORITY, 7])
+async def test_a_priority_is_replaced_wherever_it_stands_among_the_options(
+    bucket: Bucket, priority: int
+) -> None:
+    tags = (',"priority":9', '","priority":9')
+    await bucket.push(job("a", priority=9, tags=tags, delay_ms=HOUR_MS))
+    raw: Any = await bucket.redis.hget(bucket.key("job"), "a")
+    before, first, others = raw.partition(b'"priority":9,')
+    options, _, body = others.rpartition(b"}")
+    written = before + options + b"," + first[:-1] + b"}" + body
+    await bucket.redis.hset(bucket.key("job"), "a", written)
+    assert (await bucket.change("a", priority=priority)).code == Code.OK
+    view = await bucket.view("a")
+    assert (view.priority, view.tags, view.body) == (priority, tags, "body")
 
 
 # by its id

@@ -11,7 +11,9 @@ from delayqueue.store.verbs import Touch
 from tests.store.bucket import HOUR_MS, Bucket, job
 
 
-async def tell(bucket: Bucket, percent: float | None, message: str | None, nonce: str = "") -> int:
+async def tell(
+    bucket: Bucket, percent: float | None, message: str | None, nonce: str | None = None
+) -> int:
     [moved] = await bucket.store.touch(0, [Touch("a", nonce, None, percent, message)])
     return moved.code
 
@@ -137,7 +139,7 @@ async def test_a_pushed_job_forgets_it(held: Bucket) -> None:
 async def test_some_jobs_tell_and_others_do_not_in_one_call(bucket: Bucket) -> None:
     await bucket.push(*[job(name) for name in "abc"])
     await bucket.pop_ids()
-    items = [Touch("a", "", None), Touch("b", "", None, 1, "b"), Touch("c", "", 5, None, "c")]
+    items = [Touch("a", None, None), Touch("b", None, None, 1, "b"), Touch("c", None, 5, None, "c")]
     assert [one.code for one in await bucket.store.touch(0, items)] == [Code.OK] * 3
     views = [await bucket.view(name) for name in "abc"]
     assert [view.progress and view.progress.message for view in views] == [None, "b", "c"]

@@ -15,7 +15,7 @@ def verb(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-async def do(bucket: Bucket, verb: str, job_id: str, receipt: str = "") -> int:
+async def do(bucket: Bucket, verb: str, job_id: str, receipt: str | None = None) -> int:
     """The code of the verb for one job."""
     answer = await getattr(bucket, verb)(job_id, receipt=receipt)
     return answer.code if isinstance(answer, Moved) else int(answer[0])
@@ -39,7 +39,7 @@ async def test_a_job_without_a_schedule_waits_for_the_fallback(
     await bucket.push(job("a", retry_ms=retry_ms))
     await bucket.pop_one()
     before_ms = await bucket.now_ms()
-    [moved], _ = await bucket.store.release(0, [Release("a", "", delay_ms, "", 5000)])
+    [moved], _ = await bucket.store.release(0, [Release("a", None, delay_ms, "", 5000)])
     assert moved.time_ms is not None
     assert 0 <= moved.time_ms - before_ms - expected_ms < 1000, reason
 
@@ -52,11 +52,11 @@ async def test_a_job_without_a_schedule_is_buried_at_the_end_of_the_one_that_is_
     states = []
     for _ in range(2):
         await bucket.pop_one()
-        await bucket.store.release(0, [Release("a", "", delay_ms, "", 5000, retry_ms=(0,))])
+        await bucket.store.release(0, [Release("a", None, delay_ms, "", 5000, retry_ms=(0,))])
         states.append((await bucket.view("a")).state)
     await bucket.kick("a")  # it starts again
     await bucket.pop_one()
-    await bucket.store.release(0, [Release("a", "", delay_ms, "", retry_ms=(0,))])
+    await bucket.store.release(0, [Release("a", None, delay_ms, "", retry_ms=(0,))])
     states.append((await bucket.view("a")).state)
     assert states == ["ready", "buried", "ready"]
 
@@ -70,7 +70,7 @@ async def test_the_schedule_of_its_own_goes_before_the_one_that_is_offered(
 ) -> None:
     await bucket.push(job("a", retry_ms=own_ms))
     await bucket.pop_one()
-    await bucket.store.release(0, [Release("a", "", None, "", retry_ms=offered_ms)])
+    await bucket.store.release(0, [Release("a", None, None, "", retry_ms=offered_ms)])
     assert (await bucket.view("a")).state == state
 
 
@@ -103,13 +103,13 @@ async def test_the_present_receipt_or_none_will_do(bucket: Bucket, verb: str) ->
     for with_receipt in (True, False):
         await bucket.push(job("a"))
         receipt = (await bucket.pop_one()).receipt
-        assert await do(bucket, verb, "a", receipt if with_receipt else "") == Code.OK
+        assert await do(bucket, verb, "a", receipt if with_receipt else None) == Code.OK
 
 
 async def test_a_released_job_without_schedule_is_ready_at_once(bucket: Bucket) -> None:
     await bucket.push(job("a"))
     popped = await bucket.pop_one()
-    release = Release("a", "", None, "not now")
+    release = Release("a", None, None, "not now")
     [moved], change = await bucket.store.release(0, [release])
     assert (moved.code, change.ready, change.next_due_ms) == (Code.OK, [("t", 1)], None)
     view = await bucket.view("a")
@@ -121,7 +121,7 @@ async def test_a_released_job_without_schedule_is_ready_at_once(bucket: Bucket) 
 async def test_a_released_job_waits_for_the_delay_it_was_given(bucket: Bucket) -> None:
     await bucket.push(job("a", retry_ms=(1,)))
     await bucket.pop_one()
-    [moved], change = await bucket.store.release(0, [Release("a", "", HOUR_MS, "")])
+    [moved], change = await bucket.store.release(0, [Release("a", None, HOUR_MS, "")])
     assert change == Change([], HOUR_MS, is_news=False)
     assert moved.time_ms == (await bucket.view("a")).due_ms
     assert await bucket.state("a") == "delayed"
@@ -156,8 +156,10 @@ async def test_a_released_job_that_nobody_needs_any_more_expires(bucket: Bucket)
 async def test_each_job_of_a_batch_of_releases_has_its_own_answer(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"), job("c"))
     await bucket.pop(wanted=2)
-    releases = [Release(i, "", delay, "") for i, delay in (("a", 5), ("x", 5), ("b", 0), ("c", 5))]
-    moved, change = await bucket.store.release(0, [*releases, Release("a", "", 5, "")])
+    releases = [
+        Release(i, None, delay, "") for i, delay in (("a", 5), ("x", 5), ("b", 0), ("c", 5))
+    ]
+    moved, change = await bucket.store.release(0, [*releases, Release("a", None, 5, "")])
     codes = [each.code for each in moved]
     assert codes == [Code.OK, Code.NO_SUCH_JOB, Code.OK, Code.WRONG_STATE, Code.WRONG_STATE]
     assert [each.time_ms is None for each in moved] == [False, True, False, True, True]
@@ -184,7 +186,7 @@ async def test_a_whole_batch_is_touched(bucket: Bucket) -> None:
     await bucket.push(*map(job, ids))
     while await bucket.pop():  # some hundred of them at a time
         pass
-    moved = await bucket.store.touch(0, [Touch(i, "", 5) for i in ids])
+    moved = await bucket.store.touch(0, [Touch(i, None, 5) for i in ids])
     assert {each.code for each in moved} == {Code.OK}
 
 

@@ -16,7 +16,7 @@ from delayqueue.store.bucket import OUTDATED
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.durability import Asked, Durability, require_sync
 from delayqueue.store.server import MOST_CALLS
-from delayqueue.store.shards import SLOTS, Shards, Span
+from delayqueue.store.servers import SLOTS, Servers, Span
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import DELETE, FINISH, Ending, Verb
 from tests.processes import LOOPBACK
@@ -28,7 +28,7 @@ MANY: Final = 4 * MOST_CALLS
 ANSWER_S: Final = 1.0  # where a server is silent
 UNKNOWN_YET: Final = Text("布局未知", "its layout is unknown")
 VERB: Final = "touch"
-ENDING: Final = Ending("id", "", "")
+ENDING: Final = Ending("id", None, "")
 NO_FUNCTIONS: Final = b"-ERR unknown command 'FCALL', with args beginning with: 'x'\r\n"
 NOT_FOUND: Final = b"-ERR Function not found\r\n"
 SILENCE: Final = b""  # no answer
@@ -120,12 +120,12 @@ async def bed(
 ) -> AsyncIterator[Bed]:
     async with Scripted(*answers).listening() as server, Scripted().listening() as other:
         told = Told(server.port)
-        shards = Shards(told, client, client, await told.find(), answer_s)
+        servers = Servers(told, client, client, await told.find(), answer_s)
         told.reads.clear()
-        store = Store(shards, Buckets("b_%d", "q_%s"), durability=durability)
+        store = Store(servers, Buckets("b_%d", "q_%s"), durability=durability)
         yield Bed(server, other, store, told.reads)
         await until(lambda: not is_connecting())
-        await shards.aclose()
+        await servers.aclose()
 
 
 async def outcome(store: Store, verb: str = VERB) -> type[BaseException] | None:
@@ -228,9 +228,9 @@ async def test_a_server_without_the_library_for_ever_is_given_up() -> None:
 
 async def test_a_call_follows_its_bucket_and_is_done_once() -> None:
     async with bed() as (server, other, store, _reads):
-        slot = store.shards._slots.setdefault(store.buckets.keys[0].tag, 1)
+        slot = store.servers._slots.setdefault(store.buckets.keys[0].tag, 1)
         server.answers = [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), other.port)]
-        changed = store.shards.changed
+        changed = store.servers.changed
         assert await outcome(store) is None
         assert await outcome(store) is None
         assert (len(server.calls), len(other.calls)) == (1, 2)
@@ -239,7 +239,7 @@ async def test_a_call_follows_its_bucket_and_is_done_once() -> None:
 
 async def test_many_calls_at_once_follow_their_bucket_and_each_is_done_once() -> None:
     async with bed() as (server, other, store, _reads):
-        slot = store.shards._slots.setdefault(store.buckets.keys[0].tag, 1)
+        slot = store.servers._slots.setdefault(store.buckets.keys[0].tag, 1)
         server.answers = [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), other.port)] * MANY
         assert await asyncio.gather(*(outcome(store) for _ in range(MANY))) == [None] * MANY
         assert (len(server.calls), len(other.calls)) == (MANY, MANY)
@@ -254,7 +254,7 @@ async def test_many_calls_at_once_that_find_no_library_load_it_together() -> Non
 
 async def test_servers_that_send_a_call_in_a_circle_are_given_up() -> None:
     async with bed() as (server, other, store, _reads):
-        slot = store.shards._slots.setdefault(store.buckets.keys[0].tag, 1)
+        slot = store.servers._slots.setdefault(store.buckets.keys[0].tag, 1)
         server.answers, other.answers = (
             [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), target.port)] * 99
             for target in (other, server)

@@ -19,7 +19,7 @@ from delayqueue.store import durability as replication
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import Durability, check_durability, replica_warnings
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers import Servers
 from delayqueue.store.types import Demand
 from delayqueue.store.verbs import GET, Ending
 from delayqueue.tasks import cancel_all
@@ -63,10 +63,10 @@ def config_of(server: StoreServer, **settings: Any) -> Config:
 
 
 @asynccontextmanager
-async def opened(config: Config) -> AsyncIterator[tuple[VerbStore, Shards]]:
-    async with connect(config, None) as shards:
+async def opened(config: Config) -> AsyncIterator[tuple[VerbStore, Servers]]:
+    async with connect(config, None) as servers:
         buckets = Buckets(config.bucket_name, config.queue_name)
-        yield VerbStore(shards, buckets, durability=Durability.of(config)), shards
+        yield VerbStore(servers, buckets, durability=Durability.of(config)), servers
 
 
 async def until_followed(pair: Pair) -> None:
@@ -152,7 +152,7 @@ async def test_a_push_that_finds_its_job_waits_for_what_it_found(
 
 
 async def test_an_end_that_finds_nothing_waits_for_what_ended_it(pair: Pair) -> None:
-    ending = [Ending("a", "", "")]
+    ending = [Ending("a", None, "")]
     async with followed(pair) as store:
         await place(store, "a")
         pair.replica.freeze()
@@ -210,9 +210,9 @@ async def test_a_call_that_goes_after_one_that_waits_in_vain_has_the_time_to_wai
 ) -> None:
     async with followed(pair, **PATIENT) as store:
         await place(store, "earlier", "first")
-        await store.finish(0, [Ending("earlier", "", "")])  # so that the store has the script
+        await store.finish(0, [Ending("earlier", None, "")])  # so that the store has the script
         pair.replica.freeze()
-        first = asyncio.create_task(store.finish(0, [Ending("first", "", "")]))
+        first = asyncio.create_task(store.finish(0, [Ending("first", None, "")]))
         await asyncio.sleep(0.1)
         failures = await asyncio.gather(first, push(store, "second"), return_exceptions=True)
     assert [type(failure) for failure in failures] == [Unavailable, Unavailable]
@@ -232,7 +232,7 @@ async def test_what_waits_for_replicas_is_a_setting(
         found = set()
         for verb, call in {
             "pop": store.pop(0, [Demand(("topic",), 1)]),
-            "finish": store.finish(0, [Ending("first", "", "")]),
+            "finish": store.finish(0, [Ending("first", None, "")]),
             "push": store.push(0, [job("third")]),
             "get": store.get(0, ["first"]),
         }.items():
@@ -245,21 +245,21 @@ async def test_what_waits_for_replicas_is_a_setting(
 
 async def test_a_master_without_an_append_only_file_is_refused(pair: Pair) -> None:
     config = config_of(pair.master)
-    async with opened(config) as (_, shards):
-        await check_durability(shards, config)
-        await shards.of("any").config_set("appendonly", "no")
+    async with opened(config) as (_, servers):
+        await check_durability(servers, config)
+        await servers.of("any").config_set("appendonly", "no")
         with pytest.raises(StartupError, match="set `appendonly yes`") as refused:
-            await check_durability(shards, config)
+            await check_durability(servers, config)
         assert refused.value.key == "durability"
 
 
 async def test_both_promises_are_looked_at_where_both_are_asked_for(pair: Pair) -> None:
     config = config_of(pair.master, durability="replica+fsync")
-    async with opened(config) as (store, shards):
+    async with opened(config) as (store, servers):
         with pytest.raises(StartupError, match=r"replica\+fsync: .* set `appendfsync always`"):
-            await check_durability(shards, config)
-        await shards.of("any").config_set("appendfsync", "always")
-        await check_durability(shards, config)
+            await check_durability(servers, config)
+        await servers.of("any").config_set("appendfsync", "always")
+        await check_durability(servers, config)
         await until_followed(pair)
         await place(store, "one")
         pair.replica.freeze()
@@ -272,9 +272,9 @@ async def test_doubts_come_and_go_with_replicas(
 ) -> None:
     monkeypatch.setattr(replication, "LOOK_S", 0.05)
     caplog.set_level(logging.INFO)
-    async with followed(pair) as store, connect(config_of(pair.master), None) as shards:
+    async with followed(pair) as store, connect(config_of(pair.master), None) as servers:
         assert store.durability.replicas is not None
-        watching = asyncio.create_task(store.durability.replicas.watch(shards))
+        watching = asyncio.create_task(store.durability.replicas.watch(servers))
         await asyncio.sleep(0.2)
         assert store.warnings == []
         pair.replica.kill()
@@ -297,8 +297,8 @@ async def test_more_replicas_than_must_have_it_are_a_warning(
         await until(lambda: ask(second, "ROLE")[3:4] == ["connected"])
         for least, doubted in ((1, True), (2, False)):
             config = config_of(pair.master, redis_min_replicas=least)
-            async with opened(config) as (_, shards):
-                warnings = await replica_warnings(shards, config)
+            async with opened(config) as (_, servers):
+                warnings = await replica_warnings(servers, config)
                 assert any("redis.min_replicas = 2" in each for each in warnings) is doubted
     finally:
         second.close()
@@ -309,30 +309,30 @@ async def test_replicas_that_keep_less_than_is_asked_for_are_warnings(pair: Pair
     ask(pair.master, "CONFIG", "SET", "appendfsync", "always")
     await until_followed(pair)
     name = f"the replica {pair.replica.address}"
-    async with connect(config, None) as shards:
+    async with connect(config, None) as servers:
         for appendonly, appendfsync, says in (
             ("yes", "everysec", f"{name} answers before a job is on its disk; set `appendfsync al"),
             ("no", "always", f"{name} has no append-only file"),
         ):
             ask(pair.replica, "CONFIG", "SET", "appendonly", appendonly)
             ask(pair.replica, "CONFIG", "SET", "appendfsync", appendfsync)
-            [warning] = await replica_warnings(shards, config)
+            [warning] = await replica_warnings(servers, config)
             assert warning.startswith(says)
-        assert await replica_warnings(shards, config_of(pair.master)) == [warning]
+        assert await replica_warnings(servers, config_of(pair.master)) == [warning]
         ask(pair.replica, "CONFIG", "SET", "appendonly", "yes")
-        assert await replica_warnings(shards, config) == []
+        assert await replica_warnings(servers, config) == []
         ask(pair.replica, "ACL", "SETUSER", "default", "-config")
-        [warning] = await replica_warnings(shards, config)
+        [warning] = await replica_warnings(servers, config)
         assert warning.startswith(f"{name} refuses CONFIG GET")
         ask(pair.replica, "ACL", "SETUSER", "default", "resetpass", ">secret")
-        [warning] = await replica_warnings(shards, config)
+        [warning] = await replica_warnings(servers, config)
         assert warning.startswith(f"{name} cannot be asked how durable it is")
 
 
 async def test_the_embedded_store_is_refused(redis_server: StoreServer) -> None:
-    async with opened(config_of(redis_server)) as (_, shards):
+    async with opened(config_of(redis_server)) as (_, servers):
         with pytest.raises(StartupError, match="the embedded store has no replicas"):
-            await check_durability(shards, Config(durability="replica"))
+            await check_durability(servers, Config(durability="replica"))
 
 
 async def test_sentinels_and_clusters_tell_how_many_replicas_there_are_and_these_can_be_asked(
@@ -345,10 +345,10 @@ async def test_sentinels_and_clusters_tell_how_many_replicas_there_are_and_these
         (Config(redis_cluster=of_cluster), cluster.shards),
     ):
         config = replace(there, durability="replica")
-        async with connect(config, None) as shards:
-            found = [await shards.replicas_of(redis) for redis in shards.servers().values()]
+        async with connect(config, None) as servers:
+            found = [await servers.replicas_of(redis) for redis in servers.clients().values()]
             assert found == [1] * masters
-            assert await replica_warnings(shards, config) == []
+            assert await replica_warnings(servers, config) == []
 
 
 async def test_a_replica_that_died_still_counts_as_one_that_can_take_over(
@@ -360,8 +360,8 @@ async def test_a_replica_that_died_still_counts_as_one_that_can_take_over(
         sentinels = tuple(Address(each.host, each.port) for each in watched.sentinels)
         named: dict[str, Any] = {"redis_sentinel": sentinels, "redis_master_name": MASTER_NAME}
         config = Config(durability="replica", **named)
-        async with connect(config, None) as shards:
-            warnings = await replica_warnings(shards, config)
+        async with connect(config, None) as servers:
+            warnings = await replica_warnings(servers, config)
         assert any("redis.min_replicas = 2" in each for each in warnings)
     finally:
         watched.close()

@@ -60,7 +60,9 @@ async def test_no_distance_leads_behind_the_last_due_time(bucket: Bucket) -> Non
 async def test_a_job_that_an_import_has_staged_is_not_moved_by_a_distance(bucket: Bucket) -> None:
     await bucket.push(job("a", due_ms=STAGED_DUE_MS, tags=("x",)))
     assert await bucket.change("a", by_ms=-HOUR_MS) == Moved(Code.INVALID, None)
-    assert await Topics(bucket.store, EVERYWHERE).reschedule_tag("x", "", Plan(by_ms=-HOUR_MS)) == 0
+    assert (
+        await Topics(bucket.store, EVERYWHERE).reschedule_tag("x", None, Plan(by_ms=-HOUR_MS)) == 0
+    )
     assert (await bucket.view("a")).due_ms == STAGED_DUE_MS
 
 
@@ -143,7 +145,7 @@ async def test_each_job_of_a_tag_moves_once_though_the_store_names_it_twice(
     doubling = Doubling(bucket)
     monkeypatch.setattr(bucket.store.bucket(0), "run", doubling.run)
     topics = Topics(bucket.store, EVERYWHERE)
-    assert await topics.reschedule_tag("x", "", Plan(by_ms=-60_000)) == MANY
+    assert await topics.reschedule_tag("x", None, Plan(by_ms=-60_000)) == MANY
     assert doubling.pages > 1
     for job_id in ("job-0", "job-350", f"job-{MANY - 1}"):
         assert (await bucket.view(job_id)).due_ms == dues[job_id] - 60_000
@@ -165,15 +167,15 @@ async def test_a_move_that_broke_off_does_not_ask_for_a_repeat(
     monkeypatch.setattr(bucket.store.bucket(0), "run", fail)
     topics = Topics(bucket.store, EVERYWHERE)
     with pytest.raises(Unavailable, match="moves them again"):
-        await topics.reschedule_tag("x", "", Plan(by_ms=1))
+        await topics.reschedule_tag("x", None, Plan(by_ms=1))
     with pytest.raises(Unavailable, match="try again for the rest"):
-        await topics.reschedule_tag("x", "", Plan(delay_ms=1))
+        await topics.reschedule_tag("x", None, Plan(delay_ms=1))
 
 
 async def test_the_priority_of_a_tags_jobs_changes_and_is_counted_once(bucket: Bucket) -> None:
     await bucket.push(*(job(job_id, tags=("x",)) for job_id in "abc"))
     topics = Topics(bucket.store, EVERYWHERE)
-    assert await topics.reschedule_tag("x", "", Plan(priority=5)) == 3
-    assert await topics.reschedule_tag("x", "", Plan(priority=5)) == 0
-    assert await topics.reschedule_tag("x", "", Plan(delay_ms=HOUR_MS, priority=6)) == 3
+    assert await topics.reschedule_tag("x", None, Plan(priority=5)) == 3
+    assert await topics.reschedule_tag("x", None, Plan(priority=5)) == 0
+    assert await topics.reschedule_tag("x", None, Plan(delay_ms=HOUR_MS, priority=6)) == 3
     assert {(await bucket.view(job_id)).priority for job_id in "abc"} == {6}

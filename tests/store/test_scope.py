@@ -46,12 +46,12 @@ async def test_a_hidden_job_is_unknown_and_unchanged(
     await bucket.put_in(state, topic="theirs")
     before = await bucket.view("a")
     assert await confined.get(0, ["a"]) == [None]
-    assert (await confined.finish(0, [Ending("a", "", "")]))[0] == [Code.OK]
+    assert (await confined.finish(0, [Ending("a", None, "")]))[0] == [Code.OK]
     assert (await confined.finish(0, [Ending("a", "x-1", "")]))[0] == [Code.NO_SUCH_JOB]
-    assert (await confined.delete(0, [Ending("a", "", "")]))[0] == [Code.OK]
-    assert (await confined.bury(0, [Burial("a", "", "")]))[0] == [Code.NO_SUCH_JOB]
-    assert (await confined.release(0, [Release("a", "", 0, "")]))[0] == UNKNOWN
-    assert await confined.touch(0, [Touch("a", "", None)]) == UNKNOWN
+    assert (await confined.delete(0, [Ending("a", None, "")]))[0] == [Code.OK]
+    assert (await confined.bury(0, [Burial("a", None, "")]))[0] == [Code.NO_SUCH_JOB]
+    assert (await confined.release(0, [Release("a", None, 0, "")]))[0] == UNKNOWN
+    assert await confined.touch(0, [Touch("a", None, None)]) == UNKNOWN
     assert (await confined.reschedule(0, [Reschedule("a", Plan(HOUR_MS))]))[0] == UNKNOWN
     assert (await confined.kick(0, [Kick("a")]))[0] == [Code.NO_SUCH_JOB]
     assert await bucket.view("a") == before
@@ -76,7 +76,7 @@ async def test_the_kept_record_of_a_hidden_job_stays_hidden(
     bucket: Bucket, confined: Confined
 ) -> None:
     await bucket.push(job("a", topic="theirs", retain_ms=HOUR_MS))
-    await bucket.store.finish(0, [Ending("a", "", "")])
+    await bucket.store.finish(0, [Ending("a", None, "")])
     assert await confined.get(0, ["a"]) == [None]
     assert (await confined.push(0, [job("a", topic="ours")])).codes == [Code.JOB_EXISTS]
     assert (await bucket.view("a")).topic == "theirs"
@@ -90,5 +90,5 @@ async def test_a_job_within_reach_is_like_any_other(
     assert await confined.get(0, ["a"]) == [await bucket.view("a")]
     assert (await confined.push(0, [job("a", topic="ours.y")])).codes == [Code.OK]
     assert (await bucket.view("a")).topic == "ours.y"
-    assert (await confined.finish(0, [Ending("a", "", "")]))[0] == [Code.OK]
+    assert (await confined.finish(0, [Ending("a", None, "")]))[0] == [Code.OK]
     assert await bucket.store.get(0, ["a"]) == [None]

@@ -30,8 +30,8 @@ def store(processes: Processes) -> StoreServer:
 
 @pytest.fixture
 async def redis(store: StoreServer) -> AsyncIterator[Redis]:
-    async with connect(Config(redis_host=Address(LOOPBACK, store.port)), None) as shards:
-        [client] = shards.servers().values()
+    async with connect(Config(redis_host=Address(LOOPBACK, store.port)), None) as servers:
+        [client] = servers.clients().values()
         yield client
 
 

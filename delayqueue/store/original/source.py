@@ -282,9 +282,12 @@ class Original:
         args = [self._token, LOCK_MS, destination, *ids]
         await self._run("claim", [LOCK, MOVING, DESTINATION], args)
 
-    async def take(self, takes: Sequence[Take], queue: bytes = b"") -> list[bool]:
-        """Take jobs, each only if its state has not changed and it is still in the ready `queue` where it was found."""
-        args: list[Any] = [self._token, self.names.key_prefix, queue]
+    async def take(self, takes: Sequence[Take], queue: bytes | None) -> list[bool]:
+        """Take jobs, each only if its state has not changed.
+
+        If it was found in the ready list `queue`, it must still be there; None = it was not.
+        """
+        args: list[Any] = [self._token, self.names.key_prefix, queue or b""]
         for look, due_ms, reason in takes:
             digest = hashlib.sha1(look.record).hexdigest() if look.record is not None else ""  # noqa: S324  # as Lua computes it
             times = b" ".join(time or b"-" for time in look.times)
@@ -369,10 +372,10 @@ async def open_old(config: Config, url: str) -> AsyncIterator[Redis]:
     async with AsyncExitStack() as stack:
         there = replace(config, redis_url=url, redis_sentinel=(), redis_cluster=())
         try:
-            shards = await stack.enter_async_context(connect(there, None))
+            servers = await stack.enter_async_context(connect(there, None))
         except StartupError as error:
             raise StartupError(f"the old store: {error}") from None
         try:
-            yield shards.of("")
+            yield servers.of("")
         except RedisError as error:
             raise StoreAway(str(error)) from error

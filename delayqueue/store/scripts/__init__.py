@@ -42,13 +42,16 @@ from hashlib import sha1
 from importlib import resources
 from typing import Final, NamedTuple
 
-from delayqueue.domain.job import CALLS, MAX_ANSWER_BYTES, MAX_DUE_S, USUAL_PRIORITY
+from delayqueue.domain.job import MAX_ANSWER_BYTES, MAX_DUE_S, USUAL_PRIORITY
 from delayqueue.errors import Code
 
 ALLOW_OOM: Final = "allow-oom"
 NO_WRITES: Final = "no-writes"
 REPLICATE: Final = ("pushes", "changes", "all")  # of redis.replicate; each includes the one before
 NEVER: Final = "never"
+CALLS_WORD: Final = (
+    ""  # what scripts take and tell instead of a topic: domain.job.CALLS. No topic is empty
+)
 HEAD: Final = re.compile(r"^-- ([a-z]+)  (.+)$", re.MULTILINE)
 # the words that each line of a head can have; None = names of parts
 WORDS: Final[Mapping[str, Collection[str] | None]] = {
@@ -195,7 +198,7 @@ class Scripts:
             "READ_LIMIT_BYTES": MAX_ANSWER_BYTES,
             "USUAL_PRIORITY": USUAL_PRIORITY,
             "MOST_DUE_MS": MAX_DUE_S * 1000,
-            "CALLS": repr(CALLS),
+            "CALLS": repr(CALLS_WORD),
             "OK": Code.OK,
             "INVALID": Code.INVALID,
             "NOT_FOUND": Code.NO_SUCH_JOB,

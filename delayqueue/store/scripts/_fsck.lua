@@ -298,7 +298,7 @@ local function check_tagged(key, name, id)
 end
 
 local function check_schedule_time(key, _, name)
-  if not exists(registered_key('schedules'), name) then found_entry(key, name, function() call('ZREM', key, name) end) end
+  if not exists(named_key('schedules'), name) then found_entry(key, name, function() call('ZREM', key, name) end) end
 end
 
 -- topics

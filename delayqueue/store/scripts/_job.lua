@@ -343,14 +343,8 @@ end
 
 -- Gives a job, which is not ready, another priority.
 local function set_priority(id, job, priority)
-  local others = string.match(job.options, '^{"priority":%d+,?(.*)$') or string.sub(job.options, 2)
   job.priority = priority ~= USUAL_PRIORITY and priority or nil
-  if not job.priority then
-    job.options = (others == '' or others == '}') and '' or '{' .. others
-  else
-    local own = '{"priority":' .. int(priority)
-    job.options = (others == '' or others == '}') and own .. '}' or own .. ',' .. others
-  end
+  job.options = with_option(job.options, 'priority', job.priority and int(priority))
   call('HSET', JOBS, id, pack_record(job))
   note_priority(id, job)
 end

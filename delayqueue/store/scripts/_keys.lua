@@ -4,15 +4,14 @@
 
 -- The bucket of the call, and the names of its keys. A library of functions serves calls for several buckets.
 local tag, queue_name, queue_prefix, queue_suffix
-local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SCHEDULE_TIMES, REVISIONS, PRIORITIES, PAUSED, REMOVED
+local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, REVISIONS, PRIORITIES, REMOVED
 local AWAITED, CALLED_TOPICS
 
 local function name_keys()
   JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
   TIMERS, TOPICS, RATES = tag .. ':timers', tag .. ':topics', tag .. ':rates'
   GHOSTS, BROKEN, PRIORITIES = tag .. ':ghosts', tag .. ':broken', tag .. ':priorities'
-  SCHEDULE_TIMES, REVISIONS = tag .. ':schedule_times', tag .. ':revisions'
-  PAUSED, REMOVED = tag .. ':subscribers_paused', tag .. ':removed'
+  REVISIONS, REMOVED = tag .. ':revisions', tag .. ':removed'
   AWAITED, CALLED_TOPICS = tag .. ':awaited', tag .. ':called_topics'
   local split = string.find(queue_name, '%s', 1, true)
   queue_prefix, queue_suffix = string.sub(queue_name, 1, split - 1), string.sub(queue_name, split + 2)
@@ -24,5 +23,5 @@ local function buried_key(topic) return tag .. ':buried:' .. topic end
 local function expire_key(topic) return tag .. ':expire:' .. topic end
 local function done_key(topic) return tag .. ':done:' .. topic end
 local function tag_key(name) return tag .. ':tag:' .. name end
--- Of subscribers, schedules and notes, of what servers and workers tell ("servers"), and of a subscriber's calls ("subscriber_calls:NAME").
-local function registered_key(kind) return tag .. ':' .. kind end
+-- A key that few verbs need, by its name (keys.py).
+local function named_key(name) return tag .. ':' .. name end

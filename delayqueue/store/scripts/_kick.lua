@@ -10,7 +10,7 @@ local function kick(id, job, wanted, body)
   leave(id, job)
   set_due(id, job, now)
   job.body = body
-  if body and job.report then job.options = string.gsub(job.options, ',?"report":%d+', '') end  -- it reports nothing any more
+  if body and job.report then job.options = with_option(job.options, 'report', nil) end  -- it reports nothing any more
   call('HSET', JOBS, id, pack_record(job))
   local run = call('HGET', RUNS, id)
   if run then

@@ -4,7 +4,7 @@
 -- Times in ms; expire = absolute, 0 for never; retain = 0 for none. Each number has its fixed width in digits of base 90,
 -- '!' (33) to 'z': memory per job counts more than being readable.
 -- requires  _call
-local read_options, pack_record, unpack_record, body_of
+local read_options, with_option, pack_record, unpack_record, body_of
 do  -- limits their scope: Lua allows 200 local variables in a script
   local TIME, SHORT_TIME, LENGTH = 7, 5, 2
   local TIME_ZERO, SHORT_TIME_ZERO, LENGTH_ZERO = 17734604157303, 2189457303, 3003  -- "!!!!!!!", "!!!!!", "!!" as digits
@@ -99,6 +99,19 @@ do  -- limits their scope: Lua allows 200 local variables in a script
       known[text], known_count = options, known_count + 1
     end
     return options
+  end
+
+  -- The options with a number, or a list of numbers, by that name (`value` is what is written, nil = without it). Nothing else edits
+  -- options: a script that decoded them and wrote them again would make {} of an empty list. Only scripts write these names, and no
+  -- quote in a text looks like theirs, as it has a backslash. They are no numbers of the header, although a script needs them, since
+  -- versions that know two kinds of it can work on the same store; these look for a priority at the beginning only.
+  function with_option(options, name, value)
+    local others = options ~= '' and ',' .. string.sub(options, 2, -2) or ''  -- each begins with a comma
+    others = string.gsub(others, ',"' .. name .. '":%d+', '')
+    others = string.gsub(others, ',"' .. name .. '":%[[%d,]*%]', '')
+    local own = value and ',"' .. name .. '":' .. value or ''
+    local all = name == 'priority' and own .. others or others .. own
+    return all ~= '' and '{' .. string.sub(all, 2) .. '}' or ''
   end
 
   -- The record that begins there in a text, or that is the text. Returns nil if it is not a record. `tags`, `retry`, `priority`,

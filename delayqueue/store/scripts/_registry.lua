@@ -9,7 +9,7 @@ end
 
 -- Removes one of them.
 local function forget_registered(kind, name)
-  call('HDEL', registered_key(kind), name)
-  if kind == 'schedules' then call('ZREM', SCHEDULE_TIMES, name) end
-  if kind == 'subscribers' then call('HDEL', PAUSED, name) end
+  call('HDEL', named_key(kind), name)
+  if kind == 'schedules' then call('ZREM', named_key('schedule_times'), name) end
+  if kind == 'subscribers' then call('HDEL', named_key('subscribers_paused'), name) end
 end

@@ -1,6 +1,6 @@
 -- How many jobs a topic may have: settings_of(topic).limit.max_jobs, of which each bucket has a share (_shares.lua). Delayed, ready,
 -- reserved and buried ones count. Only pushes ask: what brings a job back, or is made by the server, is never refused.
--- requires  _job, _index_ranges
+-- requires  _first, _index_ranges
 
 local room = {}  -- its functions: Lua allows 200 local variables in a script
 do  -- limits the scope of the rest
@@ -30,15 +30,6 @@ do  -- limits the scope of the rest
     return ready + called + delay_count(topic) + call('ZCARD', reserved_key(topic)) + call('ZCARD', buried_key(topic))
   end
 
-  local function first_in_list(topic)
-    for _ = 1, 8 do
-      local ghosts = drop_ghosts(topic, 0, 64)
-      local id = call('LINDEX', queue_key(topic), '0')
-      if not id or ghosts < 64 then return id end
-    end
-    return nil
-  end
-
   -- Of the least urgent jobs of a sorted set the one that has waited longest.
   local function first_of_last(key)
     local last = call('ZRANGE', key, '-1', '-1', 'WITHSCORES')[2]
@@ -54,12 +45,14 @@ do  -- limits the scope of the rest
     return nil
   end
 
+  local MOST_GHOSTS = 500  -- that are taken out to find it: a push of one job counts no commands
+
   -- The job that gives way: of the ready jobs that workers are to get last, the one that has waited longest; then one of a group; if
   -- none is ready, one with a call; if there is none, the one that is due next. Reserved and buried ones stay.
   local function oldest(topic)
     local ranked, priority = first_of_last(ranked_key(topic))
     if ranked and priority > USUAL_PRIORITY then return ranked end
-    return first_in_list(topic) or ranked or first_of_groups('', topic) or first_of_last(called_key(topic))
+    return first_in_list(topic, MOST_GHOSTS) or ranked or first_of_groups('', topic) or first_of_last(called_key(topic))
       or first_of_groups('called_', topic) or delay_first(topic, 1)[1]
   end
 

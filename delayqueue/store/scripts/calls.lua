@@ -9,8 +9,8 @@ local MOST = 100  -- more than there can be: three fields an hour, five failures
 return function(ARGV)
   local found = {}
   for _, name in ipairs(ARGV) do
-    found[#found + 1] = call('HGETALL', registered_key('subscriber_calls:' .. name))
-    found[#found + 1] = call('LRANGE', registered_key('subscriber_failures:' .. name), 0, MOST)
+    found[#found + 1] = call('HGETALL', named_key('subscriber_calls:' .. name))
+    found[#found + 1] = call('LRANGE', named_key('subscriber_failures:' .. name), 0, MOST)
   end
   return found
 end

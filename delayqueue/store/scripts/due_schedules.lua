@@ -5,13 +5,13 @@
 -- returns { name, definition, time, ... }
 
 return function(ARGV)
-  local found = {}
-  for _, name in ipairs(call('ZRANGEBYSCORE', SCHEDULE_TIMES, '-inf', int(now), 'LIMIT', 0, ARGV[1])) do
-    if not may_read(call('HSTRLEN', registered_key('schedules'), name)) then break end
-    found[#found + 1], found[#found + 2] = name, call('HGET', registered_key('schedules'), name)
-    found[#found + 1] = tonumber(call('ZSCORE', SCHEDULE_TIMES, name))
+  local found, schedules, times = {}, named_key('schedules'), named_key('schedule_times')
+  for _, name in ipairs(call('ZRANGEBYSCORE', times, '-inf', int(now), 'LIMIT', 0, ARGV[1])) do
+    if not may_read(call('HSTRLEN', schedules, name)) then break end
+    found[#found + 1], found[#found + 2] = name, call('HGET', schedules, name)
+    found[#found + 1] = tonumber(call('ZSCORE', times, name))
   end
-  local first = tonumber(call('ZRANGE', SCHEDULE_TIMES, 0, 0, 'WITHSCORES')[2])
+  local first = tonumber(call('ZRANGE', times, 0, 0, 'WITHSCORES')[2])
   if first then due_at(first) end
   return found
 end

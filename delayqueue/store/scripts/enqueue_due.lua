@@ -11,7 +11,7 @@ return function(ARGV)
   local name, definition, time, next_time = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
   local topic, ttr, body, options = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
-  local taken, said = {}, read_options(options)
+  local taken, said, times = {}, read_options(options), named_key('schedule_times')
 
   local function push(first_id, spare_id, due)
     local id = first_id
@@ -27,14 +27,14 @@ return function(ARGV)
     tell('pushed', topic, 1)
   end
 
-  if call('HGET', registered_key('schedules'), name) ~= definition then return { 0 } end
-  if tonumber(call('ZSCORE', SCHEDULE_TIMES, name)) ~= time then return { 0 } end
+  if call('HGET', named_key('schedules'), name) ~= definition then return { 0 } end
+  if tonumber(call('ZSCORE', times, name)) ~= time then return { 0 } end
   for at = 9, #ARGV, 3 do push(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])) end
   if #ARGV >= 9 then call('HSETNX', TOPICS, topic, '') end
   if next_time == '' then
-    call('ZREM', SCHEDULE_TIMES, name)
+    call('ZREM', times, name)
   else
-    call('ZADD', SCHEDULE_TIMES, next_time, name)
+    call('ZADD', times, next_time, name)
   end
   return { 1, unpack(taken) }
 end

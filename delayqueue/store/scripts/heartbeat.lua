@@ -6,7 +6,7 @@
 -- returns {}
 
 return function(ARGV)
-  local told, name, figures, silence = registered_key(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+  local told, name, figures, silence = named_key(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
   call('HSET', told, name, int(now) .. ' ' .. figures)
   local entries = call('HGETALL', told)
   for i = 1, #entries, 2 do

@@ -8,13 +8,13 @@
 --        subscriber. The revision grows only if something has changed.
 
 return function(ARGV)
-  local name, is_paused = ARGV[1], ARGV[2] == '1'
-  if call('HEXISTS', registered_key('subscribers'), name) == 0 then return { NOT_FOUND } end
+  local name, is_paused, paused = ARGV[1], ARGV[2] == '1', named_key('subscribers_paused')
+  if call('HEXISTS', named_key('subscribers'), name) == 0 then return { NOT_FOUND } end
   local changed
   if is_paused then
-    changed = call('HSETNX', PAUSED, name, int(now))
+    changed = call('HSETNX', paused, name, int(now))
   else
-    changed = call('HDEL', PAUSED, name)
+    changed = call('HDEL', paused, name)
   end
   if changed == 1 then call('HINCRBY', REVISIONS, 'subscribers', 1) end
   return { OK }

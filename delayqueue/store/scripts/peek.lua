@@ -1,6 +1,6 @@
 -- Finds the next job of a topic in a state: the next to be handed out, to become due, or to be kicked. Changes
 -- no job; as pop does, it removes the ghosts before the first ready one.
--- requires  _job, _index_ranges
+-- requires  _first, _index_ranges
 -- flags  allow-oom
 -- waits  never
 -- ARGV  topic, state
@@ -9,17 +9,6 @@ local NEVER = 10 ^ 15
 
 return function(ARGV)
   local topic, state = ARGV[1], ARGV[2]
-
-  local function first_in_list()
-    local window = 1
-    while not has_done_enough() do
-      local ghosts = drop_ghosts(topic, 0, window)
-      local id = call('LINDEX', queue_key(topic), 0)
-      if not id or ghosts < window and not has_done_enough(2) then return id end
-      window = math.min(500, window * 2)
-    end
-    return nil
-  end
 
   local function first_of_ranked(last)
     local rank = call('ZRANGEBYSCORE', ranked_key(topic), '-inf', last, 'LIMIT', 0, 1)[1]
@@ -33,7 +22,7 @@ return function(ARGV)
 
   local function first_ready()
     local is_grouped = call('EXISTS', groups.key('grouped', '', topic)) == 1
-    return is_grouped and first_of_groups('turns') or first_of_ranked(USUAL_PRIORITY) or first_in_list() or first_of_ranked('+inf')
+    return is_grouped and first_of_groups('turns') or first_of_ranked(USUAL_PRIORITY) or first_in_list(topic, math.huge) or first_of_ranked('+inf')
       or is_grouped and (first_of_groups('next') or first_of_groups('held')) or nil
   end
 

@@ -194,7 +194,7 @@ local function bound_wait(id, job, old)
   local since = now
   local is_waiting = old and run_of(id).attempt == 0 and not call('ZSCORE', buried_key(old.topic), id)
   if is_waiting then since = math.min(now, old.since or old.created) end
-  job.options = string.sub(job.options, 1, -2) .. ',"since":' .. int(since) .. '}'
+  job.options = with_option(job.options, 'since', int(since))
   local latest = since + job.max_wait
   if job.due <= latest then return end
   if job.expire > 0 then job.expire = job.expire - job.due + math.max(now, latest) end

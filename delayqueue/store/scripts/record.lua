@@ -54,7 +54,7 @@ local function beginning(text, most)
 end
 
 local function count_call(id, result)
-  local key, hour = registered_key('subscriber_calls:' .. result.name), int(math.floor(now / HOUR_MS))
+  local key, hour = named_key('subscriber_calls:' .. result.name), int(math.floor(now / HOUR_MS))
   local outcome = result.ok and 'succeeded' or 'failed'
   if call('HINCRBY', key, 'ms ' .. hour, int(now - result.started)) == now - result.started then  -- the first of this hour
     for _, field in ipairs(call('HKEYS', key)) do
@@ -65,9 +65,9 @@ local function count_call(id, result)
   call('HINCRBY', key, outcome .. ' ' .. hour, 1)
   if result.ok then return end
   local failure = { at = now, id = id, message = beginning(result.message, MESSAGE_BYTES) }
-  call('LPUSH', registered_key('subscriber_failures:' .. result.name), cjson.encode(failure))
-  call('LTRIM', registered_key('subscriber_failures:' .. result.name), 0, FAILURES - 1)
-  call('PEXPIRE', registered_key('subscriber_failures:' .. result.name), FAILURES_KEPT_MS)
+  call('LPUSH', named_key('subscriber_failures:' .. result.name), cjson.encode(failure))
+  call('LTRIM', named_key('subscriber_failures:' .. result.name), 0, FAILURES - 1)
+  call('PEXPIRE', named_key('subscriber_failures:' .. result.name), FAILURES_KEPT_MS)
 end
 
 local function record_and_count(id, receipt, name, ok, message, attempts, took, delay, ending)

@@ -15,7 +15,7 @@
 return function(ARGV)
   local kind, if_exists = ARGV[1], ARGV[2]
   local declared, expected = if_exists == 'declare', string.match(if_exists, '^=(.*)$')
-  local entries = registered_key(kind)
+  local entries = named_key(kind)
   local codes, changed, kept = {}, false, {}
 
   local function code_of(old, definition)
@@ -30,9 +30,9 @@ return function(ARGV)
     if old == definition or old and if_exists == 'keep' then return end
     call('HSET', entries, name, definition)
     if time ~= '' then
-      call('ZADD', SCHEDULE_TIMES, time, name)
+      call('ZADD', named_key('schedule_times'), time, name)
     elseif kind == 'schedules' then
-      call('ZREM', SCHEDULE_TIMES, name)  -- of the one that it replaces
+      call('ZREM', named_key('schedule_times'), name)  -- of the one that it replaces
     end
     changed = true
   end

@@ -11,14 +11,15 @@ return function(ARGV)
   if revision == known then return { revision } end
 
   local function read()
-    if name == '' then return call('HGETALL', registered_key(kind)) end
-    local definition = call('HGET', registered_key(kind), name)
+    if name == '' then return call('HGETALL', named_key(kind)) end
+    local definition = call('HGET', named_key(kind), name)
     return definition and { name, definition } or {}
   end
 
   local all, found = read(), {}
   for i = 1, #all, 2 do
-    local time = kind == 'schedules' and call('ZSCORE', SCHEDULE_TIMES, all[i]) or kind == 'subscribers' and call('HGET', PAUSED, all[i])
+    local time = kind == 'schedules' and call('ZSCORE', named_key('schedule_times'), all[i])
+      or kind == 'subscribers' and call('HGET', named_key('subscribers_paused'), all[i])
     found[#found + 1], found[#found + 2] = all[i], all[i + 1]
     found[#found + 1] = time and tonumber(time) or -1
   end

@@ -4,5 +4,5 @@
 -- returns { subscribers, schedules }
 
 return function(ARGV)
-  return { call('HLEN', registered_key('subscribers')), call('HLEN', registered_key('schedules')) }
+  return { call('HLEN', named_key('subscribers')), call('HLEN', named_key('schedules')) }
 end

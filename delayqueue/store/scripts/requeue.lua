@@ -13,10 +13,7 @@ local STRIDE = 5
 
 -- The options get `"put_off":[DUE,UNTIL]`, which holds while the job waits until that time: who gives it another one need not know.
 local function put_off(id, job, due)
-  if job.options ~= '' then
-    local others = string.gsub(job.options, ',"put_off":%[%d+,%d+%]}$', '}')
-    job.options = string.sub(others, 1, -2) .. ',"put_off":[' .. int(job.own_due) .. ',' .. int(due) .. ']}'
-  end
+  if job.options ~= '' then job.options = with_option(job.options, 'put_off', '[' .. int(job.own_due) .. ',' .. int(due) .. ']') end
   delay_job(id, job, due)
   groups.hold_up(id, job)
 end

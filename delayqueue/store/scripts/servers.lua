@@ -6,7 +6,7 @@
 
 return function(ARGV)
   local silence = tonumber(ARGV[2])
-  local found, entries = {}, call('HGETALL', registered_key(ARGV[1]))
+  local found, entries = {}, call('HGETALL', named_key(ARGV[1]))
   for i = 1, #entries, 2 do
     local heard, figures = string.match(entries[i + 1], '^(%d+) (.*)$')
     if heard and math.abs(now - heard) <= silence then

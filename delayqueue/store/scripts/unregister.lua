@@ -9,7 +9,7 @@
 return function(ARGV)
   local kind, name, definition = ARGV[1], ARGV[2], ARGV[3]
 
-  local old = call('HGET', registered_key(kind), name)
+  local old = call('HGET', named_key(kind), name)
   if not old or definition ~= '' and old ~= definition then return { NOT_FOUND } end
   if definition == '' and is_declared(old) then return { WRONG_STATE } end
   forget_registered(kind, name)

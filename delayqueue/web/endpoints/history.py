@@ -47,7 +47,7 @@ class HistoryRequest(AnyTopicRequest):
 async def history(api: Api, asked: HistoryRequest) -> Large[History]:
     """Return how many jobs there were, and what happened to them, in each step of time."""
     span = asked.span or FIRST_SPAN
-    found = await api.queue.history.read(span, asked.topic or "", api.scope)
+    found = await api.queue.history.read(span, asked.topic or None, api.scope)
     columns: dict[str, list[Any]] = {
         name: [step and getattr(step.counts, name) for step in found.steps] for name in COUNTS
     }

@@ -179,8 +179,8 @@ def _pushed(
     api: Api, asked: PushRequest, job: Job, request: HttpRequest, pushed: Pushed
 ) -> NewId | None:
     """The answer to a job."""
-    if pushed.other_topic:
-        _note_other_topic(api, pushed, request)
+    if pushed.other_topic is not None:
+        _note_other_topic(api, pushed.other_topic, request)
     if pushed.code:
         raise _refusal(pushed)
     return NewId(job.id) if job.id != asked.id else None
@@ -201,8 +201,8 @@ async def _push_many(
             results.append(Outcome(_id_of(job.item), code, message))
             continue
         done, message = next(pushed), added
-        if done.other_topic:
-            _note_other_topic(api, done, request)
+        if done.other_topic is not None:
+            _note_other_topic(api, done.other_topic, request)
         if done.code:
             message = api.responder.say(request, _refusal(done).text)
         results.append(Outcome(job.id, done.code, message))
@@ -245,15 +245,15 @@ def _refusal(pushed: Pushed) -> QueueError:
     """Why a job was not pushed: the topic of the other job with that id, or how many jobs its topic may have."""
     if pushed.code == Code.TOPIC_FULL:
         return TopicFull.at(pushed.max_jobs)
-    if pushed.code == Code.JOB_EXISTS and pushed.other_topic:
+    if pushed.code == Code.JOB_EXISTS and pushed.other_topic is not None:
         topic = shown(pushed.other_topic)
         return JobExists.of(f"主题 {topic} 已有此id的job", f"topic {topic} has a job with this id")
     return OF_CODE[Code(pushed.code)]()
 
 
-def _note_other_topic(api: Api, pushed: Pushed, request: HttpRequest) -> None:
+def _note_other_topic(api: Api, topic: str, request: HttpRequest) -> None:
     """Warn that a job of another topic has, or had, the id."""
-    note(request, OTHER_TOPICS, [pushed.other_topic])
+    note(request, OTHER_TOPICS, [topic])
     api.queue.metrics.count(REQUEST_WARNINGS, "other_topic")
 
 

@@ -101,18 +101,18 @@ class EndRequest(IdRequest):
 
     of_original = True
 
-    def receipt_of_each(self) -> list[str]:
-        """The receipt of each id, "" if none was given."""
+    def receipt_of_each(self) -> list[str | None]:
+        """The receipt of each id, None if none was given."""
         if self.ids is None:
             if self.receipts:
                 raise Invalid(
                     Text("receipts 只能和 ids 一起用", "receipts: go with ids, not with id")
                 )
-            return [self.receipt or ""]
+            return [self.receipt or None]
         if self.receipt:
             raise Invalid(Text("receipt 只能和 id 一起用", "receipt: goes with id, not with ids"))
         if self.receipts is None:
-            return [""] * len(self.ids)
+            return [None] * len(self.ids)
         if len(self.receipts) != len(self.ids):
             raise Invalid(
                 Text(
@@ -120,7 +120,7 @@ class EndRequest(IdRequest):
                     f"receipts: must be one for each of ids, {len(self.ids)}, not {len(self.receipts)}",
                 )
             )
-        return self.receipts
+        return [receipt or None for receipt in self.receipts]
 
 
 class TouchRequest(OneRequest):
@@ -265,7 +265,7 @@ def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
     """Give a reserved job back after a failed attempt."""
     due_ms = api.jobs.release(
         asked.id,
-        asked.receipt or "",
+        asked.receipt or None,
         ms_or_none(asked.delay),
         asked.message or "",
         ms_or_none(asked.fallback),
@@ -291,7 +291,7 @@ def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
 def touch(api: Api, asked: TouchRequest) -> Later[Deadline]:
     """Extend a reservation, and say how far the job is."""
     deadline_ms = api.jobs.touch(
-        asked.id, asked.receipt or "", ms_or_none(asked.ttr), asked.progress, asked.message
+        asked.id, asked.receipt or None, ms_or_none(asked.ttr), asked.progress, asked.message
     )
     return Later(deadline_ms, _deadline)
 
@@ -305,7 +305,7 @@ def touch(api: Api, asked: TouchRequest) -> Later[Deadline]:
 )
 def bury(api: Api, asked: BuryRequest) -> Later[None]:
     """Bury a job: set it aside until somebody looks at it."""
-    buried = api.jobs.bury(asked.id, asked.receipt or "", asked.message or "")
+    buried = api.jobs.bury(asked.id, asked.receipt or None, asked.message or "")
     return Later(buried, _nothing)
 
 

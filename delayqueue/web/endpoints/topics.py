@@ -247,7 +247,7 @@ async def resume(api: Api, asked: TopicRequest) -> None:
 @endpoint("/purge", ADMINS, asks={"topic": "order", "state": "buried"}, answers={"count": 7})
 async def purge(api: Api, asked: PurgeRequest) -> Count:
     """Delete a topic's jobs and keep no record of them."""
-    return Count(await api.jobs.topics.purge(asked.topic, asked.state or ""))
+    return Count(await api.jobs.topics.purge(asked.topic, asked.state))
 
 
 @endpoint("/topics", VIEWERS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])

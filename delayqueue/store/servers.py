@@ -1,6 +1,6 @@
 """Which server holds which bucket: a fixed one, the master that Sentinels name, or the masters of a Cluster.
 
-redis-py's own RedisCluster is not used: a shard that hangs or is down stops the calls to all others while it reads the
+redis-py's own RedisCluster is not used: a server that hangs or is down stops the calls to all others while it reads the
 topology again, ASKING goes out on another connection than its call, and an exhausted pool fails at once.
 """
 
@@ -59,7 +59,7 @@ def _refuse(address: Address) -> Redis:
     raise RedisConnectionError(f"it is unknown how to reach {address}")
 
 
-class Shards:
+class Servers:
     """The servers, with a connection pool each: trouble with one of them affects only the calls to it."""
 
     def __init__(
@@ -105,8 +105,8 @@ class Shards:
         """The client of the server that holds the key. Raises ClusterDownError if no server does."""
         return self._server(self._address(key)).redis
 
-    def servers(self) -> dict[Address, Redis]:
-        """All servers that hold slots."""
+    def clients(self) -> dict[Address, Redis]:
+        """The clients of all servers that hold slots."""
         addresses = dict.fromkeys(span.address for span in self._spans)
         return {address: self._server(address).redis for address in addresses}
 
@@ -216,9 +216,9 @@ class Shards:
         self._moved = {}
         if differs:
             self.known.clear()
-            log.info("the store: %s", ", ".join(map(str, self.servers())))
+            log.info("the store: %s", ", ".join(map(str, self.clients())))
             self.announce_change()
-            self._retire(self._servers.keys() - self.servers().keys())
+            self._retire(self._servers.keys() - self.clients().keys())
 
     async def watch(self) -> None:
         """Follow the topology until cancelled."""

@@ -20,7 +20,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
 from delayqueue.store.health import durability_warnings
-from delayqueue.store.shards import Cluster, Shards, Span
+from delayqueue.store.servers import Cluster, Servers, Span
 from delayqueue.tasks import cancel_all
 from tests.certificates import make
 from tests.clusters import MASTER_NAME, SHARDS, ClusterNode, StoreCluster, WatchedStore, ask
@@ -44,19 +44,19 @@ def of_sentinels(watched: WatchedStore, **settings: Any) -> Config:
 
 
 @asynccontextmanager
-async def opened(config: Config) -> AsyncIterator[tuple[VerbStore, Shards]]:
+async def opened(config: Config) -> AsyncIterator[tuple[VerbStore, Servers]]:
     """A store on these servers."""
-    async with connect(config, None) as shards:
+    async with connect(config, None) as servers:
         layout = Layout(config.bucket_size)
-        yield VerbStore(shards, Buckets(config.bucket_name, config.queue_name, layout)), shards
+        yield VerbStore(servers, Buckets(config.bucket_name, config.queue_name, layout)), servers
 
 
 @asynccontextmanager
-async def followed(config: Config) -> AsyncIterator[tuple[VerbStore, Shards]]:
+async def followed(config: Config) -> AsyncIterator[tuple[VerbStore, Servers]]:
     """A store on these servers that follows their topology, as the server does."""
-    async with opened(config) as (store, shards):
-        watching = asyncio.create_task(shards.watch())
-        yield store, shards
+    async with opened(config) as (store, servers):
+        watching = asyncio.create_task(servers.watch())
+        yield store, servers
         await cancel_all([watching])
 
 
@@ -80,14 +80,14 @@ def id_of(store: VerbStore, bucket: int) -> str:
 
 async def test_buckets_live_on_all_masters(cluster: StoreCluster) -> None:
     config = of_cluster(cluster, bucket_name="spread_%d")
-    async with opened(config) as (store, shards):
+    async with opened(config) as (store, servers):
         for bucket in range(BUCKETS):
             await push_to(store, bucket)
-        ports = {address.port for address in shards.servers()}
+        ports = {address.port for address in servers.clients()}
         assert ports == {node.port for node in cluster.nodes[:SHARDS]}
         tags = [keys.tag for keys in store.buckets.keys]
-        assert len(shards.groups(tags)) == SHARDS
-        for redis, tags_here in shards.groups(tags).items():
+        assert len(servers.groups(tags)) == SHARDS
+        for redis, tags_here in servers.groups(tags).items():
             keys: Any = await redis.keys("{spread_*:job")
             assert {key.decode() for key in keys} == {f"{tag}:job" for tag in tags_here}
 
@@ -96,7 +96,7 @@ async def test_a_call_follows_a_bucket_that_has_moved(mortal_cluster: StoreClust
     config = of_cluster(mortal_cluster)
     source = mortal_cluster.holder("{dq_bucket_1}")
     target = next(node for node in mortal_cluster.nodes[:SHARDS] if node is not source)
-    async with opened(config) as (store, shards):
+    async with opened(config) as (store, servers):
         await push_to(store, 0)
         slot = ask(source, "CLUSTER", "KEYSLOT", "{dq_bucket_1}")
         ask(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", source.node_id)
@@ -114,9 +114,9 @@ async def test_a_call_follows_a_bucket_that_has_moved(mortal_cluster: StoreClust
         [view] = await store.get(0, [id_of(store, 0)])
         assert view is not None
         await until(lambda: mortal_cluster.holder("{dq_bucket_1}") is target)
-        await shards.refresh()
+        await servers.refresh()
         place = Address(LOOPBACK, target.port)
-        assert shards.of("{dq_bucket_1}") is shards.servers()[place]
+        assert servers.of("{dq_bucket_1}") is servers.clients()[place]
 
 
 async def test_a_frozen_master_delays_its_own_buckets_only(mortal_cluster: StoreCluster) -> None:
@@ -143,7 +143,7 @@ async def test_after_a_timeout_a_call_goes_to_the_master_that_has_taken_the_plac
 ) -> None:
     """Nothing else checks: the call itself does, and does not waste time on the frozen one first."""
     config = of_cluster(mortal_cluster, redis_read_timeout_ms=5000, redis_write_timeout_ms=5000)
-    async with opened(config) as (store, shards):
+    async with opened(config) as (store, servers):
         await store.tick(0)
         frozen = mortal_cluster.holder("{dq_bucket_1}")
         slot = ask(frozen, "CLUSTER", "KEYSLOT", "{dq_bucket_1}")
@@ -154,14 +154,14 @@ async def test_after_a_timeout_a_call_goes_to_the_master_that_has_taken_the_plac
         began = time.monotonic()
         assert await works(store, 0)
         assert time.monotonic() - began < 4.5, "it was not asked for another timeout"
-        assert Address(LOOPBACK, frozen.port) not in shards.servers()
+        assert Address(LOOPBACK, frozen.port) not in servers.clients()
 
 
 async def test_a_call_that_nobody_wants_any_more_says_nothing_of_its_server(
     cluster: StoreCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise clients that hang up would cause the topology to be read, and other calls would wait."""
-    async with opened(of_cluster(cluster)) as (store, shards):
+    async with opened(of_cluster(cluster)) as (store, servers):
         find, sent, reads = Cluster.find, asyncio.Event(), 0
 
         async def counted(topology: Cluster) -> list[Span]:
@@ -174,7 +174,7 @@ async def test_a_call_that_nobody_wants_any_more_says_nothing_of_its_server(
             await asyncio.Event().wait()
 
         monkeypatch.setattr(Cluster, "find", counted)
-        call = asyncio.create_task(shards.call(store.buckets.keys[0].tag, unanswered))
+        call = asyncio.create_task(servers.call(store.buckets.keys[0].tag, unanswered))
         await sent.wait()
         await cancel_all([call])
         assert await works(store, 0)
@@ -228,8 +228,8 @@ async def test_the_topology_is_not_asked_for_behind_servers_that_are_silent(
         addresses = tuple(Address(LOOPBACK, port) for port in ports)
         for _ in range(3):  # they are asked in any order
             began = time.monotonic()
-            async with connect(Config(redis_cluster=addresses), None) as shards:
-                assert len(shards.servers()) == SHARDS
+            async with connect(Config(redis_cluster=addresses), None) as servers:
+                assert len(servers.clients()) == SHARDS
             assert time.monotonic() - began < 4.5, "less than one that is silent is waited for"
 
 
@@ -293,10 +293,10 @@ async def test_news_go_on_after_a_failover(mortal_cluster: StoreCluster) -> None
 
 async def test_warnings_name_the_server(cluster: StoreCluster) -> None:
     node = cluster.nodes[0]
-    async with opened(of_cluster(cluster)) as (_, shards):
-        assert await durability_warnings(shards) == []
+    async with opened(of_cluster(cluster)) as (_, servers):
+        assert await durability_warnings(servers) == []
         ask(node, "CONFIG", "SET", "appendonly", "no", "cluster-require-full-coverage", "yes")
-        warnings = await durability_warnings(shards)
+        warnings = await durability_warnings(servers)
         ask(node, "CONFIG", "SET", "appendonly", "yes", "cluster-require-full-coverage", "no")
     assert warnings == [
         f"{node.address}: {warning}"
@@ -348,8 +348,8 @@ async def test_a_lone_server_is_no_cluster(redis_server: StoreServer) -> None:
 
 async def test_one_of_the_named_servers_is_enough(cluster: StoreCluster) -> None:
     nobody, somebody = Address(LOOPBACK, free_port()), Address(LOOPBACK, cluster.nodes[0].port)
-    async with connect(Config(redis_cluster=(nobody, somebody)), None) as shards:
-        assert len(shards.servers()) == SHARDS
+    async with connect(Config(redis_cluster=(nobody, somebody)), None) as servers:
+        assert len(servers.clients()) == SHARDS
     with pytest.raises(StartupError, match=f"redis.cluster = {nobody}: Error 111"):
         async with connect(Config(redis_cluster=(nobody,)), None):
             pass
