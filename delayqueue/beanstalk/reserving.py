@@ -32,7 +32,8 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
             raise Closing
         return TIMED_OUT
 
-    tubes = server.reachable(session.watched)
+    watched = session.watched
+    tubes = watched if server.allows_all else tuple(filter(server.allows, watched))
     if len(tubes) > MOST_TUBES:
         task = server.loop.create_task(
             pop_of_many(server.jobs.polls, tubes, wait_s), name="many tubes"
