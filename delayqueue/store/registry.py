@@ -12,8 +12,9 @@ from delayqueue.store.bucket import Bucket
 from delayqueue.store.census import pieces
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import in_one_line
-from delayqueue.store.record import dump_options, text
+from delayqueue.store.record import text
 from delayqueue.store.shards import Shards
+from delayqueue.store.verbs import dump_options
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store

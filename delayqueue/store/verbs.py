@@ -12,16 +12,11 @@ from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from delayqueue.domain.body import raw_body
-from delayqueue.domain.job import MAX_DUE_S, Job, JobView
+from delayqueue.domain.job import MAX_DUE_S, USUAL_PRIORITY, Job, JobView
+from delayqueue.domain.push_fields import KEPT
 from delayqueue.errors import Code
 from delayqueue.store.call import Reply, moved, reservation, view
-from delayqueue.store.record import (
-    dump_due,
-    dump_options,
-    dump_plan,
-    dump_schedule,
-    text,
-)
+from delayqueue.store.record import text
 from delayqueue.store.types import (
     DONE,
     Moved,
@@ -36,6 +31,8 @@ from delayqueue.store.types import (
 # The due time of jobs that an import has not settled yet; no client can ask for it.
 STAGED_DUE_MS: Final = MAX_DUE_S * 1000 + 1
 LOST: Final = int(Code.UNAVAILABLE)
+# json.dumps with these would make one at each call
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -65,6 +62,44 @@ class Verb(Generic[Item, Result]):
     # of an item, if it can have many bytes
     large_part: Callable[[Item], str | bytes] | None = None
     ids: Callable[[Item], Sequence[str]] = id_of
+
+
+def dump_due(delay_ms: int, due_ms: int | None) -> str:
+    """A delay or a due time as the scripts take it; the due time counts if it is not None."""
+    return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
+
+
+def dump_plan(plan: Plan) -> tuple[str, int | str]:
+    """A new due time and a new priority as the scripts take them; "" = each job keeps its own."""
+    priority = "" if plan.priority is None else plan.priority
+    if plan.by_ms is not None:
+        return f"~{plan.by_ms}", priority
+    if plan.delay_ms is None and plan.due_ms is None:
+        return "", priority
+    return dump_due(plan.delay_ms or 0, plan.due_ms), priority
+
+
+def dump_options(job: Job) -> str:
+    """The optional fields that the scripts or the consumer need, as JSON; "" if there are none."""
+    options: dict[str, object] = {}
+    if job.priority != USUAL_PRIORITY:
+        options["priority"] = job.priority  # first: the scripts expect it there when they change it
+    if job.tags:
+        options["tags"] = job.tags
+    if job.retry_ms is not None:
+        options["retry"] = job.retry_ms
+    if job.texts:
+        options |= {kept_as: job.texts[name] for name, kept_as in KEPT.items() if name in job.texts}
+    if job.call is not None:
+        options["call"] = job.call.written
+    if job.max_wait_ms:
+        options["max_wait"] = job.max_wait_ms
+    return _encoder.encode(options) if options else ""
+
+
+def dump_schedule(retry_ms: tuple[int, ...] | None) -> str:
+    """A schedule that is not the job's own, as a script takes it: the delays, with commas; "" = none."""
+    return "" if retry_ms is None else f",{','.join(map(str, retry_ms))},"
 
 
 def _flat(rows: Sequence[Sequence[Any]]) -> list[Any]:

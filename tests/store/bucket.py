@@ -23,7 +23,6 @@ from delayqueue.store.call import Reply
 from delayqueue.store.census import counts_in, due_soon_in, names_in
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.listings import Listings
-from delayqueue.store.record import dump_plan
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
@@ -67,6 +66,7 @@ from delayqueue.store.verbs import (
     Reschedule,
     Touch,
     Verb,
+    dump_plan,
 )
 from tests.store.invariants import violations
 

@@ -75,7 +75,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
 
   local NO_OPTIONS = {}
 
-  -- The optional fields of a job (record.py, dump_options), nil if they are unreadable.
+  -- The optional fields of a job (verbs.py, dump_options), nil if they are unreadable.
   function read_options(text)
     if text == '' then return NO_OPTIONS end
     count_work(4 + #text / 32)
