@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
-from delayqueue.domain.body import body_of
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
@@ -162,7 +161,7 @@ def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserve
     return Reserved(
         topic=text(record.topic),
         id=job_id,
-        body=body_of(record.body),
+        body=record.body,
         attempt=attempt,
         receipt=receipt,
         due_ms=own_due_ms(record, options) if options else record.due_ms,
@@ -182,7 +181,7 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
     return JobView(
         topic=text(record.topic),
         id=job_id,
-        body=body_of(record.body),
+        body=record.body,
         ttr_ms=record.ttr_ms,
         due_ms=own_due_ms(record, options),
         ready_ms=record.due_ms,

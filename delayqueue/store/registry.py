@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from delayqueue.answers.subscribers import CallCounts, FailedCall
-from delayqueue.domain.body import readable
 from delayqueue.domain.job import Job
+from delayqueue.domain.text import readable
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.census import pieces
 from delayqueue.store.keys import BucketKeys

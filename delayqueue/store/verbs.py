@@ -11,7 +11,6 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import MAX_DUE_S, USUAL_PRIORITY, Job, JobView
 from delayqueue.domain.push_fields import KEPT
 from delayqueue.errors import Code
@@ -118,10 +117,9 @@ def _moved(_: Sequence[object], reply: Reply) -> Sequence[Moved]:
 def _jobs(jobs: Sequence[Job]) -> list[Any]:
     args: list[Any] = []
     for job in jobs:
-        body = job.body if job.body.isascii() else raw_body(job.body)
         due = dump_due(job.delay_ms, job.due_ms)
         args += (job.id, job.topic, due, job.ttr_ms, job.expire_ms, job.retain_ms)
-        args += (job.if_exists, int(job.is_strict), dump_options(job), body)
+        args += (job.if_exists, int(job.is_strict), dump_options(job), job.body)
     return args
 
 

@@ -138,7 +138,7 @@ def job(
     job_id: str,
     *,
     topic: str = "t",
-    body: str = "body",
+    body: str | bytes = "body",
     ttr_ms: int = HOUR_MS,
     if_exists: str = "replace",
     **options: Any,
