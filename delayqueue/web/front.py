@@ -84,7 +84,7 @@ class Cycle:
 
     request: HttpRequest
     client: Peer
-    began_s: float = field(default_factory=perf_counter)
+    began_s: float = 0.0  # perf_counter, if its answer is logged
     path: str = OTHER_PATHS  # the endpoint's: no client can fill the metrics with unknown ones
     endpoint: Endpoint = field(init=False)
     admitted_by: int = 0  # the guard's revision
@@ -141,7 +141,7 @@ class Front:
         It is answered in callbacks of what its answer depends on. If the answer cannot be sent, what it gave away is
         taken back (`Returnable`).
         """
-        cycle = Cycle(request, client)
+        cycle = Cycle(request, client, perf_counter() if self._has_log else 0.0)
         try:
             api = self._admit(cycle)
             if body is None and cycle.endpoint.takes is not None:
