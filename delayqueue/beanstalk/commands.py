@@ -136,15 +136,13 @@ _FORMS: Final[dict[bytes, Reader]] = {
 }
 _KNOWN: Final = {form: (form.decode().strip(), read) for form, read in _FORMS.items()}
 NAMES: Final = tuple(name for name, _ in _KNOWN.values())
-_WHOLE: Final = {  # lines that are commands as they are
+WHOLE: Final = {  # lines that are commands as they are
     form: Command(name, ()) for form, (name, read) in _KNOWN.items() if read is _nothing
 }
 
 
 def parse_line(line: bytes) -> Command | Refusal:
     """Parse a line without its CRLF."""
-    if (whole := _WHOLE.get(line)) is not None:
-        return whole
     word, space, _ = line.partition(b" ")
     form = word + space
     known = _KNOWN.get(form)

@@ -12,6 +12,7 @@ from delayqueue.beanstalk.commands import (
     MOST_U32,
     OUT_OF_MEMORY,
     PUT,
+    WHOLE,
     Command,
     Refusal,
     is_http,
@@ -100,7 +101,7 @@ class Parser:
             self._is_too_long = False
             return BAD_FORMAT
         found = _PUT.match(line)
-        return parse_line(line) if found is None else self._begin_put(found, line)
+        return self._begin_put(found, line) if found else WHOLE.get(line) or parse_line(line)
 
     def _line(self) -> bytes | None:
         """The next line without its CRLF; if `_is_too_long`, the rest of one."""

@@ -8,7 +8,6 @@ from delayqueue.beanstalk.answers import NOT_FOUND, Answer, Pending, answer_to
 from delayqueue.beanstalk.commands import OUT_OF_MEMORY
 from delayqueue.beanstalk.ids import BLOCK
 from delayqueue.beanstalk.server import BeanstalkServer
-from delayqueue.domain.body import body_of
 from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.types import DONE, Pushed
@@ -30,7 +29,7 @@ def job_to_put(topic: str, priority: int, delay_s: int, ttr_s: int, body: bytes)
     return Job(
         topic=topic,
         id="",
-        body=body_of(body),
+        body=body,
         ttr_ms=max(1, min(ttr_s, MAX_TTR_S)) * 1000,
         delay_ms=min(delay_s, MAX_DELAY_S) * 1000,
         if_exists=IfExists.FAIL,

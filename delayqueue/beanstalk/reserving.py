@@ -7,7 +7,6 @@ from typing import Final
 from delayqueue.beanstalk.answers import TIMED_OUT, Answer, Closing, Pending
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import MARGIN_S, Session
-from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import Reserved
 from delayqueue.engine.polls import Polls
 from delayqueue.engine.wait_queue import Poll
@@ -32,7 +31,8 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
             raise Closing
         return TIMED_OUT
 
-    tubes = server.reachable(session.watched)
+    watched = session.watched
+    tubes = watched if server.allows_all else tuple(filter(server.allows, watched))
     if len(tubes) > MOST_TUBES:
         task = server.loop.create_task(
             pop_of_many(server.jobs.polls, tubes, wait_s), name="many tubes"
@@ -73,7 +73,7 @@ def _told(server: BeanstalkServer, session: Session, number: int, job: Reserved)
     if session.is_closed:
         server.jobs.polls.requeue((job,))
         raise Closing
-    body = raw_body(job.body)
+    body = job.body
     session.hold(number, job, server.loop.time())
     return b"RESERVED %d %d\r\n%b\r\n" % (number, len(body), body)
 

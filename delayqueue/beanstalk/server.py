@@ -45,6 +45,7 @@ class BeanstalkServer:
         """Let clients reach what these settings say, from now on."""
         self.access = access
         self._scope = access.scope
+        self.allows_all = access.scope is EVERYWHERE
         self.jobs = self.queue.within(access.scope)
 
     def came(self, session: Session) -> None:
@@ -66,13 +67,7 @@ class BeanstalkServer:
 
     def allows(self, topic: str) -> bool:
         """Whether clients may reach this topic."""
-        return self._scope is EVERYWHERE or self._scope.allows(topic)
-
-    def reachable(self, tubes: tuple[str, ...]) -> tuple[str, ...]:
-        """The tubes that clients may reach."""
-        if self._scope is EVERYWHERE:
-            return tubes
-        return tuple(filter(self._scope.allows, tubes))
+        return self.allows_all or self._scope.allows(topic)
 
     def id_of(self, session: Session, number: int) -> str:
         """The id of the job that this connection knows by the number."""

@@ -105,7 +105,7 @@ class Session:
     def hold(self, number: int, job: Reserved, now: float) -> None:
         """Note that the job is reserved for this connection."""
         self.latest = number
-        job.body = ""  # the client has it
+        job.body = b""  # the client has it
         self.put_back(number, Held(job, now + job.ttr_ms / 1000))
 
     def put_back(self, number: int, held: Held) -> None:

@@ -18,7 +18,6 @@ from delayqueue.beanstalk.stats import (
     tube_stats,
     yaml_list,
 )
-from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, State
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, NoSuchJob, StaleReceipt, Unavailable, WrongState
@@ -217,8 +216,7 @@ async def peek_first(server: BeanstalkServer, session: Session, state: State) ->
 
 
 def _found(number: int, view: JobView) -> bytes:
-    body = raw_body(view.body)
-    return b"FOUND %d %d\r\n%b\r\n" % (number, len(body), body)
+    return b"FOUND %d %d\r\n%b\r\n" % (number, len(view.body), view.body)
 
 
 async def stats_job(server: BeanstalkServer, session: Session, number: int) -> bytes:

@@ -28,9 +28,9 @@ from delayqueue.delivery.connector import MeteredConnector, MeteredRequest, once
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, WebhookOutcome
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.delivery.urls import request_url
-from delayqueue.domain.body import raw_body, readable
 from delayqueue.domain.subscriber import Method, Payload, Subscriber, signing_key
-from delayqueue.domain.text import clean, message_of, without
+from delayqueue.domain.text import clean, message_of, readable, without
+from delayqueue.store.record import text
 
 CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
 LATE_S: Final = 2.0  # after the timeout of a call, which its own loop keeps to within a second
@@ -78,7 +78,7 @@ class Webhooks:
         event = Event(
             topic=subscriber.topic,
             id=f"trial-{secrets.token_hex(8)}",
-            body=body,
+            body=body.encode(),
             attempt=1,
             receipt="",
             due_ms=round(time.time() * 1000),
@@ -98,14 +98,13 @@ class Webhooks:
         return outcome._replace(message=without(values, outcome.message))
 
     async def _outcome(self, subscriber: Subscriber, job: Event) -> WebhookOutcome:
-        text = event_text(job) if subscriber.payload is Payload.EVENT else job.body
-        body = raw_body(text)
+        body = event_bytes(job) if subscriber.payload is Payload.EVENT else job.body
         try:
             async with self._session.request(
                 subscriber.method.value,
                 request_url(subscriber.url),
                 data=body if _has_body(subscriber, body) else None,
-                headers=_headers(subscriber, job, text, body),
+                headers=_headers(subscriber, job, body),
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(
                     total=subscriber.timeout_ms / 1000, connect=CONNECT_S
@@ -160,11 +159,11 @@ def header_text(text: str) -> str:
     return quote(text, safe=VISIBLE).replace(".", "%2E")
 
 
-def _headers(subscriber: Subscriber, job: Event, text: str, body: bytes) -> CIMultiDict[str]:
+def _headers(subscriber: Subscriber, job: Event, body: bytes) -> CIMultiDict[str]:
     message_id, timestamp = header_text(job.id), str(int(time.time()))
     headers = CIMultiDict[str]()
     if _has_body(subscriber, body):
-        headers["Content-Type"] = _content_type(text)
+        headers["Content-Type"] = _content_type(body)
     headers.update(subscriber.headers)
     headers["webhook-id"] = message_id
     headers["webhook-timestamp"] = timestamp
@@ -184,25 +183,26 @@ def _has_body(subscriber: Subscriber, body: bytes) -> bool:
     return bool(body) or subscriber.method is not Method.GET
 
 
-def event_text(job: Event) -> str:
+def event_bytes(job: Event) -> bytes:
     """The job and the results of earlier subscribers, as JSON."""
     event = {
         "topic": job.topic,
         "id": job.id,
-        "body": readable(job.body),
+        "body": text(job.body),
         "attempt": job.attempt,
         "due": job.due_ms / 1000,
         "results": {name: result._asdict() for name, result in job.results.items()},
         **({"trial": True} if job.trial else {}),
     }
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    written = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    return written.encode("utf-8", "surrogateescape")
 
 
-def _content_type(body: str) -> str:
-    if body != readable(body):
-        return "application/octet-stream"
+def _content_type(body: bytes) -> str:
     try:
-        json.loads(body)
+        json.loads(body.decode())
+    except UnicodeDecodeError:
+        return "application/octet-stream"
     except (ValueError, RecursionError):
         return "text/plain; charset=utf-8"
     return "application/json"

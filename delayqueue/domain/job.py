@@ -80,7 +80,7 @@ class Job:
 
     topic: str
     id: str
-    body: str
+    body: str | bytes  # text, or any bytes: beanstalkd's protocol takes them
     ttr_ms: int
     delay_ms: int = 0
     due_ms: int | None = None
@@ -110,7 +110,7 @@ class Reserved:
 
     topic: str
     id: str
-    body: str
+    body: bytes
     attempt: int
     receipt: str
     due_ms: int
@@ -182,7 +182,7 @@ class JobView:
 
     topic: str
     id: str
-    body: str
+    body: bytes
     ttr_ms: int
     due_ms: int
     ready_ms: int

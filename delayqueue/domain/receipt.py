@@ -14,9 +14,7 @@ from delayqueue.errors import Invalid
 
 def nonces() -> Iterator[str]:
     """Endless nonces, unique among all processes: 48 random bits and a counter."""
-    origin = secrets.token_hex(6)
-    for number in count(1):
-        yield f"{origin}-{number:x}"
+    return map(f"{secrets.token_hex(6)}-{{:x}}".format, count(1))
 
 
 def receipt_for(nonce: str, job_id: str) -> str:

@@ -50,6 +50,13 @@ def _parts(value: Any, place: str) -> Iterator[tuple[Any, str]]:
             yield one, f"{place}{dot}{number}"
 
 
+def readable(text: str) -> str:
+    """The text with U+FFFD for each byte that is not UTF-8 and that errors="surrogateescape" has kept."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def escaped(text: str, escape: str = "\\") -> str:
     r"""The text with \u001b for a control character; `escape` is the backslash as the text's format has it."""
     return CONTROLS.sub(lambda found: f"{escape}u{ord(found[0]):04x}", text)

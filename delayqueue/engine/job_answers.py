@@ -14,7 +14,6 @@ from delayqueue.answers.jobs import (
     SubscriberResult,
     TakenJob,
 )
-from delayqueue.domain.body import readable
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
@@ -27,6 +26,8 @@ from delayqueue.domain.job import (
     State,
 )
 from delayqueue.domain.push_fields import KEPT, POPPED
+from delayqueue.domain.text import readable
+from delayqueue.store.record import text
 
 # /take leaves out the texts that a job does not have
 NO_TEXTS: Final = dict.fromkeys(KEPT, LEFT_OUT)
@@ -41,7 +42,7 @@ def job_details(job: JobView, *, options: bool = False) -> JobDetails:
         id=job.id,
         delay=job.due_ms // 1000,
         ttr=job.ttr_ms // 1000,
-        body=readable(job.body),
+        body=text(job.body),
         state=job.state,
         attempt=job.attempt,
         tags=job.tags,
@@ -96,7 +97,7 @@ def reserved_job(job: Reserved) -> ReservedJob:
     told = ReservedJob(
         job.topic,
         job.id,
-        readable(job.body),
+        text(job.body),
         job.attempt,
         job.receipt,
         job.due_ms / 1000,
@@ -112,7 +113,7 @@ def taken_job(job: JobView) -> TakenJob:
     return TakenJob(
         topic=job.topic,
         id=job.id,
-        body=readable(job.body),
+        body=text(job.body),
         due=job.due_ms / 1000,
         ttr=job.ttr_ms // 1000,
         tags=job.tags or LEFT_OUT,

@@ -13,10 +13,10 @@ from delayqueue.answers.servers import (
     WorkerJob,
     WorkerStats,
 )
-from delayqueue.domain.body import readable
 from delayqueue.domain.call_counters import HostReport
 from delayqueue.domain.call_counters import together as hosts_of
 from delayqueue.domain.outboxes import Outbox
+from delayqueue.domain.text import readable
 from delayqueue.domain.troubles import Kind, TroubleReport
 from delayqueue.domain.troubles import together as troubles_of
 from delayqueue.domain.written import known

@@ -37,7 +37,7 @@ from delayqueue.store.call import Reply, ScriptCall, reserved, supply
 from delayqueue.store.connection import NO_ANSWER
 from delayqueue.store.durability import TooFewReplicasError
 from delayqueue.store.health import UNKNOWN, ailment
-from delayqueue.store.record import dump_rows, dump_topics, text
+from delayqueue.store.record import text
 from delayqueue.store.server import Server, told_by
 from delayqueue.store.servers import GOES_ROUND
 from delayqueue.store.types import (
@@ -51,7 +51,7 @@ from delayqueue.store.types import (
     Ticked,
     TimedOut,
 )
-from delayqueue.store.verbs import Verb
+from delayqueue.store.verbs import Verb, dump_rows, dump_topics
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store

@@ -1,33 +1,28 @@
-"""The packed values of the hashes: how Python reads what the scripts write (scripts/_record.lua), and what they pack.
+"""The packed values of the hashes: how Python reads what the scripts write (scripts/_record.lua).
 
 Numbers are in a header, everything else follows as it is, by length, so it may contain any byte.
 """
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, NamedTuple
+from operator import methodcaller
+from typing import Any, Final, NamedTuple
 
-from delayqueue.domain.body import body_of
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
     AttemptProgress,
     FailedAttempt,
     HoldUp,
-    Job,
     JobView,
-    PolledTopic,
     Reserved,
     ResultRecord,
     State,
 )
 from delayqueue.domain.push_fields import KEPT, POPPED
-from delayqueue.store.scripts import CALLS_WORD
-from delayqueue.store.types import Plan, TagPage
 
 # the start of a record, and the length of its header
 PLAIN, FULL = b"0", b"1"
@@ -40,15 +35,12 @@ UNKNOWN_PROGRESS, LATEST_PROGRESS = 1, 10_002
 _RUN = re.compile(rb"(\d{1,15}) (\d{1,15}) (\S+) (\d{1,15})(?: (\d{1,15}))?\n")
 _NOTE = re.compile(rb"(\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) ")
 _ENDED = re.compile(rb"(finished|cancelled|expired|dropped) (\d{1,15}) (\d{1,15}) (\d{1,15})\n")
-# json.dumps with these would make one at each call
-_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 # what other people's JSON, and the numbers in it, can raise
 _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
 
-def text(raw: bytes) -> str:
-    """Bytes of the store as text. Jobs pushed over HTTP are UTF-8; anything else is shown as far as possible."""
-    return raw.decode("utf-8", "replace")
+# Bytes of the store as text. Jobs pushed over HTTP are UTF-8; anything else is shown as far as possible.
+text: Final[Callable[[bytes], str]] = methodcaller("decode", "utf-8", "replace")
 
 
 class Record(NamedTuple):
@@ -94,69 +86,6 @@ def _numbers(raw: bytes, at: int, *widths: int) -> list[int]:
         numbers.append(number)
         at += width
     return numbers
-
-
-def dump_topics(topics: Iterable[PolledTopic]) -> list[str]:
-    """The topics that a poll asks for, as the scripts take them."""
-    return [topic if isinstance(topic, str) else CALLS_WORD for topic in topics]
-
-
-def dump_rows(rows: Iterable[Sequence[Any]]) -> list[Any]:
-    """The parts of all rows as the scripts take them: "" for None."""
-    return ["" if part is None else part for part in chain.from_iterable(rows)]
-
-
-def dump_text(written: str | None) -> str:
-    """A text that may be missing, as the scripts take it: "" is no text, "=" an empty one."""
-    return "" if written is None else f"={written}"
-
-
-def dump_unreserved(created_ms: int | None) -> str:
-    """Instead of a nonce: a job that nobody holds; if the time is not None, only the one that was pushed then."""
-    return "-" if created_ms is None else f"-{created_ms}"
-
-
-def dump_due(delay_ms: int, due_ms: int | None) -> str:
-    """A delay or a due time as the scripts take it; the due time counts if it is not None."""
-    return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
-
-
-def dump_plan(plan: Plan) -> tuple[str, int | str]:
-    """A new due time and a new priority as the scripts take them; "" = each job keeps its own."""
-    priority = "" if plan.priority is None else plan.priority
-    if plan.by_ms is not None:
-        return f"~{plan.by_ms}", priority
-    if plan.delay_ms is None and plan.due_ms is None:
-        return "", priority
-    return dump_due(plan.delay_ms or 0, plan.due_ms), priority
-
-
-def dump_page(page: TagPage) -> list[Any]:
-    """Which jobs of a tag, as the scripts take it."""
-    return dump_rows([(page.tag, page.topic, page.limit), page.place])
-
-
-def dump_options(job: Job) -> str:
-    """The optional fields that the scripts or the consumer need, as JSON; "" if there are none."""
-    options: dict[str, object] = {}
-    if job.priority != USUAL_PRIORITY:
-        options["priority"] = job.priority  # first (`with_option` in _record.lua)
-    if job.tags:
-        options["tags"] = job.tags
-    if job.retry_ms is not None:
-        options["retry"] = job.retry_ms
-    if job.texts:
-        options |= {kept_as: job.texts[name] for name, kept_as in KEPT.items() if name in job.texts}
-    if job.call is not None:
-        options["call"] = job.call.written
-    if job.max_wait_ms:
-        options["max_wait"] = job.max_wait_ms
-    return _encoder.encode(options) if options else ""
-
-
-def dump_schedule(retry_ms: tuple[int, ...] | None) -> str:
-    """A schedule that is not the job's own, as a script takes it: the delays, with commas; "" = none."""
-    return "" if retry_ms is None else f",{','.join(map(str, retry_ms))},"
 
 
 @dataclass(slots=True)
@@ -233,7 +162,7 @@ def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserve
     return Reserved(
         topic=text(record.topic),
         id=job_id,
-        body=body_of(record.body),
+        body=record.body,
         attempt=attempt,
         receipt=receipt,
         due_ms=own_due_ms(record, options) if options else record.due_ms,
@@ -253,7 +182,7 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
     return JobView(
         topic=text(record.topic),
         id=job_id,
-        body=body_of(record.body),
+        body=record.body,
         ttr_ms=record.ttr_ms,
         due_ms=own_due_ms(record, options),
         ready_ms=record.due_ms,

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from delayqueue.answers.subscribers import CallCounts, FailedCall
-from delayqueue.domain.body import readable
 from delayqueue.domain.job import Job
+from delayqueue.domain.text import readable
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.census import pieces
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import in_one_line
-from delayqueue.store.record import dump_options, dump_rows, dump_text, text
+from delayqueue.store.record import text
 from delayqueue.store.servers import Servers
+from delayqueue.store.verbs import dump_options, dump_rows, dump_text
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store

@@ -128,7 +128,7 @@ class Search:
             for hit, job in zip(hits, jobs, strict=True)
             if job
             and wanted.id_part in job.id
-            and wanted.body_part in job.body
+            and wanted.body_part.encode() in job.body
             and any(message_part in said for said in _messages(job))
         ]
 

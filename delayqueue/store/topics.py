@@ -13,9 +13,10 @@ from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import Reply, settings_of
 from delayqueue.store.census import pieces
-from delayqueue.store.record import dump_page, dump_plan, dump_rows, text
+from delayqueue.store.record import text
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Change, Limited, Plan, TagPage, TagPlace
+from delayqueue.store.verbs import dump_page, dump_plan, dump_rows
 from delayqueue.tasks import paced
 
 log = logging.getLogger(__name__)

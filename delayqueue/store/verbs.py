@@ -5,26 +5,19 @@ engine/jobs.py makes are in types.py.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from delayqueue.domain.body import raw_body
-from delayqueue.domain.job import MAX_DUE_S, Job, JobView
+from delayqueue.domain.job import MAX_DUE_S, USUAL_PRIORITY, Job, JobView, PolledTopic
+from delayqueue.domain.push_fields import KEPT
 from delayqueue.errors import Code
 from delayqueue.store.call import Reply, or_none, reservation, view
-from delayqueue.store.record import (
-    dump_due,
-    dump_options,
-    dump_plan,
-    dump_rows,
-    dump_schedule,
-    dump_text,
-    dump_unreserved,
-    text,
-)
+from delayqueue.store.record import text
+from delayqueue.store.scripts import CALLS_WORD
 from delayqueue.store.types import (
     DONE,
     Moved,
@@ -33,12 +26,15 @@ from delayqueue.store.types import (
     Pushed,
     Recording,
     Reservation,
+    TagPage,
     Taken,
 )
 
 # The due time of jobs that an import has not settled yet; no client can ask for it.
 STAGED_DUE_MS: Final = MAX_DUE_S * 1000 + 1
 LOST: Final = int(Code.UNAVAILABLE)
+# json.dumps with these would make one at each call
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -70,6 +66,69 @@ class Verb(Generic[Item, Result]):
     ids: Callable[[Item], Sequence[str]] = id_of
 
 
+def dump_topics(topics: Iterable[PolledTopic]) -> list[str]:
+    """The topics that a poll asks for, as the scripts take them."""
+    return [topic if isinstance(topic, str) else CALLS_WORD for topic in topics]
+
+
+def dump_rows(rows: Iterable[Sequence[Any]]) -> list[Any]:
+    """The parts of all rows as the scripts take them: "" for None."""
+    return ["" if part is None else part for part in chain.from_iterable(rows)]
+
+
+def dump_text(written: str | None) -> str:
+    """A text that may be missing, as the scripts take it: "" is no text, "=" an empty one."""
+    return "" if written is None else f"={written}"
+
+
+def dump_unreserved(created_ms: int | None) -> str:
+    """Instead of a nonce: a job that nobody holds; if the time is not None, only the one that was pushed then."""
+    return "-" if created_ms is None else f"-{created_ms}"
+
+
+def dump_due(delay_ms: int, due_ms: int | None) -> str:
+    """A delay or a due time as the scripts take it; the due time counts if it is not None."""
+    return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
+
+
+def dump_plan(plan: Plan) -> tuple[str, int | str]:
+    """A new due time and a new priority as the scripts take them; "" = each job keeps its own."""
+    priority = "" if plan.priority is None else plan.priority
+    if plan.by_ms is not None:
+        return f"~{plan.by_ms}", priority
+    if plan.delay_ms is None and plan.due_ms is None:
+        return "", priority
+    return dump_due(plan.delay_ms or 0, plan.due_ms), priority
+
+
+def dump_page(page: TagPage) -> list[Any]:
+    """Which jobs of a tag, as the scripts take it."""
+    return dump_rows([(page.tag, page.topic, page.limit), page.place])
+
+
+def dump_options(job: Job) -> str:
+    """The optional fields that the scripts or the consumer need, as JSON; "" if there are none."""
+    options: dict[str, object] = {}
+    if job.priority != USUAL_PRIORITY:
+        options["priority"] = job.priority  # first (`with_option` in _record.lua)
+    if job.tags:
+        options["tags"] = job.tags
+    if job.retry_ms is not None:
+        options["retry"] = job.retry_ms
+    if job.texts:
+        options |= {kept_as: job.texts[name] for name, kept_as in KEPT.items() if name in job.texts}
+    if job.call is not None:
+        options["call"] = job.call.written
+    if job.max_wait_ms:
+        options["max_wait"] = job.max_wait_ms
+    return _encoder.encode(options) if options else ""
+
+
+def dump_schedule(retry_ms: tuple[int, ...] | None) -> str:
+    """A schedule that is not the job's own, as a script takes it: the delays, with commas; "" = none."""
+    return "" if retry_ms is None else f",{','.join(map(str, retry_ms))},"
+
+
 def _codes(_: Sequence[object], reply: Reply) -> Sequence[int]:
     return reply.results
 
@@ -88,10 +147,9 @@ def _moved(_: Sequence[object], reply: Reply) -> list[Moved]:
 def _jobs(jobs: Sequence[Job]) -> list[Any]:
     args: list[Any] = []
     for job in jobs:
-        body = job.body if job.body.isascii() else raw_body(job.body)
         due = dump_due(job.delay_ms, job.due_ms)
         args += (job.id, job.topic, due, job.ttr_ms, job.expire_ms, job.retain_ms)
-        args += (job.if_exists, int(job.is_strict), dump_options(job), body)
+        args += (job.if_exists, int(job.is_strict), dump_options(job), job.body)
     return args
 
 

@@ -1,4 +1,4 @@
-"""Checks that apply to every request; they raise the error with which it is refused."""
+"""Checks of what browsers send, and of compressed bodies; they raise the error with which a request is refused."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -18,16 +18,11 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def same_origin(request: HttpRequest) -> None:
-    """Keep other sites' pages from using a browser that can reach this server.
+    """Keep other sites' pages from using a browser, which sent this request, and can reach this server.
 
-    Only browsers send these headers; the rule is that of Go's net/http.CrossOriginProtection.
+    The rule is that of Go's net/http.CrossOriginProtection.
     """
-    headers = request.headers
-    if (
-        ("sec-fetch-site" in headers or "origin" in headers)
-        and request.method not in SAFE_METHODS
-        and is_cross_origin(headers)
-    ):
+    if request.method not in SAFE_METHODS and is_cross_origin(request.headers):
         raise Forbidden(CROSS_ORIGIN)
 
 
@@ -47,15 +42,12 @@ def uncompressed(request: HttpRequest, body: bytes) -> None:
         raise Compressed
 
 
-def loopback_only(request: HttpRequest) -> None:
-    """Serve only clients on this host: protected mode. Of their browsers, only pages of this server."""
-    headers = request.headers
-    is_of_browser = "sec-fetch-site" in headers or "origin" in headers
-    if is_of_browser:
-        same_origin(request)
+def own_page(request: HttpRequest) -> None:
+    """In protected mode, serve browsers on this host only, and only pages of this server."""
+    same_origin(request)
     if not is_loopback(request.peer):
         raise Forbidden(PROTECTED)
-    if is_of_browser and "origin" in headers and is_rebound(headers):
+    if "origin" in request.headers and is_rebound(request.headers):
         raise Forbidden(CROSS_ORIGIN)
 
 

@@ -33,7 +33,8 @@ class Responder:
 
     def __init__(self, language: str) -> None:
         self._english = language == "en"
-        self._usual: dict[Text, HttpResponse] = {}  # without data, in the configured language
+        # of success, in the configured language: without data, and the start of the JSON with some
+        self._usual: dict[Text, tuple[HttpResponse, bytes]] = {}
 
     def say(self, request: HttpRequest, message: Text) -> str:
         """The message in the request's language."""
@@ -46,15 +47,17 @@ class Responder:
 
     def ok(self, request: HttpRequest, data: object, message: Text) -> HttpResponse:
         """The answer to a request that succeeded."""
-        headers = request.headers
-        is_usual = LANGUAGE not in headers and REQUEST_ID_KEY not in headers
-        if is_usual and data is None and not request.warnings:
-            if message in self._usual:
-                return self._usual[message]
-            body = as_json(envelope(0, self.say(request, message)))
-            return self._usual.setdefault(message, HttpResponse(body, JSON))
-        body = as_json(envelope(0, self.say(request, message), data))
-        return HttpResponse(body, _headers(request))
+        if LANGUAGE in request.headers or REQUEST_ID_KEY in request.headers or request.warnings:
+            body = as_json(envelope(0, self.say(request, message), data))
+            return HttpResponse(body, _headers(request))
+        empty, start = self._usual.get(message) or self._first(request, message)
+        return empty if data is None else HttpResponse(start + as_json(data) + b"}", JSON)
+
+    def _first(self, request: HttpRequest, message: Text) -> tuple[HttpResponse, bytes]:
+        """What usual answers with this message have in common."""
+        body = as_json(envelope(0, self.say(request, message)))
+        found = self._usual[message] = HttpResponse(body, JSON), body.removesuffix(b"null}")
+        return found
 
     async def ok_by_turns(self, request: HttpRequest, data: object, message: Text) -> HttpResponse:
         """The answer of success with data that can be megabytes: others get their turn while it is written."""

@@ -16,6 +16,7 @@ from pydantic_core.core_schema import (
     custom_error_schema,
     no_info_after_validator_function,
     str_schema,
+    union_schema,
 )
 
 from delayqueue.domain.choice import check_choice
@@ -41,8 +42,9 @@ from delayqueue.domain.push_fields import WORDS
 from delayqueue.domain.push_rules import TRACEPARENT, WHITE_SPACE
 from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
 
-# these have at most 256 bytes, so most names need not be encoded to be measured
-FEW_CHARS: Final = 64
+MOST_BYTES_OF_CHAR: Final = (
+    4  # in UTF-8: a text of few characters need not be encoded to be measured
+)
 MAX_POP_CHARS: Final = MAX_POP_TOPICS * (MAX_TOPIC_BYTES + 2)  # with a comma and a blank each
 
 TEXT: Final[CoreSchema] = str_schema(strict=True)
@@ -75,21 +77,47 @@ class SchemaExtra:
 class Validate(SchemaExtra):
     """A rule in Python: `check` returns what a value means, or raises BadValue.
 
-    `written` is the type as sent, if it differs from that of the result. `extra` are members of its JSON Schema.
+    `written` is the type as sent, if it differs from that of the result. What is valid by `plain`, the rule leaves as
+    it is: pydantic's core finds that out, without a call in Python. `extra` are members of its JSON Schema.
     """
 
     def __init__(
-        self, check: Callable[[Any], object], written: CoreSchema | None = None, **extra: object
+        self,
+        check: Callable[[Any], object],
+        written: CoreSchema | None = None,
+        plain: CoreSchema | None = None,
+        **extra: object,
     ) -> None:
         super().__init__(**extra)
         self._check = check
         self._written = written
+        self._plain = plain
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         """First the type, then the rule."""
-        return no_info_after_validator_function(self._check, self._written or handler(source))
+        written = self._written or handler(source)
+        checked = no_info_after_validator_function(self._check, written)
+        if self._plain is None:
+            return checked
+        rule: Any = {"rule": self}
+        either = union_schema(
+            [self._plain, checked],
+            mode="left_to_right",
+            custom_error_type=REFUSED,
+            custom_error_message=REFUSED,
+            custom_error_context=rule,
+        )
+        return chain_schema([written, either])
+
+    def refusal(self, value: object) -> BadValue:
+        """The message for a value that the rule refuses."""
+        try:
+            self._check(value)
+        except BadValue as refused:
+            return refused
+        raise TypeError("the rule refuses no such value")
 
 
 class Bounds(SchemaExtra):
@@ -132,13 +160,20 @@ def _check_name(limit_bytes: int, empty_zh: str = f"{NAME} 不能为空") -> Cal
     def check(text: str) -> str:
         if not text:
             raise Refused(empty_zh, f"{NAME}: must not be empty")
-        if len(text) > FEW_CHARS and (size := len(text.encode())) > limit_bytes:
+        most_bytes = len(text) * MOST_BYTES_OF_CHAR
+        if most_bytes > limit_bytes and (size := len(text.encode())) > limit_bytes:
             raise Refused(
                 f"{NAME} 最长{limit_bytes}字节", f"{NAME}: {size} bytes, at most {limit_bytes}"
             )
         return text
 
     return check
+
+
+def _short(limit_bytes: int, pattern: str | None = None) -> CoreSchema:
+    """Texts that are not empty, and so short that their bytes need not be counted."""
+    most_chars = limit_bytes // MOST_BYTES_OF_CHAR
+    return str_schema(strict=True, min_length=1, max_length=most_chars, pattern=pattern)
 
 
 check_id: Final = _check_name(MAX_ID_BYTES, f"job {NAME}不能为空")
@@ -249,7 +284,7 @@ def one_of(*words: str) -> Validate:
 
 def check_body(body: str, limit_bytes: int) -> None:
     """Raises TooLarge if the body has more bytes than the server accepts."""
-    if len(body) * 4 > limit_bytes and (size := len(body.encode())) > limit_bytes:
+    if len(body) * MOST_BYTES_OF_CHAR > limit_bytes and (size := len(body.encode())) > limit_bytes:
         raise TooLarge.of(
             f"body 最长{limit_bytes}字节", f"body: {size} bytes, at most {limit_bytes}"
         )
@@ -304,7 +339,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 JobId = Annotated[
     str,
     STRIPPED,
-    Validate(check_id),
+    Validate(check_id, plain=_short(MAX_ID_BYTES)),
     Field(description=f"Names the job, 1 to {MAX_ID_BYTES} bytes."),
 ]
 JobIds = Annotated[
@@ -316,10 +351,14 @@ JobIds = Annotated[
 Topic = Annotated[
     str,
     STRIPPED,
-    Validate(check_topic),
+    Validate(check_topic, plain=_short(MAX_TOPIC_BYTES)),
     Field(description=f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes."),
 ]
-PushedTopic = Annotated[str, STRIPPED, Validate(check_pushed_topic)]
+PushedTopic = Annotated[
+    str,
+    STRIPPED,
+    Validate(check_pushed_topic, plain=_short(MAX_TOPIC_BYTES, pattern="^[^,]*$")),
+]
 PopTopics = Annotated[
     tuple[str, ...],
     Validate(check_pop_topics, TEXT),
@@ -328,18 +367,21 @@ PopTopics = Annotated[
     ),
 ]
 Tag = Annotated[
-    str, STRIPPED, Validate(check_tag), Field(description=f"A tag, 1 to {MAX_TAG_BYTES} bytes.")
+    str,
+    STRIPPED,
+    Validate(check_tag, plain=_short(MAX_TAG_BYTES)),
+    Field(description=f"A tag, 1 to {MAX_TAG_BYTES} bytes."),
 ]
 Group = Annotated[
     str,
     STRIPPED,
-    Validate(_check_name(MAX_GROUP_BYTES)),
+    Validate(_check_name(MAX_GROUP_BYTES), plain=_short(MAX_GROUP_BYTES)),
     Field(description=f"A group, 1 to {MAX_GROUP_BYTES} bytes."),
 ]
 OutboxName = Annotated[
     str,
     STRIPPED,
-    Validate(_check_name(MAX_NAME_BYTES)),
+    Validate(_check_name(MAX_NAME_BYTES), plain=_short(MAX_NAME_BYTES)),
     Field(description=f"The name of the outbox, 1 to {MAX_NAME_BYTES} bytes."),
 ]
 Tags = Annotated[
@@ -386,4 +428,4 @@ Message = Annotated[
     Field(description=f"Kept with the attempt, {MAX_MESSAGE_CHARS} characters at most."),
 ]
 Traceparent = Annotated[str, Validate(check_traceparent)]
-ShortText = Annotated[str, Validate(_check_name(MAX_TEXT_BYTES))]
+ShortText = Annotated[str, Validate(_check_name(MAX_TEXT_BYTES), plain=_short(MAX_TEXT_BYTES))]

@@ -14,6 +14,7 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import (
     OK,
     Code,
+    Forbidden,
     NoSuchPath,
     QueueError,
     Unavailable,
@@ -21,13 +22,14 @@ from delayqueue.errors import (
 )
 from delayqueue.metrics import REQUESTS
 from delayqueue.net.later import Later
+from delayqueue.net.loopback import is_loopback
 from delayqueue.tasks import by_turns
 from delayqueue.web import access_log, audit
 from delayqueue.web.access_log import new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
-from delayqueue.web.checks import loopback_only, same_origin, uncompressed
+from delayqueue.web.checks import PROTECTED, own_page, same_origin, uncompressed
 from delayqueue.web.endpoint import BOTH, Endpoint, InvalidItem, Large, Returnable
 from delayqueue.web.envelope import Responder
 from delayqueue.web.http import (
@@ -50,7 +52,6 @@ NO_PLAIN_DATA: Final = (Returnable, Large, Later, HttpResponse)  # what else a h
 NO_METHODS: Final[Mapping[str, Endpoint]] = MappingProxyType({})
 
 Work = Coroutine[Any, Any, Any]
-Check = Callable[[HttpRequest], None]  # raises the error with which the client is refused
 
 
 def is_protected(config: Config, guard: Authenticator) -> bool:
@@ -60,10 +61,15 @@ def is_protected(config: Config, guard: Authenticator) -> bool:
 
 def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = None) -> "Front":
     """Build a front that answers everything that the design and docs/api.md promise."""
-    check = loopback_only if is_protected(config, api.guard) else same_origin
     reader = Reader(api.queue.metrics, strict=config.strict)
     endpoints = [*api.endpoints, *pages()]
-    return (make or Front)(api, endpoints, check, reader, has_log=config.access_log)
+    return (make or Front)(
+        api,
+        endpoints,
+        reader,
+        has_log=config.access_log,
+        is_protected=is_protected(config, api.guard),
+    )
 
 
 class HasFront(Protocol):
@@ -78,7 +84,7 @@ class Cycle:
 
     request: HttpRequest
     client: Peer
-    began_s: float = field(default_factory=perf_counter)
+    began_s: float = 0.0  # perf_counter, if its answer is logged
     path: str = OTHER_PATHS  # the endpoint's: no client can fill the metrics with unknown ones
     endpoint: Endpoint = field(init=False)
     admitted_by: int = 0  # the guard's revision
@@ -100,10 +106,10 @@ class Front:
         self,
         api: Api,
         endpoints: Iterable[Endpoint],
-        check: Check,
         reader: Reader,
         *,
         has_log: bool,
+        is_protected: bool,
     ) -> None:
         self._api = api
         self._confined: dict[Scope, Api] = {}
@@ -114,7 +120,8 @@ class Front:
             methods |= dict.fromkeys(endpoint.accepts, endpoint)
             if endpoint.takes is not None and endpoint.takes.of_original:
                 self._of_original.add(endpoint.path)
-        self._check = check
+        self._is_protected = is_protected
+        self._check_page = own_page if is_protected else same_origin
         self._reader = reader
         self._has_log = has_log
         self._answered = api.queue.metrics.counter(REQUESTS)
@@ -134,7 +141,7 @@ class Front:
         It is answered in callbacks of what its answer depends on. If the answer cannot be sent, what it gave away is
         taken back (`Returnable`).
         """
-        cycle = Cycle(request, client)
+        cycle = Cycle(request, client, perf_counter() if self._has_log else 0.0)
         try:
             api = self._admit(cycle)
             if body is None and cycle.endpoint.takes is not None:
@@ -246,7 +253,10 @@ class Front:
         Raises NoSuchPath, WrongMethod, Unauthorized, Forbidden or TooMany if it is refused.
         """
         request, guard = cycle.request, self._api.guard
-        self._check(request)
+        if "sec-fetch-site" in request.headers or "origin" in request.headers:
+            self._check_page(request)  # only browsers send these
+        elif self._is_protected and not is_loopback(request.peer):
+            raise Forbidden(PROTECTED)
         endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
         endpoint = cycle.endpoint = endpoint or self._find(request)
         cycle.path = endpoint.path

@@ -30,7 +30,7 @@ class Spec:
     """A job as it was pushed; `body` tells one push from another."""
 
     topic: str
-    body: str
+    body: str | bytes
     ttr_ms: int
     tags: tuple[str, ...] = ()
     retry_ms: tuple[int, ...] | None = None

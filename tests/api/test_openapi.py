@@ -17,7 +17,7 @@ from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.endpoints.push import PushRequest
 from delayqueue.web.http import HttpResponse
 from delayqueue.web.openapi import document, request_name
-from delayqueue.web.parse import is_doubtful
+from delayqueue.web.parse import is_far
 from delayqueue.web.responses import described
 from tests.api_client import Api, open_api
 from tests.fuzz import fuzz, served
@@ -66,9 +66,9 @@ def test_every_field_is_explained(endpoint: Endpoint) -> None:
 def test_an_example_is_what_it_is_an_example_of(endpoint: Endpoint) -> None:
     if endpoint.takes:
         assert endpoint.asks is not None
-        asked = endpoint.takes.model_validate(endpoint.asks)
+        asked = endpoint.takes.model_validate(endpoint.asks, extra="forbid")
         assert asked.model_fields_set == set(endpoint.asks)
-        assert not is_doubtful(asked)
+        assert not is_far(asked)
         asked.named_topics()
     TypeAdapter(described(endpoint.gives)).validate_python(endpoint.answers)
 

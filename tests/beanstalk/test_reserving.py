@@ -97,7 +97,7 @@ async def test_a_client_whose_reserve_is_refused_does_not_wait() -> None:
     """There are as many polls as may be: `current-waiting` does not count it."""
     jobs = SimpleNamespace(polls=SimpleNamespace(begin=Mock(side_effect=TooMany)))
     loop = asyncio.get_running_loop()
-    server: Any = SimpleNamespace(loop=loop, reachable=lambda tubes: tubes, jobs=jobs)
+    server: Any = SimpleNamespace(loop=loop, allows_all=True, jobs=jobs)
     session = Session(Tubes())
     with pytest.raises(TooMany):
         reserve(server, session)

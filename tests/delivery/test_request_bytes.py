@@ -180,5 +180,5 @@ async def test_subscribers_and_trials_call_the_same_bytes(shop: Shop, raw: RawRe
 async def call(url: str) -> None:
     async with Webhooks.open(AddressGuard([HERE])) as webhooks:
         subscriber = Subscriber(name="s", topic="t", url=url, timeout_ms=5000)
-        outcome = await webhooks.call(subscriber, Event("t", "j", "{}", 1, "", 0, 1000, None))
+        outcome = await webhooks.call(subscriber, Event("t", "j", b"{}", 1, "", 0, 1000, None))
     assert outcome.succeeded, outcome.message

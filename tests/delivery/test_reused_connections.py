@@ -189,5 +189,5 @@ async def calls(
             timeout_ms=timeout_ms,
         )
         return [
-            await webhooks.call(one, Event("t", each, "{}", 1, "", 0, 1000, None)) for each in ids
+            await webhooks.call(one, Event("t", each, b"{}", 1, "", 0, 1000, None)) for each in ids
         ]

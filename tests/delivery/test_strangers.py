@@ -60,7 +60,7 @@ def tls(pair: certificates.Pair, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLCont
 
 
 async def call(
-    scheme: str, port: int, body: str = "{}", *, timeout_s: float = 60
+    scheme: str, port: int, body: bytes = b"{}", *, timeout_s: float = 60
 ) -> WebhookOutcome:
     """The outcome of one call."""
     async with Webhooks.open(AddressGuard([HERE])) as webhooks:
@@ -72,7 +72,7 @@ def target(scheme: str, port: int, timeout_s: float = 60, *, host: str = LOOPBAC
     return Subscriber(name="s", topic="t", url=url, timeout_ms=round(timeout_s * 1000))
 
 
-def job(body: str = "{}") -> Event:
+def job(body: bytes = b"{}") -> Event:
     return Event("t", "j", body, 1, "", 0, 1000, None)
 
 
@@ -169,7 +169,7 @@ async def test_what_follows_an_answer_is_limited() -> None:
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")  # more than the kernel takes
 async def test_who_does_not_read_a_request_keeps_nothing_of_it() -> None:
-    body = "x" * 20_000_000
+    body = b"x" * 20_000_000
     read, ended, call_is_over = bytearray(), threading.Event(), threading.Event()
 
     def answer(connection: socket.socket) -> None:

@@ -79,7 +79,7 @@ class Shelves(Store):
                 self.held[job_id] = topic
                 receipt = receipt_for(nonce, job_id)
                 assert nonce_of(receipt, job_id) == nonce
-                found.append(Reserved(topic, job_id, "", 1, receipt, 0, 60_000, None))
+                found.append(Reserved(topic, job_id, b"", 1, receipt, 0, 60_000, None))
         return found
 
 

@@ -19,7 +19,7 @@ LONG_S: Final = 30.0
 
 
 def job(job_id: str, topic: str = "t") -> Reserved:
-    return Reserved(topic, job_id, "", 1, "", 0, 60_000, None)
+    return Reserved(topic, job_id, b"", 1, "", 0, 60_000, None)
 
 
 def ids(jobs: list[Reserved]) -> str:

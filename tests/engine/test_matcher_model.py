@@ -415,7 +415,7 @@ class Machine(RuleBasedStateMachine):
         for topic in map(str, demand.topics):
             ready = self.ready[bucket][topic]
             while ready and len(found) < demand.wanted:
-                found.append(Reserved(topic, ready.popleft(), "", 1, "", 0, 1, None))
+                found.append(Reserved(topic, ready.popleft(), b"", 1, "", 0, 1, None))
         return found
 
     def waiting(self, topics: tuple[PolledTopic, ...] | None = None) -> list[Client]:

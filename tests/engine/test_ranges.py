@@ -159,7 +159,7 @@ async def test_what_is_pushed_anew_is_not_put_back_over(ours: Installation) -> N
     queue.taking.restore(taken)
     await queue.taking.close()
     views = await queue.get(NAMES)
-    assert [view and view.body for view in views] == ["new", *["body"] * 99]
+    assert [view and view.body for view in views] == [b"new", *[b"body"] * 99]
 
 
 async def test_a_range_that_spans_now_is_listed_in_due_order_over_states_and_buckets(

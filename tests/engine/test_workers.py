@@ -60,7 +60,7 @@ def receipt(number: int, nonce: str = "r") -> str:
 
 def job(number: int, attempt: int = 1) -> Reserved:
     nonce = "r" * attempt
-    return Reserved("t", f"j{number}", "", attempt, receipt(number, nonce), 0, 60_000, None)
+    return Reserved("t", f"j{number}", b"", attempt, receipt(number, nonce), 0, 60_000, None)
 
 
 def polling(workers: Workers, name: str = "w") -> SeenWorker:

@@ -72,7 +72,7 @@ async def test_every_job_of_a_stopped_server_arrives_once(move: Move) -> None:
     assert arrived["delayed"][1] == pytest.approx(now + HOUR_S, abs=NEAR_S)
     assert arrived["handed out"][1] == pytest.approx(now + 600, abs=NEAR_S)
     view = await move.view("delayed")
-    assert (view.topic, view.body, view.ttr_ms) == ("t", "排队 🐘", 60_000)
+    assert (view.topic, view.body, view.ttr_ms) == ("t", "排队 🐘".encode(), 60_000)
     assert (await move.view("ready")).ttr_ms == 7000
 
 
@@ -98,7 +98,7 @@ async def test_large_bodies_go_over_a_few_at_a_time(
         await move.old.push("t", job_id, HOUR_S, body="b" * 1000 * n)
     await move.run()
     for n, job_id in enumerate(ids):
-        assert (await move.view(job_id)).body == "b" * 1000 * n
+        assert (await move.view(job_id)).body == b"b" * 1000 * n
 
 
 async def test_jobs_that_lost_their_place_in_a_crash_are_found(move: Move) -> None:
@@ -159,7 +159,7 @@ async def test_a_job_that_was_pushed_to_the_new_server_since_is_not_overwritten(
     await move.old.push("t", "a", HOUR_S, body="old")
     await move.new.push(job("a", body="new"))
     it = await move.run()
-    assert (await move.view("a")).body == "new"
+    assert (await move.view("a")).body == b"new"
     assert it.set_aside == 1
     assert await move.set_aside() == {"a": "the destination has another job of this id"}
 
@@ -251,7 +251,7 @@ async def test_a_job_that_is_pushed_anew_while_it_is_moved_comes_over_as_the_new
     await move.old.make_ready("t", "a", body="old")
     monkeypatch.setattr(Original, "take", after(push, Original.take))
     await move.run()
-    assert (await move.view("a")).body == "new"
+    assert (await move.view("a")).body == b"new"
     assert (await move.arrived("a"))["a"][1] == pytest.approx(time.time() + 2 * HOUR_S, abs=NEAR_S)
 
 
@@ -279,7 +279,7 @@ async def test_a_job_that_is_pushed_to_the_new_server_while_it_is_moved_is_not_o
     monkeypatch.setattr(Original, "take", after(push, Original.take))
     await move.run()
     view = await move.view("a")
-    assert (view.body, view.due_ms) == ("new", 5)
+    assert (view.body, view.due_ms) == (b"new", 5)
 
 
 class Killed(Exception):

@@ -23,7 +23,6 @@ from delayqueue.store.call import Reply
 from delayqueue.store.census import TopicView, counts_in, due_soon_in, names_in
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.listings import Listings
-from delayqueue.store.record import dump_page, dump_plan
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
@@ -66,6 +65,8 @@ from delayqueue.store.verbs import (
     Reschedule,
     Touch,
     Verb,
+    dump_page,
+    dump_plan,
 )
 from tests.store.invariants import violations
 
@@ -137,7 +138,7 @@ def job(
     job_id: str,
     *,
     topic: str = "t",
-    body: str = "body",
+    body: str | bytes = "body",
     ttr_ms: int = HOUR_MS,
     if_exists: str = "replace",
     **options: Any,

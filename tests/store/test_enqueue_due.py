@@ -44,7 +44,7 @@ async def test_its_job_has_its_call(bucket: Bucket, registry: Registry) -> None:
     await bucket.tick()
     assert await bucket.pop_ids() == []
     [popped] = await bucket.pop(CALLS)
-    assert (popped.id, popped.body, popped.call) == ("a", "body", call)
+    assert (popped.id, popped.body, popped.call) == ("a", b"body", call)
 
 
 async def test_a_time_that_has_come_is_seen_until_its_job_is_pushed(
@@ -62,8 +62,8 @@ async def test_a_time_that_has_come_is_seen_until_its_job_is_pushed(
     await bucket.tick()
     popped = await bucket.pop()
     assert [(one.id, one.body, one.due_ms, one.ttr_ms) for one in popped] == [
-        ("a", "body", entry.time_ms, 5000),
-        ("b", "body", entry.time_ms, 5000),
+        ("a", b"body", entry.time_ms, 5000),
+        ("b", b"body", entry.time_ms, 5000),
     ]
 
 
@@ -136,7 +136,7 @@ async def test_a_job_of_the_same_id_is_left_alone_and_the_occurrence_has_another
     assert await registry.enqueue_due(firing(entry, None, "a", "b")) == Enqueued(True, ["a"])
     await bucket.tick()
     found = {one.id: one.body for one in await bucket.pop()}
-    assert found == {"a": "mine", "a~": "body", "b": "body"}
+    assert found == {"a": b"mine", "a~": b"body", "b": b"body"}
 
 
 async def test_what_a_file_declares_no_more_pushes_no_more(

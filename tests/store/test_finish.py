@@ -100,7 +100,7 @@ async def test_a_record_is_kept_where_it_was_asked_for(
     before_ms = await bucket.now_ms()
     await end(bucket, verb, "a", message="well done")
     view = await bucket.view("a")
-    assert (view.state, view.body, view.message) == (ENDINGS[verb], "x", "well done")
+    assert (view.state, view.body, view.message) == (ENDINGS[verb], b"x", "well done")
     assert view.tags == ("x",)
     assert view.ended_ms is not None
     assert before_ms <= view.ended_ms <= await bucket.now_ms()

@@ -16,7 +16,7 @@ async def test_an_unknown_id_is_none_in_its_place(bucket: Bucket) -> None:
 async def test_every_state_is_told(bucket: Bucket, state: str) -> None:
     await bucket.put_in(state, topic="u", body="x", ttr_ms=1234, tags=("y", "z"))
     view = await bucket.view("a")
-    assert (view.topic, view.id, view.body, view.ttr_ms) == ("u", "a", "x", 1234)
+    assert (view.topic, view.id, view.body, view.ttr_ms) == ("u", "a", b"x", 1234)
     assert (view.state, view.tags) == (state, ("y", "z"))
     assert (view.attempt, view.ended_ms) == (int(state == "reserved"), None)
 

@@ -16,7 +16,6 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, PolledTopic, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store import paging
-from delayqueue.store.record import dump_page
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import Change, Demand, Plan, Range, TagPage
 from delayqueue.store.verbs import (
@@ -36,6 +35,7 @@ from delayqueue.store.verbs import (
     Release,
     Requeue,
     Reschedule,
+    dump_page,
 )
 from tests.store.bucket import ALL_WANTED, NONCES, Bucket, VerbStore, on_one_store
 from tests.store.contents import Contents, Record, parse, read

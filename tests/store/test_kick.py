@@ -55,7 +55,7 @@ async def test_a_kick_with_another_body_keeps_all_else(bucket: Bucket) -> None:
     kicks = [Kick("a", "{}"), Kick("b", "not this one")]
     assert (await bucket.store.kick(0, kicks))[0] == [Code.OK, Code.WRONG_STATE]
     after = await bucket.view("a")
-    assert (after.body, (await bucket.view("b")).body) == ("{}", "b")
+    assert (after.body, (await bucket.view("b")).body) == (b"{}", b"b")
     assert [one.message for one in after.attempts] == ["first", "second"]
     kept = (
         "ttr_ms",
@@ -71,14 +71,14 @@ async def test_a_kick_with_another_body_keeps_all_else(bucket: Bucket) -> None:
     assert [getattr(after, name) for name in kept] == [getattr(before, name) for name in kept]
     assert after.expire_ms - after.due_ms == before.expire_ms - before.due_ms
     reserved = await bucket.pop_one()
-    assert (reserved.id, reserved.body, reserved.attempt) == ("a", "{}", 3)
+    assert (reserved.id, reserved.body, reserved.attempt) == ("a", b"{}", 3)
 
 
 async def test_an_empty_body_is_a_body(bucket: Bucket) -> None:
     await bucket.push(job("a", body="full"))
     await bucket.bury("a")
     assert (await bucket.store.kick(0, [Kick("a", "")]))[0] == [Code.OK]
-    assert (await bucket.view("a")).body == ""
+    assert (await bucket.view("a")).body == b""
 
 
 async def test_a_kick_of_a_topic_takes_the_jobs_of_one_state_only(bucket: Bucket) -> None:

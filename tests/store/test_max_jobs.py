@@ -56,7 +56,7 @@ async def test_a_job_that_ends_makes_room(full: Bucket, state: str) -> None:
 @pytest.mark.parametrize("state", ["reserved", "buried", "delayed"])
 async def test_a_push_that_replaces_a_job_needs_no_room(full: Bucket, state: str) -> None:
     assert await full.push(job(state, body="again")) == [Code.OK]
-    assert (await full.view(state)).body == "again"
+    assert (await full.view(state)).body == b"again"
     assert await full.push(job("new")) == [FULL]
 
 
@@ -165,7 +165,7 @@ async def test_a_dropped_job_can_be_pushed_again_in_the_same_call(dropping: Buck
     names = ["a", "b", "c", "d", "a"]
     jobs = [job(name, retain_ms=HOUR_MS, body=str(n)) for n, name in enumerate(names)]
     assert await dropping.push(*jobs) == [Code.OK] * 5
-    assert [popped.body for popped in await dropping.pop()] == ["2", "3", "4"]
+    assert [popped.body for popped in await dropping.pop()] == [b"2", b"3", b"4"]
 
 
 async def test_of_jobs_with_priorities_the_least_urgent_give_way(dropping: Bucket) -> None:

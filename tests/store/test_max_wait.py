@@ -20,7 +20,7 @@ async def test_a_job_is_due_by_its_max_wait_after_the_first_push(bucket: Bucket)
             first_ms = (await bucket.view("a")).created_ms
         await a_moment()
         view = await bucket.view("a")
-        assert (view.due_ms, view.body) == (first_ms + HOUR_MS, str(delay_ms))
+        assert (view.due_ms, view.body) == (first_ms + HOUR_MS, b"%d" % delay_ms)
 
 
 async def test_a_job_whose_wait_is_not_over_is_due_after_its_delay(bucket: Bucket) -> None:
@@ -47,7 +47,7 @@ async def test_a_job_whose_wait_is_over_is_ready_at_each_push(bucket: Bucket) ->
         last = job("a", delay_ms=HOUR_MS, max_wait_ms=1, body=body, expire_ms=HOUR_MS)
         await bucket.push(last)
         assert await bucket.state("a") == "ready"
-    assert [popped.body for popped in await bucket.pop()] == ["body", "2"]
+    assert [popped.body for popped in await bucket.pop()] == [b"body", b"2"]
 
 
 async def test_a_ready_job_that_is_pushed_again_keeps_its_place(bucket: Bucket) -> None:

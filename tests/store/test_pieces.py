@@ -65,7 +65,7 @@ async def test_a_push_replaces_so_many_bytes_of_jobs_in_a_call(bucket: Bucket) -
     small = [job(job_id, body="new") for job_id in IDS]
     assert (await bucket.store.push(0, small)).codes == [0] * FIT
     assert await all_jobs(bucket.store).push_many(small) == [Pushed(Code.OK)] * JOBS
-    assert [each.body for each in await bucket.pop()] == ["new"] * JOBS
+    assert [each.body for each in await bucket.pop()] == [b"new"] * JOBS
 
 
 @pytest.mark.parametrize("verb", ["cancel", "kick", "reschedule"])

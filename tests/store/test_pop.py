@@ -28,7 +28,7 @@ async def test_a_popped_job_is_reserved_until_its_ttr_is_over(bucket: Bucket) ->
     await bucket.push(job("a", ttr_ms=500, body="x"))
     before_ms = await bucket.now_ms()
     popped = await bucket.pop_one()
-    assert (popped.topic, popped.id, popped.body, popped.attempt) == ("t", "a", "x", 1)
+    assert (popped.topic, popped.id, popped.body, popped.attempt) == ("t", "a", b"x", 1)
     assert await bucket.state("a") == "reserved"
     deadline_ms = await bucket.redis.zscore(bucket.key("reserved:t"), "a")
     assert deadline_ms is not None

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from delayqueue.domain.body import body_of, raw_body
 from delayqueue.domain.job import MAX_PRIORITY, USUAL_PRIORITY
 from delayqueue.errors import Code
 from delayqueue.store.verbs import DISCARD, Discard
@@ -163,7 +162,7 @@ async def test_a_priority_is_replaced_wherever_it_stands_among_the_options(
     await bucket.redis.hset(bucket.key("job"), "a", written)
     assert (await bucket.change("a", priority=priority)).code == Code.OK
     view = await bucket.view("a")
-    assert (view.priority, view.tags, view.body) == (priority, tags, "body")
+    assert (view.priority, view.tags, view.body) == (priority, tags, b"body")
 
 
 # by its id
@@ -175,7 +174,7 @@ async def test_a_job_can_be_reserved_by_its_id(bucket: Bucket, state: str, prior
     await bucket.put_in(state, priority=priority, ttr_ms=HOUR_MS)
     [(code, held)], _ = await bucket.store.reserve(0, ["a"])
     assert held is not None
-    assert (code, held.id, held.topic, held.body, held.attempt) == (Code.OK, "a", "t", "body", 1)
+    assert (code, held.id, held.topic, held.body, held.attempt) == (Code.OK, "a", "t", b"body", 1)
     assert await bucket.state("a") == "reserved"
     assert await bucket.pop() == []
     assert await bucket.finish("a", receipt=held.receipt) == [Code.OK]
@@ -205,12 +204,12 @@ async def test_a_reservation_by_id_ends_with_its_ttr(bucket: Bucket) -> None:
 
 async def test_a_body_is_any_bytes(bucket: Bucket) -> None:
     raw = bytes(range(256))
-    await bucket.push(job("a", body=body_of(raw)))
-    assert raw_body((await bucket.view("a")).body) == raw
+    await bucket.push(job("a", body=raw))
+    assert (await bucket.view("a")).body == raw
     [(_, held)], _ = await bucket.store.reserve(0, ["a"])
     assert held is not None
     await bucket.requeue(held)
-    assert raw_body((await bucket.pop_one()).body) == raw
+    assert (await bucket.pop_one()).body == raw
 
 
 async def test_numbers_are_given_out_once(bucket: Bucket) -> None:

@@ -71,7 +71,7 @@ async def test_a_second_push_replaces_the_job_wherever_it_is(bucket: Bucket, sta
     await bucket.put_in(state, body="old", tags=("old",), expire_ms=HOUR_MS)
     assert await bucket.push(job("a", body="new")) == [Code.OK]
     [popped] = await bucket.pop()
-    assert (popped.body, popped.attempt) == ("new", 1)
+    assert (popped.body, popped.attempt) == (b"new", 1)
     assert await bucket.pop() == []
 
 
@@ -94,7 +94,7 @@ async def test_a_job_that_goes_to_another_topic_and_back_is_delivered_once(
     await bucket.put_in(state)
     await bucket.push(job("a", topic="u"))
     await bucket.push(job("a", topic="t", body="last"))
-    assert [job.body for job in await bucket.pop("t", "u")] == ["last"]
+    assert [job.body for job in await bucket.pop("t", "u")] == [b"last"]
     assert await bucket.pop("t", "u") == []
 
 
@@ -103,7 +103,7 @@ async def test_keep_leaves_the_job_as_it_is(bucket: Bucket, state: str) -> None:
     await bucket.put_in(state, body="old")
     assert await bucket.push(job("a", body="new", if_exists="keep")) == [Code.OK]
     view = await bucket.view("a")
-    assert (view.body, view.state) == ("old", state)
+    assert (view.body, view.state) == (b"old", state)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -113,7 +113,7 @@ async def test_fail_says_that_the_job_exists_and_changes_nothing(
     await bucket.put_in(state, body="old")
     codes = await bucket.push(job("b"), job("a", body="new", if_exists="fail"), job("c"))
     assert codes == [Code.OK, Code.JOB_EXISTS, Code.OK]
-    assert (await bucket.view("a")).body == "old"
+    assert (await bucket.view("a")).body == b"old"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ async def test_of_an_id_twice_in_one_call_the_last_one_counts(bucket: Bucket) ->
         job("a", body="1"), job("a", body="2", topic="u", tags=("x",)), job("a", body="3")
     )
     assert codes == [Code.OK] * 3
-    assert [job.body for job in await bucket.pop("t", "u")] == ["3"]
+    assert [job.body for job in await bucket.pop("t", "u")] == [b"3"]
 
 
 async def test_an_id_twice_in_one_call_keeps_the_rule_of_each(bucket: Bucket) -> None:
@@ -154,7 +154,7 @@ async def test_an_id_twice_in_one_call_keeps_the_rule_of_each(bucket: Bucket) ->
         first, job("a", body="2", if_exists="keep"), job("a", body="3", if_exists="fail")
     )
     assert codes == [Code.OK, Code.OK, Code.JOB_EXISTS]
-    assert [job.body for job in await bucket.pop()] == ["1"]
+    assert [job.body for job in await bucket.pop()] == [b"1"]
 
 
 @pytest.mark.parametrize("if_exists", ["replace", "keep", "fail"])
@@ -166,7 +166,7 @@ async def test_a_push_with_the_same_key_changes_nothing(
     again = job("a", body="new", if_exists=if_exists, texts={"idempotency_key": "7"})
     assert await bucket.push(again, job("b"), again) == [Code.OK] * 3
     view = await bucket.view("a")
-    assert (view.body, view.state) == ("old", state)
+    assert (view.body, view.state) == (b"old", state)
 
 
 @pytest.mark.parametrize("end", ["finish", "delete"])
@@ -181,7 +181,7 @@ async def test_the_key_is_remembered_for_as_long_as_the_result_is_kept(
     assert await bucket.state("a") == ended
     second = job("a", body="2", texts={"idempotency_key": "8"}, if_exists="keep")
     assert await bucket.push(second) == [Code.OK]
-    assert (await bucket.view("a")).body == "2"
+    assert (await bucket.view("a")).body == b"2"
 
 
 async def test_another_key_is_another_push_for_which_the_rule_counts(bucket: Bucket) -> None:
@@ -193,9 +193,9 @@ async def test_another_key_is_another_push_for_which_the_rule_counts(bucket: Buc
     ):
         pushed = job("a", body="2", texts={"idempotency_key": key}, if_exists=if_exists)
         assert await bucket.push(pushed) == [code]
-    assert (await bucket.view("a")).body == "1"
+    assert (await bucket.view("a")).body == b"1"
     await bucket.push(job("a", body="2", texts={"idempotency_key": "8"}))
-    assert (await bucket.view("a")).body == "2"
+    assert (await bucket.view("a")).body == b"2"
 
 
 @pytest.mark.parametrize("end", [None, "delete"])
@@ -215,7 +215,7 @@ async def test_an_id_that_ended_twice_in_one_call_lives_once(bucket: Bucket) -> 
     await bucket.push(job("a", retain_ms=HOUR_MS))
     await bucket.finish("a")
     await bucket.push(job("a", delay_ms=HOUR_MS, expire_ms=HOUR_MS), job("a", body="last"))
-    assert [job.body for job in await bucket.pop()] == ["last"]
+    assert [job.body for job in await bucket.pop()] == [b"last"]
 
 
 async def test_a_job_given_the_same_tag_twice_has_it_once(bucket: Bucket) -> None:
@@ -245,7 +245,7 @@ async def test_any_text_is_an_id_a_topic_a_tag_and_a_body(bucket: Bucket, name: 
     await a_moment()
     await bucket.tick()
     [popped] = await bucket.pop(name)
-    assert (popped.id, popped.topic, popped.body) == (name, name, name)
+    assert (popped.id, popped.topic, popped.body) == (name, name, name.encode())
     assert await bucket.finish(name, receipt=popped.receipt, message=name) == [Code.OK]
     view = await bucket.view(name)
     assert (view.state, view.tags, view.message) == ("finished", (name,), name)
@@ -256,8 +256,8 @@ async def test_a_body_comes_back_byte_for_byte(bucket: Bucket) -> None:
     bodies = ["", " outer spaces ", "1 2 3 4 5 6 7 8\n", "\x00\x01", "🐘" * 1000, "x" * 2**20]
     for body in bodies:
         await bucket.push(job("a", body=body))
-        assert (await bucket.view("a")).body == body
-        assert (await bucket.pop_one()).body == body
+        assert (await bucket.view("a")).body == body.encode()
+        assert (await bucket.pop_one()).body == body.encode()
 
 
 async def test_a_tag_whose_key_is_broken_spoils_no_other_job_of_the_batch(bucket: Bucket) -> None:
@@ -294,7 +294,7 @@ async def test_a_topic_with_a_broken_key_spoils_no_other_job_of_the_batch(
         job("new", topic="good"),
     )
     assert codes == [Code.OK, Code.UNAVAILABLE, Code.UNAVAILABLE, Code.OK]
-    assert [job.body for job in await bucket.pop("good")] == ["new", "body"]
+    assert [job.body for job in await bucket.pop("good")] == [b"new", b"body"]
     assert await bucket.state("to bad") is None
 
 
@@ -334,7 +334,7 @@ async def test_a_kept_record_that_cannot_go_spoils_no_other_job_of_the_batch(
     await bucket.spoil("done:bad")
     codes = await bucket.push(job("replaced", body="new"), job("ended"), job("b"))
     assert codes == [Code.OK, Code.UNAVAILABLE, Code.OK]
-    assert [popped.body for popped in await bucket.pop()] == ["new", "body"]
+    assert [popped.body for popped in await bucket.pop()] == [b"new", b"body"]
     assert await bucket.state("ended") == "finished"
 
 

@@ -172,4 +172,4 @@ async def test_a_take_that_is_undone_leaves_the_result_of_a_later_job(bucket: Bu
     await bucket.finish("a")
     await bucket.store.all_of(RESTORE, [taken])
     view = await bucket.view("a")
-    assert (view.state, view.body) == ("finished", "of its id")
+    assert (view.state, view.body) == ("finished", b"of its id")

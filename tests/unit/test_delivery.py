@@ -107,7 +107,7 @@ async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
                 await asyncio.sleep(3600)
 
         def take(self) -> list[Reserved]:
-            batch = Batch([Reserved("t", "j", "", 1, receipt_for("n", "j"), 0, 60_000, None)])
+            batch = Batch([Reserved("t", "j", b"", 1, receipt_for("n", "j"), 0, 60_000, None)])
             self.batch = weakref.ref(batch)
             return batch
 

@@ -16,7 +16,7 @@ from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import QueueError, TooLarge
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import OPEN, Large, Returnable, endpoint
-from delayqueue.web.endpoints.reservations import AT_ONCE_CHARS, PopRequest, pop
+from delayqueue.web.endpoints.reservations import AT_ONCE_BYTES, PopRequest, pop
 from delayqueue.web.envelope import answer, envelope
 from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, HttpResponse
@@ -105,13 +105,13 @@ async def test_a_long_answer_lets_others_have_their_turn(
 
 
 @pytest.mark.parametrize(
-    ("body", "kind"), [("small", list), ("x" * AT_ONCE_CHARS, Large)], ids=["few bytes", "many"]
+    ("body", "kind"), [(b"small", list), (b"x" * AT_ONCE_BYTES, Large)], ids=["few bytes", "many"]
 )
-async def test_jobs_of_many_bytes_are_popped_by_turns(body: str, kind: type) -> None:
+async def test_jobs_of_many_bytes_are_popped_by_turns(body: bytes, kind: type) -> None:
     """Small arrays are not: most polls for several jobs get small ones, and writing by turns takes longer."""
 
     poll = Poll(1, 10, 0)
-    poll.answer([Reserved("t", "1001", body + "y", 1, "receipt", 0, 5000, None)])
+    poll.answer([Reserved("t", "1001", body + b"y", 1, "receipt", 0, 5000, None)])
     jobs = SimpleNamespace(polls=SimpleNamespace(begin=lambda *_: poll, requeue=list))
     asked = PopRequest.model_validate({"topic": "t", "count": 10})
     api = SimpleNamespace(jobs=jobs, config=Config())

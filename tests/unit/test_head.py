@@ -97,7 +97,8 @@ def test_a_long_head_is_refused_in_little_time(value: bytes) -> None:
     """A pattern that tries in many ways to share out the blanks takes 66 ms for 4 kB of them."""
     assert read_head(PLAIN.replace(b"Host: x", b"Host: x\r\nA:" + value)) is not None
     bad = PLAIN.replace(b"Host: x", b"Host: x\r\nA:" + value + b"\0")
-    assert min(timeit.repeat(lambda: read_head(bad), number=1, repeat=5)) < MOST_S
+    read = read_head.__wrapped__  # without its cache
+    assert min(timeit.repeat(lambda: read(bad), number=1, repeat=5)) < MOST_S
 
 
 @pytest.mark.parametrize(

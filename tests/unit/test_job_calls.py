@@ -40,7 +40,7 @@ def calls_of(jobs: Jobs, per_host: int = 1) -> JobCalls:
 
 
 def reserved(call: Call | None, job_id: str = "j") -> Reserved:
-    return Reserved("t", job_id, "body", 1, "n-1-0", 0, 60_000, None, call=call)
+    return Reserved("t", job_id, b"body", 1, "n-1-0", 0, 60_000, None, call=call)
 
 
 async def test_a_job_is_put_off_if_the_bodies_in_hand_are_many(

@@ -39,7 +39,7 @@ BAD_FIELDS: Final[dict[str, tuple[Any, ...]]] = {
     "max_wait": (0, 0.0004, "10m", True),
     "retry": ({"max": 0},),
     "priority": (-1, 2**32, 1.5, "1", True, [1]),
-    "group": ("", " ", "x" * 251, "é" * 126, 7, ["a"], True),
+    "group": ("", " ", "x" * 251, "é" * 126, "😀" * 63, 7, ["a"], True),
     "idempotency_key": ("", "x" * 257, 7, [7]),
     "traceparent": OTHER_TRACES,
 }

@@ -3,10 +3,11 @@
 import json
 from typing import Final
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from delayqueue.domain.text import escaped, json_line
+from delayqueue.domain.text import escaped, json_line, readable
 from delayqueue.worker.figures import WorkerFigures
 
 CONTROLS: Final = "\x00\x07\x1b\r\x7f\x80\x9b\x9f\u2028\u202e\u2066"
@@ -35,3 +36,10 @@ def test_the_labels_of_a_worker_have_none() -> None:
     lines = figures.text().splitlines()
     assert all(line.isprintable() for line in lines)
     assert r'topic="a\\u0000\\u0007\\u001b' in figures.text()
+
+
+@pytest.mark.parametrize("raw", [b"", b"plain", "订单 🐘".encode(), b"\xff\xfe", b"a\xe4b"])
+def test_bytes_that_are_no_text_can_be_shown(raw: bytes) -> None:
+    shown = readable(raw.decode("utf-8", "surrogateescape"))
+    assert shown == raw.decode("utf-8", "replace")
+    shown.encode()

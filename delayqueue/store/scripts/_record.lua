@@ -88,7 +88,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
   local NO_OPTIONS, KNOWN_BYTES, MOST_KNOWN = {}, 128, 128
   local known, known_count = {}, 0
 
-  -- The optional fields of a job (record.py, dump_options), nil if they are unreadable. To be read only: jobs share them.
+  -- The optional fields of a job (verbs.py, dump_options), nil if they are unreadable. To be read only: jobs share them.
   function read_options(text)
     if text == '' then return NO_OPTIONS end
     local options = known[text]

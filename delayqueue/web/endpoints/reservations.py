@@ -61,7 +61,7 @@ RESERVED: Final = ReservedJob(
     **left_out(ReservedJob),
 )
 
-AT_ONCE_CHARS: Final = 256 * 1024  # of bodies that become JSON in one go: a millisecond
+AT_ONCE_BYTES: Final = 256 * 1024  # of bodies that become JSON in one go: a millisecond
 
 
 class PopRequest(Request):
@@ -220,7 +220,7 @@ def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> PopAnswer:
     if not many:
         return Returnable(reserved_job(popped[0]), requeue)
     data = list(map(reserved_job, popped))
-    is_large = sum(len(job.body) for job in popped) > AT_ONCE_CHARS
+    is_large = sum(len(job.body) for job in popped) > AT_ONCE_BYTES
     return Returnable(Large(data) if is_large else data, requeue)
 
 
