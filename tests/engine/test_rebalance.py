@@ -529,7 +529,7 @@ async def test_a_group_that_no_bucket_can_be_named_for_counts_as_torn(ours: Inst
     await queue.push(of_group("}a", 1))
     with pytest.raises(StartupError, match=r"^1 jobs have a group, and ids that"):
         await ours.rebalance()
-    await queue.delete(["{}a}1"], [""])
+    await queue.delete(["{}a}1"], [None])
     await ours.rebalance()
 
 
@@ -565,4 +565,4 @@ async def test_a_group_keeps_its_order_over_workers_and_calls(ours: Installation
         assert await pop_all(queue, other) == []
         ids = await pop_all(queue, topic)
         assert sorted(ids) == sorted(f"{{{each}}}{n}" for each in GROUPS)
-        assert {*await queue.finish(ids, [""] * len(ids))} == {Code.OK}
+        assert {*await queue.finish(ids, [None] * len(ids))} == {Code.OK}

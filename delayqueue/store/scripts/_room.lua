@@ -45,11 +45,10 @@ do  -- limits the scope of the rest
     return nil
   end
 
-  local MOST_GHOSTS = 500  -- that are taken out to find it: a push of one job counts no commands
-
   -- The job that gives way: of the ready jobs that workers are to get last, the one that has waited longest; then one of a group; if
   -- none is ready, one with a call; if there is none, the one that is due next. Reserved and buried ones stay.
   local function oldest(topic)
+    local MOST_GHOSTS = 500  -- that are taken out to find it: a push of one job counts no commands
     local ranked, priority = first_of_last(ranked_key(topic))
     if ranked and priority > USUAL_PRIORITY then return ranked end
     return first_in_list(topic, MOST_GHOSTS) or ranked or first_of_groups('', topic) or first_of_last(called_key(topic))
