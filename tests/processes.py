@@ -447,8 +447,14 @@ class Processes:
         named = _on(store, settings)
         return self.adopt(QueueServer("server", self.home("server"), named, tls, config))
 
-    def close(self) -> None:
-        for process in reversed(self._made):
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._made)
+
+    def close(self, since: int = 0) -> None:
+        """End all that were made since there were so many."""
+        for process in reversed(self._made[since:]):
             process.close()
 
     def logs_since(self, time_s: float) -> list[tuple[str, str]]:

@@ -44,6 +44,18 @@ SETUPS: Final = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def end_with_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End what the test has started; what the fixtures of its module have started goes on."""
+    if "processes" not in request.fixturenames:
+        yield
+        return
+    processes: Processes = request.getfixturevalue("processes")
+    before = processes.count
+    yield
+    processes.close(before)
+
+
 def one_setup_of(fixture: str) -> pytest.MarkDecorator:
     """For what is decided before a store is asked, and what tests/store tries on each; --every-store runs all."""
     usual = pytest.param(ONE_BUCKET, id="redis")

@@ -1,4 +1,4 @@
-"""Sends bytes to a server in pieces and reads all that comes back: what a client can see."""
+"""Sends bytes to a server and reads what comes back: what a client can see."""
 
 import asyncio
 import json
@@ -18,6 +18,22 @@ LAST: Final = "the-last-request"
 NOT_COMPARED: Final = frozenset({"server", "content-length"})
 OF_ITS_OWN: Final = frozenset({"id", "delay", "due", "created"})  # of each job
 NOT_HTTP: Final = "不是有效的HTTP请求"
+
+
+def post(path: str, payload: object, headers: Mapping[str, str] | None = None) -> bytes:
+    """A request; `payload` is sent as JSON."""
+    body = json.dumps(payload).encode()
+    lines = [f"{name}: {value}" for name, value in (headers or {}).items()]
+    head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *lines]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, Any]:
+    """Status and JSON of the next answer, which may come before its request is complete."""
+    async with asyncio.timeout(ANSWER_S):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        [length] = re.findall(r"(?i)^content-length: (\d+)\r$", head, re.MULTILINE)
+        return int(head.split()[1]), json.loads(await reader.readexactly(int(length)))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """Protected mode: without a token, only clients on this machine's loopback are served."""
 
 import asyncio
-import json
 import random
 import socket
 from typing import Final
 
 import pytest
 
+from tests.api.dialogue import post
 from tests.api_client import FORBIDDEN, OK, Api, open_api
 from tests.hangups import reset
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
@@ -43,7 +43,6 @@ async def test_protected_mode_refuses_strangers_and_serves_this_machine(
     async with open_api(f"http://{LOOPBACK}:{port}") as local:
         assert (await local.get("a")).ok() is None
     assert f":{port}, clients on this machine only (protected_mode = yes)" in server.logged()
-    server.close()
 
 
 async def test_without_protected_mode_strangers_are_served(
@@ -54,19 +53,16 @@ async def test_without_protected_mode_strangers_are_served(
     async with open_api(f"http://{own_address}:{port}") as stranger:
         (await stranger.push(topic="t", id="a")).ok()
     assert "protected_mode" not in server.logged()
-    server.close()
 
 
 async def push_and_reset(address: str, port: int, topic: str, after_s: float) -> None:
     """Push from this address, and close with RST without waiting for the answer."""
-    content = json.dumps({"topic": topic, "id": "*", "ttr": 60}).encode()
-    head = f"POST /push HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
     loop = asyncio.get_running_loop()
     with socket.socket() as connection:
         connection.setblocking(False)
         connection.bind((address, 0))
         await loop.sock_connect(connection, (address, port))
-        await loop.sock_sendall(connection, head.encode() + content)
+        await loop.sock_sendall(connection, post("/push", {"topic": topic, "id": "*", "ttr": 60}))
         await asyncio.sleep(after_s)
         reset(connection)
 
@@ -75,7 +71,7 @@ async def test_a_stranger_that_is_gone_already_is_a_stranger(
     processes: Processes, redis_server: StoreServer, own_address: str
 ) -> None:
     """The system no longer tells the address of a connection that was reset."""
-    server = processes.server(redis_server, bind_address=f"0.0.0.0:{(port := free_port())}")
+    processes.server(redis_server, bind_address=f"0.0.0.0:{(port := free_port())}")
     waits_s = [0.0] * RESETS + [random.uniform(0, 0.01) for _ in range(RESETS)]
     for after_s in waits_s:
         await push_and_reset(own_address, port, "strangers", after_s)
@@ -83,7 +79,6 @@ async def test_a_stranger_that_is_gone_already_is_a_stranger(
         (await local.push(topic="ours", id="a", delay=60)).ok()
         topics = (await local.call("/topics", {})).ok()
     assert [each["topic"] for each in topics] == ["ours"]
-    server.close()
 
 
 @pytest.mark.parametrize(

@@ -1,29 +1,14 @@
 """What every answer has in common: the envelope, its language, and the real statuses around it."""
 
-import http.client
 from collections.abc import AsyncIterator
 from typing import Final
 
 import pytest
 
-from tests.api_client import INVALID, Api, open_api
+from tests.api_client import Api, open_api
 from tests.processes import Processes, QueueServer, StoreServer
 
 ENDPOINTS: Final = ("/push", "/pop", "/finish", "/delete", "/get")
-
-
-@pytest.mark.parametrize("path", ENDPOINTS)
-@pytest.mark.parametrize("method", ["GET", "OPTIONS"])
-async def test_a_wrong_method_is_405_in_the_envelope(api: Api, method: str, path: str) -> None:
-    answer = await api.request(method, path)
-    answer.refused(INVALID, status=405)
-    assert "POST" in answer.headers["Allow"]
-
-
-async def test_an_answer_says_that_it_is_json(api: Api) -> None:
-    for path in ("/get", "/nope"):
-        answer = await api.call(path, {"id": "x"})
-        assert answer.headers["Content-Type"].startswith("application/json")
 
 
 @pytest.mark.parametrize(
@@ -72,8 +57,3 @@ async def test_the_default_language_can_be_english(
     headers = {} if accepted is None else {"Accept-Language": accepted}
     answer = await english_api.call("/push", {"topic": "t", "id": "a", "ttr": 1}, headers)
     assert answer.message == message
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_a_healthy_server_says_so(server: QueueServer, path: str) -> None:
-    assert server.probe(path) == http.client.OK

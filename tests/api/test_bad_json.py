@@ -182,13 +182,6 @@ async def test_the_content_type_does_not_matter(api: Api, topic: str, content_ty
     assert (await api.call("/get", {"id": topic}, headers)).ok()["id"] == topic
 
 
-async def test_white_space_around_the_json_is_no_error(api: Api, topic: str) -> None:
-    job = f'\r\n\t {{"topic": "{topic}", "id": "{topic}", "ttr": 60}} \n'
-    for content in (job, f" \n[{job}] "):
-        (await api.request("POST", "/push", content.encode())).ok()
-    assert (await api.pop(topic)).ok()["id"] == topic
-
-
 async def test_a_byte_order_mark_is_passed_over(api: Api, topic: str) -> None:
     job = f'{{"topic": "{topic}", "id": "{topic}", "ttr": 60}}'
     for content in (job, f"[{job}]"):

@@ -214,23 +214,6 @@ def test_odd_shapes_are_answered_the_same(ways: Ways, lane: QueueServer, shape: 
         assert found is None, "\n".join(map(str, found))
 
 
-async def test_what_comes_behind_an_offer_of_another_protocol_is_answered(
-    ways: Ways, lane: QueueServer
-) -> None:
-    """aiohttp's parser drops it: so it gets it later."""
-    for offer in ("another protocol", "another protocol, and a body of chunks"):
-        for server in (lane, ways.aiohttp):
-            seen = await talk(server.port, [SHAPES[offer] + last_request()], pause_s=0, quiet_s=10)
-            assert [each.status for each in seen.answers] == [200]
-            assert seen.stays_open  # for the last request
-
-
-@pytest.mark.parametrize("shape", ["HTTP/2.0", "HTTP/0.9", "compressed chunks", "many headers"])
-async def test_what_would_be_misread_is_no_http(lane: QueueServer, shape: str) -> None:
-    seen = await talk(lane.port, [SHAPES[shape]], pause_s=0, quiet_s=10)
-    assert [(each.status, each.body["message"]) for each in seen.answers] == [(400, NOT_HTTP)]
-
-
 @pytest.mark.parametrize(
     ("fault", "shape"),
     [

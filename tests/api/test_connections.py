@@ -1,7 +1,6 @@
 """`max_connections`: who is refused, who is served beyond it, and what the operator is told."""
 
 import json
-import resource
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -78,23 +77,15 @@ async def ask(
         return int(head.split()[1]), body
 
 
-@pytest.mark.parametrize(
-    "path", ["/healthz", "/readyz", "/metrics", "/admin", "/admin/js/api.js", "/stats"]
-)
 async def test_who_watches_over_a_full_server_is_answered(
-    listening: Served, own_address: str, path: str
-) -> None:
-    async with full(listening.server, own_address):
-        assert (await ask(listening.server, get(path), own_address))[0] == 200
-
-
-async def test_what_the_page_asks_for_is_answered_by_a_full_server(
     listening: Served, own_address: str
 ) -> None:
+    read = ("/healthz", "/readyz", "/metrics", "/admin", "/admin/js/api.js", "/stats")
+    asked = ("/topics", "/history", "/workers")  # by the page
     async with full(listening.server, own_address):
-        for path in ("/topics", "/history", "/workers"):
-            status, _ = await ask(listening.server, post(path, b"{}"), own_address)
-            assert status == 200
+        for request in (*map(get, read), *(post(path, b"{}") for path in asked)):
+            status, _ = await ask(listening.server, request, own_address)
+            assert status == 200, request
 
 
 async def test_other_clients_are_told_why_they_are_refused_at_both_doors(
@@ -256,26 +247,3 @@ async def test_a_server_that_may_open_few_files_says_so_and_refuses_what_it_cann
                 await until(lambda: all(b"HTTP/1.1 429" in each.got for each in more))
         assert server.probe("/healthz") == 200
     await until(lambda: "refused 1 connections: a process has at most 96" in server.logged())
-
-
-async def test_a_server_raises_its_limit_of_open_files_to_what_it_may_have(
-    processes: Processes, redis_server: StoreServer
-) -> None:
-    server = limited(processes, redis_server, "256:1024", max_connections=300)
-    await until(lambda: "serving on" in server.logged())
-    assert "open files" not in server.logged()
-    assert (await metrics(server)).one("process_max_fds") == 1024
-
-
-async def test_connections_that_are_reset_for_want_of_files_are_counted_and_logged(
-    processes: Processes, redis_server: StoreServer
-) -> None:
-    server = processes.server(redis_server, language="en")
-    pid = server.pid
-    usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    assert (await metrics(server)).one("delayqueue_refused_total", limit="open_files") == 0
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, usual[1]))
-    await until(lambda: "new connections are reset" in server.logged())
-    assert server.probe("/healthz") is None
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
-    assert (await metrics(server)).one("delayqueue_refused_total", limit="open_files") >= 1

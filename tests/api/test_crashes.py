@@ -71,19 +71,6 @@ async def check(load: Load, *, kills: int) -> None:
     assert load.failures > 0, "no request met the fault"
 
 
-async def test_a_server_killed_under_load_loses_nothing(
-    processes: Processes, redis_server: StoreServer, topic: str, tmp_path: Path
-) -> None:
-    server = processes.server(redis_server)
-    async with open_api(server.url) as api, running(tmp_path / "history", topic, api) as load:
-        for _ in range(KILLS):
-            await load.until_acknowledged(JOBS_BETWEEN)
-            server.kill()
-            server.start()
-        await check(load, kills=KILLS)
-    server.close()
-
-
 async def test_one_of_two_servers_killed_in_turn_loses_nothing(
     processes: Processes, redis_server: StoreServer, topic: str, tmp_path: Path
 ) -> None:
@@ -100,8 +87,6 @@ async def test_one_of_two_servers_killed_in_turn_loses_nothing(
             await load.until_acknowledged(JOBS_BETWEEN)
             servers[number % 2].start()
         await check(load, kills=KILLS)
-    for server in servers:
-        server.close()
 
 
 async def test_a_server_and_its_embedded_store_killed_under_load_lose_nothing(
@@ -123,55 +108,6 @@ async def test_an_embedded_store_killed_under_load_is_restarted_and_loses_nothin
             await load.until_acknowledged(JOBS_BETWEEN)
             await kill_store(embedded_server)
         await check(load, kills=KILLS)
-
-
-async def test_an_embedded_store_keeps_its_jobs_over_a_restart(
-    embedded_server: QueueServer, embedded_api: Api, topic: str
-) -> None:
-    for state in ("delayed", "ready", "reserved"):
-        delay_s = 3600 if state == "delayed" else 0
-        job = {"topic": f"{topic}/{state}", "id": f"{topic}/{state}", "body": f" {state} "}
-        (await embedded_api.push(**job, delay=delay_s)).ok()
-    (await embedded_api.pop(f"{topic}/reserved")).ok()
-    ids = [f"{topic}/{state}" for state in ("delayed", "ready", "reserved")]
-    before = (await embedded_api.call("/get", {"ids": ids})).ok()
-    assert embedded_server.stop() == 0
-    embedded_server.start()
-    async with open_api(embedded_server.url) as api:
-        assert (await api.call("/get", {"ids": ids})).ok() == before
-        assert (await api.pop(f"{topic}/ready")).ok()["body"] == " ready "
-
-
-@pytest.mark.parametrize("end", ["stop", "kill"])
-async def test_an_embedded_store_ends_with_its_server(
-    embedded_server: QueueServer, end: str
-) -> None:
-    child = store_pid(embedded_server)
-    assert is_running(child)
-    getattr(embedded_server, end)()
-    await until(lambda: not is_running(child))
-    embedded_server.start()
-
-
-async def test_jobs_that_became_due_while_the_server_was_away_come_at_its_start(
-    processes: Processes, redis_server: StoreServer, topic: str
-) -> None:
-    server = processes.server(redis_server)
-    async with open_api(server.url) as api:
-        due_s = time.time() + 0.3
-        ids = [f"{topic}/{n}" for n in range(100)]
-        (await api.push_all([{"topic": topic, "id": i, "due": due_s} for i in ids])).ok()
-        server.kill()
-        await until(lambda: time.time() > due_s)
-        server.start()
-    async with open_api(server.url) as api:
-        taken: list[str] = []
-        while len(taken) < len(ids):
-            jobs = (await api.pop(topic, count=1000)).ok()
-            assert jobs
-            taken += [job["id"] for job in jobs]
-    server.close()
-    assert sorted(taken) == sorted(ids)
 
 
 async def test_the_last_server_goes_on_at_once_with_the_work_of_all(

@@ -1,14 +1,12 @@
 """When and in which order jobs are delivered; tests/store/test_pop.py and tests/engine/test_polls.py have the rest."""
 
 import asyncio
-import random
 import time
 from collections.abc import Callable
 from typing import Final
 
 import pytest
 
-from tests.api.jobs import until_ready
 from tests.api_client import Api, open_api, push_due_in
 from tests.processes import Processes, StoreServer
 from tests.waiting import until_async
@@ -29,15 +27,6 @@ async def test_a_popped_job_is_the_pushed_one(api: Api, topic: str, name: Name) 
     assert job["due"] == pytest.approx(sent.due_s, abs=30)
 
 
-@pytest.mark.parametrize("delay_s", [0, 0.001, 0.3, 1.25])
-async def test_a_job_is_never_delivered_before_it_is_due(
-    api: Api, topic: str, name: Name, delay_s: float
-) -> None:
-    sent = await push_due_in(api, delay_s, topic=topic, id=name("id"))
-    assert (await api.pop(topic)).ok()["id"] == sent.id
-    assert time.time() >= sent.due_s - CLOCK_STEP_S
-
-
 async def test_a_due_job_does_not_wait_for_the_next_full_second(api: Api, name: Name) -> None:
     async def lateness_s(fraction: float) -> float:
         topic = name("topic")
@@ -52,36 +41,6 @@ async def test_a_due_job_does_not_wait_for_the_next_full_second(api: Api, name: 
         return min(lateness) < 0.4  # with a timer of whole seconds each time 0.55
 
     await until_async(are_prompt)
-
-
-async def test_due_is_the_unix_second_that_get_and_pop_show(
-    api: Api, topic: str, name: Name
-) -> None:
-    job_id, due_s = name("id"), int(time.time()) + 1
-    (await api.push(topic=topic, id=job_id, due=due_s)).ok()
-    assert (await api.get(job_id)).ok()["delay"] == due_s
-    assert (await api.pop(topic)).ok()["due"] == due_s
-    assert time.time() >= due_s
-
-
-async def test_jobs_that_are_due_together_come_in_the_order_of_their_due_times(
-    ordered_api: Api, topic: str
-) -> None:
-    start_s = time.time() + 4
-    ids = [f"{topic}/{n:03}" for n in range(250)]
-    jobs = [{"topic": topic, "id": i, "due": start_s + 0.001 * n} for n, i in enumerate(ids)]
-    random.shuffle(jobs)
-    (await ordered_api.push_all(jobs)).ok()
-    await until_ready(ordered_api, *ids)
-    assert [job["id"] for job in (await ordered_api.pop(topic, count=250)).ok()] == ids
-
-
-async def test_a_pop_of_two_topics_waits_for_either(api: Api, name: Name) -> None:
-    first, second = name("first"), name("second")
-    for topic in (second, first):
-        poll = asyncio.create_task(api.pop(f"{first},{second}"))
-        sent = await push_due_in(api, 0.1, topic=topic, id=name("id"))
-        assert (await poll).ok()["id"] == sent.id
 
 
 @pytest.mark.parametrize(
@@ -105,4 +64,3 @@ async def test_a_poll_without_a_timeout_ends_after_queue_block_timeout(
         started_s = time.monotonic()
         assert (await api.call("/pop", {"topic": topic})).ok() is None
         assert 1 - CLOCK_STEP_S <= time.monotonic() - started_s < 20
-    server.close()

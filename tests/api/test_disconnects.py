@@ -1,7 +1,6 @@
 """A client that disconnects while it waits takes no job with it."""
 
 import asyncio
-import json
 import random
 import socket
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from tests.hangups import close, half_close, reset
 from tests.processes import LOOPBACK, QueueServer
 
 from .conftest import AIOHTTP, EXPRESS
+from .dialogue import post
 
 CLIENTS: Final = 60
 
@@ -27,13 +27,6 @@ WAYS_TO_GO: Final = [
 ways_to_go = pytest.mark.parametrize(("go", "option"), WAYS_TO_GO)
 
 
-def poll(request: dict[str, Any], headers: Mapping[str, str]) -> bytes:
-    content = json.dumps(request).encode()
-    lines = [f"{name}: {value}" for name, value in headers.items()]
-    head = ["POST /pop HTTP/1.1", "Host: test", f"Content-Length: {len(content)}", *lines, "", ""]
-    return "\r\n".join(head).encode() + content
-
-
 async def poll_and_go(
     server: QueueServer, request: dict[str, Any], go: Callable[[socket.socket], None]
 ) -> None:
@@ -43,7 +36,7 @@ async def poll_and_go(
         connection.setblocking(False)
         await loop.sock_connect(connection, (LOOPBACK, server.port))
         headers = random.choice([EXPRESS, AIOHTTP])
-        await loop.sock_sendall(connection, poll(request, headers))
+        await loop.sock_sendall(connection, post("/pop", request, headers))
         await asyncio.sleep(random.uniform(0, 0.3))
         go(connection)
         if go is half_close:
@@ -99,16 +92,6 @@ async def test_polls_whose_clients_go_while_jobs_come_lose_nothing(
     await assert_nothing_comes(api, topic, within_s=0.1)
 
 
-async def test_a_poll_beside_clients_that_go_gets_its_job(
-    api: Api, server: QueueServer, topic: str
-) -> None:
-    staying = asyncio.create_task(api.pop(topic, timeout=20))
-    request = {"topic": topic, "timeout": 60}
-    await asyncio.gather(*(poll_and_go(server, request, reset) for _ in range(CLIENTS)))
-    (await api.push(topic=topic, id=topic)).ok()
-    assert (await staying).ok()["id"] == topic
-
-
 @pytest.mark.parametrize("headers", [EXPRESS, AIOHTTP], ids=["express", "aiohttp"])
 async def test_a_client_that_goes_while_it_reads_a_long_answer_has_got_nothing(
     ordered_api: Api, ordered_server: QueueServer, topic: str, headers: Mapping[str, str]
@@ -122,7 +105,7 @@ async def test_a_client_that_goes_while_it_reads_a_long_answer_has_got_nothing(
         connection.setblocking(False)
         await loop.sock_connect(connection, (LOOPBACK, ordered_server.port))
         request = {"topic": topic, "count": len(jobs), "timeout": 0}
-        await loop.sock_sendall(connection, poll(request, headers))
+        await loop.sock_sendall(connection, post("/pop", request, headers))
         assert (await loop.sock_recv(connection, 100)).startswith(b"HTTP/1.1 200")
         taken = (await ordered_api.call("/topics", {"topics": [topic]})).ok()[0]["reserved"]
         assert taken > 2

@@ -18,7 +18,7 @@ from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.waiting import until, until_async
 
 from .conftest import Pair
-from .test_disconnects import poll
+from .dialogue import post
 
 WAIT_S: Final = 25.0
 PROMPT_S: Final = 2.0  # for most, on a busy machine, too
@@ -45,29 +45,18 @@ async def reserved(api: Api, topic: str, **job: Any) -> None:
     (await api.pop(topic)).ok()
 
 
-@pytest.mark.parametrize(("path", "state"), [("/delete", "cancelled"), ("/bury", "buried")])
+@pytest.mark.parametrize(
+    ("path", "state"),
+    [("/delete", "cancelled"), ("/bury", "buried"), ("/finish", "finished")],
+)
 async def test_it_answers_with_the_job_when_it_has_ended(
     api: Api, topic: str, path: str, state: str
 ) -> None:
     await reserved(api, topic, retain=60)
-    answer = waiting_get(api, topic)
-    (await api.call(path, {"id": topic})).ok()
-    assert (await answer).ok()["state"] == state
-
-
-async def test_a_result_comes_with_it(api: Api, topic: str) -> None:
-    await reserved(api, topic, retain=60)
     answer = waiting_get(api, topic, options=True)
-    (await api.finish(topic, message="done: 42")).ok()
+    (await api.call(path, {"id": topic, "message": "done: 42"})).ok()
     job = (await answer).ok()
-    assert (job["message"], job["retain"]) == ("done: 42", 60)
-
-
-async def test_a_job_without_a_record_is_null(api: Api, topic: str) -> None:
-    await reserved(api, topic)
-    answer = waiting_get(api, topic)
-    (await api.finish(topic)).ok()
-    assert (await answer).ok() is None
+    assert (job["state"], job["message"], job["retain"]) == (state, "done: 42", 60)
 
 
 async def test_what_has_ended_already_is_answered_at_once(api: Api, topic: str) -> None:
@@ -118,21 +107,6 @@ async def test_ends_at_any_moment_of_either_server_are_heard_of(pair: Pair, topi
     assert median(late_s) < PROMPT_S
 
 
-async def test_an_end_is_heard_of_though_its_server_is_killed(
-    processes: Processes, redis_server: StoreServer, topic: str
-) -> None:
-    database = redis_server.new_database()
-    one, other = (processes.server(redis_server, redis__db=database) for _ in range(2))
-    async with open_api(one.url) as waiter, open_api(other.url) as ender:
-        await reserved(ender, topic, retain=60)
-        answer = waiting_get(waiter, topic)
-        await waiting(waiter, 1)
-        (await ender.finish(topic)).ok()
-        other.kill()
-        assert (await answer).ok()["state"] == "finished"
-    one.close()
-
-
 async def forget_who_waits(redis: Redis) -> None:
     """What an older version of the server does: it announces no end."""
 
@@ -165,7 +139,6 @@ async def test_an_end_that_is_not_announced_is_found_all_the_same(
         await lose(redis)
         (await api.finish(topic)).ok()
         assert (await answer).ok()["state"] == "finished"
-    server.close()
 
 
 async def test_a_server_that_ends_answers_with_what_the_jobs_are(
@@ -195,7 +168,6 @@ async def test_they_count_as_waiting_polls(
         (await api.finish(topic)).ok()
         assert (await answers[0]).code == OK
         answers[1].cancel()
-    server.close()
 
 
 @pytest.mark.parametrize("go", [close, reset, half_close])
@@ -208,7 +180,7 @@ async def test_clients_that_are_gone_wait_no_longer(
     server = processes.server(redis_server)
     async with open_api(server.url) as api:
         await reserved(api, topic)
-        request = poll({"id": topic, "timeout": 60}, {}).replace(b"POST /pop", b"POST /get")
+        request = post("/get", {"id": topic, "timeout": 60})
         clients = [socket.create_connection((LOOPBACK, server.port)) for _ in range(20)]
         for client in clients:
             client.sendall(request)
@@ -218,7 +190,6 @@ async def test_clients_that_are_gone_wait_no_longer(
         await waiting(api, 0)
         for client in clients:
             client.close()
-    server.close()
 
 
 async def test_a_token_that_is_gone_meanwhile_gets_no_answer(
@@ -240,4 +211,3 @@ async def test_a_token_that_is_gone_meanwhile_gets_no_answer(
         await until_async(is_let_in)
         (await new.finish(topic)).ok()
         (await answer).refused(UNAUTHORIZED, status=401)
-    server.close()

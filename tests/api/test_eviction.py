@@ -41,8 +41,6 @@ async def test_a_policy_that_evicts_is_said_whenever_it_changes(processes: Proce
     await until(lambda: server.logged().count(f"no longer: {DROPS}") >= 2)
     assert server.logged().count(f"no longer: {DROPS}") == 2
     assert server.logged().count(f"ERROR delayqueue.store.watch: {DROPS}") == 2
-    server.close()
-    store.close()
 
 
 async def is_said(api: Api) -> bool:
@@ -68,8 +66,6 @@ async def test_pushes_are_refused_while_the_store_evicts_if_that_is_required(
         await redis.config_set("maxmemory-policy", "noeviction")
         (await api.push(topic="t", id="a")).ok()
         await until_async(lambda: is_writable(api, 1))
-    server.close()
-    store.close()
 
 
 async def is_writable(api: Api, expected: int) -> bool:
@@ -125,4 +121,3 @@ async def test_jobs_that_the_store_dropped_are_counted_as_lost_and_no_longer_as_
     await until(lambda: said in server.logged())
     assert "of kind entry" not in server.logged()
     await until(lambda: server.stop() == 0)
-    store.close()

@@ -1,6 +1,5 @@
 """The group of a job over HTTP: told wherever the job is, and kept until a push replaces it."""
 
-import json
 from typing import Any
 
 from tests.api_client import Api, open_api
@@ -57,11 +56,3 @@ async def test_a_group_stays_until_a_push_replaces_it(
         assert await group() == GROUP
         (await api.call("/push", job | {"group": "customer-8"})).ok()
         assert await group() == "customer-8"
-
-
-async def test_a_dead_letters_report_tells_the_group(api: Api, topic: str) -> None:
-    (await api.call("/limit", {"topic": topic, "buried_to": f"{topic}-dead"})).ok()
-    job_id = f"{{{GROUP}}}{topic}"
-    (await api.push(topic=topic, id=job_id, group=GROUP)).ok()
-    (await api.call("/bury", {"id": job_id, "message": "no such account"})).ok()
-    assert json.loads((await api.pop(f"{topic}-dead")).ok()["body"])["group"] == GROUP

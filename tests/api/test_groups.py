@@ -1,7 +1,5 @@
 """Groups over HTTP: each in turn, one at a time, in order; in one bucket, whatever the number of buckets."""
 
-from contextlib import closing
-
 import pytest
 
 from tests.api_client import Api, open_api
@@ -42,19 +40,6 @@ async def test_a_group_is_limited_over_two_servers(pair: Pair, topic: str) -> No
     assert (await other.pop(topic, timeout=20)).ok()["id"] == a1
 
 
-async def test_an_order_is_kept_over_retries(api: Api, topic: str) -> None:
-    (await api.call("/limit", {"topic": topic, "group_order": True})).ok()
-    created, paid = await push(api, topic, "order", 1, 2)
-    for _ in range(3):
-        job = (await api.pop(topic, timeout=20)).ok()
-        assert (job["id"], (await api.pop(topic, timeout=0)).ok()) == (created, None)
-        (await api.call("/release", {"id": created, "receipt": job["receipt"], "delay": 0.1})).ok()
-    job = (await api.pop(topic, timeout=20)).ok()
-    assert job["id"] == created
-    (await api.finish(created, receipt=job["receipt"])).ok()
-    assert (await api.pop(topic, timeout=20)).ok()["id"] == paid
-
-
 @pytest.mark.parametrize("name_of", ["{}", "{}}}b", "{{{}", "{}{{}}b", "a\0{}", "{} 客户-7"])
 async def test_ids_that_the_server_makes_keep_a_group_together_whatever_its_name(
     api: Api, topic: str, name_of: str
@@ -91,7 +76,7 @@ async def test_ids_that_the_server_makes_keep_a_group_together_whatever_its_name
 async def test_with_several_buckets_an_id_elsewhere_is_refused(
     processes: Processes, redis_server: StoreServer, job_id: str, group: str, reason: str
 ) -> None:
-    with closing(processes.server(redis_server, bucket_size=4, language="en")) as server:
-        async with open_api(server.url) as api:
-            assert (await api.push(topic="t", id=job_id, group=group)).refused() == reason
-            (await api.push(topic="t", id=name("a", "order-1"), group="a")).ok()
+    server = processes.server(redis_server, bucket_size=4, language="en")
+    async with open_api(server.url) as api:
+        assert (await api.push(topic="t", id=job_id, group=group)).refused() == reason
+        (await api.push(topic="t", id=name("a", "order-1"), group="a")).ok()

@@ -23,4 +23,3 @@ async def test_a_job_that_got_lost_is_delivered_all_the_same(
         assert job["id"] == "a"
         assert (await api.finish("a", receipt=job["receipt"])).code == 0
         assert (await scrape(api)).sum("delayqueue_repairs_total", repair="unplaced") == 1
-    server.close()

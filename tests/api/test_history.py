@@ -45,27 +45,24 @@ async def test_what_servers_kept_is_there_when_another_one_is_asked(
         await live_a_life(api)
     server.stop()  # one that is told to stop adds what it has counted
     server = start()
-    try:
-        async with open_api(server.url, token=LOOKS) as api:
-            for span, steps in (("3h", 180), ("2d", 288), ("30d", 720)):
-                shown = (await api.call("/history", {"span": span})).ok()
-                assert sums(shown) == (4, 4, 2, 2)
-                assert all(len(shown[name]) == steps for name in ("pushed", "buried"))
-            assert sums((await api.call("/history", {"topic": "theirs"})).ok()) == (2, 2, 1, 1)
-            assert sums((await api.call("/history", {"topic": "unknown"})).ok()) == NOTHING
-            asked = {"topics": ["theirs"], "rates": True}
-            [counts] = (await api.call("/topics", asked)).ok()
-            assert set(counts["rates"]) == {"pushed", "delivered", "finished", "failed"}
-            assert counts["rates"]["pushed"] > 0
-            starts = [mark["server"] for mark in shown["marks"] if mark["kind"] == "started"]
-            assert len(starts) == len(set(starts)) == 2
-        async with open_api(server.url, token=OURS) as api:
-            shown = (await api.call("/history", {"span": "3h"})).ok()
-            assert sums(shown) == (2, 2, 1, 1)
-            assert {mark["server"] for mark in shown["marks"]} == {""}
-            assert (await api.call("/history", {"topic": "theirs"})).code == FORBIDDEN
-    finally:
-        server.close()
+    async with open_api(server.url, token=LOOKS) as api:
+        for span, steps in (("3h", 180), ("2d", 288), ("30d", 720)):
+            shown = (await api.call("/history", {"span": span})).ok()
+            assert sums(shown) == (4, 4, 2, 2)
+            assert all(len(shown[name]) == steps for name in ("pushed", "buried"))
+        assert sums((await api.call("/history", {"topic": "theirs"})).ok()) == (2, 2, 1, 1)
+        assert sums((await api.call("/history", {"topic": "unknown"})).ok()) == NOTHING
+        asked = {"topics": ["theirs"], "rates": True}
+        [counts] = (await api.call("/topics", asked)).ok()
+        assert set(counts["rates"]) == {"pushed", "delivered", "finished", "failed"}
+        assert counts["rates"]["pushed"] > 0
+        starts = [mark["server"] for mark in shown["marks"] if mark["kind"] == "started"]
+        assert len(starts) == len(set(starts)) == 2
+    async with open_api(server.url, token=OURS) as api:
+        shown = (await api.call("/history", {"span": "3h"})).ok()
+        assert sums(shown) == (2, 2, 1, 1)
+        assert {mark["server"] for mark in shown["marks"]} == {""}
+        assert (await api.call("/history", {"topic": "theirs"})).code == FORBIDDEN
 
 
 async def test_a_server_keeps_none_where_it_is_switched_off(

@@ -121,19 +121,6 @@ async def test_hostile_ids_side_by_side_are_different_jobs(hostile_api: Api) -> 
     (await hostile_api.call("/finish", {"ids": names})).ok()
 
 
-@in_one_setup
-@pytest.mark.parametrize("space", [" ", "\t", "\r\n", "\u00a0", "\u3000", " \u2003\t "], ids=repr)
-async def test_ids_and_topics_lose_their_outer_white_space(
-    api: Api, topic: str, name: Name, space: str
-) -> None:
-    job_id = name("id")
-    (await api.push(topic=f"{space}{topic}{space}", id=f"{space}{job_id}{space}")).ok()
-    assert (await api.get(job_id)).ok()["topic"] == topic
-    assert (await api.pop(f"{space}{topic}{space}")).ok()["id"] == job_id
-    (await api.finish(f"{space}{job_id}{space}")).ok()
-    assert (await api.get(job_id)).ok() is None
-
-
 BODIES: Final = {
     "outer spaces": "  \t x \n\r\n ",
     "only a space": " ",

@@ -19,15 +19,6 @@ async def test_each_of_many_ids_has_its_own_result(api: Api, name: Callable[[str
     assert (await api.call("/kick", {"topic": topic})).ok() == {"count": 0}
 
 
-async def test_delayed_jobs_are_kicked_where_the_state_is_said(api: Api, topic: str) -> None:
-    ids = [f"{topic}-{number}" for number in range(8)]
-    await api.push_all([{"topic": topic, "id": job_id, "delay": 600} for job_id in ids])
-    kick = {"topic": topic, "state": "delayed", "count": 5}
-    assert (await api.call("/kick", kick)).ok() == {"count": 5}
-    [counts] = (await api.call("/topics", {"topics": [topic]})).ok()
-    assert (counts["delayed"], counts["ready"]) == (3, 5)
-
-
 async def test_a_job_is_kicked_with_another_body_unless_it_is_too_large(
     api: Api, topic: str
 ) -> None:

@@ -61,30 +61,3 @@ async def test_a_late_end_does_not_end_a_job_that_was_pushed_again(
         await asyncio.sleep(OVER_S)
         await proxy.let_go()
         assert (await acknowledged(lambda: api.get("x")))["body"] == "after"
-
-
-async def test_a_late_push_does_not_bring_back_a_job_that_has_ended(
-    store: StoreServer, processes: Processes
-) -> None:
-    async with Proxy(store.port) as proxy, through(proxy, store, processes) as api:
-        proxy.hold()
-        await unknown(api.push(topic="t", id="x", body="before"))
-        await acknowledged(lambda: api.push(topic="t", id="x", body="after"))
-        assert (await acknowledged(lambda: api.pop("t")))["body"] == "after"
-        await acknowledged(lambda: api.finish("x"))
-        await asyncio.sleep(OVER_S)
-        await proxy.let_go()
-        assert await acknowledged(lambda: api.get("x")) is None
-
-
-async def test_what_a_frozen_store_took_in_is_not_done_when_it_wakes_later(
-    store: StoreServer, processes: Processes
-) -> None:
-    server = processes.server(store, **SETTINGS)
-    async with open_api(server.url) as api:
-        await acknowledged(lambda: api.push(topic="t", id="x", delay=60))
-        store.freeze()
-        await unknown(api.delete("x"))
-        await asyncio.sleep(OVER_S)
-        store.thaw()
-        assert (await acknowledged(lambda: api.get("x")))["state"] == "delayed"

@@ -24,23 +24,19 @@ SILENCE_MS: Final = 1000
 
 
 @pytest.fixture(scope="module")
-def mortal_cluster(processes: Processes) -> Iterator[StoreCluster]:
-    cluster = StoreCluster(processes, *UNHURRIED)
-    yield cluster
-    cluster.close()
+def mortal_cluster(processes: Processes) -> StoreCluster:
+    return StoreCluster(processes, *UNHURRIED)
 
 
 @pytest.fixture(scope="module")
-def server(mortal_cluster: StoreCluster, processes: Processes) -> Iterator[QueueServer]:
-    server = processes.server(
+def server(mortal_cluster: StoreCluster, processes: Processes) -> QueueServer:
+    return processes.server(
         mortal_cluster,
         redis__db=PLACE,
         bucket_size=BUCKETS,
         redis__read_timeout=SILENCE_MS,
         redis__write_timeout=SILENCE_MS,
     )
-    yield server
-    server.close()
 
 
 @pytest.fixture(scope="module")
@@ -90,24 +86,6 @@ async def test_of_an_array_only_its_jobs_are_refused(server: QueueServer, frozen
         assert codes == {good: OK, bad: UNAVAILABLE}
         results = (await api.call("/delete", {"ids": [good, bad]})).ok()
         assert [result["code"] for result in results] == [OK, UNAVAILABLE]
-
-
-async def test_a_poll_that_waits_is_woken_by_the_others(
-    server: QueueServer, frozen: set[int]
-) -> None:
-    others = set(range(BUCKETS)) - frozen
-    async with open_api(server.url) as api:
-        took_s = []
-        for number in range(5):
-            poll = asyncio.create_task(api.pop("poll", timeout=20))
-            await asyncio.sleep(0.2)
-            job_id = id_in(others, f"poll{number}")
-            began = time.monotonic()
-            (await api.push(topic="poll", id=job_id)).ok()
-            assert (await poll).ok()["id"] == job_id
-            took_s.append(time.monotonic() - began)
-            (await api.finish(job_id)).ok()
-        assert median(took_s) < QUICK_S
 
 
 async def test_readyz_names_its_buckets(server: QueueServer, frozen: set[int]) -> None:

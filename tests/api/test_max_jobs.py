@@ -1,9 +1,6 @@
 """A topic with max_jobs, over HTTP and through a config file."""
 
-from contextlib import closing
-
-from tests.api_client import Api, open_api
-from tests.processes import Processes, StoreServer
+from tests.api_client import Api
 
 FULL = 11
 ENGLISH = {"Accept-Language": "en"}
@@ -42,19 +39,3 @@ async def test_max_jobs_is_told_only_where_it_is_set(api: Api, topic: str) -> No
     assert told.keys() & limits.keys() == set()
     refused = await api.call("/limit", {"topic": topic, "when_full": "drop_oldest"}, ENGLISH)
     assert refused.refused() == "when_full: needs max_jobs"
-
-
-async def test_a_config_file_bounds_a_topic(
-    processes: Processes, redis_server: StoreServer
-) -> None:
-    text = "[limit a]\nmax_jobs = 1\nwhen_full = drop_oldest\n"
-    server = processes.configured(text, redis_server)
-    server.start()
-    with closing(server):
-        async with open_api(server.url) as api:
-            for number in range(3):
-                (await api.push(topic="a", id=str(number), delay=60, retain=60)).ok()
-            states = [(await api.call("/get", {"id": str(n)})).ok()["state"] for n in range(3)]
-            assert states == ["dropped", "dropped", "delayed"]
-            ended = (await api.call("/list", {"topic": "a", "state": "dropped"})).ok()["jobs"]
-            assert [job["id"] for job in ended] == ["0", "1"]

@@ -1,7 +1,7 @@
-"""/metrics count exactly what was done, whichever server or worker did it."""
+"""/metrics count exactly what was done."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Final
 
 import pytest
@@ -9,139 +9,18 @@ import pytest
 from delayqueue.metrics import EVENTS
 from tests.api.jobs import until_ready
 from tests.api_client import FORBIDDEN, UNAUTHORIZED, Api, open_api
-from tests.figures import Samples, grown, scrape
+from tests.figures import grown, scrape
 from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until_async
 
-from .conftest import ONE_BUCKET, SETUPS, Setup
-
 ADMIN = "admin-0123456789abc"
 OURS = "ours-0123456789abcd"
-SERVERS = 2
-WORKERS = 2
-
-
-# with four buckets they count the same, and more besides
-IN_ONE_BUCKET: Final = pytest.param(ONE_BUCKET, id="redis", marks=pytest.mark.seldom)
-
-
-@pytest.fixture(params=[IN_ONE_BUCKET, *SETUPS[1:]])
-def servers(request: pytest.FixtureRequest, processes: Processes) -> Iterator[list[QueueServer]]:
-    """Two servers of two workers each, on a fresh database."""
-    setup: Setup = request.param
-    store: StoreServer = request.getfixturevalue(setup.store)
-    database = store.new_database()
-    made = [
-        processes.server(store, redis__db=database, bucket_size=setup.bucket_size, workers=WORKERS)
-        for _ in range(SERVERS)
-    ]
-    yield made
-    for server in made:
-        server.close()
-
-
-class Shop:
-    """Calls to all servers, each over its own connection, so that every worker gets some."""
-
-    def __init__(self, servers: list[QueueServer]) -> None:
-        self._urls = [server.url for server in servers]
-        self._turn = 0
-
-    async def __call__(self, path: str, **payload: object) -> object:
-        self._turn += 1
-        async with open_api(self._urls[self._turn % len(self._urls)]) as api:
-            answer = await api.call(path, payload)
-        return answer.data
-
-    async def scrapes(self) -> list[Samples]:
-        found = []
-        for url in self._urls:
-            async with open_api(url) as api:
-                found.append(await scrape(api))
-        return found
-
-    async def all_tick(self) -> bool:
-        """Whether all workers tell; on a busy machine one's figures may come too late for those of its server."""
-        ages = [samples.rows("delayqueue_tick_age_seconds") for samples in await self.scrapes()]
-        return all(each.keys() == {("1",), ("2",)} for each in ages)
-
-    async def total(self, name: str, **labels: str) -> float:
-        """The sum of a counter over all servers and workers."""
-        return sum(samples.sum(name, **labels) for samples in await self.scrapes())
-
-
-async def test_the_figures_of_a_scripted_run_are_what_the_script_did(
-    servers: list[QueueServer],
-) -> None:
-    shop = Shop(servers)
-    for number in range(12):
-        await shop("/push", topic="t", id=f"{number}", ttr=60)
-    await shop("/push", topic="later", id="later", ttr=60, delay=3600)
-    await shop("/push", topic="t", ttr=60)  # refused: no id
-    popped = [await shop("/pop", topic="t", timeout=5) for _ in range(10)]
-    ids = [job["id"] for job in popped if isinstance(job, dict)]
-    assert len(set(ids)) == 10
-    for job_id in ids[:6]:
-        await shop("/finish", id=job_id)
-    await shop("/delete", id=ids[6])
-    await shop("/release", id=ids[7], delay=3600)
-    await shop("/bury", id=ids[8])
-    await shop("/finish", id="unknown")
-    await shop("/get", ids=[])  # refused
-
-    async def count(event: str) -> float:
-        return await shop.total("delayqueue_job_events_total", event=event)
-
-    async def is_settled() -> bool:
-        return await count("delivered") - await count("returned") == 10
-
-    # a poll asked two buckets, as the first was slow, and one job too many came: it goes back, soon but not at once
-    await until_async(is_settled)
-    returned = await count("returned")
-    events = {
-        "pushed": 13,
-        "delivered": 10 + returned,
-        "finished": 6,
-        "deleted": 1,
-        "released": 1,
-        "buried": 1,
-    }
-    for event, times in events.items():
-        assert await count(event) == times, event
-    requests = {
-        ("/push", "0"): 13,
-        ("/push", "1"): 1,
-        ("/pop", "0"): 10,
-        ("/finish", "0"): 7,
-        ("/get", "1"): 1,
-    }
-    for (path, code), times in requests.items():
-        assert await shop.total("delayqueue_requests_total", path=path, code=code) == times, path
-    assert await shop.total("delayqueue_delivery_lateness_seconds_count") == 10 + returned
-    assert await shop.total("delayqueue_handling_seconds_count") == 7
-
-    await until_async(shop.all_tick)
-    for samples in await shop.scrapes():  # figures of the store are the same at each of them
-        assert nonzero(samples, "delayqueue_topic_jobs") == {
-            ("delayed", "later"): 1,
-            ("delayed", "t"): 1,
-            ("ready", "t"): 2,
-            ("reserved", "t"): 1,
-            ("buried", "t"): 1,
-        }
-        assert samples.one("delayqueue_store_up") == 1
-
-
-def nonzero(samples: Samples, name: str) -> dict[tuple[str, ...], float]:
-    return {labels: value for labels, value in samples.rows(name).items() if value}
 
 
 @pytest.fixture(scope="module")
-def quiet(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
+def quiet(processes: Processes, redis_server: StoreServer) -> QueueServer:
     """A server for the tests of this file, which use it one after the other."""
-    server = processes.server(redis_server)
-    yield server
-    server.close()
+    return processes.server(redis_server)
 
 
 @pytest.fixture
@@ -150,13 +29,44 @@ async def fresh(quiet: QueueServer) -> AsyncIterator[Api]:
         yield api
 
 
-async def test_waiting_polls_are_shown_while_they_wait(fresh: Api) -> None:
-    poll = asyncio.create_task(fresh.pop("t", timeout=20))
-    await until_async(lambda: shows(fresh, "delayqueue_waiting_polls", 1))
-    (await fresh.push(topic="t", id="a")).ok()
-    (await poll).ok()
-    (await fresh.finish("a")).ok()
-    assert await shows(fresh, "delayqueue_waiting_polls", 0)
+async def test_the_figures_of_a_scripted_run_are_what_the_script_did(fresh: Api) -> None:
+    """Those of several workers and servers: tests/unit/test_metrics.py, test_stats.py."""
+    before = await scrape(fresh)
+    for number in range(12):
+        (await fresh.push(topic="script", id=f"{number}")).ok()
+    (await fresh.push(topic="later", id="later", delay=3600)).ok()
+    (await fresh.push(topic="script")).refused()
+    ids = [(await fresh.pop("script")).ok()["id"] for _ in range(10)]
+    for job_id in (*ids[:6], "unknown"):
+        (await fresh.finish(job_id)).ok()
+    (await fresh.delete(ids[6])).ok()
+    (await fresh.call("/release", {"id": ids[7], "delay": 3600})).ok()
+    (await fresh.call("/bury", {"id": ids[8]})).ok()
+    (await fresh.call("/get", {"ids": []})).refused()
+    after = await scrape(fresh)
+    requests = {
+        ("/push", "0"): 13,
+        ("/push", "1"): 1,
+        ("/pop", "0"): 10,
+        ("/finish", "0"): 7,
+        ("/get", "1"): 1,
+    }
+    for (path, code), times in requests.items():
+        name = "delayqueue_requests_total"
+        assert grown(before, after, name, path=path, code=code) == times, path
+    assert grown(before, after, "delayqueue_delivery_lateness_seconds_count") == 10
+    assert grown(before, after, "delayqueue_handling_seconds_count") == 7
+    jobs = {place: count for place, count in after.rows("delayqueue_topic_jobs").items() if count}
+    assert jobs == {
+        ("delayed", "later"): 1,
+        ("delayed", "script"): 1,
+        ("ready", "script"): 2,
+        ("reserved", "script"): 1,
+        ("buried", "script"): 1,
+    }
+    assert after.one("delayqueue_store_up") == 1
+    for topic in ("script", "later"):
+        (await fresh.call("/purge", {"topic": topic})).ok()
 
 
 async def test_what_becomes_due_soon_is_shown(fresh: Api) -> None:
@@ -256,20 +166,6 @@ async def test_paths_that_do_not_exist_have_one_name(fresh: Api) -> None:
     assert await shows(fresh, "delayqueue_requests_total", 4, path="other", code="1")
 
 
-async def test_a_frozen_store_is_shown_as_down(processes: Processes) -> None:
-    store = processes.redis()
-    server = processes.server(store)
-    async with open_api(server.url) as api:
-        store.freeze()
-        samples = await scrape(api)
-        store.thaw()
-        assert samples.one("delayqueue_store_up") == 0
-        assert samples.sum("delayqueue_script_errors_total") >= 1
-        assert samples.one("delayqueue_tick_age_seconds") > 1
-    server.close()
-    store.close()
-
-
 async def test_the_figures_are_for_the_admin(
     processes: Processes, redis_server: StoreServer
 ) -> None:
@@ -279,4 +175,3 @@ async def test_the_figures_are_for_the_admin(
     async with open_api(server.url, OURS) as ours, open_api(server.url) as nobody:
         (await ours.request("GET", "/metrics")).refused(FORBIDDEN, status=403)
         (await nobody.request("GET", "/metrics")).refused(UNAUTHORIZED, status=401)
-    server.close()

@@ -10,8 +10,6 @@ import pytest
 from tests.api_client import INVALID, TOO_LARGE
 from tests.processes import LOOPBACK, QueueServer
 
-from .dialogue import NOT_HTTP
-
 
 def ask(
     server: QueueServer, path: str, body: bytes, method: str = "POST", **headers: str
@@ -70,12 +68,6 @@ def test_methods_that_browsers_send_for_other_pages_change_nothing(
     assert ask(ordered_server, "/push", job(topic), method)[0] == 405
     found = ask(ordered_server, "/get", json.dumps({"id": topic}).encode())[1]
     assert found["data"] is None
-
-
-def test_an_unknown_method_is_no_http(ordered_server: QueueServer, topic: str) -> None:
-    status, answer = ask(ordered_server, "/push", job(topic), "FOO")
-    assert (status, answer["code"]) == (400, INVALID)
-    assert answer["message"].startswith(NOT_HTTP)
 
 
 @pytest.mark.parametrize(("deep", "code"), [(200, 0), (201, INVALID)])

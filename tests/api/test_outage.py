@@ -4,39 +4,33 @@ import asyncio
 import http.client
 import resource
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
-from redis.asyncio import Redis
 
 from faults.load import running
 from tests.api.jobs import waiting_poll
 from tests.api_client import OK, UNAVAILABLE, Api, open_api, push_due_in
-from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, redis_binary
+from tests.processes import Processes, QueueServer, StoreServer, redis_binary
 from tests.waiting import until, until_async
 
 SERVICE_UNAVAILABLE: Final = 503
 ANSWER_S: Final = 20.0  # it takes 5 s; while a store hangs, there would be no answer
-NOT_READY_S: Final = 7.0  # by then the server would have noticed a store that accepts nothing
 
 
 @pytest.fixture(scope="module")
-def mortal_store(processes: Processes) -> Iterator[StoreServer]:
+def mortal_store(processes: Processes) -> StoreServer:
     """A Redis that these tests may kill; it keeps its data."""
     # with everysec, Redis may answer before it has written, while a sync takes long
-    store = processes.redis("--appendonly", "yes", "--appendfsync", "always")
-    yield store
-    store.close()
+    return processes.redis("--appendonly", "yes", "--appendfsync", "always")
 
 
 @pytest.fixture(scope="module")
-def mortal_server(processes: Processes, mortal_store: StoreServer) -> Iterator[QueueServer]:
-    server = processes.server(mortal_store)
-    yield server
-    server.close()
+def mortal_server(processes: Processes, mortal_store: StoreServer) -> QueueServer:
+    return processes.server(mortal_store)
 
 
 @pytest.fixture
@@ -123,36 +117,6 @@ async def test_a_store_with_a_full_disk_is_not_ready(
         await until_async(lambda: works_again(api))
         await until(server.is_ready)
         (await api.push(topic=topic, id="after")).ok()
-    server.close()
-
-
-async def test_a_store_with_a_full_memory_is_ready(processes: Processes) -> None:
-    """Consumers continue, and jobs that they end make room, so clients should stay with this server; it can start."""
-    store = processes.redis("--maxmemory-policy", "noeviction")
-    server = processes.server(store)
-    async with open_api(server.url) as api, Redis(host=LOOPBACK, port=store.port) as redis:
-        (await api.push(topic="t", id="before")).ok()
-        await redis.config_set("maxmemory", 1)
-
-        async def is_ready_although_it_refuses() -> bool:
-            """Each time: on a busy machine, a PING of the store can take longer than /readyz waits."""
-            for _ in range(3):
-                (await api.push(topic="t", id="full")).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
-                if not server.is_ready():
-                    return False
-            return True
-
-        await until_async(is_ready_although_it_refuses)
-        await asyncio.sleep(NOT_READY_S)
-        await until_async(is_ready_although_it_refuses)
-        assert (await api.pop("t")).ok()["id"] == "before"
-    server.stop()
-    server.start()
-    await until(lambda: server.logged().count("ERROR delayqueue.store.watch: the store") == 2)
-    async with open_api(server.url) as api:
-        (await api.call("/finish", {"id": "before"})).ok()
-    server.close()
-    store.close()
 
 
 class Disk:

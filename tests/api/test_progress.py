@@ -1,6 +1,5 @@
 """/touch with progress, and where it is told."""
 
-import asyncio
 from typing import Final
 
 from tests.api_client import Api
@@ -22,12 +21,3 @@ async def test_the_progress_of_a_job_is_told_by_get_and_list(api: Api, topic: st
     (await api.call("/touch", held | {"message": "x" * 2000})).ok()
     told = (await api.call("/get", {"id": topic})).ok()["progress"]
     assert (told["percent"], told["message"]) == (40, "x" * 1024)
-
-
-async def test_who_waits_for_the_end_of_a_job_is_told_how_far_it_is(api: Api, topic: str) -> None:
-    (await api.push(topic=topic, id=topic, ttr=60)).ok()
-    job = (await api.call("/pop", {"topic": topic, "timeout": 5})).ok()
-    waiting = asyncio.create_task(api.call("/get", {"id": topic, "timeout": 1}))
-    (await api.call("/touch", {"id": topic, "receipt": job["receipt"], "progress": 7.5})).ok()
-    told = (await waiting).ok()["progress"]
-    assert (told["percent"], told["message"]) == (7.5, "")

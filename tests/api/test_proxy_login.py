@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from tests.api.test_reloading import CALLS, Reloading
-from tests.api_client import FORBIDDEN, OK, UNAUTHORIZED, Api
+from tests.api_client import FORBIDDEN, OK, Api
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 from tests.waiting import until
 
@@ -72,18 +72,6 @@ async def test_the_same_header_from_elsewhere_is_refused(server: QueueServer) ->
             (await other.request("GET", "/healthz")).ok()
 
 
-async def test_tokens_are_what_they_were(server: QueueServer) -> None:
-    for address in (PROXY, LOOPBACK):
-        token = {"Authorization": f"Bearer {TOKEN}"}
-        async with coming_from(server, address, token) as program:
-            told = (await program.call("/whoami", {})).ok()
-            assert told["roles"] == ["consume"]
-            assert "user" not in told
-        async with coming_from(server, address) as nobody:
-            message = (await nobody.call("/whoami", {})).refused(UNAUTHORIZED, status=401)
-            assert message == "a valid token is needed, or a login by the proxy"
-
-
 ODD: Final = [
     (["Remote-User: a", "Remote-User: a"], 403, "even two that say the same"),
     (["Remote-User: alice", "Remote-User: root"], 403, "two, of which the proxy set one"),
@@ -136,14 +124,13 @@ async def test_pages_of_other_sites_cannot_use_a_login(server: QueueServer) -> N
         (await alice.call("/pause", {"topic": "logins"}, {"Sec-Fetch-Site": "same-origin"})).ok()
 
 
-@pytest.mark.parametrize("workers", [1, 2], ids=["alone", "workers"])
 async def test_a_reload_changes_who_is_believed(
-    processes: Processes, redis_server: StoreServer, workers: int
+    processes: Processes, redis_server: StoreServer
 ) -> None:
-    server = processes.configured(LOGINS, redis_server, workers=workers)
+    """The rules of each setting: tests/unit/test_proxy_login.py."""
+    server = processes.configured(LOGINS, redis_server)
     server.start()
-    reloading = Reloading(server, workers, "")
-    await reloading.all_serve()
+    reloading = Reloading(server, 1, "")
 
     async def codes(address: str, headers: Mapping[str, str]) -> set[int]:
         async def code() -> int:
@@ -156,13 +143,9 @@ async def test_a_reload_changes_who_is_believed(
     await reloading.change(LOGINS.replace(PROXY, OTHER_PROXY))
     assert await codes(PROXY, ALICE) == {FORBIDDEN}
     assert await codes(OTHER_PROXY, ALICE) == {OK}
-    await reloading.change(LOGINS.replace("Remote-User", "X-User"))
-    assert await codes(PROXY, {"X-User": "alice"}) == {OK}
-    await reloading.change(LOGINS.replace("view:*", "call:*"))
-    assert await codes(PROXY, {"Remote-User": "alice"}) == {FORBIDDEN}
     reloading.write(LOGINS.replace(f"proxy_allow = {PROXY}", ""))
     await until(lambda: reloading.count("proxy_user_header: needs proxy_allow") > 0)
-    assert await codes(PROXY, ALICE) == {OK}
+    assert await codes(OTHER_PROXY, ALICE) == {OK}
     await reloading.change(LOGINS.replace(f"proxy_allow = {PROXY}", "proxy_allow = 0.0.0.0/0"))
     assert reloading.count("proxy_allow = 0.0.0.0/0: whoever has one of these") == 1
     assert server.stop() == 0

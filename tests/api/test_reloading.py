@@ -1,24 +1,16 @@
 """SIGHUP: settings that can change at run time do, others are named in the log, and no client notices."""
 
 import asyncio
-import os
 import secrets
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http import HTTPStatus
-from pathlib import Path
-from threading import Event, Thread
 from typing import Final
 
-import aiohttp
 import pytest
 
 from tests.api.jobs import waiting_poll
 from tests.api.test_access import own_address
-from tests.api.test_workers import serving
 from tests.api_client import FORBIDDEN, OK, UNAUTHORIZED, Api, open_api
-from tests.certificates import Pair, make
 from tests.processes import Processes, QueueServer, StoreServer, free_port
 from tests.waiting import until, until_async
 
@@ -83,10 +75,6 @@ def start(processes: Processes, store: StoreServer | None, workers: int) -> Relo
     server = processes.configured(f"{head}auth_tokens = admin:{OLD}\n", store, workers=workers)
     server.start()
     return Reloading(server, workers, head)
-
-
-alone: Final = pytest.mark.parametrize("shared", [1], ids=["alone"], indirect=True)
-of_workers: Final = pytest.mark.parametrize("shared", [2], ids=["workers"], indirect=True)
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["alone", "workers"])
@@ -156,68 +144,12 @@ async def test_what_is_wrong_changes_nothing(reloading: Reloading) -> None:
     assert await reloading.codes(NEW) == {UNAUTHORIZED}
 
 
-OPEN_DOORS: Final = {
-    "an empty file": ("", "no token would be left; only a restart does that"),
-    "a file that was cut off": (
-        "language = en\nlog_level = inf",
-        "log_level = inf: must be one of",
-    ),
-    "protected mode": (
-        f"auth_tokens = admin:{NEW}\nprotected_mode = no\n",
-        "protected_mode would end; only a restart does that",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "says"), OPEN_DOORS.values(), ids=OPEN_DOORS.keys())
-async def test_a_reload_never_opens_a_door(reloading: Reloading, text: str, says: str) -> None:
-    reloading.write(text)
-    await until(lambda: reloading.count(says) > 0 and reloading.count(REFUSED) > 0)
+async def test_a_reload_never_opens_a_door(reloading: Reloading) -> None:
+    """Each door: tests/unit/test_config.py."""
+    reloading.write("")
+    await until(lambda: reloading.count("no token would be left; only a restart does that") > 0)
     assert await reloading.codes(OLD) == {OK}
     assert await reloading.codes("") == {UNAUTHORIZED}
-
-
-@contextmanager
-def filled(pipe: Path, text: str) -> Iterator[None]:
-    """Give the text to all that read the pipe meanwhile."""
-    ended = Event()
-
-    def fill() -> None:
-        while not ended.wait(0.01):
-            with suppress(OSError):  # nobody reads now
-                end = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-                with open(end, "w", encoding="utf-8") as file:  # noqa: PTH123
-                    file.write(text)
-
-    thread = Thread(target=fill)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def has_open(server: QueueServer, file: Path) -> bool:
-    """Whether the server has the file open."""
-    with suppress(OSError):  # others come and go meanwhile
-        return file in {one.readlink() for one in Path(f"/proc/{server.pid}/fd").iterdir()}
-    return False
-
-
-@alone
-async def test_a_file_that_takes_long_stops_nothing_else(reloading: Reloading) -> None:
-    tokens = reloading.server.home / "tokens"
-    os.mkfifo(tokens)
-    with os.fdopen(os.open(tokens, os.O_RDWR), "w") as slow:
-        reloading.write(f"auth_tokens_file = {tokens}\n")
-        await until(lambda: has_open(reloading.server, tokens))
-        assert reloading.server.probe("/healthz") == HTTPStatus.OK
-        assert await reloading.codes(OLD) == {OK}
-        slow.write(f"admin:{NEW}\n")
-    with filled(tokens, f"admin:{NEW}\n"):
-        await until_async(lambda: admits(reloading, NEW))
-        await reloading.change(f"auth_tokens = admin:{OLD}\n")
 
 
 async def test_what_takes_a_restart_is_named_and_the_rest_changes(reloading: Reloading) -> None:
@@ -247,30 +179,6 @@ async def test_settings_are_shown_as_they_are_in_force(reloading: Reloading) -> 
     assert (settings["language"], settings["max_polls"]) == ("en", "20000")
 
 
-@of_workers
-async def test_a_worker_that_starts_later_has_the_new_settings(reloading: Reloading) -> None:
-    await reloading.change(f"auth_tokens = admin:{NEW}\n")
-    os.kill(serving(reloading.server)[0], signal.SIGKILL)
-    await until(lambda: reloading.count("serving on") > 0, within_s=START_S)
-    assert await reloading.codes(NEW) == {OK}
-
-
-@of_workers
-async def test_a_worker_that_is_about_to_start_reads_the_settings_as_well(
-    reloading: Reloading,
-) -> None:
-    """The signal must not end a server that does not listen yet."""
-    os.kill(serving(reloading.server)[0], signal.SIGKILL)
-    await until(lambda: len(serving(reloading.server)) == 2)
-    for number in range(100):
-        reloading.write(f"auth_tokens = admin:{NEW}-{number}\n")
-        await asyncio.sleep(0.02)
-        if reloading.count("serving on") > 0:
-            break
-    await until_async(lambda: admits(reloading, f"{NEW}-{number}"), within_s=START_S)
-    assert reloading.count("died") == 1
-
-
 async def admits(reloading: Reloading, token: str) -> bool:
     return await reloading.codes(token) == {OK}
 
@@ -288,56 +196,4 @@ async def test_who_has_one_of_the_first_tokens_needs_no_loopback(
         await reloading.change(f"auth_tokens = admin:{NEW}\n")
         assert (await stranger.call("/topics", {})).code == OK
     assert await reloading.codes("") == {UNAUTHORIZED}
-    assert server.stop() == 0
-
-
-async def is_limited(url: str, topic: str) -> bool:
-    async with open_api(url, NEW) as api:
-        answer = await api.call("/limit", {"topic": topic})
-        return answer.code == OK and bool(answer.data["declared"])
-
-
-async def test_tokens_do_not_wait_for_a_store_that_is_away_and_sections_do(
-    processes: Processes, topic: str
-) -> None:
-    store = processes.redis()
-    server = processes.configured(f"auth_tokens = admin:{OLD}\n", store)
-    server.start()
-    reloading = Reloading(server, 1, "")
-    store.kill()
-    await reloading.change(f"auth_tokens = admin:{NEW}\n[limit {topic}]\nrate = 5\n")
-    assert await reloading.codes(OLD) == {UNAUTHORIZED}
-    store.start()
-
-    await until_async(lambda: is_limited(server.url, topic))
-    assert server.stop() == 0
-    store.close()
-
-
-@pytest.fixture
-def pairs(tmp_path: Path) -> tuple[Pair, Pair]:
-    return make(tmp_path, "old"), make(tmp_path, "new")
-
-
-async def test_another_certificate_takes_the_place_of_the_first(
-    processes: Processes, redis_server: StoreServer, pairs: tuple[Pair, Pair]
-) -> None:
-    old, new = pairs
-
-    def named(pair: Pair) -> str:
-        return f"tls_cert = {pair.cert}\ntls_key = {pair.key}\n"
-
-    server = processes.configured(named(old), redis_server, tls=old.context())
-    server.start()
-    reloading = Reloading(server, 1, "")
-    await reloading.change(named(new))
-    async with open_api(server.url, tls=new.context()) as api:
-        (await api.get("x")).ok()
-    async with open_api(server.url, tls=old.context()) as api:
-        with pytest.raises(aiohttp.ClientError):
-            await api.get("x")
-    reloading.write("language = en\n")
-    await until(lambda: reloading.count("TLS would end; only a restart does that") > 0)
-    async with open_api(server.url, tls=new.context()) as api:
-        (await api.get("x")).ok()
     assert server.stop() == 0

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-from contextlib import closing
 from typing import Any, Final
 
 import pytest
@@ -60,21 +59,20 @@ async def test_where_one_section_is_refused_nothing_of_the_file_is_declared(
     one = processes.configured(old, redis_server, redis__db=database, **settings)
     one.start()
     refused = processes.configured(OTHERS + section, redis_server, redis__db=database, **settings)
-    with closing(one):
-        async with open_api(one.url) as api:
-            (await api.call("/schedule", {"name": "s", "topic": "t", "every": "1h"})).ok()
-            with pytest.raises(ProcessError, match="ended at its start"):
-                refused.start()
-            assert said in refused.logged()
-            assert await declared(api) == {"subscriber old"}
+    async with open_api(one.url) as api:
+        (await api.call("/schedule", {"name": "s", "topic": "t", "every": "1h"})).ok()
+        with pytest.raises(ProcessError, match="ended at its start"):
+            refused.start()
+        assert said in refused.logged()
+        assert await declared(api) == {"subscriber old"}
 
-            (one.home / "delay-queue.conf").write_text(OTHERS + section, encoding="utf-8")
-            one.send(signal.SIGHUP)
-            await until(lambda: f"not reloaded, the previous settings stay: {said}" in one.logged())
-            assert await declared(api) == {"subscriber old"}
+        (one.home / "delay-queue.conf").write_text(OTHERS + section, encoding="utf-8")
+        one.send(signal.SIGHUP)
+        await until(lambda: f"not reloaded, the previous settings stay: {said}" in one.logged())
+        assert await declared(api) == {"subscriber old"}
 
-            checked = check(refused, **redis_server.settings(database), **settings)
-            assert (checked.returncode, checked.stderr.count(said)) == (1, 1)
+        checked = check(refused, **redis_server.settings(database), **settings)
+        assert (checked.returncode, checked.stderr.count(said)) == (1, 1)
 
 
 async def test_a_worker_that_dies_is_replaced_and_declares_nothing_anew(
@@ -92,8 +90,6 @@ async def test_a_worker_that_dies_is_replaced_and_declares_nothing_anew(
         os.kill(serving(one)[0], signal.SIGKILL)
         await until(lambda: one.logged().count("serving on") == 3, within_s=START_S)
         assert await declared(api) == {"limit u"}
-    one.close()
-    other.close()
 
 
 async def test_the_log_says_what_takes_the_place_of_what_another_file_declares(
@@ -123,5 +119,3 @@ async def test_the_log_says_what_takes_the_place_of_what_another_file_declares(
         "[limit t] replaces other limits",
     ):
         assert other.logged().count(line) == 1
-    for server in (one, same, other):
-        server.close()

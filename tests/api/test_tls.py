@@ -29,6 +29,7 @@ from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 from tests.waiting import until_async
 
 from .conftest import AIOHTTP, EXPRESS
+from .dialogue import post
 
 
 @pytest.fixture(scope="module")
@@ -36,21 +37,6 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Pair, Pair]:
     """A server's and a client's."""
     folder = tmp_path_factory.mktemp("tls")
     return make(folder, "server"), make(folder, "client")
-
-
-async def test_jobs_pass_through_tls(
-    processes: Processes, redis_server: StoreServer, pairs: tuple[Pair, Pair]
-) -> None:
-    own, _ = pairs
-    context = own.context()
-    server = processes.server(redis_server, context, tls_cert=own.cert, tls_key=own.key)
-    async with open_api(server.url, tls=context) as api:
-        (await api.push(topic="t", id="a", body="x")).ok()
-        assert (await api.pop("t")).ok()["body"] == "x"
-    async with open_api(f"http://{server.address}") as plain:
-        with pytest.raises(aiohttp.ClientError):
-            await plain.get("a")
-    server.close()
 
 
 @pytest.mark.parametrize("headers", [EXPRESS, AIOHTTP], ids=["express", "aiohttp"])
@@ -70,18 +56,18 @@ async def test_a_connection_over_tls_goes_on_and_ends_as_its_client_says(
             assert len((await api.call("/get", {"ids": ["a"] * (1 + n % 4)})).ok()) == 1 + n % 4
         for _ in range(10):
             assert b"200 OK" in await to_the_end(server, context, headers)
+    async with open_api(f"http://{server.address}") as plain:
+        with pytest.raises(aiohttp.ClientError):
+            await plain.get("a")
     assert "ERROR" not in server.logged()
-    server.close()
 
 
 async def to_the_end(
     server: QueueServer, context: ssl.SSLContext, headers: Mapping[str, str]
 ) -> bytes:
     """All that arrives on a connection that the server closes after its answer."""
-    lines = [f"{name}: {value}" for name, value in headers.items()]
-    head = ["POST /get HTTP/1.1", "Host: x", "Content-Length: 10", "Connection: close", *lines]
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port, ssl=context)
-    writer.write("\r\n".join([*head, "", '{"id":"x"}']).encode())
+    writer.write(post("/get", {"id": "x"}, {"Connection": "close", **headers}))
     got = await reader.read()
     await closed(writer)
     return got
@@ -92,28 +78,6 @@ async def closed(writer: asyncio.StreamWriter) -> None:
     writer.close()
     with suppress(ssl.SSLError, ConnectionError):
         await writer.wait_closed()
-
-
-async def test_only_clients_with_a_certificate_are_served(
-    processes: Processes, redis_server: StoreServer, pairs: tuple[Pair, Pair]
-) -> None:
-    own, client = pairs
-    known = own.context(client)
-    server = processes.server(
-        redis_server, known, tls_cert=own.cert, tls_key=own.key, tls_client_ca=client.cert
-    )
-    async with open_api(server.url, tls=known) as api:
-        (await api.push(topic="t", id="a")).ok()
-    for stranger in (own.context(), own.context(own)):
-        async with open_api(server.url, tls=stranger) as api:
-            with pytest.raises(aiohttp.ClientError):
-                await api.get("a")
-    config = Config(
-        bind_address=Address(LOOPBACK, server.port), tls_cert=own.cert, tls_client_ca=client.cert
-    )
-    assert healthy(config, Namespace()) == DONE  # it refuses us, so it is alive
-    server.close()
-    assert healthy(config, Namespace()) == UNREACHABLE
 
 
 async def test_the_health_check_reads_the_same_settings(
@@ -153,7 +117,12 @@ async def test_a_client_whose_certificate_is_refused_is_told_and_logged(
         says = f"refused a TLS client without a certificate from tls_client_ca: {why}"
         await until_async(lambda says=says: logged(server, says))  # type: ignore[misc]
     assert await admits(server, known)
+    config = Config(
+        bind_address=Address(LOOPBACK, server.port), tls_cert=own.cert, tls_client_ca=client.cert
+    )
+    assert healthy(config, Namespace()) == DONE  # it refuses us, so it is alive
     server.close()
+    assert healthy(config, Namespace()) == UNREACHABLE
 
 
 async def test_an_authority_that_is_removed_is_no_longer_trusted(
@@ -169,7 +138,6 @@ async def test_an_authority_that_is_removed_is_no_longer_trusted(
     authorities.write_bytes(next_client.cert.read_bytes())
     await until_async(lambda: admits(server, present))
     assert not await admits(server, own.context(client))
-    server.close()
 
 
 async def admits(server: QueueServer, context: ssl.SSLContext) -> bool:
@@ -196,7 +164,6 @@ async def test_a_new_certificate_is_used_without_a_restart(
     key.write_bytes(new.key.read_bytes())
     await until_async(lambda: trusts(server, new))
     assert not await trusts(server, old)
-    server.close()
 
 
 async def logged(server: QueueServer, text: str) -> bool:

@@ -3,14 +3,14 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from tests.api_client import FORBIDDEN, NO_SUCH_JOB, OK, TOO_MANY, UNAUTHORIZED, Api, Json, open_api
-from tests.processes import ProcessError, Processes, QueueServer, StoreServer
+from tests.processes import Processes, QueueServer, StoreServer
 from tests.routes import ROUTES, Route, named
 from tests.waiting import until_async
 
@@ -289,12 +289,6 @@ async def test_a_token_for_some_topics_works_within_them(clients: Clients) -> No
     assert (await clients.admin.get("ours-1")).ok() is None
 
 
-async def test_a_token_for_some_topics_takes_no_id_of_another(clients: Clients) -> None:
-    (await clients.admin.push(topic="theirs", id="taken", body="x", delay=3600)).ok()
-    (await clients.ours.push(topic="ours", id="taken")).refused(5)
-    assert (await clients.admin.get("taken")).ok()["topic"] == "theirs"
-
-
 async def test_pages_of_other_sites_are_refused(clients: Clients) -> None:
     (await clients.admin.call("/push", THEIRS, WEB_PAGE)).refused(FORBIDDEN, status=403)
     host = clients.url.removeprefix("http://")
@@ -311,42 +305,11 @@ async def test_pages_of_other_sites_are_refused(clients: Clients) -> None:
         assert (await clients.admin.call("/get", {"id": "x"}, headers)).code == code, headers
 
 
-async def test_a_file_of_tokens_is_read_again_when_it_changes(
-    processes: Processes, redis_server: StoreServer, tmp_path: Path
-) -> None:
-    file = tmp_path / "tokens"
-    put(file, f"# the shop\nproduce:{PRODUCER}\n\nadmin:{ADMIN}\n")
-    server = processes.server(redis_server, auth_tokens_file=file, workers=2)
-    async with open_api(server.url, PRODUCER) as old, open_api(server.url, CONSUMER) as new:
-        (await old.push(topic="t", id="a")).ok()
-        (await new.pop("t")).refused(UNAUTHORIZED, status=401)
-        put(file, f"consume:{CONSUMER}\nadmin:{ADMIN}\n")
-        await until_async(lambda: all_say(server, PRODUCER, UNAUTHORIZED))
-        await until_async(lambda: all_say(server, CONSUMER, OK))
-        put(file, "nonsense\n")
-        await until_async(lambda: logged(server, f"{file}:1: must be ROLE:TOKEN"))
-        assert await all_say(server, CONSUMER, OK)
-    server.close()
-
-
 def put(file: Path, text: str) -> None:
     """In one step: a worker may be reading it at any time."""
     new = file.with_suffix(".new")
     new.write_text(text, encoding="utf-8")
     new.replace(file)
-
-
-async def all_say(server: QueueServer, token: str, code: int) -> bool:
-    """Whether many connections, and so very likely all workers, answer like this."""
-    codes = set()
-    for _ in range(16):
-        async with open_api(server.url, token) as api:
-            codes.add((await api.get("x")).code)
-    return codes == {code}
-
-
-async def logged(server: QueueServer, text: str) -> bool:
-    return text in server.logged()
 
 
 LOST: Final = {
@@ -369,22 +332,21 @@ async def test_a_poll_that_waits_gets_no_job_that_its_token_may_not_have_any_mor
     file = tmp_path / "tokens"
     put(file, f"admin:{ADMIN}\nproduce:{CONSUMER}\nconsume:{CONSUMER}\n")
     server = processes.server(redis_server, auth_tokens_file=file)
-    with closing(server):
-        async with open_api(server.url, ADMIN) as admin, open_api(server.url, CONSUMER) as api:
-            stays = await waiting_poll(admin, "stays", timeout=30)
-            lost = await waiting_poll(api, "lost", timeout=30, **count)
-            put(file, f"admin:{ADMIN}\n{entry}\n")
+    async with open_api(server.url, ADMIN) as admin, open_api(server.url, CONSUMER) as api:
+        stays = await waiting_poll(admin, "stays", timeout=30)
+        lost = await waiting_poll(api, "lost", timeout=30, **count)
+        put(file, f"admin:{ADMIN}\n{entry}\n")
 
-            async def is_known() -> bool:
-                return (await api.pop("lost", timeout=0)).code == code
+        async def is_known() -> bool:
+            return (await api.pop("lost", timeout=0)).code == code
 
-            await until_async(is_known)
-            for topic in ("stays", "lost"):
-                (await admin.push(topic=topic, id=topic)).ok()
-            assert (await stays).ok()["id"] == "stays"
-            (await lost).refused(code, status)
-            job = (await admin.pop("lost")).ok()
-            assert (job["id"], job["attempt"]) == ("lost", 1)
+        await until_async(is_known)
+        for topic in ("stays", "lost"):
+            (await admin.push(topic=topic, id=topic)).ok()
+        assert (await stays).ok()["id"] == "stays"
+        (await lost).refused(code, status)
+        job = (await admin.pop("lost")).ok()
+        assert (job["id"], job["attempt"]) == ("lost", 1)
 
 
 async def test_requests_beyond_the_rate_of_a_token_are_refused_for_a_while(
@@ -399,7 +361,6 @@ async def test_requests_beyond_the_rate_of_a_token_are_refused_for_a_while(
         assert {answer.headers["Retry-After"] for answer in refused} == {"1"}
         (await other.get("x")).ok()  # each token has its own
         await until_async(lambda: says_ok(api))
-    server.close()
 
 
 async def says_ok(api: Api) -> bool:
@@ -423,28 +384,3 @@ async def test_polls_beyond_the_limit_are_refused_and_others_are_not(
             (await api.push(topic="t", id=f"{number}")).ok()
         assert {(await poll).ok()["id"] for poll in waiting} == {"0", "1"}
         assert (await api.pop("t", timeout=0.01)).ok() is None
-    server.close()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "No such file or directory"),
-        ("# nothing\n", "has no token"),
-        (f"admin:{ADMIN}\nadmin:short\n", ":2: must be ROLE:TOKEN"),
-    ],
-)
-def test_a_server_does_not_start_without_its_tokens(
-    processes: Processes,
-    redis_server: StoreServer,
-    tmp_path: Path,
-    content: str | None,
-    message: str,
-) -> None:
-    file = tmp_path / "tokens"
-    if content is not None:
-        file.write_text(content, encoding="utf-8")
-    with pytest.raises(ProcessError) as caught:
-        processes.server(redis_server, auth_tokens_file=file)
-    assert message in str(caught.value)
-    assert "short" not in str(caught.value)

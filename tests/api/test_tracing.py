@@ -33,21 +33,9 @@ async def test_a_job_without_a_trace_has_none(api: Api, topic: str) -> None:
     assert "traceparent" not in (await api.pop(topic)).ok()
 
 
-WRONG: Final = [
-    "",
-    "x",
-    TRACE[:-1],
-    f"{TRACE}-more",
-    TRACE.upper(),
-    f"ff{TRACE[2:]}",
-    f"00-{'0' * 32}-00f067aa0ba902b7-01",
-    f"00-4bf92f3577b34da6a3ce929d0e0e4736-{'0' * 16}-01",
-    "00_4bf92f3577b34da6a3ce929d0e0e4736_00f067aa0ba902b7_01",
-]
-
-
-@pytest.mark.parametrize("header", WRONG)
+@pytest.mark.parametrize("header", ["", "x", TRACE.upper()])
 async def test_a_wrong_header_is_ignored(api: Api, topic: str, header: str) -> None:
+    """What is none: tests/unit/test_refusals.py."""
     job = {"topic": topic, "id": topic, "ttr": 60}
     (await api.call("/push", job, {"traceparent": header})).ok()
     assert "traceparent" not in (await api.pop(topic)).ok()

@@ -56,15 +56,6 @@ async def test_each_of_many_jobs_is_delivered_exactly_once(pair: Pair, topic: st
         assert (await api.pop(topic, timeout=0)).ok() is None
 
 
-async def test_single_polls_at_both_servers_get_a_job_each(pair: Pair, topic: str) -> None:
-    polls = [asyncio.create_task(pair[n % 2].pop(topic)) for n in range(100)]
-    pushes = [pair[n % 2].push(topic=topic, id=f"{topic}/{n}", delay=0.2) for n in range(100)]
-    for answer in await asyncio.gather(*pushes):
-        answer.ok()
-    delivered = [(await poll).ok()["id"] for poll in polls]
-    assert sorted(delivered) == sorted(f"{topic}/{n}" for n in range(100))
-
-
 @pytest.mark.parametrize("delay_s", [0, 0.1])
 async def test_a_push_at_one_server_wakes_a_poll_at_the_other(
     pair: Pair, topic: str, delay_s: float

@@ -3,7 +3,7 @@
 import http.client
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from delayqueue.store.keys import BucketKeys
 from tests.api_client import OK, UNAVAILABLE, Api, open_api
-from tests.clusters import SAFE, ClusterNode
+from tests.clusters import ClusterNode
 from tests.processes import (
     LOOPBACK,
     Process,
@@ -64,25 +64,6 @@ def frozen(processes: Processes, _: Path) -> Unwell:
 def a_replica(processes: Processes, _: Path) -> Unwell:
     store = processes.redis("--replicaof", LOOPBACK, "1")
     return _of(store, lambda: _ask(store, "REPLICAOF", "NO", "ONE"))
-
-
-def without_enough_replicas(processes: Processes, _: Path) -> Unwell:
-    store = processes.redis("--min-replicas-to-write", "1")
-    return _of(store, lambda: _ask(store, "CONFIG", "SET", "min-replicas-to-write", "0"))
-
-
-def without_a_disk(processes: Processes, folder: Path) -> Unwell:
-    store = processes.redis("--enable-protected-configs", "yes")
-    gone = folder / "gone"
-    gone.mkdir()
-    _ask(store, "CONFIG", "SET", "dir", str(gone))
-    _ask(store, "CONFIG", "SET", "save", "3600 1")
-    gone.rmdir()
-    _ask(store, "BGSAVE")
-    with Redis(host=LOOPBACK, port=store.port) as client:
-        while client.info("persistence")["rdb_last_bgsave_status"] == "ok":
-            time.sleep(0.01)
-    return _of(store, lambda: _ask(store, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no"))
 
 
 def loading(processes: Processes, _: Path) -> Unwell:
@@ -146,8 +127,6 @@ UNWELL: Final[dict[Callable[[Processes, Path], Unwell], str]] = {
     not_there: "it cannot be reached",
     frozen: "it does not answer",
     a_replica: "it is a read-only replica",
-    without_enough_replicas: "too few replicas follow",
-    without_a_disk: "it cannot write to its disk",
     loading: "it is loading its data",
     without_a_cluster: "it cannot be reached",
     without_the_first_bucket: "no server of the Cluster holds a slot that is needed",
@@ -202,42 +181,6 @@ async def test_a_server_starts_on_a_store_that_is_not_well_and_goes_on_when_it_i
     assert "Traceback" not in server.logged()
 
 
-@pytest.mark.parametrize(
-    ("begin", "end", "says"),
-    [
-        (("REPLICAOF", LOOPBACK, 1), ("REPLICAOF", "NO", "ONE"), "it is a read-only replica"),
-        (
-            ("CONFIG", "SET", "min-replicas-to-write", 1),
-            ("CONFIG", "SET", "min-replicas-to-write", 0),
-            "too few replicas follow",
-        ),
-    ],
-    ids=["a replica", "too few replicas"],
-)
-async def test_readiness_says_why_a_store_that_answers_takes_no_writes(
-    processes: Processes,
-    topic: str,
-    begin: tuple[object, ...],
-    end: tuple[object, ...],
-    says: str,
-) -> None:
-    store = processes.redis()
-    server = processes.server(store, language="en")
-    async with open_api(server.url) as api:
-        _ask(store, *begin)
-        await until(lambda: not server.is_ready())
-        for _ in range(5):
-            (await api.push(topic=topic, id=topic, delay=0)).refused(
-                UNAVAILABLE, SERVICE_UNAVAILABLE
-            )
-            assert (await api.call("/topics", {})).code == OK
-            assert says in readiness(server)
-        _ask(store, *end)
-        await until(server.is_ready)
-    server.close()
-    store.close()
-
-
 async def is_pushed(api: Api, topic: str) -> bool:
     """Each worker notices by itself that the store is well: the one that was asked may be another."""
     return (await api.push(topic=topic, id=topic, delay=0)).code == OK
@@ -247,24 +190,6 @@ async def is_declared(api: Api, topic: str) -> bool:
     limit = await api.call("/limit", {"topic": topic})
     names = [one["name"] for one in (await api.call("/schedules", {})).ok()]
     return limit.code == OK and bool(limit.data["declared"]) and names == [topic]
-
-
-async def test_without_replicas_a_server_starts_and_its_sections_wait(
-    processes: Processes, topic: str
-) -> None:
-    master = processes.redis(*SAFE)
-    config = f"[limit {topic}]\nrate = 5\n[schedule {topic}]\ntopic = t\nevery = 1h\n"
-    settings: dict[str, Any] = {"durability": "replica", "redis__replica_timeout": 100}
-    server = processes.configured(config, master, **settings)
-    server.start()
-    async with open_api(server.url) as api:
-        assert (await api.pop(topic, timeout=0)).code == OK
-        assert not await is_declared(api, topic)
-        replica = processes.redis(*SAFE, "--replicaof", LOOPBACK, str(master.port))
-        await until_async(lambda: is_declared(api, topic), within_s=START_S)
-    assert "Traceback" not in server.logged()
-    server.close()
-    replica.close()
 
 
 async def test_a_wrong_setting_that_only_a_later_look_can_show_ends_the_server_with_a_line(
@@ -285,10 +210,8 @@ async def test_a_wrong_setting_that_only_a_later_look_can_show_ends_the_server_w
 
 
 @pytest.fixture(scope="module")
-def store_to_lose(processes: Processes) -> Iterator[StoreServer]:
-    store = processes.redis("--appendonly", "yes")
-    yield store
-    store.close()
+def store_to_lose(processes: Processes) -> StoreServer:
+    return processes.redis("--appendonly", "yes")
 
 
 async def test_readiness_ends_with_the_store(
@@ -302,4 +225,3 @@ async def test_readiness_ends_with_the_store(
         assert server.probe("/readyz") == SERVICE_UNAVAILABLE
         assert "it cannot be reached" in readiness(server)
         store_to_lose.start()
-    server.close()

@@ -70,7 +70,6 @@ async def test_the_server_claims_the_layout_again_and_goes_on(
             (await api.push(topic="t", id=f"{number}")).ok()
         jobs = (await api.pop("t", count=3 * BUCKETS)).ok()
         (await api.call("/finish", {"ids": [job["id"] for job in jobs]})).ok()
-    server.close()
 
 
 async def test_the_server_ends_where_somebody_was_faster(redis: Any, server: QueueServer) -> None:
@@ -102,7 +101,6 @@ async def test_a_server_whose_buckets_were_changed_claims_what_was_in_force(
     await until_async(partial(is_claimed, redis))
     assert await layout_of(redis) == before
     assert server.is_ready()
-    server.close()
 
 
 async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_new(
@@ -144,8 +142,6 @@ async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_
         assert f"ERROR delayqueue.store.watch: {said}" in server.logged()
         assert f"no longer: {said}" in server.logged()
         later.close()
-    server.close()
-    store.close()
 
 
 async def test_the_warning_ends_by_itself_when_a_backup_of_the_data_is_restored(
@@ -179,8 +175,6 @@ async def test_the_warning_ends_by_itself_when_a_backup_of_the_data_is_restored(
         assert not await redis.hexists(LAYOUT, "emptied")
         (await api.call("/get", {"id": "a"})).ok()
         later.close()
-    server.close()
-    store.close()
 
 
 async def test_a_part_of_the_store_that_was_emptied_alone_is_named_too(
@@ -204,8 +198,6 @@ async def test_a_part_of_the_store_that_was_emptied_alone_is_named_too(
                 assert ("the buckets 3 are gone" if bucket == 3 else "another one") in said
                 (await api.call("/accept-store", {})).ok()
                 assert await emptied(api) == []
-    server.close()
-    store.close()
 
 
 @pytest.mark.parametrize("key", [LAYOUT, FENCE])
@@ -229,8 +221,6 @@ async def test_a_key_with_a_mark_that_was_dropped_alone_is_marked_again_as_the_j
         (await api.call("/get", {"id": "a"})).ok()
     assert "another one" not in server.logged()
     assert "emptied" not in server.logged()
-    server.close()
-    store.close()
 
 
 async def has_mark(redis: Any, data_id: bytes) -> bool:

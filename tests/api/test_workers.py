@@ -95,19 +95,6 @@ async def is_shown_stuck(server: QueueServer) -> bool:
     return len(ages) == WORKERS and max(ages.values()) > STUCK_S
 
 
-async def test_a_worker_that_dies_is_replaced_while_the_others_serve(
-    many: QueueServer, topic: str
-) -> None:
-    first, _ = serving(many)
-    os.kill(first, signal.SIGKILL)
-    await until(
-        lambda: first not in serving(many) and len(serving(many)) == WORKERS, within_s=RESTART_S
-    )
-    async with open_api(many.url) as api:
-        (await api.push(topic=topic, id=topic, ttr=60)).ok()
-        assert (await api.pop(topic)).ok()["id"] == topic
-
-
 def work(folder: Path, number: int) -> None:
     """What a process does: it serves until somebody ends it, unless it cannot start."""
     if (folder / "broken").exists():

@@ -2,9 +2,7 @@
 
 import re
 import time
-from typing import Final
 
-import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Client, Job
@@ -139,38 +137,6 @@ def test_a_buried_job_is_kicked_and_rescheduled(admin: Admin, queue: Client, top
     details = queue.get(topic)
     assert details
     assert details.due > time.time() + 10_000
-
-
-EACH_LATER: Final = "move each job by this much (-1h: earlier)"
-TOGETHER: Final = "make all of them due this long from now"
-
-
-@ON_PHONE
-@pytest.mark.parametrize(
-    ("how", "length", "dues_s"),
-    [
-        (EACH_LATER, "1h", (4_600, 8_600)),
-        (EACH_LATER, "-10m", (400, 4_400)),
-        (TOGETHER, "2h", (7_200, 7_200)),
-    ],
-)
-def test_the_jobs_of_a_tag_are_moved_each_or_to_one_moment(
-    admin: Admin, queue: Client, topic: str, how: str, length: str, dues_s: tuple[int, int]
-) -> None:
-    began_s = time.time()
-    for delay in (1_000, 5_000):
-        queue.push(topic, delay=delay, tags=[topic])
-    page = admin.open(f"tag/{topic}")
-    admin.press("Reschedule all")
-    expect(page.locator("dialog input:invalid")).to_have_count(
-        2
-    )  # which one is for the user to say
-    admin.field(how).check()
-    page.locator("dialog input[name=answer]").fill(length)
-    admin.agree("Reschedule all")
-    expect(admin.said("Done: 2 jobs.")).to_be_visible()
-    found = [job.due - began_s for job in queue.list_jobs(topic).jobs]
-    assert found == pytest.approx(dues_s, abs=60)
 
 
 @ON_PHONE

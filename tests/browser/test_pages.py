@@ -144,20 +144,3 @@ def test_settings_that_were_changed_are_shown_with_their_place_and_all_on_demand
     expect(usual).to_have_count(0)
     admin.press("all")
     expect(usual).to_contain_text(admin.text("default"))
-
-
-@ONE_LOOK
-def test_a_store_that_is_away_is_said_and_comes_back(
-    visit: Callable[[QueueServer], Admin], processes: Processes
-) -> None:
-    store = processes.redis()
-    server = processes.server(store)
-    admin = visit(server)
-    complaint = admin.open("").get_by_role("alert").filter(has_text="the store is unavailable")
-    store.kill()
-    expect(complaint.first).to_be_visible()
-    store.start()
-    expect(complaint).to_have_count(0)
-    admin.complaints.clear()  # the browser's own lines about 503
-    server.close()
-    store.close()

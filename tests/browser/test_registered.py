@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Client
@@ -127,7 +126,7 @@ def test_lists_are_saved(admin: Admin, queue: Client, topic: str) -> None:
 
 
 @ON_PHONE
-def test_a_schedule_is_previewed_in_its_zone_and_run_now(
+def test_a_schedule_is_previewed_in_its_zone_run_now_and_removed(
     admin: Admin, queue: Client, topic: str
 ) -> None:
     page = admin.open("schedules")
@@ -153,33 +152,12 @@ def test_a_schedule_is_previewed_in_its_zone_and_run_now(
     assert job.id == pushed
     queue.finish(job)
     admin.agree("Close")
-    queue.unschedule(topic)
-
-
-@ON_PHONE
-@pytest.mark.parametrize(
-    ("place", "fields", "shown"),
-    [
-        ("subscribers", {"URL": "https://shop.example/paid"}, "https://shop.example/paid"),
-        ("schedules", {"or every": "15m"}, "15m"),
-    ],
-)
-def test_what_runs_by_itself_is_added_and_removed(
-    admin: Admin, topic: str, place: str, fields: dict[str, str], shown: str
-) -> None:
-    page = admin.open(place)
-    admin.press("Add")
-    fill(admin, {"Name": f"the {topic}", "Topic": topic} | fields)
-    admin.press("Save")
-    expect(page.locator("form.fields")).to_have_count(0)
-    row = page.locator("tbody tr", has_text=f"the {topic}")
-    expect(row).to_contain_text(shown)
     admin.press("Remove", row)
     admin.agree("Remove")
     expect(row).to_have_count(0)
 
 
-def test_a_subscriber_is_added_and_shown_with_what_it_wants(
+def test_a_subscriber_is_added_shown_with_what_it_wants_and_removed(
     admin: Admin, queue: Client, topic: str
 ) -> None:
     page = admin.open("subscribers")
@@ -194,7 +172,10 @@ def test_a_subscriber_is_added_and_shown_with_what_it_wants(
         admin.text(f"{text}") for text in ("continues after the last failure", "gets the event")
     ]
     expect(row).to_contain_text(" · ".join([f"{admin.text('expects')} *success*", *wants]))
-    queue.unsubscribe(topic)
+    admin.press("Remove", row)
+    admin.agree("Remove")
+    expect(row).to_have_count(0)
+    assert queue.subscribers(topic) == []
 
 
 @ON_PHONE

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -11,9 +10,7 @@ from redis import Redis
 
 from delayqueue import log
 from delayqueue.cli import main
-from delayqueue.config.failpoint import EXIT_STATUS
-from tests.api_client import open_api
-from tests.processes import LOOPBACK, Processes, StoreServer, environment, run_program
+from tests.processes import LOOPBACK, Processes, StoreServer, environment
 
 from .conftest import Ended
 
@@ -68,11 +65,6 @@ def is_setting(name: str) -> bool:
     return name.startswith("DELAYQUEUE_")
 
 
-def process(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs fsck in a process of its own."""
-    return run_program("fsck", *arguments, settings={"log_level": "error"} | settings)
-
-
 def test_a_whole_store_is_reported_whole(fsck: Fsck, bed: Bed) -> None:
     ended = fsck(bed.settings)
     assert (ended.status, ended.err) == (CLEAN, "")
@@ -125,17 +117,6 @@ def test_many_findings_are_counted_and_not_all_shown(fsck: Fsck, bed: Bed) -> No
     assert lines[-1] == "left: 1501 (1 topic, 1500 unplaced)"
 
 
-def test_a_crash_in_the_middle_of_a_repair_leaves_the_rest_to_the_next(
-    fsck: Fsck, bed: Bed
-) -> None:
-    bed.plant_lost(1500)
-    crashed = process(bed.settings | {"failpoint": "inspect.after:2"}, "--repair")
-    assert crashed.returncode == EXIT_STATUS
-    assert 0 < bed.redis.llen(f"{TAG}:dq_queue_t") < 1500
-    assert fsck(bed.settings, "--repair").status == CLEAN
-    assert bed.redis.llen(f"{TAG}:dq_queue_t") == 1500
-
-
 def test_ids_cannot_forge_lines(fsck: Fsck, bed: Bed) -> None:
     bed.redis.hset(f"{TAG}:job", "a\n\x1b[2Jb", "garbage")
     [line, *_] = fsck(bed.settings).out.splitlines()
@@ -170,18 +151,6 @@ def test_data_that_was_laid_out_otherwise_is_not_touched(
 
 def settings_of(bed: Bed, **more: object) -> dict[str, Any]:
     return {name.replace(".", "__"): value for name, value in bed.settings.items()} | more
-
-
-async def test_a_running_server_delivers_what_was_repaired(bed: Bed, processes: Processes) -> None:
-    server = processes.server(None, **settings_of(bed))
-    async with open_api(server.url) as api:
-        for number in range(40):
-            (await api.push(topic="mail", id=f"job-{number}", delay=3600)).ok()
-        bed.redis.delete(f"{TAG}:delay:mail")
-        assert process(bed.settings, "--repair").returncode == CLEAN
-        (await api.call("/kick", {"topic": "mail", "state": "delayed", "count": 100})).ok()
-        popped = (await api.pop("mail", count=100)).ok()
-    assert {job["id"] for job in popped} == {f"job-{number}" for number in range(40)}
 
 
 def test_it_looks_at_an_embedded_store_with_and_without_its_server(

@@ -60,13 +60,6 @@ def test_all_dead_letters_are_kicked(run: Run, topic: str, two_topics: list[str]
     assert "--all: goes with" in run("kick", "--all", "--body", "for all").failed(2)
 
 
-def test_a_dead_letter_is_kicked_with_another_body(run: Run, topic: str) -> None:
-    run("push", topic, "broken", "--id", topic).ok()
-    run("bury", topic).ok()
-    assert run("kick", topic, "--body", "whole").ok() == "count: 1"
-    assert json.loads(run("get", topic, "--json").ok())["body"] == "whole"
-
-
 @pytest.mark.usefixtures("two_topics")
 def test_topics_with_dead_letters_are_found(run: Run, topic: str) -> None:
     run("push", f"{topic}-3", "healthy").ok()

@@ -126,22 +126,6 @@ async def answers(api: Api) -> bool:
     return (await api.call("/get", {"id": "job-1"})).code == OK
 
 
-async def test_beanstalkd_s_clients_are_told_as_when_the_store_is_away(
-    processes: Processes, redis_server: StoreServer
-) -> None:
-    ours = Installation(processes, redis_server, beanstalk_address=f"127.0.0.1:{free_port()}")
-    status, _ = await asyncio.to_thread(ours.rebalance, 4, failpoint="drop_ghosts.before")
-    assert status == EXIT_STATUS
-    reader, writer = await asyncio.open_connection("127.0.0.1", ours.server.beanstalk_port)
-    writer.write(b"put 0 0 60 1\r\nx\r\n")
-    assert await reader.readline() == b"OUT_OF_MEMORY\r\n"
-    assert (await asyncio.to_thread(ours.rebalance, 4))[0] == DONE
-    await until(ours.server.is_ready)
-    writer.write(b"put 0 0 60 1\r\nx\r\n")
-    assert (await reader.readline()).startswith(b"INSERTED ")
-    writer.close()
-
-
 def test_a_number_that_is_none_is_refused(ours: Installation) -> None:
     for buckets in ("0", "1025", "x", "-1", "1.5"):
         status, printed = ours.rebalance(buckets)

@@ -1,12 +1,17 @@
-"""A server, and both clients behind one way of calling them."""
+"""A server, both clients behind one way of calling them, and workers in the loop of a test."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
 
-from delayqueue.client import AsyncClient, Client
+from delayqueue import Worker
+from delayqueue.client import AsyncClient, Client, TransportError
+from delayqueue.client.api_request import Answer, ApiRequest
+from delayqueue.testing import Queue
+from faults.proxy import Proxy
 from tests.processes import Processes, QueueServer, StoreServer
 
 KINDS: Final[dict[str, type[Client | AsyncClient]]] = {"Client": Client, "AsyncClient": AsyncClient}
@@ -45,3 +50,47 @@ async def client(kind: type[Client | AsyncClient], server: QueueServer) -> Async
     caller = Caller(kind(server.url))
     yield caller
     await caller.close()
+
+
+@pytest.fixture
+async def queue(server: QueueServer) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(server.url) as client:
+        yield client
+
+
+@pytest.fixture
+async def proxy(server: QueueServer) -> AsyncIterator[Proxy]:
+    async with Proxy(server.port) as running:
+        yield running
+
+
+class RecordingClient(AsyncClient):
+    """Records the requests that it sends, and repeats none."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(url, retries=0, **options)
+        self.sent: list[ApiRequest[Any]] = []
+
+    async def _try(self, request: ApiRequest[Any]) -> Answer | TransportError:
+        self.sent.append(request)
+        return await super()._try(request)
+
+
+@asynccontextmanager
+async def at_work(worker: Worker) -> AsyncIterator[None]:
+    """The worker works until the end of the block."""
+    stop = asyncio.Event()
+    working = asyncio.create_task(worker.work(stop, grace=5))
+    try:
+        yield
+    finally:
+        stop.set()
+        await working
+
+
+def shop() -> tuple[Worker, Queue]:
+    """A worker whose tasks push into a queue in memory."""
+    worker = Worker()
+    queue = Queue(worker)
+    worker.client, worker.async_client = queue, queue.asynchronous
+    return worker, queue

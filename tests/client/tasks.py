@@ -83,8 +83,6 @@ def slow_thread(job: ReservedJob) -> None:
 
 @worker.on("steered")
 def steered(job: ReservedJob) -> None:
-    if job.body == "retry" and job.attempt == 1:
-        raise Retry(0.1, "later")
     if job.body == "fail" and job.attempt == 1:
         raise KeyError("oops")
     note("steered", job.id, job.attempt)

@@ -243,16 +243,6 @@ class Scene:
         return not self.relay.client.list_jobs(self.folder.name).jobs
 
 
-async def test_plain_celery_runs_a_task_several_times(
-    server: QueueServer, redis_server: StoreServer, tmp_path: Path
-) -> None:
-    """Otherwise the next test proves nothing."""
-    with Scene(server, redis_server, tmp_path, "1d") as scene, scene.running(*WORKER):
-        for countdown_s in (3, 6, 12, 24):  # a slow worker comes too late for the first ones
-            scene.app.send_task("close", countdown=countdown_s)
-        await until(lambda: any(count > 1 for count in scene.runs().values()))
-
-
 async def test_a_task_beyond_the_visibility_timeout_runs_once_and_so_does_its_retry(
     server: QueueServer, redis_server: StoreServer, tmp_path: Path
 ) -> None:

@@ -11,18 +11,11 @@ import pytest
 from delayqueue import AsyncClient, Worker
 from delayqueue.testing import Queue
 from delayqueue.worker import HandledJob, current_job
+from tests.client.conftest import at_work
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from tests.processes import QueueServer
-
-
-@pytest.fixture
-async def queue(server: QueueServer) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(server.url) as queue:
-        yield queue
 
 
 async def told(queue: AsyncClient, job_id: str) -> tuple[float | None, str] | None:
@@ -43,48 +36,42 @@ async def until_told(queue: AsyncClient, job_id: str, percent: float | None, mes
 async def test_a_handler_tells_how_far_its_job_is(
     server: QueueServer, queue: AsyncClient, topic: str, kind: str
 ) -> None:
-    worker, stop, go = Worker(server.url), asyncio.Event(), threading.Event()
+    worker, go = Worker(server.url), threading.Event()
 
-    if kind == "async":
+    def fail(job: HandledJob) -> None:
+        for page in range(5, 10):
+            job.progress(10 * page, f"page {page} of 10")
+        raise ValueError("no page 10")
 
-        @worker.on(topic, retry=["1h"])
-        async def handle(job: HandledJob) -> None:
-            job.progress(40, "page 4 of 10")
-            await asyncio.to_thread(go.wait, 60)
-            for page in range(5, 10):
-                job.progress(10 * page, f"page {page} of 10")
-            raise ValueError("no page 10")
+    async def in_loop(job: HandledJob) -> None:
+        job.progress(40, "page 4 of 10")
+        await asyncio.to_thread(go.wait, 60)
+        fail(job)
 
-    else:
+    def in_thread(job: HandledJob) -> None:
+        assert current_job().tell == job.tell
+        current_job().progress(40, "page 4 of 10")
+        go.wait(60)
+        fail(job)
 
-        @worker.on(topic, retry=["1h"])
-        def handle_in_thread(job: HandledJob) -> None:
-            assert current_job().tell == job.tell
-            current_job().progress(40, "page 4 of 10")
-            go.wait(60)
-            for page in range(5, 10):
-                job.progress(10 * page, f"page {page} of 10")
-            raise ValueError("no page 10")
-
+    worker.on(topic, retry=["1h"])(in_loop if kind == "async" else in_thread)
     job_id = await queue.push(topic)
-    running = asyncio.create_task(worker.work(stop))
-    await until_told(queue, job_id, 40, "page 4 of 10")
-    go.set()
 
     async def failed() -> bool:
         job = await queue.get(job_id)
         return job is not None and job.state == "delayed"
 
-    await until_async(failed)
-    assert await told(queue, job_id) == (90, "page 9 of 10")  # where it stood
-    stop.set()
-    await running
+    async with at_work(worker):
+        await until_told(queue, job_id, 40, "page 4 of 10")
+        go.set()
+        await until_async(failed)
+        assert await told(queue, job_id) == (90, "page 9 of 10")  # where it stood
 
 
 async def test_what_cannot_be_told_is_logged_and_fails_no_job(
     server: QueueServer, queue: AsyncClient, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    worker, stop = Worker(server.url), asyncio.Event()
+    worker = Worker(server.url)
 
     @worker.on(topic)
     async def handle(job: HandledJob) -> str:
@@ -94,12 +81,10 @@ async def test_what_cannot_be_told_is_logged_and_fails_no_job(
         return "done"
 
     job_id = await queue.push(topic, retain=60)
-    running = asyncio.create_task(worker.work(stop))
-    job = await queue.get(job_id, wait=30)
+    async with at_work(worker):
+        job = await queue.get(job_id, wait=30)
     assert job is not None
     assert (job.state, job.message, job.progress) == ("finished", "done", None)
-    stop.set()
-    await running
 
 
 async def _is_logged(caplog: pytest.LogCaptureFixture) -> bool:
@@ -109,7 +94,7 @@ async def _is_logged(caplog: pytest.LogCaptureFixture) -> bool:
 async def test_a_message_is_scrubbed_like_any_other(
     server: QueueServer, queue: AsyncClient, topic: str
 ) -> None:
-    worker, stop, go = Worker(server.url), asyncio.Event(), asyncio.Event()
+    worker, go = Worker(server.url), asyncio.Event()
 
     @worker.scrub
     def scrub(text: str) -> str:
@@ -121,11 +106,9 @@ async def test_a_message_is_scrubbed_like_any_other(
         await go.wait()
 
     job_id = await queue.push(topic)
-    running = asyncio.create_task(worker.work(stop))
-    await until_told(queue, job_id, None, "card ****")
-    go.set()
-    stop.set()
-    await running
+    async with at_work(worker):
+        await until_told(queue, job_id, None, "card ****")
+        go.set()
 
 
 def test_the_queue_of_tests_tells_where_a_job_stood() -> None:

@@ -21,16 +21,9 @@ from delayqueue.client.api_request import ApiRequest
 from faults.proxy import Proxy
 from tests.client.conftest import Caller
 from tests.client.every_verb import CALLS, SCENE, WEBHOOK, Asked, Scene
-from tests.processes import QueueServer
 
 REPEATABLE: Final = [verb for verb, make in CALLS.items() if make(Asked(), SCENE).repeatable]
 FIRST_TIME_S: Final = 1_000_000_000  # earlier than any time, and larger than any count
-
-
-@pytest.fixture
-async def proxy(server: QueueServer) -> AsyncIterator[Proxy]:
-    async with Proxy(server.port) as running:
-        yield running
 
 
 @pytest.fixture

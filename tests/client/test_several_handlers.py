@@ -1,7 +1,6 @@
 """Several handlers of a topic: in order, each with what those before it returned, and each one's failure told."""
 
 import asyncio
-import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -13,8 +12,8 @@ from delayqueue import Bury, Retry, Worker, testing
 from delayqueue.client import AsyncClient
 from delayqueue.testing import Buried, Finished, Queue, Released
 from delayqueue.worker import HandledJob, HandlerResult, Next, ReservedJob, current_job
+from tests.client.conftest import at_work
 from tests.processes import QueueServer
-from tests.waiting import until_async
 
 
 @dataclass
@@ -234,25 +233,13 @@ def test_what_are_no_handlers_is_refused(
 
 
 async def test_a_job_tells_which_of_its_handlers_have_failed(
-    server: QueueServer, topic: str
+    server: QueueServer, queue: AsyncClient, topic: str
 ) -> None:
-    worker, stop = Worker(server.url), asyncio.Event()
-    worker.name = secrets.token_hex(4)
+    worker = Worker(server.url)
     worker.on(topic, [no_points, make_invoice, no_points], stop_on_failure=False, retry=["0s"])
-    async with AsyncClient(server.url) as queue:
-        running = asyncio.create_task(worker.work(stop))
-        try:
-            job_id = await queue.push(topic, ORDER)
-
-            async def buried() -> bool:
-                job = await queue.get(job_id)
-                return job is not None and job.state == "buried"
-
-            await until_async(buried)
-            job = await queue.get(job_id)
-        finally:
-            stop.set()
-            await running
+    async with at_work(worker):
+        job_id = await queue.push(topic, ORDER)
+        job = await queue.get(job_id, wait=30)
     assert job is not None
     told = "no_points: ValueError: no account; no_points-2: ValueError: no account"
     assert [attempt.message.splitlines()[0] for attempt in job.attempts] == [told, told]

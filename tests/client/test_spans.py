@@ -3,8 +3,6 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
@@ -16,7 +14,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from delayqueue import Bury, Retry, Worker, testing
 from delayqueue.client import AsyncClient, Client, Invalid, Job, TransportError
-from tests.client.conftest import Caller
+from tests.client.conftest import Caller, at_work
 from tests.processes import LOOPBACK, REPOSITORY, QueueServer, free_port
 from tests.waiting import until, until_async
 
@@ -49,17 +47,6 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Spans:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
     return Spans(exporter)
-
-
-@asynccontextmanager
-async def working(worker: Worker) -> AsyncIterator[None]:
-    stop = asyncio.Event()
-    task = asyncio.create_task(worker.work(stop, grace=5))
-    try:
-        yield
-    finally:
-        stop.set()
-        await task
 
 
 def context_of(span: ReadableSpan) -> trace.SpanContext:
@@ -179,7 +166,7 @@ async def test_a_run_of_handlers_is_a_trace_of_its_own_linked_to_the_push(
 
     worker.on(topic)(asynchronous if is_async else plain)
     with trace.get_tracer(TRACER).start_as_current_span("program"):  # one that never ends
-        async with AsyncClient(server.url) as queue, working(worker):
+        async with AsyncClient(server.url) as queue, at_work(worker):
             job_id = await queue.push(topic)
             await spans.ended(f"process {topic}")
     span = spans.the(f"process {topic}")
@@ -221,7 +208,7 @@ async def test_a_failed_run_says_why_and_the_next_one_is_a_span_too(
         if len(runs) == 1:
             raise error
 
-    async with AsyncClient(server.url) as queue, working(worker):
+    async with AsyncClient(server.url) as queue, at_work(worker):
         job_id = await queue.push(topic)
         await spans.ended(f"process {topic}")
         if isinstance(error, Bury):
@@ -279,7 +266,7 @@ async def test_not_yet_is_no_failure(server: QueueServer, spans: Spans, topic: s
     def handle(job: Any) -> None:
         raise Retry(3600, "not yet")
 
-    async with AsyncClient(server.url) as queue, working(worker):
+    async with AsyncClient(server.url) as queue, at_work(worker):
         await queue.push(topic)
         await spans.ended(f"process {topic}")
     span = spans.the(f"process {topic}")

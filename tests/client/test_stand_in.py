@@ -14,6 +14,7 @@ from delayqueue.config.config import Config
 from delayqueue.errors import QueueError
 from delayqueue.testing import Finished, Queue, Ran
 from delayqueue.testing.rules import MAX_BODY_BYTES
+from tests.client.conftest import at_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,14 +106,12 @@ async def test_the_attempts_of_a_job_are_kept(
     server: QueueServer, both: tuple[Client, Client], topic: str
 ) -> None:
     real, _ = both
-    at_work = asyncio.create_task(failing(server.url, topic).work(stop := asyncio.Event()))
     fake = Queue(failing(None, topic))
     fake.push(topic, id=topic)
     await fake.aadvance()
-    await asyncio.to_thread(real.push, topic, id=topic)
-    await asyncio.to_thread(real.get, topic, wait=20)
-    stop.set()
-    await at_work
+    async with at_work(failing(server.url, topic)):
+        await asyncio.to_thread(real.push, topic, id=topic)
+        await asyncio.to_thread(real.get, topic, wait=20)
     told, wanted = fake.get(topic), await asyncio.to_thread(real.get, topic)
     assert told
     assert wanted

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, assert_type
 import pytest
 
 from delayqueue import AsyncClient, Client, Worker
-from delayqueue.testing import Buried, Finished, Queue, Released
+from delayqueue.testing import Buried, Finished, Released
 from delayqueue.worker import ReservedJob, current_context, current_job
 from delayqueue.worker.timetable import declare
+from tests.client.conftest import at_work, shop
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -31,14 +32,6 @@ if TYPE_CHECKING:
 class Order:
     id: str
     cents: int
-
-
-def shop() -> tuple[Worker, Queue]:
-    """A worker whose tasks push into a queue in memory."""
-    worker = Worker()
-    queue = Queue(worker)
-    worker.client, worker.async_client = queue, queue.asynchronous
-    return worker, queue
 
 
 def closing(worker: Worker) -> Task[str, Order, date, str]:
@@ -346,11 +339,8 @@ def schedule_of(queue: Client, topic: str) -> Schedule | None:
 
 async def work_until(worker: Worker, condition: Callable[[], bool]) -> None:
     """Run it until then."""
-    stop = asyncio.Event()
-    working = asyncio.create_task(worker.work(stop, grace=1))
-    await until(condition)
-    stop.set()
-    await working
+    async with at_work(worker):
+        await until(condition)
 
 
 async def test_the_schedule_on_the_server_follows_the_code(server: QueueServer, topic: str) -> None:

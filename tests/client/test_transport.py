@@ -35,19 +35,13 @@ from delayqueue.client.api_request import Answer, ApiRequest, conversation
 from delayqueue.client.times import Seconds
 from faults.proxy import Proxy
 from tests.certificates import make
-from tests.client.conftest import Caller
+from tests.client.conftest import Caller, at_work
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
 from tests.waiting import until, until_async
 
 Kind = type[Client | AsyncClient]
 TOKEN: Final = "swordfish-swordfish"
 THREADS: Final = 4
-
-
-@pytest.fixture
-async def proxy(server: QueueServer) -> AsyncIterator[Proxy]:
-    async with Proxy(server.port) as running:
-        yield running
 
 
 @pytest.fixture
@@ -216,36 +210,11 @@ def test_the_loop_may_be_uvloops(server: QueueServer, topic: str) -> None:
         handled.add(job.id)
 
     async def push_and_work() -> None:
-        stop = asyncio.Event()
-        working = asyncio.create_task(worker.work(stop))
-        async with AsyncClient(server.url) as queue:
+        async with at_work(worker), AsyncClient(server.url) as queue:
             pushed = await asyncio.gather(*(queue.push(topic) for _ in range(3)))
-        await until(lambda: handled == {*pushed})
-        stop.set()
-        await working
+            await until(lambda: handled == {*pushed})
 
     uvloop.run(push_and_work())
-
-
-async def test_a_store_that_is_away_for_a_moment_is_waited_for(
-    kind: Kind, processes: Processes
-) -> None:
-    store = processes.redis("--appendonly", "yes")
-    server = processes.server(store)
-    client = Caller(kind(server.url, retries=0))
-    patient = Caller(kind(server.url, retries=5))
-    await client.push("t")
-    store.kill()
-    with pytest.raises(Unavailable):
-        await client.push("t")
-    waiting = asyncio.create_task(patient.push("t"))
-    await asyncio.sleep(0.3)
-    store.start()
-    assert await waiting
-    for one in (client, patient):
-        await one.close()
-    server.close()
-    store.close()
 
 
 async def test_a_token_opens_the_door(
@@ -342,9 +311,23 @@ async def is_seen(client: AsyncClient, worker: str) -> bool:
     return worker in [one.name for one in await client.workers()]
 
 
-def refusal(retry_after: str | None) -> Answer:
-    envelope = {"code": TooMany.code, "message": "too many", "data": None}
-    return Answer(TooMany.status, json.dumps(envelope).encode(), retry_after)
+def refusal(retry_after: str | None, error: type[QueueError] = TooMany) -> Answer:
+    envelope = {"code": error.code, "message": "no", "data": None}
+    return Answer(error.status, json.dumps(envelope).encode(), retry_after)
+
+
+def test_while_the_store_is_away_a_call_that_may_be_repeated_is_made_again() -> None:
+    call = ApiRequest("/push", {}, read=str, repeatable=True)
+    talk = conversation(call, retries=2)
+    next(talk)
+    pauses_s = [talk.send(refusal(None, Unavailable))[0] for _ in range(2)]
+    assert 0 < pauses_s[0] < pauses_s[1]
+    with pytest.raises(Unavailable):
+        talk.send(refusal(None, Unavailable))
+    talk = conversation(ApiRequest("/pop", {}, read=str), retries=2)
+    next(talk)
+    with pytest.raises(Unavailable):
+        talk.send(refusal(None, Unavailable))
 
 
 def test_a_call_that_was_too_many_is_made_again_when_the_server_says() -> None:

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -16,10 +16,11 @@ from typing import Final
 import pytest
 
 from delayqueue import testing
-from delayqueue.client import AsyncClient, Job, JobDetails, ReservedJob
+from delayqueue.client import AsyncClient, Job, ReservedJob
 from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS, MAX_POP_TOPICS
 from delayqueue.worker import Bury, Retry, Worker
 from delayqueue.worker.program import HANGS
+from tests.client.conftest import at_work
 from tests.earlier import BEFORE_NAMES, strict_server
 from tests.forkserver import Forked
 from tests.processes import (
@@ -28,7 +29,6 @@ from tests.processes import (
     QueueServer,
     StoreServer,
     fork_server,
-    run_program,
 )
 from tests.waiting import until, until_async
 
@@ -52,12 +52,6 @@ class Trace:
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     return Trace(tmp_path / "trace")
-
-
-@pytest.fixture
-async def queue(server: QueueServer) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(server.url) as client:
-        yield client
 
 
 @contextmanager
@@ -105,28 +99,18 @@ async def until_gone(queue: AsyncClient, job_id: str) -> None:
     await until_async(gone)
 
 
-async def test_the_handlers_of_a_topic_run_in_their_order(
-    server: QueueServer, queue: AsyncClient, trace: Trace
-) -> None:
-    job_id = await queue.push("invoice")
-    with working(server, trace):
-        await until_gone(queue, job_id)
-    assert trace.lines() == [f"book {job_id}", f"mail {job_id}"]
-
-
 async def test_a_worker_tells_who_it_is_and_its_touches_show_that_it_is_alive(
     server: QueueServer, queue: AsyncClient
 ) -> None:
-    worker, stop, topic = Worker(server.url, concurrency=1, version="9.1"), asyncio.Event(), "seen"
+    worker, stop = Worker(server.url, concurrency=1, version="9.1"), asyncio.Event()
     worker.name = secrets.token_hex(4)
 
-    @worker.on(topic)
+    @worker.on("seen")
     async def handle(_: ReservedJob) -> None:
         await stop.wait()
 
     host, pid = socket.gethostname(), os.getpid()
-    running = asyncio.create_task(worker.work(stop))
-    job_id = await queue.push(topic, ttr=3)
+    job_id = await queue.push("seen", ttr=3)
     before = 0.0
 
     async def extended() -> bool:
@@ -138,30 +122,27 @@ async def test_a_worker_tells_who_it_is_and_its_touches_show_that_it_is_alive(
                 return one.seen > before + 1
         return False
 
-    await until_async(extended)
-    details = await queue.get(job_id)
-    assert details is not None
-    assert details.worker == f"{worker.name}@{host}:{pid}"
-    stop.set()
-    await running
+    async with at_work(worker):
+        await until_async(extended)
+        details = await queue.get(job_id)
+        assert details is not None
+        assert details.worker == f"{worker.name}@{host}:{pid}"
+        stop.set()
 
 
 async def test_a_worker_does_without_its_name_at_a_server_that_does_not_know_the_field(
     processes: Processes, redis_server: StoreServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = strict_server(BEFORE_NAMES, processes, redis_server)
-    worker, stop, done = Worker(server.url), asyncio.Event(), list[str]()
+    worker, done = Worker(server.url), list[str]()
 
     @worker.on("order")
     async def handle(job: ReservedJob) -> None:
         done.append(job.id)
 
-    running = asyncio.create_task(worker.work(stop))
-    async with AsyncClient(server.url) as queue:
+    async with at_work(worker), AsyncClient(server.url) as queue:
         ids = [await queue.push("order") for _ in range(2)]
-    await until(lambda: sorted(done) == sorted(ids))
-    stop.set()
-    await running
+        await until(lambda: sorted(done) == sorted(ids))
     refused = [one.getMessage() for one in caplog.records if "worker: unknown" in one.getMessage()]
     assert len(refused) == 1
     assert "polls without it" in refused[0]
@@ -175,30 +156,6 @@ async def test_a_job_that_takes_longer_than_its_ttr_is_not_given_to_another(
     with working(server, trace):
         await until_gone(queue, job_id)
     assert trace.lines() == [f"slow {job_id} 1", f"slept {job_id} 1"]
-
-
-@pytest.mark.parametrize(
-    ("body", "messages"),
-    [("fail", ["KeyError: 'oops'"]), ("retry", ["later"])],
-    ids=["an exception", "Retry"],
-)
-async def test_a_job_that_fails_comes_again(
-    server: QueueServer, queue: AsyncClient, trace: Trace, body: str, messages: list[str]
-) -> None:
-    job_id = await queue.push("steered", body, retain=60)
-    with working(server, trace):
-        await until(lambda: trace.lines() == [f"steered {job_id} 2"])
-
-        async def finished() -> bool:
-            return await state(queue, job_id) == "finished"
-
-        await until_async(finished)
-    details = await queue.get(job_id)
-    assert isinstance(details, JobDetails)
-    assert [first_line(attempt.message) for attempt in details.attempts] == messages
-    if body == "fail":  # it has no schedule
-        assert details.started is not None
-        assert 1 <= details.started - details.attempts[0].ended < 30
 
 
 async def test_a_job_that_always_fails_is_buried_in_the_end(
@@ -327,26 +284,23 @@ async def test_a_worker_that_is_cancelled_takes_no_more_jobs_and_leaves_none_run
 async def test_the_thread_of_a_job_that_is_cancelled_keeps_its_place_until_it_ends(
     server: QueueServer, queue: AsyncClient, topic: str
 ) -> None:
-    worker, stop = Worker(server.url, concurrency=1), asyncio.Event()
-    begun, goes_on = list[str](), threading.Event()
+    worker, begun, goes_on = Worker(server.url, concurrency=1), list[str](), threading.Event()
 
     @worker.on(topic)
     def handle(job: ReservedJob) -> None:
         begun.append(job.id)
         goes_on.wait()
 
-    working = asyncio.create_task(worker.work(stop))
-    first_id = await queue.push(topic)
-    await until(lambda: begun == [first_id])
-    await queue.delete(first_id)
-    second_id = await queue.push(topic)
-    await asyncio.sleep(2)  # the worker looks after its job several times
-    assert begun == [first_id]
-    goes_on.set()
-    await until_gone(queue, second_id)
-    assert begun == [first_id, second_id]
-    stop.set()
-    await working
+    async with at_work(worker):
+        first_id = await queue.push(topic)
+        await until(lambda: begun == [first_id])
+        await queue.delete(first_id)
+        second_id = await queue.push(topic)
+        await asyncio.sleep(2)  # the worker looks after its job several times
+        assert begun == [first_id]
+        goes_on.set()
+        await until_gone(queue, second_id)
+        assert begun == [first_id, second_id]
 
 
 async def test_every_job_is_finished_or_buried_whatever_fails(
@@ -373,19 +327,6 @@ async def test_every_job_is_finished_or_buried_whatever_fails(
     assert len(finished) + len(buried) == JOBS
     assert sum(job is not None for job in left) == len(buried)
     assert set(map(first_line, buried.values())) == {"no use", "RuntimeError: bad luck"}
-
-
-async def test_no_more_jobs_run_at_once_than_were_asked_for(
-    server: QueueServer, queue: AsyncClient, trace: Trace
-) -> None:
-    await queue.push_many([Job(topic="slow", body="0.2") for _ in range(6)])
-    with working(server, trace, concurrency=2):
-        await until(lambda: len(trace.lines()) == 12)
-    running = most = 0
-    for line in trace.lines():
-        running += 1 if line.startswith("slow ") else -1
-        most = max(most, running)
-    assert most == 2
 
 
 async def test_more_jobs_may_run_at_once_than_a_pop_can_bring(
@@ -415,17 +356,15 @@ async def test_a_worker_has_more_topics_than_a_poll_and_no_more_jobs_at_once_tha
     topics = [f"{prefix}-{number}" for number in range(3 * MAX_POP_TOPICS)]
     worker.on(*topics)(handle)
     await queue.push_many([Job(topic=topic) for topic in topics])
-    stop = asyncio.Event()
-    at_work = asyncio.create_task(worker.work(stop, grace=STOP_S))
-    await until(lambda: len(done) == len(topics))
-    done.clear()
-    for topic in topics[:: MAX_POP_TOPICS - 1]:  # one by one, while it waits
-        await queue.push(topic)
-        await until(lambda topic=topic: topic in done)  # type: ignore[misc]  # mypy guesses no default
-    await queue.push_many([Job(topic=topic, delay=0.5) for topic in topics])  # in all polls at once
-    await until(lambda: len(done) == 4 + len(topics))
-    stop.set()
-    await at_work
+    async with at_work(worker):
+        await until(lambda: len(done) == len(topics))
+        done.clear()
+        for topic in topics[:: MAX_POP_TOPICS - 1]:  # one by one, while it waits
+            await queue.push(topic)
+            await until(lambda topic=topic: topic in done)  # type: ignore[misc]  # mypy guesses no default
+        # in all polls at once
+        await queue.push_many([Job(topic=topic, delay=0.5) for topic in topics])
+        await until(lambda: len(done) == 4 + len(topics))
     assert max(most) == 2
 
 
@@ -447,11 +386,8 @@ async def test_a_handler_that_cancels_itself_is_reported_as_any_other(
         return "done"
 
     job_id = await queue.push(topic, retain=600)
-    stop = asyncio.Event()
-    at_work = asyncio.create_task(worker.work(stop, grace=STOP_S))
-    ended = await queue.get(job_id, wait=STOP_S)
-    stop.set()
-    await at_work
+    async with at_work(worker):
+        ended = await queue.get(job_id, wait=STOP_S)
     assert ended
     messages = {"returns": "done", "raises": "LookupError: all the same", "waits": "CancelledError"}
     assert first_line(ended.message) == messages[end]
@@ -558,24 +494,6 @@ async def test_jobs_that_end_while_the_server_is_away_are_reported_when_it_is_ba
     assert words == {"slow": 5, "slept": 5, "steered": 1}
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "says"),
-    [
-        ("no.such.module:worker", [], "No module named"),
-        ("tests.client.tasks:nobody", [], "nobody"),
-        ("tests.client.tasks:note", [], "is a function"),
-        (TASKS, ["--url", "nowhere"], "--url nowhere: must be http://"),
-    ],
-)
-def test_what_is_no_worker_is_refused(name: str, options: list[str], says: str) -> None:
-    ended = run_program(
-        "worker", name, *options, settings={"url": "http://127.0.0.1:1"}, directory=REPOSITORY
-    )
-    assert ended.returncode == 2
-    (line,) = ended.stderr.splitlines()
-    assert says in line
-
-
 async def test_a_change_of_the_code_is_taken_up(
     server: QueueServer, queue: AsyncClient, tmp_path: Path
 ) -> None:
@@ -606,7 +524,7 @@ async def test_a_change_of_the_code_is_taken_up(
 async def test_the_log_names_the_server_and_each_job_that_ended(
     server: QueueServer, queue: AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic, worker, stop = f"told-{secrets.token_hex(4)}", Worker(server.url), asyncio.Event()
+    topic, worker = f"told-{secrets.token_hex(4)}", Worker(server.url)
 
     @worker.on(topic)
     def handle(body: str) -> None:
@@ -615,10 +533,8 @@ async def test_the_log_names_the_server_and_each_job_that_ended(
 
     ids = {body: await queue.push(topic, body) for body in ("good", "later", "never")}
     with caplog.at_level(logging.INFO, "delayqueue.worker"):
-        working = asyncio.create_task(worker.work(stop))
-        await until(lambda: caplog.text.count("attempt 1: ") >= 5)  # a failure has its reason, too
-        stop.set()
-        await working
+        async with at_work(worker):  # a failure has its reason, too
+            await until(lambda: caplog.text.count("attempt 1: ") >= 5)
     assert f"waiting for jobs of {topic} at {server.url}" in caplog.text
     ends = {"good": "finished", "later": "released", "never": "buried"}
     for body, end in ends.items():

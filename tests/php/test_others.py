@@ -61,65 +61,22 @@ def test_think_queue_pushes_pops_releases_and_deletes(think: Project, queue: Cli
 
 
 def test_think_queue_waits_only_when_all_queues_of_a_worker_are_empty(think: Project) -> None:
+    """In each round: clients/php/tests/TurnsTest.php."""
     code = """
-        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['wait' => WAIT]);
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['wait' => 1]);
         $connection->setApp(new think\\App());
-        $next = function () use ($connection) { // as think-queue's worker does it
+        foreach ([1, 2] as $_) { // as think-queue's worker does it
             foreach (['think-high', 'think-low'] as $queue) {
-                if (!is_null($job = $connection->pop($queue))) {
-                    return $job;
-                }
-            }
-        };
-        """
-    said = think.php(
-        code.replace("WAIT", "170")
-        + """
-        foreach (['think-high', 'think-low'] as $queue) {
-            foreach ([1, 2, 3] as $number) {
-                $connection->pushRaw("$queue $number", $queue);
+                $connection->pop($queue);
             }
         }
-        for ($jobs = 0; $jobs < 6; $jobs++) {
-            $job = $next();
-            echo $job->getRawBody(), "\\n";
-            $job->delete();
-        }
         """
-    )
-    orders = [f"think-{queue} {number}" for queue in ("high", "low") for number in (1, 2, 3)]
-    assert said.splitlines() == orders
     with Partner(Answer(200, '{"code":0,"message":"ok","data":null}')) as partner:
-        think.php(code.replace("WAIT", "1") + "$next(); $next();", DELAYQUEUE_URL=partner.url)
+        think.php(code, DELAYQUEUE_URL=partner.url)
     polls = [json.loads(each) for each in partner.received]
     high, low = ("think-high", 0), ("think-low", 0)
     asked = [(poll["topic"], poll["timeout"]) for poll in polls[:4]]
     assert asked == [high, low, high, ("think-low", 1)]
-
-
-def test_think_queue_refuses_a_delay_that_is_a_text_but_no_number(
-    think: Project, queue: Client
-) -> None:
-    said = think.php(
-        """
-        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'no-number']);
-        $connection->setApp(new think\\App());
-        $connection->push('None');
-        $reserved = $connection->pop();
-        foreach ([fn () => $connection->later('30 minutes', 'None'), fn () => $reserved->release('1m')] as $refused) {
-            try {
-                $refused();
-            } catch (InvalidArgumentException $error) {
-                echo substr($error->getMessage(), 0, 50), "\\n";
-            }
-        }
-        """
-    )
-    assert said.splitlines() == [
-        'delay "30 minutes": must be a number of seconds, o',
-        'delay "1m": must be a number of seconds, or a Date',
-    ]
-    assert [job.state for job in queue.list_jobs("no-number").jobs] == ["reserved"]
 
 
 PASSED: Final = {
@@ -201,101 +158,54 @@ def test_a_setting_of_the_wrong_shape_is_refused_by_its_name(
     assert told.startswith(said)
 
 
-TAGGED: Final = {
+MARKED: Final = {
     "think": """
-        class Tagged
+        class Marked
         {
             public static function tags($data): array
             {
-                return $data;
-            }
-        }
-
-        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'tagged']);
-        $connection->setApp(new think\\App());
-        $push = fn (array $tags) => $connection->push(Tagged::class, $tags);
-        """,
-    "yii": """
-        class Tagged extends app\\jobs\\CloseOrder
-        {
-            public $tags;
-
-            public function tags(): array
-            {
-                return $this->tags;
-            }
-        }
-
-        $queue = new DelayQueue\\Yii2\\Queue(['topic' => 'tagged']);
-        $push = fn (array $tags) => $queue->push(new Tagged(['order' => '1', 'tags' => $tags]));
-        """,
-    "hyperf": """
-        class Tagged extends Hyperf\\AsyncQueue\\Job
-        {
-            public function __construct(private array $tags)
-            {
+                return $data[0];
             }
 
-            public function tags(): array
-            {
-                return $this->tags;
-            }
-        }
-
-        $container = new Hyperf\\Contract\\Container();
-        $driver = new DelayQueue\\Hyperf\\DelayQueueDriver($container, ['channel' => 'tagged']);
-        $push = fn (array $tags) => $driver->push(new Tagged($tags));
-        """,
-}
-
-
-@pytest.mark.parametrize("framework", TAGGED)
-def test_tags_that_are_none_are_left_out_with_one_warning(
-    framework: str, queue: Client, request: pytest.FixtureRequest
-) -> None:
-    project: Project = request.getfixturevalue(framework)
-    said = project.php(TAGGED[framework] + "$push(['t', null, 7]); $push([null, 'u']);")
-    assert said == (
-        "warning: delay-queue: some tags of Tagged were left out, and cancel() will not find the job by them: "
-        "null is no tag\n"
-    )
-    assert [job.tags for job in queue.list_jobs("tagged").jobs] == [("t", "7"), ("u",)]
-    queue.purge("tagged")
-
-
-GROUPED: Final = {
-    "think": """
-        class Grouped
-        {
             public static function group($data): mixed
             {
-                return $data;
+                return $data[1];
             }
         }
 
-        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'grouped']);
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'marked']);
         $connection->setApp(new think\\App());
-        $push = fn (mixed $group) => $connection->push(Grouped::class, $group);
+        $push = fn (array $tags, mixed $group) => $connection->push(Marked::class, [$tags, $group]);
         """,
     "yii": """
-        class Grouped extends app\\jobs\\CloseOrder
+        class Marked extends app\\jobs\\CloseOrder
         {
-            public $customer;
+            public $marks;
+
+            public function tags(): array
+            {
+                return $this->marks[0];
+            }
 
             public function group(): mixed
             {
-                return $this->customer;
+                return $this->marks[1];
             }
         }
 
-        $queue = new DelayQueue\\Yii2\\Queue(['topic' => 'grouped']);
-        $push = fn (mixed $group) => $queue->push(new Grouped(['order' => '1', 'customer' => $group]));
+        $queue = new DelayQueue\\Yii2\\Queue(['topic' => 'marked']);
+        $push = fn (...$marks) => $queue->push(new Marked(['order' => '1', 'marks' => $marks]));
         """,
     "hyperf": """
-        class Grouped extends Hyperf\\AsyncQueue\\Job
+        class Marked extends Hyperf\\AsyncQueue\\Job
         {
-            public function __construct(private mixed $customer)
+            public function __construct(private array $tags, private mixed $customer)
             {
+            }
+
+            public function tags(): array
+            {
+                return $this->tags;
             }
 
             public function group(): mixed
@@ -305,32 +215,41 @@ GROUPED: Final = {
         }
 
         $container = new Hyperf\\Contract\\Container();
-        $driver = new DelayQueue\\Hyperf\\DelayQueueDriver($container, ['channel' => 'grouped']);
-        $push = fn (mixed $group) => $driver->push(new Grouped($group));
+        $driver = new DelayQueue\\Hyperf\\DelayQueueDriver($container, ['channel' => 'marked']);
+        $push = fn (array $tags, mixed $group) => $driver->push(new Marked($tags, $group));
         """,
 }
 
 
-@pytest.mark.parametrize("framework", GROUPED)
-def test_a_job_says_its_group_by_a_text_or_a_number(
+@pytest.mark.parametrize("framework", MARKED)
+def test_a_job_says_its_tags_and_its_group(
     framework: str, queue: Client, request: pytest.FixtureRequest
 ) -> None:
+    """Which values are tags: clients/php/tests/TagsTest.php."""
     project: Project = request.getfixturevalue(framework)
     said = project.php(
-        GROUPED[framework]
+        MARKED[framework]
         + """
-        foreach (['customer-7', 8, null, [9]] as $group) {
-            try {
-                $push($group);
-            } catch (InvalidArgumentException $error) {
-                echo $error->getMessage();
-            }
+        $push(['t', null, 7], 'customer-7');
+        $push([null, 'u'], 8);
+        $push([], null);
+        try {
+            $push([], [9]);
+        } catch (InvalidArgumentException $error) {
+            echo $error->getMessage();
         }
         """
     )
-    assert said == 'the group of Grouped is array: must be a text such as "customer-7", or null'
-    groups = {job.group for job in queue.list_jobs("grouped").jobs}
-    assert (groups, queue.purge("grouped")) == ({"customer-7", "8", ""}, 3)
+    assert said.splitlines() == [
+        (
+            "warning: delay-queue: some tags of Marked were left out, and cancel() will not find the job by them: "
+            "null is no tag"
+        ),
+        'the group of Marked is array: must be a text such as "customer-7", or null',
+    ]
+    marks = {(job.tags, job.group) for job in queue.list_jobs("marked").jobs}
+    assert marks == {(("t", "7"), "customer-7"), (("u",), "8"), ((), "")}
+    queue.purge("marked")
 
 
 def test_the_worker_of_the_page_for_thinkphp_closes_orders(think: Project, queue: Client) -> None:

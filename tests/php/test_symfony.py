@@ -74,9 +74,6 @@ def made(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Appli
     page = shown("docs/howto/symfony.md", "yaml", "# config/packages/messenger.yaml")
     messenger = yaml.safe_load(at(server, page))["framework"]["messenger"]
     messenger["transports"]["async"]["retry_strategy"] |= {"max_retries": 1, "delay": 60_000}
-    for name in ("high", "low"):  # each would wait for longer than a command may take
-        dsn = messenger["transports"]["failed"].replace("orders.failed", f"{name}?wait=170")
-        messenger["transports"][name] = dsn
     project.write("messenger.json", json.dumps(messenger))
     return Application(project, server)
 
@@ -111,17 +108,7 @@ def test_a_time_that_has_passed_is_now(symfony: Application, queue: Client) -> N
 def test_a_worker_of_several_transports_waits_only_when_all_are_empty(
     symfony: Application,
 ) -> None:
-    symfony.php(
-        """
-        foreach (['high', 'low'] as $name) {
-            foreach ([1, 2, 3] as $number) {
-                $transport($name)->send(new Symfony\\Component\\Messenger\\Envelope(new CloseOrder("$number")));
-            }
-        }
-        """
-    )
-    said = symfony.console("messenger:consume", "high", "low", "--no-ansi", "--quiet", "--limit=6")
-    assert said.splitlines() == [f"closed order {order}" for order in (1, 2, 3, 1, 2, 3)]
+    """In each round: clients/php/tests/TurnsTest.php."""
     with Partner(Answer(200, '{"code":0,"message":"ok","data":null}')) as partner:
         symfony.php(
             f"""
