@@ -93,6 +93,13 @@ class Load:
         target = self.pushed_again + jobs
         await until(lambda: self.pushed_again >= target, within_s=within_s)
 
+    async def until_none_fails(self, *, within_s: float) -> None:
+        """Wait until some jobs are finished and no request fails meanwhile."""
+        failures = -1
+        while failures != self.failures:
+            failures = self.failures
+            await self.until_finished(50, within_s=within_s)
+
     async def until_all_pushed(self) -> None:
         """Wait until `most` jobs were pushed."""
         await asyncio.gather(*self._producers)

@@ -6,7 +6,6 @@ original has no failpoints: for row 3 a proxy makes each call to the store slow,
 
 import asyncio
 import random
-import socket
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -53,13 +52,6 @@ class OriginalServer(Process):
         )
         super().__init__("original", home, [program, "-c", str(config)], port=port)
         self.url = f"http://{self.address}"
-
-    def is_ready(self) -> bool:
-        try:
-            socket.create_connection((LOOPBACK, self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
 
 
 def compare(programs: Sequence[str], home: Path, seed: int | None) -> Iterator[str]:

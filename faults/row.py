@@ -7,11 +7,11 @@ import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from faults.bed import Bed, CannotRun
+from faults.bed import Bed, CannotRun, Figures, labelled
 
-Figures = dict[str, Any]
+WITHOUT: Final = "without functions"
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,11 @@ def run(
         bed = Bed(home / name, seed, functions=functions)
         try:
             found = asyncio.run(row.run(bed, **sizes))
-            figures |= (
-                found if functions else {f"without functions: {k}": v for k, v in found.items()}
-            )
+            figures |= found if functions else labelled({WITHOUT: found})
         except CannotRun as reason:
             not_run = str(reason)
         except Exception as error:
-            failure = f"{'' if functions else 'without functions: '}{_told(error)}"
+            failure = f"{'' if functions else f'{WITHOUT}: '}{_told(error)}"
             logs = f"{''.join(traceback.format_exception(error))}\n{bed.logs()}"
         finally:
             bed.close()

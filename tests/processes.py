@@ -142,7 +142,12 @@ class Process:
             time.sleep(POLL_S)
 
     def is_ready(self) -> bool:
-        raise NotImplementedError
+        """Whether it accepts connections."""
+        try:
+            socket.create_connection((self.host, self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
 
     def stop(self) -> int:
         """Ask the process to end (SIGTERM) and wait for it. Returns its exit status. Raises ProcessError."""
@@ -350,13 +355,6 @@ class BeanstalkServer(Process):
         port = free_port()
         command = [beanstalkd_binary(), "-l", LOOPBACK, "-p", str(port), *options]
         super().__init__(name, home, command, port=port)
-
-    def is_ready(self) -> bool:
-        try:
-            socket.create_connection((self.host, self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
 
 
 # makes a Redis server behave in this like those before 7.0

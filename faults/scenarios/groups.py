@@ -5,12 +5,20 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 
 from delayqueue.store.census import pieces
-from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing, assert_whole, restart
+from faults.bed import (
+    DATABASE,
+    Bed,
+    Figures,
+    assert_fsck_finds_nothing,
+    assert_whole,
+    labelled,
+    restart,
+)
 from faults.checker import GONE, judge
 from faults.group_checker import ENDED, judge_groups
 from faults.history import INFO, OK, History, read_history
@@ -21,8 +29,6 @@ from tests.api_client import UNAVAILABLE, Api, Envelope, Json, open_api
 from tests.clusters import WatchedStore
 from tests.processes import QueueServer, StoreServer
 from tests.waiting import until
-
-Figures = dict[str, Any]
 
 WORKERS: Final = 8
 SERVERS: Final = 2
@@ -60,20 +66,17 @@ async def killed_in_order(bed: Bed, *, customers: int, jobs: int, kills: int) ->
         for kill in range(kills):
             await work.until_ended((kill + 1) / (kills + 2))
             await _kill(work, victims[kill % len(victims)])
-    figures = {f"fsync: {name}": value for name, value in work.judged().items()}
+    figures = work.judged()
     await assert_whole(store)
-    return figures | {
-        f"replica: {name}": value
-        for name, value in (await _master_killed(bed, customers, jobs, kills)).items()
-    }
+    replica = await _master_killed(bed, customers, jobs, kills)
+    return labelled({"fsync": figures, "replica": replica})
 
 
 async def _master_killed(bed: Bed, customers: int, jobs: int, kills: int) -> Figures:
     store = WatchedStore(bed.processes)
     # else a master that comes back hands out jobs beside the new one: docs/durability.md, "Which calls wait"
     settings = store.settings(DATABASE) | {"durability": "replica", "redis.replicate": "all"}
-    named = {name.replace(".", "__"): value for name, value in settings.items()}
-    servers = [await bed.server(None, **named) for _ in range(SERVERS)]
+    servers = [await bed.server(None, **settings) for _ in range(SERVERS)]
     work = Work(bed, servers, customers, jobs)
     async with work.going_on():
         for kill in range(kills):

@@ -6,16 +6,22 @@ Each change is ended by two at once, while a server sleeps.
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from delayqueue.config.failpoint import EXIT_STATUS
-from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing, program, restart
+from faults.bed import (
+    DATABASE,
+    Bed,
+    Figures,
+    assert_fsck_finds_nothing,
+    labelled,
+    program,
+    restart,
+)
 from faults.load import Load, Shape
 from tests.clusters import UNHURRIED, StoreCluster
 from tests.processes import QueueServer, StoreServer
 from tests.waiting import until
-
-Figures = dict[str, Any]
 
 STEPS: Final = ("export", "import", "confirm", "drop_ghosts", "split_limits")
 PLACES: Final = [f"{step}.{when}" for step in STEPS for when in ("before", "after")]
@@ -39,11 +45,7 @@ async def buckets_changed(
         settings = StoreCluster(bed.processes, *UNHURRIED).settings(DATABASE)
         runs["Cluster"] = _changed(bed, settings, None, sizes, kills, sleepers)
     found = await asyncio.gather(*runs.values())
-    return {
-        f"{name}: {figure}": value
-        for name, figures in zip(runs, found, strict=True)
-        for figure, value in figures.items()
-    }
+    return labelled(dict(zip(runs, found, strict=True)))
 
 
 async def _changed(
@@ -54,8 +56,7 @@ async def _changed(
     kills: int,
     sleepers: int,
 ) -> Figures:
-    named = {key.replace(".", "__"): value for key, value in settings.items()}
-    servers = [await bed.server(None, bucket_size=1, **named) for _ in range(2)]
+    servers = [await bed.server(None, bucket_size=1, **settings) for _ in range(2)]
     await _push_sleepers(bed, servers[0], sleepers)
     ended = 0
     async with bed.load(*servers, shape=Shape(ttr_s=2)) as load:

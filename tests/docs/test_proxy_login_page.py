@@ -1,7 +1,6 @@
 """docs/howto/proxy-login.md: its settings fit together, and its nginx logs users in."""
 
 import shutil
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -50,13 +49,6 @@ class Nginx(Process):
             encoding="utf-8",
         )
         super().__init__("nginx", home, ["nginx", "-e", "stderr", "-c", str(file)], port=port)
-
-    def is_ready(self) -> bool:
-        try:
-            socket.create_connection((self.host, self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
 
 
 @asynccontextmanager

@@ -12,13 +12,13 @@ from socket import socket
 
 import pytest
 
-from faults.bed import Bed, CannotRun, restart
+from faults.bed import MIB, Bed, CannotRun, restart
 from faults.matrix import BEGIN, CHINESE, END, table, write, write_chinese
 from faults.network import DIRECTIONS, Network
 from faults.proxy import Proxy
 from faults.row import Outcome, Row
 from faults.rows import ROWS
-from faults.scenarios.inputs import MIB, bomb
+from faults.scenarios.inputs import bomb
 from tests.processes import LOOPBACK, Host, Processes
 from tests.waiting import until, until_async
 
