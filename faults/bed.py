@@ -39,9 +39,9 @@ DATABASE: Final = 1
 KEYS: Final = BucketKeys.of(1, "dq_bucket_%d", "dq_queue_%s")  # of the only bucket
 MIB: Final = 1 << 20
 PAGE_BYTES: Final = resource.getpagesize()
-START_S: Final = 60.0  # the machine may be busy
+START_S: Final = 180.0  # the machine may be busy
 BACK_S: Final = 5.0  # after a fault has healed, everything must work again within this time
-FSCK_S: Final = 60.0
+FSCK_S: Final = 300.0
 FILE_SYNC: Final = ("--appendonly", "yes", "--appendfsync")
 
 
