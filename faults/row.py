@@ -23,10 +23,10 @@ class Row:
     fault_zh: str
     passes: str
     passes_zh: str
-    run: Callable[..., Coroutine[Any, Any, Figures]] | None
+    run: Callable[..., Coroutine[Any, Any, Figures]]
     full: Figures = field(default_factory=dict)
     small: Figures | None = None
-    not_run: str = ""  # why there is no scenario, or what the scenario leaves out
+    not_run: str = ""  # what the scenario leaves out
     both_wrappings: bool = False  # in full, it runs again on a store without functions
 
 
@@ -47,7 +47,6 @@ def run(
     row: Row, home: Path, *, small: bool, seed: int | None = None, **asked: int | None
 ) -> Outcome:
     """Try a row, in the sizes `asked` for if it has them. A failure is part of the outcome, not raised."""
-    assert row.run is not None, f"row {row.number} has nothing to run: {row.not_run}"
     seed = random.randrange(10**6) if seed is None else seed
     since_s = time.monotonic()
     sizes = (row.small or {}) if small else row.full
