@@ -288,8 +288,8 @@ ROWS: Final = (
     ),
     Row(
         28,
-        "number of buckets changed under load; movers, servers and masters killed, a server asleep",
-        "负载下改变桶数；杀死搬迁进程、服务和 master，一个服务冻结",
+        "number of buckets changed under load; movers and servers killed",
+        "负载下改变桶数；杀死搬迁进程和服务",
         f"{GLOBAL}; all jobs in the bucket where they belong",
         f"{GLOBAL_ZH}；所有任务都在所属的桶里",
         rebalances.buckets_changed,
