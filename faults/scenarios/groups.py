@@ -22,7 +22,7 @@ from faults.bed import (
 from faults.checker import GONE, judge
 from faults.group_checker import ENDED, judge_groups
 from faults.history import INFO, OK, History, read_history
-from faults.load import MOST_IDS, PAUSE_S, POLL_S, STALE
+from faults.load import MOST_IDS, PATIENCE_S, PAUSE_S, POLL_S, STALE
 from faults.scenarios.failovers import replace_master
 from tests.api_client import OK as CODE_OK
 from tests.api_client import UNAVAILABLE, Api, Envelope, Json, open_api
@@ -53,7 +53,6 @@ KILLED, FAILED, UNANSWERED, LATE = (
 FAULTS: Final = (KILLED, FAILED, UNANSWERED)  # each must have happened
 TOLD: Final = ("id", "attempt", "due")  # in the history, of a job that a poll brought
 LOOK_S: Final = 1.0
-PROGRESS_S: Final = 60.0  # without any end, a job is lost or stuck
 
 
 async def killed_in_order(bed: Bed, *, customers: int, jobs: int, kills: int) -> Figures:
@@ -133,7 +132,7 @@ class Work:
         wanted = share * self._customers * self._jobs
         while len(self._ended) < wanted:
             ended = len(self._ended)
-            await until(partial(self._have_ended, ended + 1), within_s=PROGRESS_S)
+            await until(partial(self._have_ended, ended + 1), within_s=PATIENCE_S)
 
     def _have_ended(self, count: int) -> bool:
         return len(self._ended) >= count
@@ -263,10 +262,10 @@ class Work:
         return answer
 
     async def _drain(self, api: Api) -> None:
-        """Wait until all has ended, or nothing has for PROGRESS_S."""
+        """Wait until all has ended, or nothing has for PATIENCE_S."""
         loop = asyncio.get_running_loop()
         since_s = loop.time()
-        while (left := self._left()) and loop.time() - since_s < PROGRESS_S:
+        while (left := self._left()) and loop.time() - since_s < PATIENCE_S:
             for job_id, state in (await self._states(api, left)).items():
                 if state == ENDED:  # by a worker that was killed before it knew
                     again = [{"id": job_id, "attempt": 0}]

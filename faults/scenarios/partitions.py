@@ -44,14 +44,14 @@ LAGGING_KBIT_S: Final = 32  # a fraction of what the load writes
 
 
 async def partitions(
-    bed: Bed, *, kind: type[Replicated], ways: Sequence[str], longest_s: float, replicas: int = 1
+    bed: Bed, *, kind: type[Replicated], ways: Sequence[str], longest_s: float
 ) -> Figures:
     figures: Figures = {}
     for way in ways:
         with Network.opened() as network:
             hosts = iter(network)
-            store = kind(bed.processes, *_options(way), replicas=replicas, hosts=hosts)
-            settings = store.settings(DATABASE) | _asked(way, replicas)
+            store = kind(bed.processes, *_options(way), hosts=hosts)
+            settings = store.settings(DATABASE) | _asked(way)
             settings["bucket_size"] = 1 if isinstance(store, WatchedStore) else BUCKETS
             site = _Site(bed, network, store.nodes, _servers(bed, settings, hosts), settings)
             figures |= await site.broken(way, partial(_breaks, site, store), longest_s)
@@ -63,9 +63,8 @@ def _options(way: str) -> tuple[str, ...]:
     return (*OPEN, "--appendfsync", "always" if "fsync" in way else "everysec")
 
 
-def _asked(way: str, replicas: int) -> dict[str, object]:
+def _asked(way: str) -> dict[str, object]:
     return WAYS[way] | {
-        "redis.min_replicas": replicas,
         "redis.connect_timeout": 1000,
         "protected_mode": "no",
     }
