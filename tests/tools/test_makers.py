@@ -3,6 +3,7 @@
 import asyncio
 import re
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, closing, suppress
@@ -13,13 +14,14 @@ from socket import socket
 import pytest
 
 from faults.bed import MIB, Bed, CannotRun, restart
+from faults.clock import Clock
 from faults.matrix import BEGIN, CHINESE, END, table, write, write_chinese
 from faults.network import DIRECTIONS, Network
 from faults.proxy import Proxy
 from faults.row import Outcome, Row
 from faults.rows import ROWS
 from faults.scenarios.inputs import bomb
-from tests.processes import LOOPBACK, Host, Processes
+from tests.processes import LOOPBACK, REPOSITORY, Host, Processes
 from tests.waiting import until, until_async
 
 Connect = Callable[[], Awaitable["Client"]]
@@ -108,6 +110,16 @@ async def test_a_dropped_answer_ends_the_connection(proxy: Proxy, connect: Conne
     await client.ask()
     proxy.drop_next_answers()
     assert await client.ask() == b""
+
+
+def test_a_busy_thread_leaves_others_their_turn_under_a_wrong_clock_too(tmp_path: Path) -> None:
+    """With libfaketime 0.9.10, each time.sleep() of a process with its own monotonic clock fails."""
+    try:
+        clock = Clock(tmp_path / "clock")
+    except CannotRun as reason:
+        pytest.skip(str(reason))
+    code = "from delayqueue.delivery.side_loop import Turns; Turns().leave()"
+    subprocess.run([*clock.wrapper, sys.executable, "-c", code], cwd=REPOSITORY, check=True)
 
 
 async def test_a_delayed_answer_comes_late(proxy: Proxy, connect: Connect) -> None:
