@@ -17,7 +17,7 @@ from faults.load import Load, Shape
 from tests.api_client import Api, Json
 from tests.figures import scrape
 from tests.hangups import NO_LINGER
-from tests.processes import LOOPBACK, QueueServer
+from tests.processes import LOOPBACK, QueueServer, StoreServer
 from tests.waiting import until, until_async
 
 T = TypeVar("T")
@@ -379,21 +379,15 @@ async def stopped_with_polls(bed: Bed, *, polls: int) -> Figures:
             asyncio.create_task(api.pop(f"{bed.topic}/polls", timeout=60)) for _ in range(polls)
         ]
         await until_async(lambda: are_connected(server, polls), within_s=30)
-        answers, answered_s, ended_s = await stop(server, load, map(_kind_of, waiting))
-        assert answers == {"empty": polls}, answers
-        server.launch()
-        verdict = await judged(load, store)
-    return verdict.figures() | {
-        "polls": polls,
-        "all polls answered after s": answered_s,
-        "ended after s": ended_s,
-    }
+        answers, figures = await stop(server, store, load, map(_kind_of, waiting))
+    assert answers == {"empty": polls}, answers
+    return {"polls": polls} | figures
 
 
 async def stop(
-    server: QueueServer, load: Load, waiting: Iterable[Awaitable[T]]
-) -> tuple[Counter[T], float, float]:
-    """Stop a loaded server. Returns the answers to those that wait, and after how long they and its end came, in s."""
+    server: QueueServer, store: StoreServer, load: Load, waiting: Iterable[Awaitable[T]]
+) -> tuple[Counter[T], Figures]:
+    """Stop a loaded server, and start it again. Returns the answers to those that wait, and the figures."""
     await load.until_finished(100)
     load.history.fault("stop the server")
     server.send(signal.SIGTERM)
@@ -401,8 +395,12 @@ async def stop(
     answers = Counter(await asyncio.gather(*waiting))
     answered_s = round(time.monotonic() - since_s, 2)
     await until(lambda: server.exit_status() is not None, within_s=EXIT_S)
+    ended_s = round(time.monotonic() - since_s, 2)
     assert server.exit_status() == 0
-    return answers, answered_s, round(time.monotonic() - since_s, 2)
+    server.launch()
+    verdict = await judged(load, store)
+    took = {"none waits any more after s": answered_s, "ended after s": ended_s}
+    return answers, verdict.figures() | took
 
 
 async def _kind_of(poll: Awaitable[Any]) -> str:
