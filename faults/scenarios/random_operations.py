@@ -35,7 +35,13 @@ from tests.delivery.receiver import Receiver, receiving
 from tests.processes import REPOSITORY
 from tests.waiting import until, until_async
 
-SETTINGS: Final[Figures] = {"webhook_allow": "127.0.0.1/32", "language": "en"}
+SETTINGS: Final[Figures] = {
+    "webhook_allow": "127.0.0.1/32",
+    "language": "en",
+    # nothing breaks: a store that answers late is one on a busy machine
+    "redis.read_timeout": 60_000,
+    "redis.write_timeout": 60_000,
+}
 
 IDS: Final = 80
 CLIENTS: Final = 12
