@@ -61,7 +61,8 @@ async def _vanish(bed: Bed, server: QueueServer) -> bool:
     await bed.pause(0, 0.5)
     reader, writer = await asyncio.open_connection(LOOPBACK, server.beanstalk_port)
     writer.write(b"watch %b\r\nreserve\r\n" % bed.topic.encode())
-    return await leave(bed, reader, writer, b"WATCHING 2\r\n")
+    waits_s = bed.random.choice((0, WAITS_S))
+    return await leave(bed, reader, writer, b"WATCHING 2\r\n", waits_s=waits_s)
 
 
 async def worker_dies(bed: Bed, *, jobs: int) -> Figures:

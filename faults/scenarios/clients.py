@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 STALE_RECEIPT: Final = 4
 EVENTS: Final = "delayqueue_job_events_total"
+POLL_S: Final = 60
 VISIBLE_S: Final = 1.0
 LATER: Final = 100  # jobs
 IN_WRITING: Final = 0.05  # share of the answers that may be on their way when their client vanishes
@@ -52,12 +53,16 @@ async def polls_vanish(bed: Bed, *, polls: int, jobs: int) -> Figures:
     topic = bed.topic
     ids = [f"{topic}/{n}" for n in range(jobs)]
     async with bed.api(server) as api:
-        vanishing = [asyncio.create_task(vanish(bed, server, topic)) for _ in range(polls)]
+        vanishing = [
+            asyncio.create_task(vanish(bed, server, topic, waits_s=bed.random.choice((0, POLL_S))))
+            for _ in range(polls)
+        ]
         for job_id in ids:
             (await api.push(topic=topic, id=job_id, ttr=ttr_s)).ok()
             await asyncio.sleep(0)
         reached = sum(await asyncio.gather(*vanishing))
         at_once, after_ttr = await collect(api, topic, len(ids), ttr_s)
+    assert reached
     assert at_once + after_ttr == len(ids), f"{len(ids) - at_once - after_ttr} lost"
     assert after_ttr - reached <= IN_WRITING * jobs
     await assert_whole(store)
@@ -71,33 +76,47 @@ async def polls_vanish(bed: Bed, *, polls: int, jobs: int) -> Figures:
     }
 
 
-async def vanish(bed: Bed, server: QueueServer, topic: str) -> bool:
-    """Poll, and vanish at a random moment. Returns whether an answer had come."""
-    content = json.dumps({"topic": topic, "timeout": 60}).encode()
+async def vanish(bed: Bed, server: QueueServer, topic: str, *, waits_s: float = 0) -> bool:
+    """Poll, wait for the answer for up to `waits_s`, and vanish at a random moment. Returns whether it had come."""
+    content = json.dumps({"topic": topic, "timeout": POLL_S}).encode()
     await bed.pause(0, 0.5)
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
     writer.write(b"POST /pop HTTP/1.1\r\nHost: faults\r\n")
     writer.write(b"Content-Length: %d\r\n\r\n" % len(content) + content)
-    return await leave(bed, reader, writer)
+    return await leave(bed, reader, writer, waits_s=waits_s)
 
 
 async def leave(
-    bed: Bed, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes = b""
+    bed: Bed,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    first: bytes = b"",
+    *,
+    waits_s: float = 0,
 ) -> bool:
-    """Vanish at a random moment, in one way or another. Returns whether something had come, behind `first`."""
-    reached = False
-    with suppress(TimeoutError, OSError):
-        async with asyncio.timeout(bed.random.uniform(0, 0.5)):
-            if first:
-                await reader.readuntil(first)
-            reached = bool(await reader.read(1))
-            await asyncio.sleep(60)
+    """Vanish at a random moment, in one way or another. Returns whether something had come, behind `first`.
+
+    It waits for that for up to `waits_s`.
+    """
+    answer = asyncio.create_task(_answered(reader, first))
+    await asyncio.wait([answer], timeout=waits_s)
+    await bed.pause(0, 0.5)
+    reached = answer.done() and answer.result()
+    answer.cancel()
     if bed.random.random() < 0.5:
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
     return reached
+
+
+async def _answered(reader: asyncio.StreamReader, first: bytes) -> bool:
+    with suppress(OSError, EOFError):
+        if first:
+            await reader.readuntil(first)
+        return bool(await reader.read(1))
+    return False
 
 
 async def collect(api: Api, topic: str, wanted: int, ttr_s: float) -> tuple[int, int]:
