@@ -230,6 +230,9 @@ class ExpressConnection(asyncio.Protocol):
             self._aiohttp.lost(error)
         if self.pending is not None:
             self.pending.cancel()
+            self.pending = (
+                None  # else it, its traceback with the answer, and this would keep each other
+            )
 
     def pause_writing(self) -> None:
         """The client reads more slowly than it is answered."""
