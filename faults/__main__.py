@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 
 from faults.matrix import CHINESE, DOCUMENT, this_run, write, write_chinese
-from faults.original import compare
 from faults.row import run
 from faults.rows import ROWS
 
@@ -18,15 +17,8 @@ def main() -> int:
     rows = [row for row in ROWS if not wanted or row.number in wanted]
     began = this_run()
     home = Path(tempfile.mkdtemp(prefix="faults-"))
-    if asked.against:
-        for line in compare(asked.against, home, asked.seed):
-            _say(line)
-        return 0
     outcomes = []
     for row in rows:
-        if row.run is None:
-            _say(f"row {row.number}: {row.not_run}")
-            continue
         if asked.small and row.small is None:
             _say(f"row {row.number}: has no small size")
             continue
@@ -54,12 +46,6 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
     parser.add_argument("--rows", default="", metavar="1,2", help="only these; default: all")
     parser.add_argument("--small", action="store_true", help="in the sizes of the tests")
-    parser.add_argument(
-        "--against",
-        action="append",
-        metavar="PROGRAM",
-        help="instead: try the original server, and ours beside it; may be given twice",
-    )
     parser.add_argument("--minutes", type=int, help="of row 27; default: 12")
     parser.add_argument("--kills", type=int, help="of rows that kill so many times")
     parser.add_argument("--seed", type=int, help="default: a random one for each row")

@@ -1,74 +1,58 @@
 """A load that speaks beanstalkd's protocol: its clients replace `Api`, and put, reserve and delete."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from faults.checker import GONE
 from faults.history import History
 from faults.load import STALE, Load, Shape
-from tests.api_client import HTTP_OK, OK, TIMEOUT_S, UNAVAILABLE, Api, Envelope
-from tests.processes import LOOPBACK
+from tests.api_client import HTTP_OK, OK, UNAVAILABLE, Api, Envelope
+from tests.beanstalk.wire import Wire
 
 BODY: Final = "body of "
 # the server cannot do it now; it may have been done
 REFUSED: Final = ("OUT_OF_MEMORY", "DRAINING")
 
 
-class Line:
+class _Line:
     """A connection, opened when it is needed. Raises OSError if it breaks; the next command opens a new one."""
 
-    def __init__(self, port: int, *greetings: bytes) -> None:
+    def __init__(self, port: int, greeting: bytes) -> None:
         self._port = port
-        self._greetings = greetings
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._greeting = greeting
+        self._wire: Wire | None = None
 
     async def ask(self, command: bytes) -> tuple[list[str], str]:
         """The words of the answer, and the body that comes with it."""
+        answer = b""
         try:
-            async with asyncio.timeout(TIMEOUT_S):
-                if self._streams is None:
-                    self._streams = await asyncio.open_connection(LOOPBACK, self._port)
-                    for greeting in self._greetings:
-                        await self._answer(greeting)
-                return await self._answer(command)
-        except (OSError, EOFError) as error:
+            with suppress(EOFError):
+                if self._wire is None:
+                    self._wire = await Wire.open(self._port)
+                    await self._wire.ask(self._greeting)
+                answer = await self._wire.ask(command)
+            if not answer.endswith(b"\r\n"):
+                raise ConnectionError(f"{command[:20]!r}: {answer!r}")
+        except OSError:
             self.close()
-            raise ConnectionError(f"{command[:20]!r}: {error}") from error
-
-    async def told(self, command: bytes, expected: str) -> None:
-        """Send a command. Raises AssertionError if the answer does not begin with this word."""
-        words, _ = await self.ask(command)
-        assert words[0] == expected, (command[:20], words)
-
-    def beside(self) -> "Line":
-        """Another connection to the same server."""
-        return Line(self._port, *self._greetings)
-
-    async def _answer(self, command: bytes) -> tuple[list[str], str]:
-        assert self._streams
-        reader, writer = self._streams
-        writer.write(command)
-        words = (await reader.readuntil(b"\r\n")).decode().split()
-        body = b""
-        if words[0] in {"RESERVED", "OK"}:
-            body = await reader.readexactly(int(words[-1]) + 2)
-        return words, body[:-2].decode()
+            raise
+        line, _, body = answer.partition(b"\r\n")
+        return line.decode().split(), body[:-2].decode()
 
     def close(self) -> None:
-        if self._streams:
-            self._streams[1].close()
-            self._streams = None
+        if self._wire:
+            self._wire.close()
+            self._wire = None
 
 
 class BeanstalkApi(Api):
     """A producer and a worker of one topic. A job's id is in its body; only this object knows its number."""
 
     def __init__(self, port: int, topic: str, history: History) -> None:
-        self._producer = Line(port, b"use %b\r\n" % topic.encode())
-        self._worker = Line(port, b"watch %b\r\n" % topic.encode())
+        self._producer = _Line(port, b"use %b" % topic.encode())
+        self._worker = _Line(port, b"watch %b" % topic.encode())
         self._history = history
         self._numbers: dict[str, int] = {}
 
@@ -79,12 +63,12 @@ class BeanstalkApi(Api):
     async def push(self, **job: Any) -> Envelope:
         body = job["body"].encode()
         head = b"put 1024 %d %d %d\r\n" % (job["delay"], job["ttr"], len(body))
-        words, _ = await self._producer.ask(head + body + b"\r\n")
+        words, _ = await self._producer.ask(head + body)
         return _answer(words, "INSERTED")
 
     async def pop(self, *_: object, **__: object) -> Envelope:
         """A job of the topic that it is for; waits for up to a second."""
-        words, body = await self._worker.ask(b"reserve-with-timeout 1\r\n")
+        words, body = await self._worker.ask(b"reserve-with-timeout 1")
         if words[0] != "RESERVED":
             return _answer(words, "TIMED_OUT")
         job_id = body.removeprefix(BODY)
@@ -100,7 +84,7 @@ class BeanstalkApi(Api):
     async def _delete(self, job_id: str) -> Envelope:
         number = self._numbers[job_id]
         try:
-            words, _ = await self._worker.ask(b"delete %d\r\n" % number)
+            words, _ = await self._worker.ask(b"delete %d" % number)
         except OSError:
             self._history.invoke(
                 "release", [{"id": job_id}]
@@ -108,7 +92,7 @@ class BeanstalkApi(Api):
             raise
         if words != ["NOT_FOUND"]:
             return _answer(words, "DELETED")
-        words, _ = await self._worker.ask(b"stats-job %d\r\n" % number)
+        words, _ = await self._worker.ask(b"stats-job %d" % number)
         return _envelope(STALE if words[0] == "OK" else GONE)  # another worker has it by now
 
 

@@ -6,19 +6,20 @@ import random
 import resource
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 from redis.asyncio import Redis
 
 from delayqueue.store.keys import BucketKeys
 from faults import beanstalk
+from faults.checker import Verdict
 from faults.load import USUAL, Load, Shape, running
 from tests.api_client import OK, Api, open_api
 from tests.processes import (
@@ -35,11 +36,16 @@ from tests.store.invariants import violations
 from tests.waiting import until_async
 
 DATABASE: Final = 1
+KEYS: Final = BucketKeys.of(1, "dq_bucket_%d", "dq_queue_%s")  # of the only bucket
+MIB: Final = 1 << 20
 PAGE_BYTES: Final = resource.getpagesize()
-START_S: Final = 60.0  # the machine may be busy
+START_S: Final = 180.0  # the machine may be busy
 BACK_S: Final = 5.0  # after a fault has healed, everything must work again within this time
-FSCK_S: Final = 60.0
+FSCK_S: Final = 300.0
 FILE_SYNC: Final = ("--appendonly", "yes", "--appendfsync")
+
+
+Figures = dict[str, Any]
 
 
 class CannotRun(Exception):
@@ -77,7 +83,10 @@ class Bed:
         return self.processes.started(store)
 
     def new_server(self, store: StoreServer | None, **settings: object) -> QueueServer:
-        """A server that is not started yet, on the scenario's database of that store, or on a store of its own."""
+        """A server that is not started yet, on the scenario's database of that store, or on a store of its own.
+
+        In the name of a setting, two underscores stand for a dot.
+        """
         named = {name.replace("__", "."): value for name, value in settings.items()}
         if store:
             named = {"redis.host": store.address, "redis.db": DATABASE} | named
@@ -89,9 +98,11 @@ class Bed:
         await restart(server)
         return server
 
-    async def beanstalk_server(self, store: StoreServer) -> QueueServer:
-        """A running server that also speaks beanstalkd's protocol."""
-        return await self.server(store, beanstalk_address=f"{LOOPBACK}:{free_port()}")
+    async def pair(self, *, beanstalk: bool = False) -> tuple[StoreServer, QueueServer]:
+        """A store, and a running server on it, which can speak beanstalkd's protocol, too."""
+        store = self.store()
+        more = {"beanstalk_address": f"{LOOPBACK}:{free_port()}"} if beanstalk else {}
+        return store, await self.server(store, **more)
 
     @asynccontextmanager
     async def load(self, *servers: QueueServer, shape: Shape = USUAL) -> AsyncIterator[Load]:
@@ -144,11 +155,25 @@ async def redis_of(store: StoreServer) -> AsyncIterator[Redis]:
         yield redis
 
 
+async def judged(load: Load, store: StoreServer, *, watch_s: float | None = None) -> Verdict:
+    """Prove that a load was served as promised, and that the store is whole."""
+    verdict = await load.finish(watch_s=watch_s)
+    verdict.check()
+    await assert_whole(store)
+    return verdict
+
+
+def labelled(parts: Mapping[str, Figures]) -> Figures:
+    """The figures of several parts, each behind the name of its part."""
+    return {
+        f"{part}: {name}": value for part, found in parts.items() for name, value in found.items()
+    }
+
+
 async def assert_whole(store: StoreServer) -> None:
     """Prove that every job is in exactly one place and no index entry is without a record."""
-    keys = BucketKeys.of(1, "dq_bucket_%d", "dq_queue_%s")
     async with redis_of(store) as redis:
-        found = await violations(redis, keys)
+        found = await violations(redis, KEYS)
         assert not found, found[:5]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from faults.history import FAIL, FREEZE, INFO, INVOKE, KILL_EVERYSEC, THAW, Event, Json
+from faults.history import FREEZE, INFO, INVOKE, KILL_EVERYSEC, THAW, Event, Json
 
 # two clocks are read one after the other, and the store's has milliseconds
 CLOCK_STEP_S: Final = 0.002
@@ -183,8 +183,6 @@ class _Judgement:
     def _end(self, begun: Event, event: Event) -> None:
         if event.type == INFO:
             self._unknown(begun, event.time_s + SETTLED_S if event.jobs else FOR_EVER)
-        elif event.type == FAIL:
-            return
         elif event.verb == "push":
             for named in event.jobs:
                 self._push_answered(named, event.time_s)

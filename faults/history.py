@@ -1,7 +1,7 @@
 """The record of all that clients sent and received while things broke: a file of JSON lines.
 
-An operation is one line when it begins (`invoke`) and one when it ends: `ok`, `fail` (the server says that it did
-nothing) or `info` (nobody knows: no answer, or a 503). A line without a number of its own notes a fault or a clock.
+An operation is one line when it begins (`invoke`) and one when it ends: `ok`, or `info` (nobody knows: no answer, or
+a 503). A line without a number of its own notes a fault or a clock.
 """
 
 import json
@@ -16,7 +16,6 @@ Json = dict[str, Any]
 
 INVOKE: Final = "invoke"
 OK: Final = "ok"
-FAIL: Final = "fail"
 INFO: Final = "info"
 NOTE: Final = 0  # the number in lines that belong to no operation
 FREEZE: Final = "freeze Redis"  # faults that the checker knows
@@ -67,7 +66,7 @@ class History:
         return self._number
 
     def end(self, number: int, outcome: str, verb: str, jobs: Iterable[Json] = ()) -> None:
-        """An operation ends with OK, FAIL or INFO."""
+        """An operation ends with OK or INFO."""
         self._write(number, outcome, verb, jobs)
 
     def fault(self, what: str) -> None:

@@ -22,6 +22,7 @@ PAUSE_S: Final = 0.02  # after a failure, as a client would
 POLL_S: Final = 0.5
 MOST_DOUBTED: Final = 200  # pushes to be repeated: a store that refuses at once makes many
 QUIET_S: Final = 0.5  # beyond the TTR: nothing more may be delivered in this time
+PATIENCE_S: Final = 60.0  # without any end, a job is lost or stuck
 MOST_IDS: Final = 1000
 STALE: Final = 4
 
@@ -33,12 +34,11 @@ class Shape:
     producers: int = 4
     consumers: int = 8
     batch: int = 10
-    least_delay_s: float = 0.0
     longest_delay_s: float = 1.0
     ttr_s: int = 1
     pause_s: float = 0.02  # of a producer, after each push
     most: int | None = None  # jobs to push in all; None = until told to stop
-    whole_seconds: bool = False  # delays as the original takes them
+    whole_seconds: bool = False  # delays as beanstalkd takes them
     reuses: bool = True  # pushes an id again once what got a 503 must be settled
 
 
@@ -93,14 +93,21 @@ class Load:
         target = self.pushed_again + jobs
         await until(lambda: self.pushed_again >= target, within_s=within_s)
 
+    async def until_none_fails(self, *, within_s: float) -> None:
+        """Wait until some jobs are finished and no request fails meanwhile."""
+        failures = -1
+        while failures != self.failures:
+            failures = self.failures
+            await self.until_finished(50, within_s=within_s)
+
     async def until_all_pushed(self) -> None:
         """Wait until `most` jobs were pushed."""
         await asyncio.gather(*self._producers)
 
-    async def finish(self, *, patience_s: float = 30, watch_s: float | None = None) -> Verdict:
+    async def finish(self, *, watch_s: float | None = None) -> Verdict:
         """Stop pushing, drain the queue, watch for surplus deliveries, and judge all that happened.
 
-        It is drained when each job has ended, or none has for `patience_s`. Then it watches for `watch_s`; if that
+        It is drained when each job has ended, or none has for PATIENCE_S. Then it watches for `watch_s`; if that
         is None, until the last TTR would have run out.
         """
         self._pushing = False
@@ -108,7 +115,7 @@ class Load:
         await asyncio.gather(*self._repeaters)
         with suppress(AssertionError):  # the verdict tells what is lost
             while self._unfinished:
-                await self.until_finished(1, within_s=patience_s)
+                await self.until_finished(1, within_s=PATIENCE_S)
         if self._unfinished:
             self.history.fault(f"not drained: {await self._states()}")
         await asyncio.sleep(self._shape.ttr_s + QUIET_S if watch_s is None else watch_s)
@@ -121,7 +128,6 @@ class Load:
         """What the server says about jobs that never ended: a stuck job is not lost."""
         ids = sorted(self._unfinished)[:MOST_IDS]
         answer = await self._apis[0].call("/get", {"ids": ids})
-        # the original does not know this request
         jobs = answer.data or []
         return sorted({job["state"] if job else "gone" for job in jobs})
 
@@ -186,7 +192,7 @@ class Load:
 
     def _job(self, job_id: str) -> Json:
         shape = self._shape
-        delay_s = self._random.uniform(shape.least_delay_s, shape.longest_delay_s)
+        delay_s = self._random.uniform(0, shape.longest_delay_s)
         digits = None if shape.whole_seconds else 3
         return {"id": job_id, "delay_s": round(delay_s, digits), "ttr_s": shape.ttr_s}
 

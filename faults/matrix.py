@@ -41,7 +41,7 @@ def table(
     lines = [HEAD]
     for row in rows:
         outcome = found.get(row.number)
-        if outcome or row.run is None or row.number not in known:
+        if outcome or row.number not in known:
             cells = (str(row.number), row.fault, row.passes, *_cells(row, outcome, run))
             lines.append(f"| {' | '.join(cells)} |")
         else:
@@ -51,8 +51,7 @@ def table(
 
 def _cells(row: Row, outcome: Outcome | None, run: str) -> tuple[str, str, str, str]:
     if outcome is None or outcome.not_run:
-        reason = row.not_run or (outcome.not_run if outcome else "left out of this run")
-        return "**not run**", reason, "", ""
+        return "**not run**", outcome.not_run if outcome else "left out of this run", "", ""
     figures = [f"{name} {value}" for name, value in outcome.figures.items()]
     if row.not_run:
         figures.append(row.not_run)

@@ -7,11 +7,11 @@ import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from faults.bed import Bed, CannotRun
+from faults.bed import Bed, CannotRun, Figures, labelled
 
-Figures = dict[str, Any]
+WITHOUT: Final = "without functions"
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class Row:
     fault_zh: str
     passes: str
     passes_zh: str
-    run: Callable[..., Coroutine[Any, Any, Figures]] | None
+    run: Callable[..., Coroutine[Any, Any, Figures]]
     full: Figures = field(default_factory=dict)
     small: Figures | None = None
-    not_run: str = ""  # why there is no scenario, or what the scenario leaves out
+    not_run: str = ""  # what the scenario leaves out
     both_wrappings: bool = False  # in full, it runs again on a store without functions
 
 
@@ -47,7 +47,6 @@ def run(
     row: Row, home: Path, *, small: bool, seed: int | None = None, **asked: int | None
 ) -> Outcome:
     """Try a row, in the sizes `asked` for if it has them. A failure is part of the outcome, not raised."""
-    assert row.run is not None, f"row {row.number} has nothing to run: {row.not_run}"
     seed = random.randrange(10**6) if seed is None else seed
     since_s = time.monotonic()
     sizes = (row.small or {}) if small else row.full
@@ -59,13 +58,11 @@ def run(
         bed = Bed(home / name, seed, functions=functions)
         try:
             found = asyncio.run(row.run(bed, **sizes))
-            figures |= (
-                found if functions else {f"without functions: {k}": v for k, v in found.items()}
-            )
+            figures |= found if functions else labelled({WITHOUT: found})
         except CannotRun as reason:
             not_run = str(reason)
         except Exception as error:
-            failure = f"{'' if functions else 'without functions: '}{_told(error)}"
+            failure = f"{'' if functions else f'{WITHOUT}: '}{_told(error)}"
             logs = f"{''.join(traceback.format_exception(error))}\n{bed.logs()}"
         finally:
             bed.close()

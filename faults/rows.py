@@ -20,6 +20,7 @@ from faults.scenarios import (
     resharding,
     upgrades,
 )
+from tests.clusters import StoreCluster, WatchedStore
 
 GLOBAL: Final = "nothing lost, early, unexplained or after its end"
 GLOBAL_ZH: Final = "没有丢失、提前、无原因的重复和结束之后的投递"
@@ -325,8 +326,8 @@ ROWS: Final = (
         "Sentinel：master、副本、服务被隔离，双向或单向；副本落后或挂起；持续 0.5 到 60 s",
         f"with durability = replica {GLOBAL}; what is lost without it is counted",
         f"durability = replica 时{GLOBAL_ZH}；没有设置时，统计丢失了多少",
-        partitions.sentinel_partitions,
-        {"ways": tuple(partitions.WAYS), "longest_s": 60},
+        partitions.partitions,
+        {"kind": WatchedStore, "ways": tuple(partitions.WAYS), "longest_s": 60},
     ),
     Row(
         32,
@@ -334,8 +335,8 @@ ROWS: Final = (
         "Cluster：master、副本、服务被隔离，双向或单向；副本落后或挂起；持续 0.5 到 60 s",
         f"with durability = replica {GLOBAL}; what is lost without it is counted",
         f"durability = replica 时{GLOBAL_ZH}；没有设置时，统计丢失了多少",
-        partitions.cluster_partitions,
-        {"ways": tuple(partitions.WAYS), "longest_s": 60},
+        partitions.partitions,
+        {"kind": StoreCluster, "ways": tuple(partitions.WAYS), "longest_s": 60},
     ),
     Row(
         33,

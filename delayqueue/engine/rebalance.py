@@ -149,6 +149,7 @@ class Rebalance:
         while True:
             self._is_sure = True
             processes = await self._patiently(self._entries.processes)
+            await self._patiently(self._change.raise_fences)
             self._looked, self._total = 0, 2 * await self._patiently(self._entries.count)
             await self._of_all_keys(self._move)
             for bucket in range(len(self._store.buckets.keys)):

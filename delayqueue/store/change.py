@@ -94,13 +94,19 @@ class LayoutChange:
                     f"the number of buckets is being changed to {size}: "
                     f"run `delay-queue rebalance --buckets {size}` to the end first{by}"
                 )
-            for keys in self._buckets.keys:
-                if await _raise_fence(self._servers, keys, generation) != generation:
-                    raise AnotherChange
         former_sizes = self._former.former_sizes
         if self._size != self._former.size:
             former_sizes += (self._former.size,)
         self._buckets.adopt(Layout(self._size, generation, former_sizes, braces=self._size > 1))
+        await self.raise_fences()
+
+    async def raise_fences(self) -> None:
+        """Let no server work in any bucket; again after a failover, whose new master may not know of it."""
+        generation = self._buckets.layout.generation
+        with _settled():
+            for keys in self._buckets.keys:
+                if await _raise_fence(self._servers, keys, generation) != generation:
+                    raise AnotherChange
 
     async def tell(self, percent: int) -> None:
         """Say how far it is."""

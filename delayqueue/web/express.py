@@ -230,6 +230,7 @@ class ExpressConnection(asyncio.Protocol):
             self._aiohttp.lost(error)
         if self.pending is not None:
             self.pending.cancel()
+            self.pending = None  # else this, its traceback and the answer in that keep each other
 
     def pause_writing(self) -> None:
         """The client reads more slowly than it is answered."""

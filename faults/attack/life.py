@@ -15,6 +15,7 @@ from delayqueue.errors import Code
 NOBODY: Final = "?"  # holds a job that was reserved for a poll that is over
 BURIED_MS: Final = -1
 FOR_EVER_MS: Final = 1 << 60
+STALL_MS: Final = 2000  # if two holds are further apart than a TTR and this, the machine is busy
 
 Span = tuple[int, int]
 UNKNOWN: Final[Span] = (0, FOR_EVER_MS)
@@ -313,8 +314,13 @@ def alone(state: State, now_ms: int, between: Span) -> Iterator[State]:
 def _alone(job: Live, now_ms: int, between: Span) -> Iterator[State]:
     if job.holder == NOBODY:
         yield replace(job, state="ready", attempt=job.attempt - 1, deadline=None, holder="")
-    if job.deadline and job.deadline != UNKNOWN and job.deadline[0] <= now_ms:
-        yield from failed(job, (job.deadline[0], between[1]))
+    deadline = job.deadline
+    if deadline == UNKNOWN:
+        # it is put back, unless its server stood still until the TTR was over: once, else there were states without end
+        stalled = not job.step and now_ms - between[0] > job.spec.ttr_ms + STALL_MS
+        deadline = later(between, job.spec.ttr_ms) if stalled else None
+    if deadline and deadline[0] <= now_ms:
+        yield from failed(job, (deadline[0], between[1]))
     if job.state in {"delayed", "ready"} and job.expire and job.expire[0] <= now_ms:
         yield ended(job, "expired", (job.expire[0], between[1]))
     if job.state == "delayed" and job.due[0] <= now_ms:

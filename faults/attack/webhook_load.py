@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from faults.attack.pause_gate import PauseGate
+from faults.attack.attackers import PauseGate
 from faults.attack.random_client import now_ms
 from tests.api_client import Api, Json
 from tests.delivery.receiver import Answer, Call, Receiver

@@ -2,18 +2,15 @@
 
 import asyncio
 import os
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from delayqueue.config.failpoint import EXIT_STATUS
-from faults.bed import BACK_S, Bed, assert_whole, restart
+from faults.bed import BACK_S, Bed, Figures, judged, restart
 from faults.history import KILL_EVERYSEC
 from faults.load import Load, Shape
-from tests.processes import LOOPBACK, free_port
+from tests.processes import LOOPBACK, Process, StoreServer, free_port
 from tests.waiting import until
-
-Figures = dict[str, Any]
 
 VERBS: Final = ("push", "pop", "tick", "finish")
 FAILPOINTS: Final = [f"{verb}.{when}" for verb in VERBS for when in ("before", "after")]
@@ -22,16 +19,13 @@ FAR_S: Final = 3600
 
 
 async def nothing_breaks(bed: Bed, *, jobs: int, longest_delay_s: float) -> Figures:
-    store = bed.store()
-    server = await bed.server(store)
+    store, server = await bed.pair()
     shape = Shape(most=jobs, longest_delay_s=longest_delay_s, ttr_s=30, batch=20)
     async with bed.load(server, shape=shape) as load:
         await load.until_all_pushed()
         await load.until_finished(jobs - load.finished)
-        verdict = await load.finish(watch_s=1)
-    verdict.check()
+        verdict = await judged(load, store, watch_s=1)
     assert verdict.duplicates == 0
-    await assert_whole(store)
     late = {f"p{share * 100:g} late ms": verdict.late_ms(share) for share in (0.5, 0.99, 1)}
     return verdict.figures() | late
 
@@ -39,31 +33,45 @@ async def nothing_breaks(bed: Bed, *, jobs: int, longest_delay_s: float) -> Figu
 async def server_killed(
     bed: Bed, *, kills: int, pause_s: tuple[float, float], beanstalk: bool = False
 ) -> Figures:
-    store = bed.store()
-    server = await (bed.beanstalk_server(store) if beanstalk else bed.server(store))
+    store, server = await bed.pair(beanstalk=beanstalk)
     loading = bed.beanstalk_load if beanstalk else bed.load
-    flowing_s = []
     async with loading(server, shape=Shape(longest_delay_s=5, ttr_s=2)) as load:
-        for _ in range(kills):
-            await bed.pause(*pause_s)
-            load.history.fault("kill the server")
-            server.kill()
-            await bed.pause(0, 1)
-            flowing_s.append(await _flows_after(restart(server), load))
-        verdict = await load.finish()
-    verdict.check()
-    await assert_whole(store)
+        what = "kill the server"
+        return await _killed(bed, load, store, server, what=what, kills=kills, pause_s=pause_s)
+
+
+async def redis_killed(bed: Bed, *, kills: int, fsync: str) -> Figures:
+    store = bed.store(fsync=fsync)
+    server = await bed.server(store, durability="fsync" if fsync == "always" else "store")
+    what = KILL_EVERYSEC if fsync == "everysec" else "kill Redis"
+    async with bed.load(server, shape=Shape(longest_delay_s=3, ttr_s=2)) as load:
+        return await _killed(bed, load, store, store, what=what, kills=kills, pause_s=(1, 3))
+
+
+async def _killed(
+    bed: Bed,
+    load: Load,
+    store: StoreServer,
+    victim: Process,
+    *,
+    what: str,
+    kills: int,
+    pause_s: tuple[float, float],
+) -> Figures:
+    """Kill again and again. How long the restart and the first jobs after it took, which must flow within BACK_S."""
+    flowing_s, loop = [], asyncio.get_running_loop()
+    for _ in range(kills):
+        await bed.pause(*pause_s)
+        load.history.fault(what)
+        victim.kill()
+        await bed.pause(0, 1)
+        since_s = loop.time()
+        await restart(victim)
+        await load.until_finished(1, within_s=BACK_S)
+        flowing_s.append(round(loop.time() - since_s, 2))
+    verdict = await judged(load, store)
     assert load.failures > 0
     return verdict.figures() | {"kills": kills, "longest until jobs flow s": max(flowing_s)}
-
-
-async def _flows_after(healing: Coroutine[Any, Any, None], load: Load) -> float:
-    """How long the healing and the first jobs after it took, at most BACK_S."""
-    loop = asyncio.get_running_loop()
-    since_s = loop.time()
-    await healing
-    await load.until_finished(1, within_s=BACK_S)
-    return round(loop.time() - since_s, 2)
 
 
 async def server_killed_at_failpoints(bed: Bed, *, rounds: int) -> Figures:
@@ -88,30 +96,10 @@ async def _killed_at(bed: Bed, place: str) -> Figures:
         load.history.fault(f"ended at {place}, reached {number} times")
         await restart(successor)
         await load.until_finished(50)
-        verdict = await load.finish()
-    verdict.check()
-    await assert_whole(store)
+        verdict = await judged(load, store)
     successor.close()
     store.close()
     return verdict.figures()
-
-
-async def redis_killed(bed: Bed, *, kills: int, fsync: str) -> Figures:
-    store = bed.store(fsync=fsync)
-    server = await bed.server(store, durability="fsync" if fsync == "always" else "store")
-    flowing_s = []
-    async with bed.load(server, shape=Shape(longest_delay_s=3, ttr_s=2)) as load:
-        for _ in range(kills):
-            await bed.pause(1, 3)
-            load.history.fault(KILL_EVERYSEC if fsync == "everysec" else "kill Redis")
-            store.kill()
-            await bed.pause(0, 1)
-            flowing_s.append(await _flows_after(restart(store), load))
-        verdict = await load.finish()
-    verdict.check()
-    await assert_whole(store)
-    assert load.failures > 0
-    return verdict.figures() | {"kills": kills, "longest until jobs flow s": max(flowing_s)}
 
 
 async def torn_file(bed: Bed, *, cuts: int, jobs: int) -> Figures:
@@ -152,9 +140,7 @@ async def two_servers_killed(bed: Bed, *, kills: int) -> Figures:
             servers[kill % 2].kill()
             await load.until_finished(50, within_s=BACK_S)
             await restart(servers[kill % 2])
-        verdict = await load.finish()
-    verdict.check()
-    await assert_whole(store)
+        verdict = await judged(load, store)
     return verdict.figures() | {"kills": kills}
 
 

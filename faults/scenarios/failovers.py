@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing, restart
-from faults.load import Load, Shape
+from faults.bed import DATABASE, Bed, Figures, assert_fsck_finds_nothing, labelled, restart
+from faults.load import Shape
 from tests.api_client import Api
 from tests.clusters import StoreCluster, WatchedStore, ask
 from tests.processes import Process, StoreServer
 from tests.waiting import until, until_async
 
-Figures = dict[str, Any]
+Replicated = WatchedStore | StoreCluster
 
 RESUMES_S: Final = 30.0
 FOLLOWS_S: Final = 30.0
@@ -27,37 +27,42 @@ SHAPE: Final = Shape(ttr_s=2)
 async def masters_killed(bed: Bed, *, kills: int, durabilities: Sequence[str]) -> Figures:
     figures: Figures = {}
     for durability in durabilities:
-        watched, cluster = WatchedStore(bed.processes), StoreCluster(bed.processes)
-        found = await asyncio.gather(
-            _killed(bed, watched, durability, 1, kills),
-            _killed(bed, cluster, durability, BUCKETS, kills),
-        )
-        for name, of_kind in zip(("Sentinel", "Cluster"), found, strict=True):
-            label = name if durability == PLAIN else f"{name}, {durability}"
-            figures |= {f"{label}: {figure}": value for figure, value in of_kind.items()}
-        watched.close()
-        cluster.close()
+        found = await of_both_kinds(bed, partial(_killed, bed, durability, kills))
+        suffix = "" if durability == PLAIN else f", {durability}"
+        figures |= labelled({f"{kind}{suffix}": of_kind for kind, of_kind in found.items()})
     return figures
 
 
+async def of_both_kinds(
+    bed: Bed, work: Callable[[Replicated, int], Awaitable[Figures]]
+) -> dict[str, Figures]:
+    """What the work finds with a store behind Sentinels and a Cluster at the same time, and a number of buckets."""
+    stores: list[Replicated] = [WatchedStore(bed.processes), StoreCluster(bed.processes)]
+    found = await asyncio.gather(*map(work, stores, (1, BUCKETS)))
+    for store in stores:
+        store.close()
+    return dict(zip(("Sentinel", "Cluster"), found, strict=True))
+
+
 async def _killed(
-    bed: Bed, store: WatchedStore | StoreCluster, durability: str, bucket_size: int, kills: int
+    bed: Bed, durability: str, kills: int, store: Replicated, bucket_size: int
 ) -> Figures:
     settings = store.settings(DATABASE) | {"bucket_size": bucket_size, "durability": durability}
-    server = await bed.server(None, **{k.replace(".", "__"): v for k, v in settings.items()})
+    server = await bed.server(None, **settings)
     nodes: list[Any] = list(store.nodes)
-    resumed_s = []
+    resumed_s, loop = [], asyncio.get_running_loop()
     async with bed.load(server, shape=SHAPE) as load:
         for _ in range(kills):
             await load.until_finished(200)
-            master = bed.random.choice([node for node in nodes if _is_master(node)])
-            _until_replicated(master)
-            come_back = partial(_come_back, master, nodes)
+            load.history.fault("kill a master")
+            since_s = loop.time()
+            master = await _kill_master(bed, nodes)
+            if durability != PLAIN:  # it needs a replica to continue
+                await _come_back(master, nodes)
+            await load.until_none_fails(within_s=RESUMES_S)
+            resumed_s.append(round(loop.time() - since_s, 2))
             if durability == PLAIN:
-                resumed_s.append(await _kill(load, master, nodes))
-                await come_back()
-            else:  # it needs a replica to continue
-                resumed_s.append(await _kill(load, master, nodes, come_back))
+                await _come_back(master, nodes)
         verdict = await load.finish()
     async with bed.api(server) as api:
         await until_async(partial(_is_marked, api), within_s=MARKED_S)
@@ -79,20 +84,17 @@ async def _is_marked(api: Api) -> bool:
 
 async def replace_master(bed: Bed, nodes: list[Any]) -> None:
     """Kill a master, and start it again once its replica is one, which needs it as its own replica to go on."""
-    master = bed.random.choice([node for node in nodes if _is_master(node)])
+    await _come_back(await _kill_master(bed, nodes), nodes)
+
+
+async def _kill_master(bed: Bed, nodes: list[Any]) -> StoreServer:
+    """Kill one, and wait until there are as many without it. Returns it."""
+    masters = [node for node in nodes if _is_master(node)]
+    master: StoreServer = bed.random.choice(masters)
     _until_replicated(master)
-    masters = sum(_is_master(node) for node in nodes)
     master.kill()
-    await _until_promoted(master, nodes, masters)
-    await _come_back(master, nodes)
-
-
-async def _until_promoted(master: StoreServer, nodes: list[StoreServer], masters: int) -> None:
-    """Wait until there are as many masters without the killed one."""
-    await until(
-        lambda: sum(_is_master(node) for node in nodes if node is not master) == masters,
-        within_s=RESUMES_S,
-    )
+    await until(lambda: sum(map(_is_master, nodes)) == len(masters), within_s=RESUMES_S)
+    return master
 
 
 async def _come_back(master: StoreServer, nodes: list[StoreServer]) -> None:
@@ -100,28 +102,6 @@ async def _come_back(master: StoreServer, nodes: list[StoreServer]) -> None:
     masters = sum(_is_master(node) for node in nodes)
     await restart(master)
     await until(lambda: is_whole(nodes, masters), within_s=FOLLOWS_S)
-
-
-async def _kill(
-    load: Load,
-    master: StoreServer,
-    nodes: list[StoreServer],
-    afterwards: Callable[[], Awaitable[None]] | None = None,
-) -> float:
-    """Kill the master. Returns how long it took until requests stopped failing, without a restart of the server."""
-    loop = asyncio.get_running_loop()
-    since_s = loop.time()
-    load.history.fault("kill a master")
-    masters = sum(_is_master(node) for node in nodes)
-    master.kill()
-    await _until_promoted(master, nodes, masters)
-    if afterwards:
-        await afterwards()
-    failures = -1
-    while failures != load.failures:
-        failures = load.failures
-        await load.until_finished(50, within_s=RESUMES_S)
-    return round(loop.time() - since_s, 2)
 
 
 def _is_master(node: Process) -> bool:

@@ -5,24 +5,30 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 
 from delayqueue.store.census import pieces
-from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing, assert_whole, restart
+from faults.bed import (
+    DATABASE,
+    Bed,
+    Figures,
+    assert_fsck_finds_nothing,
+    assert_whole,
+    labelled,
+    restart,
+)
 from faults.checker import GONE, judge
 from faults.group_checker import ENDED, judge_groups
 from faults.history import INFO, OK, History, read_history
-from faults.load import MOST_IDS, PAUSE_S, POLL_S, STALE
+from faults.load import MOST_IDS, PATIENCE_S, PAUSE_S, POLL_S, STALE
 from faults.scenarios.failovers import replace_master
 from tests.api_client import OK as CODE_OK
 from tests.api_client import UNAVAILABLE, Api, Envelope, Json, open_api
 from tests.clusters import WatchedStore
 from tests.processes import QueueServer, StoreServer
 from tests.waiting import until
-
-Figures = dict[str, Any]
 
 WORKERS: Final = 8
 SERVERS: Final = 2
@@ -47,7 +53,6 @@ KILLED, FAILED, UNANSWERED, LATE = (
 FAULTS: Final = (KILLED, FAILED, UNANSWERED)  # each must have happened
 TOLD: Final = ("id", "attempt", "due")  # in the history, of a job that a poll brought
 LOOK_S: Final = 1.0
-PROGRESS_S: Final = 60.0  # without any end, a job is lost or stuck
 
 
 async def killed_in_order(bed: Bed, *, customers: int, jobs: int, kills: int) -> Figures:
@@ -60,20 +65,17 @@ async def killed_in_order(bed: Bed, *, customers: int, jobs: int, kills: int) ->
         for kill in range(kills):
             await work.until_ended((kill + 1) / (kills + 2))
             await _kill(work, victims[kill % len(victims)])
-    figures = {f"fsync: {name}": value for name, value in work.judged().items()}
+    figures = work.judged()
     await assert_whole(store)
-    return figures | {
-        f"replica: {name}": value
-        for name, value in (await _master_killed(bed, customers, jobs, kills)).items()
-    }
+    replica = await _master_killed(bed, customers, jobs, kills)
+    return labelled({"fsync": figures, "replica": replica})
 
 
 async def _master_killed(bed: Bed, customers: int, jobs: int, kills: int) -> Figures:
     store = WatchedStore(bed.processes)
     # else a master that comes back hands out jobs beside the new one: docs/durability.md, "Which calls wait"
     settings = store.settings(DATABASE) | {"durability": "replica", "redis.replicate": "all"}
-    named = {name.replace(".", "__"): value for name, value in settings.items()}
-    servers = [await bed.server(None, **named) for _ in range(SERVERS)]
+    servers = [await bed.server(None, **settings) for _ in range(SERVERS)]
     work = Work(bed, servers, customers, jobs)
     async with work.going_on():
         for kill in range(kills):
@@ -130,7 +132,7 @@ class Work:
         wanted = share * self._customers * self._jobs
         while len(self._ended) < wanted:
             ended = len(self._ended)
-            await until(partial(self._have_ended, ended + 1), within_s=PROGRESS_S)
+            await until(partial(self._have_ended, ended + 1), within_s=PATIENCE_S)
 
     def _have_ended(self, count: int) -> bool:
         return len(self._ended) >= count
@@ -260,10 +262,10 @@ class Work:
         return answer
 
     async def _drain(self, api: Api) -> None:
-        """Wait until all has ended, or nothing has for PROGRESS_S."""
+        """Wait until all has ended, or nothing has for PATIENCE_S."""
         loop = asyncio.get_running_loop()
         since_s = loop.time()
-        while (left := self._left()) and loop.time() - since_s < PROGRESS_S:
+        while (left := self._left()) and loop.time() - since_s < PATIENCE_S:
             for job_id, state in (await self._states(api, left)).items():
                 if state == ENDED:  # by a worker that was killed before it knew
                     again = [{"id": job_id, "attempt": 0}]

@@ -7,12 +7,11 @@ import time
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from redis.asyncio import Redis
 
-from delayqueue.store.keys import BucketKeys
-from faults.bed import Bed, assert_whole, cpu_s, redis_of, rss_bytes
+from faults.bed import KEYS, MIB, Bed, Figures, assert_whole, cpu_s, redis_of, rss_bytes
 from faults.load import Shape
 from tests.api.test_bad_json import BAD, BAD_IN_POP, BAD_IN_PUSH
 from tests.api_client import INVALID, TOO_LARGE, Api
@@ -21,21 +20,16 @@ from tests.processes import LOOPBACK, QueueServer
 from tests.store.bucket import HOSTILE
 from tests.waiting import until_async
 
-Figures = dict[str, Any]
-
-KEYS: Final = BucketKeys.of(1, "dq_bucket_%d", "dq_queue_%s")
 ANSWER_MS: Final = 50.0
 GROWTH_MIB: Final = 64
 LEFT_BYTES: Final = 1024  # a request and the frames of an error take several times this much
-MIB: Final = 1 << 20
 IDLE_S: Final = 3.0
 IDLE_SHARE: Final = 0.1  # of a processor, for server and store together
 TRIES: Final = 3
 
 
 async def store_poisoned(bed: Bed, *, jobs: int) -> Figures:
-    store = bed.store()
-    server = await bed.server(store)
+    store, server = await bed.pair()
     async with redis_of(store) as redis, bed.api(server) as api:
         await _poison(redis, api)
         shape = Shape(most=jobs, ttr_s=10, longest_delay_s=0.5)
@@ -91,8 +85,7 @@ async def _busy_share(*pids: int) -> float:
 
 
 async def bad_json(bed: Bed) -> Figures:
-    store = bed.store()
-    server = await bed.server(store)
+    store, server = await bed.pair()
     cases = [(path, raw) for raw in BAD.values() for path in ("/push", "/pop", "/finish")]
     cases += [("/push", raw) for raw in BAD_IN_PUSH.values()]
     cases += [("/pop", raw) for raw in BAD_IN_POP.values()]
@@ -121,8 +114,7 @@ async def _refusal_ms(api: Api, path: str, raw: bytes) -> float:
 
 async def huge_bodies(bed: Bed, *, bomb_mib: int, times: int, refusals: int) -> Figures:
     """Huge requests cost no memory while they are refused or afterwards, and neither do many small ones."""
-    store = bed.store()
-    server = await bed.server(store)
+    server = await bed.server(bed.store())
     async with bed.api(server) as api:
         (await api.push(topic=bed.topic, id="warm")).ok()
         refused_bytes = await _refusals_leave(api, server, refusals)
@@ -199,8 +191,7 @@ def _peak_bytes(pid: int) -> int:
 
 async def hostile_input(bed: Bed) -> Figures:
     """Names that are keys, patterns, commands or markup somewhere; and a job that none of them may touch."""
-    store = bed.store()
-    server = await bed.server(store)
+    store, server = await bed.pair()
     names = [*HOSTILE, "<script>alert(1)</script>", "a\r\nSet-Cookie: x=1", "../../etc/passwd"]
     async with bed.api(server) as api:
         (await api.push(topic="bystander", id="bystander", body="untouched")).ok()

@@ -2,20 +2,17 @@
 
 import asyncio
 import time
-from typing import Any, Final
+from typing import Final
 
-from faults.bed import Bed, assert_whole, open_files, restart, rss_bytes
+from faults.bed import MIB, Bed, Figures, judged, open_files, restart, rss_bytes
 from faults.history import FREEZE, THAW
 from faults.load import Load, Shape
 from faults.scenarios.clients import vanish
 from tests.processes import QueueServer, StoreServer
 
-Figures = dict[str, Any]
-
 LEVEL_BYTES: Final = 16 << 20
 LEVEL_FILES: Final = 20
 POLLS: Final = 50
-MIB: Final = 1 << 20
 
 
 async def long_run(bed: Bed, *, minutes: float) -> Figures:
@@ -35,9 +32,7 @@ async def long_run(bed: Bed, *, minutes: float) -> Figures:
             faults += 1
         await asyncio.sleep(5)
         after = rss_bytes(lasting.pid), open_files(lasting.pid)
-        verdict = await load.finish()
-    verdict.check()
-    await assert_whole(store)
+        verdict = await judged(load, store)
     grown, more_files = after[0] - before[0], after[1] - before[1]
     assert grown < LEVEL_BYTES, f"memory grew by {grown / MIB:.0f} MiB"
     assert more_files < LEVEL_FILES, f"{more_files} more open files"

@@ -11,18 +11,17 @@ from typing import Any, Final
 
 from redis.exceptions import ResponseError
 
-from faults.bed import BACK_S, Bed, assert_back, assert_whole, redis_of, restart
+from faults.bed import BACK_S, Bed, Figures, assert_back, assert_whole, judged, redis_of, restart
 from faults.checker import SETTLED_S
 from faults.clock import Clock
 from faults.history import FREEZE, THAW
 from faults.load import MOST_IDS, Shape
 from faults.proxy import Proxy
+from faults.scenarios.clients import take
 from tests.api_client import OK, UNAVAILABLE, Api, Envelope
 from tests.figures import scrape
 from tests.processes import redis_binary, valkey_binary
 from tests.waiting import until_async
-
-Figures = dict[str, Any]
 
 ANSWER_S: Final = 6.0  # a store that is silent for longer than 5 s counts as away
 SILENCE_S: Final = 5.0  # until then no side knows that a connection is half open
@@ -32,8 +31,7 @@ REFUSALS: Final = 50
 
 
 async def redis_frozen(bed: Bed, *, freeze_s: float) -> Figures:
-    store = bed.store()
-    server = await bed.server(store)
+    store, server = await bed.pair()
     async with bed.api(server) as api, bed.load(server, shape=Shape(ttr_s=5)) as load:
         poll = asyncio.create_task(api.pop(f"{bed.topic}-poll", timeout=freeze_s + 10))
         await load.until_finished(100)
@@ -52,9 +50,7 @@ async def redis_frozen(bed: Bed, *, freeze_s: float) -> Figures:
         assert (await poll).ok()["id"] == "for the poll"
         (await api.finish("for the poll")).ok()
         await load.until_finished(100)
-        verdict = await load.finish()
-    verdict.check()
-    await assert_whole(store)
+        verdict = await judged(load, store)
     slowest = {"slowest 503 s": round(max(answers_s), 2), "back after s": back_s}
     return verdict.figures() | {"asked while frozen": len(answers_s)} | slowest
 
@@ -153,8 +149,7 @@ async def _duration_s(flow: Awaitable[None]) -> float:
 
 
 async def scripts_flushed(bed: Bed, *, flushes: int, restarts: int) -> Figures:
-    store = bed.store()
-    server = await bed.server(store)
+    store, server = await bed.pair()
     async with redis_of(store) as redis, bed.load(server) as load:
         for _ in range(flushes):
             await load.until_finished(20)
@@ -225,16 +220,10 @@ async def memory_full(bed: Bed, *, jobs: int) -> Figures:
         used = (await redis.info("memory"))["used_memory"]
         await redis.config_set("maxmemory", used + (1 << 20))
         filled = await _filled(api, f"{topic}-filling")
-        popped: list[dict[str, Any]] = []
-        while len(popped) < jobs:  # an answer has some hundreds at most
-            answered = (await api.pop(topic, count=jobs)).ok()
-            assert answered, "pop does not work"
-            popped += answered
-        half = jobs // 2
-        codes = (await api.call("/finish", {"ids": [job["id"] for job in popped[:half]]})).ok()
-        assert {result["code"] for result in codes} == {OK}
-        codes = (await api.call("/delete", {"ids": [job["id"] for job in popped[half:]]})).ok()
-        assert {result["code"] for result in codes} == {OK}
+        ids, half = [job["id"] for job in await take(api, topic, jobs)], jobs // 2
+        for path, some in (("/finish", ids[:half]), ("/delete", ids[half:])):
+            results = (await api.call(path, {"ids": some})).ok()
+            assert {result["code"] for result in results} == {OK}
         await redis.config_set("maxmemory", 0)
         assert await _is_accepted(api, f"{topic}/room")
         kept = (await api.call("/get", {"ids": filled[:MOST_IDS]})).ok()
@@ -287,7 +276,5 @@ async def clocks_wrong(bed: Bed, *, jobs: int) -> Figures:
             await load.until_acknowledged(200)
             load.history.set_clock(real_s + jump_s)
             clock.set(jump_s)
-        verdict = await load.finish()
-    verdict.check()
-    await assert_whole(store)
+        verdict = await judged(load, store)
     return {"p99 late ms beside wrong servers": late_ms, "jumps of an hour": 3} | verdict.figures()

@@ -5,18 +5,16 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from delayqueue.client import AsyncClient, QueueError, TransportError
 from faults import shop
-from faults.bed import Bed, CannotRun
+from faults.bed import Bed, CannotRun, Figures, labelled
 from tests.processes import POLL_S, Process, environment
 from tests.relay.databases import KINDS, Database, running
 from tests.waiting import until, until_async
-
-Figures = dict[str, Any]
 
 DRAINED_S: Final = 120.0
 DRAINED: Final = 10_000  # rows that are moved in that time, if they move at all
@@ -69,7 +67,7 @@ async def everything_killed(bed: Bed, *, kills: int) -> Figures:
                 found = await _killed(bed, database, kills)
         except pytest.skip.Exception as missing:
             raise CannotRun(str(missing)) from None
-        figures |= {f"{kind}: {name}": value for name, value in found.items()}
+        figures |= labelled({kind: found})
     return figures
 
 

@@ -5,21 +5,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing, restart
+from faults.bed import DATABASE, Bed, Figures, assert_fsck_finds_nothing, labelled, restart
 from faults.load import Load, Shape
 from faults.network import BOTH, DIRECTIONS, Network
-from faults.scenarios.failovers import is_whole, role_of
-from tests.clusters import StoreCluster, WatchedStore
+from faults.scenarios.failovers import BUCKETS, Replicated, is_whole, role_of
+from tests.clusters import WatchedStore
 from tests.processes import Host, Process, QueueServer
 from tests.waiting import until
 
-Figures = dict[str, Any]
 # breaks something until all is healed; the argument is one of DIRECTIONS
 Break = Callable[[str], None]
 
-BUCKETS: Final = 8
 # longer than a call to the store may take; and jobs that fall due while there are two masters
 SHAPE: Final = Shape(ttr_s=8, longest_delay_s=15)
 HEALS_S: Final = 150.0  # a kernel sends lost packets again after up to 120 s (TCP_RTO_MAX)
@@ -45,35 +43,18 @@ TAKES_OVER_S: Final = 5.0
 LAGGING_KBIT_S: Final = 32  # a fraction of what the load writes
 
 
-async def sentinel_partitions(
-    bed: Bed, *, ways: Sequence[str], longest_s: float, replicas: int = 1
+async def partitions(
+    bed: Bed, *, kind: type[Replicated], ways: Sequence[str], longest_s: float
 ) -> Figures:
     figures: Figures = {}
     for way in ways:
         with Network.opened() as network:
             hosts = iter(network)
-            options = _options(way)
-            store = WatchedStore(bed.processes, *options, replicas=replicas, hosts=hosts)
-            settings = store.settings(DATABASE) | _asked(way, replicas)
+            store = kind(bed.processes, *_options(way), hosts=hosts)
+            settings = store.settings(DATABASE) | _asked(way)
+            settings["bucket_size"] = 1 if isinstance(store, WatchedStore) else BUCKETS
             site = _Site(bed, network, store.nodes, _servers(bed, settings, hosts), settings)
-            figures |= await site.broken(way, partial(_sentinel_breaks, site, store), longest_s)
-            store.close()
-    return figures
-
-
-async def cluster_partitions(
-    bed: Bed, *, ways: Sequence[str], longest_s: float, replicas: int = 1
-) -> Figures:
-    figures: Figures = {}
-    for way in ways:
-        with Network.opened() as network:
-            hosts = iter(network)
-            options = _options(way)
-            store = StoreCluster(bed.processes, *options, replicas=replicas, hosts=hosts)
-            settings = store.settings(DATABASE) | _asked(way, replicas)
-            settings["bucket_size"] = BUCKETS
-            site = _Site(bed, network, store.nodes, _servers(bed, settings, hosts), settings)
-            figures |= await site.broken(way, partial(_cluster_breaks, site), longest_s)
+            figures |= await site.broken(way, partial(_breaks, site, store), longest_s)
             store.close()
     return figures
 
@@ -82,9 +63,8 @@ def _options(way: str) -> tuple[str, ...]:
     return (*OPEN, "--appendfsync", "always" if "fsync" in way else "everysec")
 
 
-def _asked(way: str, replicas: int) -> dict[str, object]:
+def _asked(way: str) -> dict[str, object]:
     return WAYS[way] | {
-        "redis.min_replicas": replicas,
         "redis.connect_timeout": 1000,
         "protected_mode": "no",
     }
@@ -149,7 +129,7 @@ class _Site:
             "faults": len(names),
             "longest until traffic flows again s": max(healed_s),
         }
-        return {f"{label}: {figure}": value for figure, value in figures.items()}
+        return labelled({label: figures})
 
     def cut(self, ones: Sequence[Process], others: Sequence[Process]) -> Break:
         """Nothing passes between these."""
@@ -173,10 +153,7 @@ class _Site:
         loop = asyncio.get_running_loop()
         since_s = loop.time()
         await until(lambda: is_whole(self.nodes, self._masters), within_s=HEALS_S)
-        failures = -1
-        while failures != load.failures:
-            failures = load.failures
-            await load.until_finished(50, within_s=HEALS_S)
+        await load.until_none_fails(within_s=HEALS_S)
         return round(loop.time() - since_s, 2)
 
 
@@ -184,44 +161,30 @@ def _hosts(processes: Sequence[Process]) -> list[str]:
     return [process.host for process in processes]
 
 
-def _sentinel_breaks(site: _Site, store: WatchedStore) -> dict[str, Break]:
+def _breaks(site: _Site, store: Replicated) -> dict[str, Break]:
     """What can break, by its name. Some faults leave two masters, each with a server."""
-    [master, *_] = site.masters()
-    replicas = [node for node in site.nodes if node is not master]
-    first, *others = site.servers
-    sentinels = store.sentinels
-    return _replica_breaks(site, replicas[0]) | {
-        "master from replicas": site.cut([master], replicas),
-        "master from Sentinels": site.cut([master], sentinels),
-        "master from a server": site.cut([master], [first]),
-        "master and a server from all others": site.cut(
-            [master, first], [*replicas, *sentinels, *others]
-        ),
-        "master, a Sentinel and a server from all others": site.cut(
-            [master, sentinels[0], first], [*replicas, *sentinels[1:], *others]
-        ),
-        "master from all others": site.cut([master], [*replicas, *sentinels, *site.servers]),
-        "a replica from all others": site.cut(replicas[:1], [master, *sentinels, *site.servers]),
-        "a server from Sentinels": site.cut([first], sentinels),
-    }
-
-
-def _cluster_breaks(site: _Site) -> dict[str, Break]:
     master = site.bed.random.choice(site.masters())
     replicas = site.replicas_of(master)
-    others = [node for node in site.nodes if node is not master and node not in replicas]
     first, second = site.servers
-    return _replica_breaks(site, replicas[0]) | {
+    more = dict[str, Break]()
+    if isinstance(store, WatchedStore):
+        who, voters = "Sentinels", list[Process](store.sentinels)
+        more["master, a Sentinel and a server from all others"] = site.cut(
+            [master, voters[0], first], [*replicas, *voters[1:], second]
+        )
+        more["a server from Sentinels"] = site.cut([first], voters)
+    else:
+        who = "other shards"
+        voters = [node for node in site.nodes if node is not master and node not in replicas]
+    return more | {
+        "a replica lags": site.lag(replicas[0]),
+        "a replica hangs": site.freeze(replicas[0]),
         "master from replicas": site.cut([master], replicas),
-        "master from other shards": site.cut([master], others),
+        f"master from {who}": site.cut([master], voters),
         "master from a server": site.cut([master], [first]),
         "master and a server from all others": site.cut(
-            [master, first], [*replicas, *others, second]
+            [master, first], [*replicas, *voters, second]
         ),
-        "master from all others": site.cut([master], [*replicas, *others, first, second]),
-        "a replica from all others": site.cut(replicas[:1], [master, *others, first, second]),
+        "master from all others": site.cut([master], [*replicas, *voters, first, second]),
+        "a replica from all others": site.cut(replicas[:1], [master, *voters, first, second]),
     }
-
-
-def _replica_breaks(site: _Site, replica: Process) -> dict[str, Break]:
-    return {"a replica lags": site.lag(replica), "a replica hangs": site.freeze(replica)}

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from redis.asyncio import Redis
 
 from delayqueue.tasks import cancel_all
-from faults.attack.attackers import attack
-from faults.attack.pause_gate import PauseGate
+from faults.attack.attackers import PauseGate, attack
 from faults.attack.random_client import (
     LIMITED,
     MOST_RESERVED,
@@ -29,16 +28,20 @@ from faults.attack.reality import Plan, Reality, look
 from faults.attack.shadow import Shadow
 from faults.attack.webhook_load import NAMES, WebhookLoad
 from faults.attack.webhook_load import TOPIC as HOOK
-from faults.bed import DATABASE, START_S, Bed, assert_fsck_finds_nothing, redis_of
+from faults.bed import DATABASE, START_S, Bed, Figures, assert_fsck_finds_nothing, redis_of
 from faults.clock import Clock
 from tests.api_client import Api
 from tests.delivery.receiver import Receiver, receiving
 from tests.processes import REPOSITORY
 from tests.waiting import until, until_async
 
-Figures = dict[str, Any]
-
-SETTINGS: Final[Figures] = {"webhook_allow": "127.0.0.1/32", "language": "en"}
+SETTINGS: Final[Figures] = {
+    "webhook_allow": "127.0.0.1/32",
+    "language": "en",
+    # nothing breaks: a store that answers late is one on a busy machine
+    "redis.read_timeout": 60_000,
+    "redis.write_timeout": 60_000,
+}
 
 IDS: Final = 80
 CLIENTS: Final = 12

@@ -1,27 +1,31 @@
 """Row 28: the number of buckets is changed under load, and who changes it is killed again and again.
 
-Each change is ended by two at once, while a server sleeps.
+Each change is ended by two at once, while a server sleeps and the store starts again, or a master of it is replaced.
 """
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from delayqueue.config.failpoint import EXIT_STATUS
-from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing, program, restart
+from faults.bed import DATABASE, Bed, Figures, assert_fsck_finds_nothing, labelled, program, restart
 from faults.load import Load, Shape
+from faults.scenarios.failovers import replace_master
 from tests.clusters import UNHURRIED, StoreCluster
 from tests.processes import QueueServer, StoreServer
 from tests.waiting import until
 
-Figures = dict[str, Any]
+Break = Callable[[], Awaitable[None]]
 
 STEPS: Final = ("export", "import", "confirm", "drop_ghosts", "split_limits")
 PLACES: Final = [f"{step}.{when}" for step in STEPS for when in ("before", "after")]
 BATCH: Final = 500
 FAR_S: Final = 86_400
-MOVE_S: Final = 120.0
+MOVE_S: Final = 240.0  # a failover in it takes seconds, and then it looks through everything again
+BROKEN: Final = 0.3  # of the movers that are killed: beside them, the store breaks, too
 KILLED: Final = -9
 UNREACHABLE: Final = 3
 OTHER: Final = "somebody else is changing the number of buckets"
@@ -33,29 +37,33 @@ async def buckets_changed(
 ) -> Figures:
     """On one Redis, and with `cluster` also on three masters."""
     store = bed.store()
-    runs = {"one Redis": _changed(bed, store.settings(DATABASE), store, sizes, kills, sleepers)}
+    breaks: Break = partial(_start_again, store)
+    runs = {"one Redis": _changed(bed, store.settings(DATABASE), breaks, sizes, kills, sleepers)}
     if cluster:
-        # a busy machine must not make it fail over: this row is not about what that loses
-        settings = StoreCluster(bed.processes, *UNHURRIED).settings(DATABASE)
-        runs["Cluster"] = _changed(bed, settings, None, sizes, kills, sleepers)
+        # only a master that is killed shall be replaced, not one that a busy machine holds up
+        masters = StoreCluster(bed.processes, *UNHURRIED)
+        settings = masters.settings(DATABASE) | {"durability": "replica"}
+        breaks = partial(replace_master, bed, list(masters.nodes))
+        runs["Cluster"] = _changed(bed, settings, breaks, sizes, kills, sleepers)
     found = await asyncio.gather(*runs.values())
-    return {
-        f"{name}: {figure}": value
-        for name, figures in zip(runs, found, strict=True)
-        for figure, value in figures.items()
-    }
+    return labelled(dict(zip(runs, found, strict=True)))
+
+
+async def _start_again(store: StoreServer) -> None:
+    """To another process of it the mover's cursors mean nothing."""
+    await asyncio.to_thread(store.stop)
+    await restart(store)
 
 
 async def _changed(
     bed: Bed,
     settings: dict[str, object],
-    store: StoreServer | None,
+    breaks: Break,
     sizes: Sequence[int],
     kills: int,
     sleepers: int,
 ) -> Figures:
-    named = {key.replace(".", "__"): value for key, value in settings.items()}
-    servers = [await bed.server(None, bucket_size=1, **named) for _ in range(2)]
+    servers = [await bed.server(None, bucket_size=1, **settings) for _ in range(2)]
     await _push_sleepers(bed, servers[0], sleepers)
     ended = 0
     async with bed.load(*servers, shape=Shape(ttr_s=2)) as load:
@@ -64,17 +72,22 @@ async def _changed(
         for size in sizes:
             settings = settings | {"bucket_size": before}
             for _ in range(kills):
-                ended += await _moved_and_killed(bed, load, settings, store, size)
+                ended += await _moved_and_killed(bed, load, settings, breaks, size)
                 await _restarted(bed, load, servers)
             asleep = bed.random.choice(servers)
             load.history.fault("a server sleeps")
             asleep.freeze()
-            outputs = await asyncio.gather(
+            moving = asyncio.gather(
                 *(asyncio.to_thread(_moved_to_the_end, settings, size) for _ in range(2))
             )
+            await bed.pause(0.3, 1.5)
+            load.history.fault("the store breaks")
+            await breaks()
+            outputs = await moving
+            while not any("moved" in output for output in outputs):  # the last one's begin was lost
+                outputs.append(await asyncio.to_thread(_moved_to_the_end, settings, size))
             asleep.thaw()
             load.history.fault("; ".join(outputs))
-            assert any("moved" in output for output in outputs), outputs
             await load.until_finished(100)
             before = size
         verdict = await load.finish()
@@ -87,20 +100,16 @@ async def _changed(
 
 
 async def _moved_and_killed(
-    bed: Bed, load: Load, settings: dict[str, object], store: StoreServer | None, size: int
+    bed: Bed, load: Load, settings: dict[str, object], breaks: Break, size: int
 ) -> int:
-    """1 if the mover was killed before it was done: at one of its steps, or anywhere.
-
-    The store starts again meanwhile, every other time: to another process the mover's cursors mean nothing.
-    """
+    """1 if the mover was killed before it was done: at one of its steps, or anywhere."""
     place = bed.random.choice([*PLACES, ""])
     named = settings | ({"failpoint": f"{place}:{bed.random.randint(1, 20)}"} if place else {})
     mover = program(named, "rebalance", "--buckets", str(size))
-    if store and bed.random.random() < 0.5:
+    if bed.random.random() < BROKEN:
         await bed.pause(0.3, 1.5)
-        load.history.fault("the store starts again")
-        await asyncio.to_thread(store.stop)
-        await restart(store)
+        load.history.fault("the store breaks")
+        await breaks()
     with suppress(AssertionError):
         await until(lambda: mover.poll() is not None, within_s=bed.random.uniform(0.5, 3))
     mover.kill()
@@ -120,11 +129,15 @@ async def _restarted(bed: Bed, load: Load, servers: Sequence[QueueServer]) -> No
 
 
 def _moved_to_the_end(settings: dict[str, object], size: int) -> str:
-    """What the mover prints."""
-    mover = program(settings, "rebalance", "--buckets", str(size))
-    output, _ = mover.communicate(timeout=MOVE_S)
-    assert mover.returncode == 0 or OTHER in output, output
-    return output
+    """What the mover prints. It is started again, as by a person, if it cannot reach the store."""
+    until_s = time.monotonic() + MOVE_S
+    while True:
+        mover = program(settings, "rebalance", "--buckets", str(size))
+        output, _ = mover.communicate(timeout=MOVE_S)
+        if mover.returncode == 0 or OTHER in output:
+            return output
+        assert mover.returncode in {USAGE, UNREACHABLE}, output
+        assert time.monotonic() < until_s, output
 
 
 async def _push_sleepers(bed: Bed, server: QueueServer, count: int) -> None:

@@ -6,18 +6,17 @@ move it as a whole (`CLUSTER MIGRATESLOTS`): only the last moment of a move is n
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from redis.crc import key_slot
 
 from delayqueue.store.keys import BucketKeys
-from faults.bed import DATABASE, Bed, assert_fsck_finds_nothing
+from faults.bed import DATABASE, Bed, Figures, assert_fsck_finds_nothing, labelled
 from faults.load import Shape
 from tests.clusters import UNHURRIED, ClusterNode, StoreCluster, ask
 from tests.processes import redis_binary, valkey_binary
 from tests.waiting import until_async
 
-Figures = dict[str, Any]
 Move = Callable[[StoreCluster, int, ClusterNode, ClusterNode], Awaitable[None]]
 
 SERVERS: Final = 2
@@ -35,15 +34,14 @@ async def slots_move(bed: Bed, *, seconds: float) -> Figures:
     for name, (binary, move) in ways.items():
         cluster = StoreCluster(bed.processes, *UNHURRIED, shards=MASTERS, replicas=0, binary=binary)
         found = await _moved(bed, cluster, move, seconds)
-        figures |= {f"{name}: {figure}": value for figure, value in found.items()}
+        figures |= labelled({name: found})
         cluster.close()
     return figures
 
 
 async def _moved(bed: Bed, cluster: StoreCluster, move: Move, seconds: float) -> Figures:
     settings = cluster.settings(DATABASE) | {"bucket_size": BUCKETS}
-    named = {key.replace(".", "__"): value for key, value in settings.items()}
-    servers = [await bed.server(None, **named) for _ in range(SERVERS)]
+    servers = [await bed.server(None, **settings) for _ in range(SERVERS)]
     tag = BucketKeys.of(1, str(settings["bucket_name"]), "%s").tag
     slot, moves = key_slot(tag.encode()), 0
     until_s = asyncio.get_running_loop().time() + seconds

@@ -3,23 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from faults.bed import (
-    BACK_S,
-    DATABASE,
-    Bed,
-    CannotRun,
-    assert_fsck_finds_nothing,
-    restart,
-)
+from faults.bed import BACK_S, DATABASE, Bed, CannotRun, Figures, assert_fsck_finds_nothing, restart
 from faults.load import STALE, Shape
 from tests.api_client import Api, Json
 from tests.earlier import LIVE_MOVES, NoSuchCommit, let_run, program_of
 from tests.processes import LOOPBACK, QueueServer, StoreServer, free_port
 from tests.waiting import until_async
-
-Figures = dict[str, Any]
 
 SERVERS: Final = 2
 TICKS: Final = "ticks"  # a topic that a schedule fills

@@ -1,14 +1,18 @@
 """The largest requests and answers: how large they get, and how much memory the server needs for them."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from delayqueue.client import Client
+from delayqueue.net.unread import MOST_BYTES
 from tests.api_client import INVALID, OK, TOO_LARGE, Api, open_api
-from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
 
 MIB: Final = 1 << 20
 MOST_IN_ANSWER: Final = 4 * MIB
@@ -16,6 +20,7 @@ MOST_GROWTH: Final = 64 * MIB
 HALF_MIB: Final = "x" * (MIB // 2)
 IDS: Final = [f"large-{n:02}" for n in range(20)]
 REQUEST_BYTES: Final = 8 * MIB
+UNREAD: Final = 70  # answers of 3 to 4 MiB
 DELAYED: Final = {"topic": "delayed", "tags": ["large"], "delay": 3600}
 
 
@@ -102,6 +107,24 @@ async def test_get_names_the_ids_that_it_left_out(api: Api, large_server: QueueS
     with Client(large_server.url) as client:
         found = client.get_many(["unknown", *ids, ids[0]])
     assert [job and job.id for job in found] == [None, *ids, ids[0]]
+
+
+async def test_answers_that_nobody_reads_leave_no_memory_when_their_clients_are_cut_off(
+    api: Api, large_server: QueueServer
+) -> None:
+    memory = Memory(large_server.pid)
+    asked = b'{"ids": ["%b"]}' % b'", "'.join(b"delayed-%b" % each.encode() for each in IDS)
+    head = b"POST /get HTTP/1.1\r\nHost: bounds\r\nContent-Length: %d\r\n\r\n" % len(asked)
+    loop = asyncio.get_running_loop()
+    with ExitStack() as stack:
+        for _ in range(UNREAD):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # it takes little itself
+            client.setblocking(False)
+            await loop.sock_connect(client, (LOOPBACK, large_server.port))
+            await loop.sock_sendall(client, head + asked)
+            await loop.sock_recv(client, 1)
+    assert memory.growth() < 2 * MOST_BYTES < UNREAD * 3 * MIB
 
 
 FILLERS: Final = {

@@ -61,7 +61,7 @@ class Receiver:
         self.answers: defaultdict[str, list[Answer]] = defaultdict(lambda: [Answer()])
         self.at_once: defaultdict[str, int] = defaultdict(int)
         self.most_at_once: defaultdict[str, int] = defaultdict(int)
-        self.port = 0
+        self.port = 0  # 0 = any that is free
 
     def url(self, path: str) -> str:
         return f"http://{LOOPBACK}:{self.port}/{path}"
@@ -97,15 +97,15 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving() -> AsyncIterator[Receiver]:
-    """A receiver on a loopback port of its own."""
-    receiver = Receiver()
+async def receiving(receiver: Receiver | None = None) -> AsyncIterator[Receiver]:
+    """A receiver, a new one if none is given, on its loopback port."""
+    receiver = receiver or Receiver()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", receiver.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, LOOPBACK, 0).start()
+        await web.TCPSite(runner, LOOPBACK, receiver.port).start()
         receiver.port = runner.addresses[0][1]
         yield receiver
     finally:

@@ -25,6 +25,7 @@ from delayqueue.store.store import Store
 from delayqueue.store.topics import limits_in
 from delayqueue.store.types import Change, Demand, Listing
 from delayqueue.store.verbs import BURY, FINISH, PUSH, Burial, Ending
+from tests.clusters import ask
 from tests.engine.moving import (
     AFTER,
     BEFORE,
@@ -446,6 +447,27 @@ async def test_a_fence_beyond_the_layout_is_passed(ours: Installation) -> None:
     await ours.rebalance()
     assert ours.layout.generation == 8
     assert await look(all_jobs(ours.server()), A) is not None
+
+
+async def test_a_fence_that_a_failover_loses_meanwhile_is_raised_again(
+    processes: Processes,
+) -> None:
+    """Else a server that slept through the change would work in that bucket by the former layout."""
+    store = processes.redis("--appendonly", "yes")
+    fence = "{dq_bucket_1}:fence"
+    async with connect(store, 0) as redis:
+        ours = Installation(redis, "zset")
+        await with_jobs(ours)
+        work = ours.change()
+
+        async def fail_over() -> None:
+            await asyncio.to_thread(store.stop)
+            await asyncio.to_thread(store.start)
+            await asyncio.to_thread(ask, store, "ZADD", fence, 0, "generation")
+
+        before_call(work, "_page", 3, fail_over)
+        await work.run()
+        assert await redis.zscore(fence, "generation") == work._store.buckets.layout.generation
 
 
 async def test_it_goes_beyond_the_fence_of_a_bucket_that_goes(ours: Installation) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from faults.checker import GONE, UNAVAILABLE, Verdict, judge
 from faults.history import (
-    FAIL,
     FREEZE,
     INFO,
     INVOKE,
@@ -131,7 +130,6 @@ HARMLESS: Final[dict[str, Callable[[], Script]]] = {
     "a poll that began before the finish": lambda: (
         Script().push(1).pop(2).end(12.5).pop(12.4, heard_s=12.6)
     ),
-    "a push that was refused": lambda: Script().push(1, outcome=FAIL),
     "a push without an answer, never seen": lambda: Script().push(1, outcome=INFO),
     "early by our clock, as the store's jumped ahead": lambda: (
         Script().push(1, delay_s=100).clock(2, 3600).pop(3).end(4)

@@ -172,6 +172,9 @@ ALLOWED: Final[dict[str, Callable[[], Story]]] = {
         .does(30, "lost_pop", None, topics=["t"])
         .hold(1100, live("ready", attempt=1, step=1))
     ),
+    "reserved by a server that stood still until the TTR ran out": lambda: (
+        Story().push(10).hold(3100, live("ready", attempt=1, step=1))
+    ),
     "reserved for a poll that was over, and put back": lambda: (
         Story().push(10).hold(100, held_by(NOBODY, 15, 1090)).hold(200, live("ready"))
     ),
@@ -182,6 +185,10 @@ PLANTED: Final[dict[str, tuple[str, Callable[[], Story]]]] = {
     "delivered early": (
         "must not answer so.* pop",
         lambda: Story().push(10, delay_ms=100).pop(90, 112).hold(200, None),
+    ),
+    "reserved for nobody until its TTR ran out": (
+        "could be",
+        lambda: Story().push(10).hold(3000, live("ready", attempt=1, step=1)),
     ),
     "delivered after its end": (
         "must not answer so.* pop",
