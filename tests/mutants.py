@@ -410,7 +410,7 @@ MUTANTS: Final = [
     ),
     Mutant(
         "web/fields.py",
-        "len(text) > FEW_CHARS and (size",
+        "most_bytes > limit_bytes and (size",
         "len(text) > limit_bytes and (size",
         "counts characters where the limit is in bytes",
         "tests/unit/test_refusals.py tests/unit/test_long_texts.py",

@@ -48,8 +48,11 @@ class Versions:
         """The number of buckets that those who begin from now on are told."""
         self._settings["bucket_size"] = number
 
-    def rebalance(self, number: int) -> None:
-        """Change the number of buckets with today's program, once the earlier server is thought to be gone."""
+    def rebalance(self, number: int, server: QueueServer) -> None:
+        """Change the number of buckets with today's program, once the earlier server is thought to be gone.
+
+        Returns when `server`, which runs on it, goes on.
+        """
         until_s = time.monotonic() + 2 * WAIT_S
         while True:
             done = run_program("rebalance", "--buckets", str(number), settings=self._settings)
@@ -57,6 +60,9 @@ class Versions:
                 break
         assert not done.returncode, done.stderr
         self.set_buckets(number)
+        while not server.is_ready():
+            assert time.monotonic() < until_s, server.log_tail()
+            time.sleep(0.1)
 
     def assert_earlier_refuses(self) -> None:
         """The earlier version does not start on the data."""
@@ -198,7 +204,7 @@ def test_jobs_of_groups_go_back_from_several_buckets_by_way_of_one(versions: Ver
     with Client(today.url) as queue:
         ids = fill(queue, IN_BRACES)
     versions.assert_earlier_refuses()
-    versions.rebalance(1)
+    versions.rebalance(1, today)
     with Client(today.url) as queue:  # it goes on, as with any change of the buckets
         another = queue.push(TOPIC, group=GROUPS[0])
     assert today.stop() == 0
@@ -225,7 +231,7 @@ def test_several_buckets_of_an_earlier_server_take_groups_after_a_rebalance(
         with pytest.raises(Invalid, match=f"rebalance --buckets {BUCKETS}"):
             queue.push(TOPIC, group=GROUPS[0])
         assert all(queue.get_many(older))
-        versions.rebalance(BUCKETS)
+        versions.rebalance(BUCKETS, today)
         assert sorted(worked(queue, older)) == sorted(older)
         ids = fill(queue, IN_BRACES)
         versions.assert_earlier_refuses()
