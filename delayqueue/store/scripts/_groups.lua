@@ -20,7 +20,12 @@ do  -- limits the scope of the rest
   local RANK = 10 + 14 + 14 + 4  -- characters of a rank before the id
 
   -- A member is the length of its group, the group, \0 and what is different among the members of a group.
-  local function head_of(group) return string.format('%03d', #group) .. group end
+  local known, known_head  -- the last one: many jobs of a call are often of one group
+
+  local function head_of(group)
+    if group ~= known then known, known_head = group, string.format('%03d', #group) .. group end
+    return known_head
+  end
 
   -- Of the members of a group, for commands by LEX.
   function groups.bounds(group)
@@ -66,6 +71,9 @@ do  -- limits the scope of the rest
   end
 
   function groups.id_of_rank(rank) return (select(2, groups.of_rank(rank))) end
+
+  -- Where the ids begin in the ranks of a group.
+  function groups.ids_at(group) return 3 + #group + 1 + RANK + 1 end
 
   function groups.priority_of_rank(rank) return tonumber(string.sub(select(2, split(rank)), 1, 10)) end
 

@@ -165,11 +165,16 @@ do  -- limits the scope of the rest
     for group, count in pairs(its.counts) do groups.let_more_go(topic, group, limit.group_order and 1 or count) end
   end
 
+  local NO_GROUPS = { hands = {}, counts = {} }  -- entries to drop; by group, how many more jobs may go on
+
   -- hand: the entry of one that was in hand; nil = it was not.
   local function free(job, hand)
-    local its = freed[job.topic] or { hands = {}, counts = {} }  -- entries; by group, how many more jobs may go on
-    freed[job.topic] = its
-    if job.group then its.counts[job.group] = (its.counts[job.group] or 0) + 1 end
+    local topic, group = job.topic, job.group
+    freed[topic] = freed[topic] or NO_GROUPS
+    if not group then return end
+    if freed[topic] == NO_GROUPS then freed[topic] = { hands = {}, counts = {} } end
+    local its = freed[topic]
+    its.counts[group] = (its.counts[group] or 0) + 1
     its.hands[#its.hands + 1] = hand
   end
 

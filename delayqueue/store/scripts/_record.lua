@@ -114,6 +114,9 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     return all ~= '' and '{' .. string.sub(all, 2) .. '}' or ''
   end
 
+  -- What a job has of its options. Most have none, and a table for all of these would be twice as large.
+  local TOLD = { 'tags', 'retry', 'priority', 'key', 'group', 'call', 'report', 'since' }
+
   -- The record that begins there in a text, or that is the text. Returns nil if it is not a record. `tags`, `retry`, `priority`,
   -- `key`, `group`, `call`, `report` (_job.lua, report_burial) and `since` (push.lua) come from its options, nil if it has none. `own_due` is `due`, unless it has
   -- been put off until then (requeue.lua).
@@ -135,13 +138,17 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     local options = read_options(packed_options)
     if not options then return nil end
     local due, put_off = number_at(text, before + 2, TIME), options.put_off
-    return {
+    local job = {
       due = due, own_due = put_off and put_off[2] == due and put_off[1] or due, created = number_at(text, before + 9, TIME), ttr = number_at(text, before + 16, SHORT_TIME),
       expire = expire, retain = retain,
       topic = string.sub(text, topic_at, options_at - 1), options = packed_options,
-      record = text, body_at = body_at, tags = options.tags, retry = options.retry,
-      priority = options.priority, key = options.key, group = options.group, call = options.call, report = options.report,
-      since = options.since,
+      record = text, body_at = body_at,
     }
+    if options == NO_OPTIONS then return job end
+    for _, name in ipairs(TOLD) do
+      local value = options[name]
+      if value ~= nil then job[name] = value end
+    end
+    return job
   end
 end

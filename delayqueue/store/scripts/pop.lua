@@ -14,9 +14,9 @@ local CHUNK = 32          -- records that are read together
 local LIMIT_LOOKS = 2000  -- in a call: about 5 ms
 local LOOKS_A_JOB = 7     -- a topic takes one
 local OPTIONS_LOOKS = 3   -- a job with options takes more
-local HAND_LOOKS = 2      -- and so does one of a group
+local HAND_LOOKS = 3      -- and so does one of a group
 local CALLED_LOOKED = 64  -- topics with called jobs that one request looks at
-local GROUP_LOOKS = 8     -- a group takes, beside its jobs
+local GROUP_LOOKS = 14    -- a group takes, beside its jobs
 local LET_GO = 50         -- groups that stand in line again together
 local ROUND_MS = 1000     -- groups that come within this time after a round's first turn have one in it
 local HELD_MS = 1000      -- a topic that is paused or at its limit is looked at again after this, unless that ends before
@@ -61,13 +61,14 @@ local function reserve(topic, ids, found, key, of)
   local told, delays, hands = {}, {}, {}
   for i, id in ipairs(ids) do
     local job = jobs[i]
+    local set = job and set_of(job)
     if records[i] and not job then
       call('ZADD', BROKEN, int(now), id)
     elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id]
-      or (set_of(job) ~= key and (is_ranked(id, job) or key and not (job.call or job.group))) or of and job.group ~= of[i] then
+      or (set ~= key and (is_ranked(id, job) or key and not (job.call or job.group))) or of and job.group ~= of[i] then
       ghosts = ghosts + 1
       if not records[i] then missing = missing + 1 end
-    elseif (job.call or job.group) and key ~= set_of(job) then  -- an older version of the server has made it ready
+    elseif (job.call or job.group) and set ~= key then  -- an older version of the server has made it ready
       make_ready(id, job)
     elseif job.expire > 0 and job.expire <= now then
       -- the timer has not processed it yet; if a key of the wrong type prevents its end, it is left to the timer
@@ -193,8 +194,8 @@ local function fill_from_groups(lane, topic, share, count, found, limit)
     looks = looks + GROUP_LOOKS
     is_full = looks >= LIMIT_LOOKS
     local room, its_ranks, is_first = room_of_turn(lane, topic, group, most, limit)
-    local listed = {}
-    for i = 1, math.min(room, #its_ranks) do listed[i] = groups.id_of_rank(its_ranks[i]) end
+    local listed, ids_at = {}, groups.ids_at(group)
+    for i = 1, math.min(room, #its_ranks) do listed[i] = string.sub(its_ranks[i], ids_at) end
     local its_ids = allowed(listed)
     if #its_ids == 0 and #listed > 0 then break end  -- the answer has no room for its first job
     for i, id in ipairs(its_ids) do
