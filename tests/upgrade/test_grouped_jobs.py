@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from delayqueue.client import Client, Job
-from delayqueue.errors import Invalid
+from delayqueue.errors import Invalid, Unavailable
 from tests.earlier import LIVE_MOVES, NoSuchCommit, let_run, program_of
 from tests.processes import (
     ProcessError,
@@ -30,6 +30,14 @@ IN_BRACES: Final = "{{{}}}/{}"
 BUCKETS: Final = 3
 TTR_S: Final = 1
 WAIT_S: Final = 20.0
+
+
+def _answers(queue: Client) -> bool:
+    try:
+        queue.topics(TOPIC)
+    except Unavailable:
+        return False
+    return True
 
 
 class Versions:
@@ -60,9 +68,10 @@ class Versions:
                 break
         assert not done.returncode, done.stderr
         self.set_buckets(number)
-        while not server.is_ready():
-            assert time.monotonic() < until_s, server.log_tail()
-            time.sleep(0.1)
+        with Client(server.url) as queue:
+            while not _answers(queue):
+                assert time.monotonic() < until_s, server.log_tail()
+                time.sleep(0.1)
 
     def assert_earlier_refuses(self) -> None:
         """The earlier version does not start on the data."""
