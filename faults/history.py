@@ -20,6 +20,8 @@ INFO: Final = "info"
 NOTE: Final = 0  # the number in lines that belong to no operation
 FREEZE: Final = "freeze Redis"  # faults that the checker knows
 THAW: Final = "thaw Redis"
+CLOCK_SLIP_S: Final = 0.0005  # of the machine's clock beside the monotonic one, that is noted
+CLOCK_READ_S: Final = 0.0002  # both must be read within this time
 KILL_EVERYSEC: Final = "kill Redis, appendfsync everysec"
 
 
@@ -42,7 +44,8 @@ class History:
         self.path = path
         self._file = path.open("w", encoding="utf-8")
         self._number = NOTE
-        self.set_clock(time.time() - time.monotonic())
+        self._ahead_s = self._offset_s = time.time() - time.monotonic()
+        self.set_clock(self._offset_s)
 
     def __enter__(self) -> Self:
         return self
@@ -62,11 +65,13 @@ class History:
     def invoke(self, verb: str, jobs: Iterable[Json]) -> int:
         """An operation begins. Returns its number."""
         self._number += 1
+        self._follow_clock()
         self._write(self._number, INVOKE, verb, jobs)
         return self._number
 
     def end(self, number: int, outcome: str, verb: str, jobs: Iterable[Json] = ()) -> None:
         """An operation ends with OK or INFO."""
+        self._follow_clock()
         self._write(number, outcome, verb, jobs)
 
     def fault(self, what: str) -> None:
@@ -75,7 +80,16 @@ class History:
 
     def set_clock(self, offset_s: float) -> None:
         """From now on the store's clock shows the monotonic clock's time plus `offset_s`."""
+        self._offset_s = offset_s
         self._write(NOTE, INFO, "clock", (), offset_s=offset_s)
+
+    def _follow_clock(self) -> None:
+        """The machine's clock, and with it the store's, can be set by a few ms at any time."""
+        before_s, shown_s, after_s = time.monotonic(), time.time(), time.monotonic()
+        slip_s = shown_s - after_s - self._ahead_s
+        if after_s - before_s < CLOCK_READ_S and abs(slip_s) > CLOCK_SLIP_S:
+            self._ahead_s += slip_s
+            self.set_clock(self._offset_s + slip_s)
 
     def _write(
         self, number: int, kind: str, verb: str, jobs: Iterable[Json], **note: object

@@ -1,6 +1,7 @@
 """The checker is sharp: it passes a good history, and reports each planted fault and nothing else."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -253,6 +254,30 @@ def test_lateness_is_that_of_the_first_delivery() -> None:
     assert verdict.lateness_ms == [pytest.approx(500)]
 
 
+@pytest.fixture
+def ahead_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """By how much the machine's clock is ahead of the monotonic one, as its only item."""
+    ahead_s = [WALL_S]
+    monkeypatch.setattr(time, "time", lambda: time.monotonic() + ahead_s[0])
+    return ahead_s
+
+
+def test_a_clock_that_is_set_meanwhile_makes_no_delivery_early(
+    tmp_path: Path, ahead_s: list[float]
+) -> None:
+    path = tmp_path / "history.jsonl"
+    with History(path) as history:
+        pushed = history.invoke("push", [{"id": "a", "delay_s": 0.001, "ttr_s": 1}])
+        history.end(pushed, OK, "push", [{"id": "a", "code": 0}])
+        ahead_s[0] += 3600
+        taken = history.invoke("pop", [])
+        history.end(taken, OK, "pop", [{"id": "a", "due": time.time()}])
+    verdict = judge(read_history(path))
+    assert (verdict.early, len(verdict.lateness_ms)) == ([], 1)
+    assert verdict.lateness_ms[0] < 1000
+
+
+@pytest.mark.usefixtures("ahead_s")
 def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     with History(path) as history:
