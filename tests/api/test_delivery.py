@@ -13,7 +13,7 @@ from tests.waiting import until_async
 
 Name = Callable[[str], str]
 
-# TIME and time.time() are the same clock, but a fraction of a millisecond is cut off
+# TIME and time.time() are the same clock, but a fraction of a millisecond is cut off, and the clock can be set by some
 CLOCK_STEP_S: Final = 0.005
 
 
