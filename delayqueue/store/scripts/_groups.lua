@@ -72,9 +72,6 @@ do  -- limits the scope of the rest
 
   function groups.id_of_rank(rank) return (select(2, groups.of_rank(rank))) end
 
-  -- Where the ids begin in the ranks of a group.
-  function groups.ids_at(group) return 3 + #group + 1 + RANK + 1 end
-
   function groups.priority_of_rank(rank) return tonumber(string.sub(select(2, split(rank)), 1, 10)) end
 
   groups.of_hand = split
@@ -118,6 +115,19 @@ do  -- limits the scope of the rest
     call('ZADD', groups.key(had_turn and 'next' or 'turns', lane, topic), int(now), group)
     call('ZREM', groups.key('held', lane, topic), group)
     if had_turn then call('ZREM', rested, group) end
+  end
+
+  -- Adds the group of a job to those that are to stand in line, if it has one and that is not among them. Returns whether it added it.
+  function groups.add(entering, job)
+    local name = job.group and groups.key('grouped', groups.lane_of(job), job.topic) .. '\0' .. job.group
+    if not name or entering[name] then return false end
+    entering[name], entering[#entering + 1] = true, job
+    return true
+  end
+
+  -- Lets the groups that were added stand in line.
+  function groups.enter_all(entering)
+    for _, job in ipairs(entering) do groups.enter(groups.lane_of(job), job.topic, job.group) end
   end
 
   -- After a ready job has left its group. In a strict order the group's jobs in the other lane may have waited for it (_turns.lua).

@@ -194,8 +194,8 @@ local function fill_from_groups(lane, topic, share, count, found, limit)
     looks = looks + GROUP_LOOKS
     is_full = looks >= LIMIT_LOOKS
     local room, its_ranks, is_first = room_of_turn(lane, topic, group, most, limit)
-    local listed, ids_at = {}, groups.ids_at(group)
-    for i = 1, math.min(room, #its_ranks) do listed[i] = string.sub(its_ranks[i], ids_at) end
+    local listed = {}
+    for i = 1, math.min(room, #its_ranks) do listed[i] = groups.id_of_rank(its_ranks[i]) end
     local its_ids = allowed(listed)
     if #its_ids == 0 and #listed > 0 then break end  -- the answer has no room for its first job
     for i, id in ipairs(its_ids) do

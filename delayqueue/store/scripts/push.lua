@@ -119,7 +119,7 @@ local function write()
     call('ZADD', key, unpack(ranks))
     arrive(asked_as(job), #ranks / 2)
   end
-  for _, job in ipairs(grouped) do groups.enter(groups.lane_of(job), job.topic, job.group) end
+  groups.enter_all(grouped)
   for topic, time in pairs(wake) do wake_by(topic, timers[topic], time) end
   for name, ids in pairs(tagged) do call('SADD', tag_key(name), unpack(ids)) end
 end
@@ -169,11 +169,7 @@ local function place(id, job)
     local key = set_of(job)
     append(ranked, key, groups.score_of(job), rank_of(id, job))
     ranked[key].job = job  -- one of them: its topic, and whether they have calls
-    local name = job.group and key .. '\0' .. job.group
-    if name and not grouped[name] then
-      grouped[name], grouped[#grouped + 1] = true, job
-      count_work(GROUP_US)
-    end
+    if groups.add(grouped, job) then count_work(GROUP_US) end
   else
     append(ready, job.topic, id)
   end

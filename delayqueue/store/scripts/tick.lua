@@ -26,8 +26,7 @@ local function enqueue(topic, ids, ranked)
       local set = sets[key] or {}
       sets[key] = set
       set[#set + 1], set[#set + 2] = groups.score_of(job), rank_of(id, job)
-      local name = job.group and key .. '\0' .. job.group
-      if name and not grouped[name] then grouped[name], grouped[#grouped + 1] = true, job end
+      groups.add(grouped, job)
       if job.call then called = called + 1 end
     else
       listed[#listed + 1] = id
@@ -35,7 +34,7 @@ local function enqueue(topic, ids, ranked)
   end
   if called > 0 then enter_called(topic) end
   for key, set in pairs(sets) do call('ZADD', key, unpack(set)) end
-  for _, job in ipairs(grouped) do groups.enter(groups.lane_of(job), topic, job.group) end
+  groups.enter_all(grouped)
   if #listed > 0 then call('RPUSH', queue_key(topic), unpack(listed)) end
   return called
 end
