@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 from argparse import Namespace
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -176,14 +176,15 @@ def _reload(command: list[str]) -> int:
         from watchfiles import PythonFilter, run_process  # noqa: PLC0415  # for development only
     except ImportError:
         return complain(["--reload needs a package: pip install watchfiles"], USAGE)
-    run_process(
-        Path.cwd(),
-        target=shlex.join(command),
-        target_type="command",
-        callback=_report_restart,
-        watch_filter=PythonFilter(),
-        sigint_timeout=STOP_S,
-    )
+    with suppress(KeyboardInterrupt):  # a signal in the middle of a restart
+        run_process(
+            Path.cwd(),
+            target=shlex.join(command),
+            target_type="command",
+            callback=_report_restart,
+            watch_filter=PythonFilter(),
+            sigint_timeout=STOP_S,
+        )
     return DONE
 
 

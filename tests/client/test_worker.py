@@ -63,12 +63,12 @@ def working(server: QueueServer, trace: Trace, concurrency: int = 10) -> Iterato
 
 
 @contextmanager
-def program(*arguments: str, cwd: Path = REPOSITORY, **variables: object) -> Iterator[Forked]:
+def program(
+    *arguments: str, cwd: Path = REPOSITORY, err: Path = NOWHERE, **variables: object
+) -> Iterator[Forked]:
     """A worker program with these arguments, and these variables in its environment."""
     environ = os.environ | {name: str(value) for name, value in variables.items()}
-    process = fork_server().launch(
-        "delayqueue", ["worker", *arguments], cwd, environ, NOWHERE, NOWHERE
-    )
+    process = fork_server().launch("delayqueue", ["worker", *arguments], cwd, environ, NOWHERE, err)
     try:
         yield process
     finally:
@@ -519,6 +519,29 @@ async def test_a_change_of_the_code_is_taken_up(
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, STOP_S) == 0
     await queue.purge("reload")
+
+
+async def test_a_worker_that_is_being_restarted_can_be_ended(
+    server: QueueServer, queue: AsyncClient, tmp_path: Path
+) -> None:
+    module, said, err = (tmp_path / name for name in ("mine.py", "said", "err"))
+    source = (
+        "from pathlib import Path\nfrom time import sleep\nfrom delayqueue import Worker\n"
+        f"worker = Worker({server.url!r})\n"
+        "@worker.on('restarted')\n"
+        f"def work(job): Path({str(said)!r}).touch(); sleep(60)\n"
+    )
+    module.write_text(source)
+    with program(
+        "mine:worker", "--reload", cwd=tmp_path, err=err, PYTHONPATH=REPOSITORY
+    ) as process:
+        await queue.push("restarted")
+        await until(said.exists)
+        module.write_text(source + "# changed\n")
+        await until(lambda: "restarting" in err.read_text())  # the old one waits for its handler
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, STOP_S) == 0
+    await queue.purge("restarted")
 
 
 async def test_the_log_names_the_server_and_each_job_that_ended(

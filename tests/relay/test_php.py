@@ -94,7 +94,8 @@ def test_what_php_commits_is_what_python_commits(
     assert options[0].keys() == OPTIONS
     assert outbox.once().returncode == 0
     php, python = (details(outbox, row[0]) for row in (first, last))
-    for each in ("due", "expires"):  # max_wait counts from each one's push
+    # max_wait counts from each one's push, and the delay from each one's answer
+    for each in ("due", "expires", "delay"):
         assert abs(php.pop(each) - python.pop(each)) < MINUTE_S
     assert php == python
     assert php["state"] == "delayed"
