@@ -229,6 +229,23 @@ async def test_a_report_with_another_body_is_a_job_of_its_own(bucket: Bucket) ->
     assert (quoted["id"], quoted["body"]) == (first.id, FORGED)
 
 
+async def test_a_report_to_which_an_older_server_gave_another_body_takes_a_priority(
+    bucket: Bucket,
+) -> None:
+    """It left `{}` where a job without options has none."""
+    await set_to(bucket, "t", "dead")
+    await bucket.push(job("a"))
+    await bucket.bury("a")
+    report = await bucket.pop_one("dead")
+    raw: Any = await bucket.redis.hget(bucket.key("job"), report.id)
+    written = raw.replace(b'!!!!-dead{"report":1}', b"!!!!#dead{}")  # and their length
+    assert written != raw
+    await bucket.redis.hset(bucket.key("job"), report.id, written)
+    await bucket.release(report.id, delay_ms=0, priority=7)
+    assert (await bucket.pop_one("dead")).body == report.body
+    assert (await bucket.view(report.id)).priority == 7
+
+
 async def test_a_long_chain_reports_from_its_head_on_and_hands_on_a_hundred_times(
     bucket: Bucket,
 ) -> None:

@@ -106,7 +106,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
   -- quote in a text looks like theirs, as it has a backslash. They are no numbers of the header, although a script needs them, since
   -- versions that know two kinds of it can work on the same store; these look for a priority at the beginning only.
   function with_option(options, name, value)
-    local others = options ~= '' and ',' .. string.sub(options, 2, -2) or ''  -- each begins with a comma
+    local others = string.gsub(string.sub(options, 2, -2), '^.', ',%0')  -- each begins with a comma; older versions left {} of the last one
     others = string.gsub(others, ',"' .. name .. '":%d+', '')
     others = string.gsub(others, ',"' .. name .. '":%[[%d,]*%]', '')
     local own = value and ',"' .. name .. '":' .. value or ''
