@@ -23,8 +23,11 @@ def receipt_for(nonce: str, job_id: str) -> str:
 
 
 def nonce_of(receipt: str, job_id: str) -> str:
-    """The nonce in a receipt. Raises Invalid if it is not a receipt, or belongs to another job."""
+    """The nonce in a receipt. Raises Invalid if it is not a receipt, or belongs to another job.
+
+    What begins with a dash is not a nonce, but a word of the scripts (_end.lua).
+    """
     nonce, _, check = receipt.rpartition("-")
-    if not nonce or check != f"{crc32(job_id.encode()):08x}":
+    if nonce[:1] in {"", "-"} or check != f"{crc32(job_id.encode()):08x}":
         raise Invalid.of("receipt 不是这个job的", "receipt: not a receipt of this job")
     return nonce

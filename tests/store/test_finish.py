@@ -2,7 +2,8 @@
 
 import pytest
 
-from delayqueue.errors import Code
+from delayqueue.domain.receipt import receipt_for
+from delayqueue.errors import Code, Invalid
 from delayqueue.store.verbs import DISCARD, Discard
 from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
 from tests.store.contents import read
@@ -66,6 +67,16 @@ async def test_an_old_receipt_changes_nothing(bucket: Bucket, verb: str) -> None
     assert await end(bucket, verb, "a", receipt=late.receipt) == [Code.STALE_RECEIPT]
     assert await bucket.state("a") == "reserved"
     assert await end(bucket, verb, "a", receipt=present.receipt) == [Code.OK]
+
+
+@pytest.mark.parametrize("nonce", ["", "-", "-0"])
+async def test_a_receipt_that_nobody_was_given_ends_nothing(
+    bucket: Bucket, verb: str, nonce: str
+) -> None:
+    await bucket.push(job("a"))
+    with pytest.raises(Invalid):
+        await end(bucket, verb, "a", receipt=receipt_for(nonce, "a"))
+    assert await bucket.state("a") == "ready"
 
 
 async def test_the_receipt_of_a_replaced_job_is_old(bucket: Bucket, verb: str) -> None:
