@@ -38,6 +38,7 @@ Command = list[str]
 URGENT: Final = "000000000000010006urgent"
 CALLED: Final = "000000000000010006called"
 UNREADABLE: Final = "1" + RECORD[1:22] + "!" * 14 + '!!!!"' + "t{body"
+LIMITED: Final = '{"limit":{"group_concurrency":9,"changed":1,"share":{}}}'
 
 # commands on a filled bucket, the kinds of damage that must be found, and the reason
 DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
@@ -98,7 +99,11 @@ DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
     ),
     ([["ZADD", "grouped:t", "0", GROUPED.replace("7grouped", "6nobody")]], {"lost"}, "of no job"),
     ([["ZREM", "turns:t", "g"]], {"group"}, "a group that never has its turn"),
-    ([["ZREM", "turns:t", "g"], ["ZADD", "held:t", "1", "g"]], {"group"}, "one that is not held"),
+    (
+        [["HSET", "topics", "t", LIMITED], ["ZREM", "turns:t", "g"], ["ZADD", "held:t", "2", "g"]],
+        {"group"},
+        "one that is not held",
+    ),
     ([["ZADD", "next:t", "1", "nobody"]], {"entry"}, "one without jobs"),
     ([["DEL", "hand:t"]], {"group"}, "a job in hand that is not counted"),
     ([["ZADD", "hand:t", "0", "001g\0ready"]], {"entry"}, "one counted that is not in hand"),
@@ -324,6 +329,19 @@ async def test_a_whole_bucket_is_found_whole(bucket: Bucket) -> None:
 
 
 @on_one_store
+@pytest.mark.parametrize("most", [2, None])
+async def test_groups_that_a_new_limit_lets_go_are_whole_until_somebody_asks_for_them(
+    bucket: Bucket, most: int | None
+) -> None:
+    await bucket.store.limit(0, "t", {"group_concurrency": 1})
+    await bucket.push(*(job(each, texts={"group": "g"}) for each in "ab"))
+    assert await bucket.pop_ids() == ["a"]
+    assert await bucket.pop_ids() == []
+    await bucket.store.limit(0, "t", {"group_concurrency": most})
+    assert await kinds_found(bucket) == set()
+    assert await bucket.pop_ids() == ["b"]
+
+
 async def test_a_lost_job_is_found_beside_a_long_ready_list(bucket: Bucket) -> None:
     for start in range(0, 6000, 500):
         await bucket.push(*(job(f"job-{i}") for i in range(start, start + 500)))

@@ -120,8 +120,12 @@ end
 local function checks_of_groups(lane)
   local checks = {}
 
-  local function may_go(topic, group)
-    return groups.room(lane, topic, group, settings_of(topic).limit, 1, true) > 0
+  -- Whether nobody would let a group go that is held since then. Held ones at which pop looks first, since the topic's limits have
+  -- changed (let_changed_go), wait for a poll only.
+  local function is_stuck(topic, group, since)
+    local limit = settings_of(topic).limit
+    local is_limited = limit and (limit.group_order or limit.group_concurrency)
+    return is_limited and since > (limit.changed or 0) and groups.room(lane, topic, group, limit, 1, true) > 0
   end
 
   local function found_stuck(topic, group)
@@ -142,10 +146,10 @@ local function checks_of_groups(lane)
     if not groups.has(lane, topic, group) then found_entry(key, group, function() call('ZREM', key, group) end) end
   end
 
-  function checks.held(key, topic, group)
+  function checks.held(key, topic, group, since)
     if not groups.has(lane, topic, group) or groups.waits(lane, topic, group) then
       found_entry(key, group, function() call('ZREM', key, group) end)
-    elseif may_go(topic, group) then
+    elseif is_stuck(topic, group, tonumber(since)) then
       found_stuck(topic, group)
     end
   end
