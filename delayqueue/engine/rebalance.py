@@ -66,7 +66,6 @@ class Rebalance:
             telling = group.create_task(self._tell(), "how far it is")
             await self._move_all()
             telling.cancel()
-        await self._split_limits()
         await self._patiently(self._change.end)
 
     async def _check(self) -> None:
@@ -145,7 +144,10 @@ class Rebalance:
             await self._patiently(partial(self._change.tell, self.percent))
 
     async def _move_all(self) -> None:
-        """Look through all keys, again if the store was unavailable or another process of it has taken over."""
+        """Look through all keys, and split the limits.
+
+        Does so again if the store was unavailable meanwhile, or another process of it has taken over.
+        """
         while True:
             self._is_sure = True
             processes = await self._patiently(self._entries.processes)
@@ -155,6 +157,7 @@ class Rebalance:
             for bucket in range(len(self._store.buckets.keys)):
                 await self._patiently(partial(self._entries.forget_ghosts, bucket))
             await self._of_all_keys(self._tidy, LIST)
+            await self._split_limits()
             if self._is_sure and processes == await self._patiently(self._entries.processes):
                 return
 

@@ -449,8 +449,9 @@ async def test_a_fence_beyond_the_layout_is_passed(ours: Installation) -> None:
     assert await look(all_jobs(ours.server()), A) is not None
 
 
+@pytest.mark.parametrize("step", ["_page", "_settings"])  # while jobs move, and limits
 async def test_a_fence_that_a_failover_loses_meanwhile_is_raised_again(
-    processes: Processes,
+    processes: Processes, step: str
 ) -> None:
     """Else a server that slept through the change would work in that bucket by the former layout."""
     store = processes.redis("--appendonly", "yes")
@@ -465,7 +466,7 @@ async def test_a_fence_that_a_failover_loses_meanwhile_is_raised_again(
             await asyncio.to_thread(store.start)
             await asyncio.to_thread(ask, store, "ZADD", fence, 0, "generation")
 
-        before_call(work, "_page", 3, fail_over)
+        before_call(work, step, 3, fail_over)
         await work.run()
         assert await redis.zscore(fence, "generation") == work._store.buckets.layout.generation
 
