@@ -124,8 +124,7 @@ local function checks_of_groups(lane)
   -- changed (let_changed_go), wait for a poll only.
   local function is_stuck(topic, group, since)
     local limit = settings_of(topic).limit
-    local is_limited = limit and (limit.group_order or limit.group_concurrency)
-    return is_limited and since > (limit.changed or 0) and groups.room(lane, topic, group, limit, 1, true) > 0
+    return groups.are_limited(limit) and since > (limit.changed or 0) and groups.room(lane, topic, group, limit, 1, true) > 0
   end
 
   local function found_stuck(topic, group)

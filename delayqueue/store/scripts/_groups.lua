@@ -39,6 +39,9 @@ do  -- limits the scope of the rest
   function groups.lane_of(job) return job.call and 'called_' or '' end
   function groups.other_lane(lane) return lane == '' and 'called_' or '' end
 
+  -- Whether these limits of a topic (nil = it has none) limit its groups.
+  function groups.are_limited(limit) return limit and (limit.group_order or limit.group_concurrency) end
+
   -- The keys of a topic of these kinds in both lanes.
   function groups.keys(topic, ...)
     local keys = {}

@@ -161,7 +161,7 @@ do  -- limits the scope of the rest
     if #its.hands > 0 then redis.pcall('ZREM', groups.hand_key(topic), unpack(its.hands)) end
     local limit = settings_of(topic).limit
     if limit and limit.concurrency then arrive_all(topic) end
-    if not limit or not (limit.group_order or limit.group_concurrency) then return end
+    if not groups.are_limited(limit) then return end
     for group, count in pairs(its.counts) do groups.let_more_go(topic, group, limit.group_order and 1 or count) end
   end
 

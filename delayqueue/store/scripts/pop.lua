@@ -232,8 +232,7 @@ end
 
 -- Lets groups stand in line that were held before the topic's limits changed. Returns whether there are more of them.
 local function let_changed_go(lane, topic, limit)
-  local has_limit = limit and (limit.group_order or limit.group_concurrency)
-  local changed = has_limit and (limit.changed or 0)
+  local changed = groups.are_limited(limit) and (limit.changed or 0)
   local held = call('ZRANGEBYSCORE', groups.key('held', lane, topic), '-inf', changed and int(changed) or '+inf', 'LIMIT', '0', int(LET_GO))
   for _, group in ipairs(held) do groups.enter(lane, topic, group) end
   looks = looks + #held * GROUP_LOOKS
