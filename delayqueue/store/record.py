@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +28,7 @@ from delayqueue.domain.push_fields import KEPT, POPPED
 # the start of a record, and the length of its header
 PLAIN, FULL = b"0", b"1"
 PLAIN_BYTES, FULL_BYTES = 22, 41
+KNOWN_BYTES: Final = 128  # of options that are remembered
 
 # of a note that is no remark but how far an attempt is (_run.lua): what it has instead of the time of its beginning
 UNKNOWN_PROGRESS, LATEST_PROGRESS = 1, 10_002
@@ -224,18 +226,27 @@ def own_due_ms(record: Record, options: Mapping[str, Any]) -> int:
     return record.due_ms
 
 
-def options_of(record: Record) -> dict[str, Any]:
+def options_of(record: Record) -> Mapping[str, Any]:
     """The options of a record.
 
     The scripts set a record aside if its options are unreadable; options that only Python cannot parse count as none.
     """
-    if not record.options:
+    written = record.options
+    return _known_options(written) if len(written) <= KNOWN_BYTES else _parse_options(written)
+
+
+def _parse_options(written: bytes) -> Mapping[str, Any]:
+    if not written:
         return {}
     with suppress(*_UNREADABLE):
-        options: Any = json.loads(text(record.options))
+        options: Any = json.loads(text(written))
         if isinstance(options, dict):
             return options
     return {}
+
+
+# Many jobs have the same options, of a group or a priority: the last short ones are remembered, as in the scripts.
+_known_options = lru_cache(128)(_parse_options)
 
 
 def group_of(raw: bytes | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from delayqueue.domain.call import Call
-from delayqueue.domain.job import CALLS, USUAL_PRIORITY, Job, Reserved
+from delayqueue.domain.job import CALLS, USUAL_PRIORITY, Job, PolledTopic, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store import paging
@@ -39,7 +39,7 @@ def many(group: str, count: int, **options: Any) -> list[Job]:
     return [of(group, f"{group}{n}", **options) for n in range(count)]
 
 
-async def one_by_one(bucket: Bucket, count: int, *topics: str) -> list[str]:
+async def one_by_one(bucket: Bucket, count: int, *topics: PolledTopic) -> list[str]:
     """The ids of pops of one job each."""
     return [job_id for _ in range(count) for job_id in await bucket.pop_ids(*topics, wanted=1)]
 

@@ -127,6 +127,22 @@ async def test_a_stream_of_new_groups_keeps_nobody_waiting_for_ever(bucket: Buck
         assert len(await clocked.pop_ids()) == 23
 
 
+@pytest.mark.parametrize("call", [None, CALL])
+async def test_the_only_group_gives_way_to_whoever_comes(bucket: Bucket, call: Any) -> None:
+    topic = CALLS if call else "t"
+    await bucket.push(*many("alone", 9, call=call))
+    assert await one_by_one(bucket, 3, topic) == ["alone0", "alone1", "alone2"]
+    await bucket.push(of("b", "b0", call=call), job("x", call=call))
+    assert {*await one_by_one(bucket, 3, topic)} == {"b0", "x", "alone3"}
+    assert await bucket.pop_ids(topic) == [f"alone{n}" for n in range(4, 9)]
+
+
+async def test_the_only_group_goes_on_behind_jobs_that_have_expired(bucket: Bucket) -> None:
+    await bucket.push(*many("alone", 40, expire_ms=SOON_MS), of("alone", "last"))
+    await a_moment()
+    assert await bucket.pop_ids(wanted=1) == ["last"]
+
+
 async def test_turns_are_forgotten_when_the_last_group_is_gone(bucket: Bucket) -> None:
     await bucket.push(*many("a", 2), of("b", "b0"))
     assert await one_by_one(bucket, 1) == ["a0"]
@@ -159,6 +175,24 @@ async def test_a_broken_key_of_groups_loses_no_job_and_stops_no_other_topic(
     await bucket.pop()
     left = {"a1", "a2", "b0", "b1", "d0", "late", "x", "y", *(["c0"] if pushed == Code.OK else [])}
     assert {each for each in left if await bucket.state(each) == "reserved"} == left
+
+
+@on_one_store
+@pytest.mark.parametrize("scheduler", ["zset"])
+@pytest.mark.parametrize("key", ["grouped", "turns", "next", "held", "rested", "delay"])
+async def test_a_push_that_a_broken_key_of_its_group_prevents_leaves_nothing(
+    bucket: Bucket, key: str
+) -> None:
+    await bucket.push(of("a", "before"))  # its keys are sound: for a second nobody asks again
+    await bucket.delete("before")
+    await bucket.spoil(f"{key}:t")
+    delay_ms = HOUR_MS if key == "delay" else 0
+    assert await bucket.push(of("a", "a0", delay_ms=delay_ms)) == [Code.UNAVAILABLE]
+    await bucket.redis.delete(bucket.key(f"{key}:t"))
+    assert await bucket.violations() == []
+    assert not await bucket.redis.exists(*map(bucket.key, ("job", "priorities", "turns:t")))
+    await bucket.push(of("a", "a0"))
+    assert await bucket.pop_ids() == ["a0"]
 
 
 @pytest.mark.usefixtures("poison")

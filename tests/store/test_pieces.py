@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 
 import pytest
@@ -317,6 +318,27 @@ async def test_jobs_of_groups_take_few_commands_more(
             assert await bucket.store.all_of(FINISH, endings) == [Code.OK] * len(jobs)
         taken.append(await commands(bucket) - before)
     assert taken[1] < most * taken[0], taken
+
+
+async def test_a_job_of_the_only_group_takes_few_commands_more(bucket: Bucket) -> None:
+    """Each of ten that are pushed, taken and finished one by one, beside ten jobs without a group."""
+    counts: list[list[int]] = []
+    for topic, texts in ("t", {}), ("u", {"group": "alone"}):
+        await bucket.push(*(job(f"{topic}-{n}", topic=topic, texts=texts) for n in range(10)))
+        counts.append([await commands(bucket)])
+        for n in range(10, 20):
+            await bucket.push(job(f"{topic}-{n}", topic=topic, texts=texts))
+        counts[-1].append(await commands(bucket))
+        taken = [await bucket.pop_one(topic) for _ in range(10)]
+        counts[-1].append(await commands(bucket))
+        for each in taken:
+            assert await bucket.finish(each.id, receipt=each.receipt) == [Code.OK]
+        counts[-1].append(await commands(bucket))
+    plain, grouped = ([after - before for before, after in pairwise(each)] for each in counts)
+    push, pop, finish = (more - less for less, more in zip(plain, grouped, strict=True))
+    assert push <= 10 * 3
+    assert pop <= 10 * 4 + 5  # the group's first turn is found in another place
+    assert finish <= 10 * 3
 
 
 async def commands(bucket: Bucket) -> int:

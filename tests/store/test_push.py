@@ -306,6 +306,7 @@ async def test_a_topic_with_a_broken_key_spoils_no_other_job_of_the_batch(
         *product(SCHEDULERS, ["ranked:bad", "priorities"], [{"priority": 1}]),
         *product(SCHEDULERS, ["expire:bad"], [{"expire_ms": HOUR_MS}]),
         *product(SCHEDULERS, ["tag:bad"], [{"tags": ("bad",)}]),
+        *product(SCHEDULERS, ["grouped:bad", "held:bad"], [{"texts": {"group": "g"}}]),
         ("zset", "delay:bad", {"delay_ms": HOUR_MS}),
         *product(["wheel"], ["wheel:bad", "rounds:bad"], [{"delay_ms": HOUR_MS}]),
     ],

@@ -42,6 +42,17 @@ do  -- limits the scope of the rest
   -- Whether these limits of a topic (nil = it has none) limit its groups.
   function groups.are_limited(limit) return limit and (limit.group_order or limit.group_concurrency) end
 
+  local known_place, known_tag, known_topic, known_lane  -- the last one
+
+  -- The sorted set that a job of a group is in while it is ready.
+  function groups.place_of(job)
+    local topic, lane = job.topic, groups.lane_of(job)
+    if topic ~= known_topic or lane ~= known_lane or tag ~= known_tag then
+      known_place, known_tag, known_topic, known_lane = groups.key('grouped', lane, topic), tag, topic, lane
+    end
+    return known_place
+  end
+
   -- The keys of a topic of these kinds in both lanes.
   function groups.keys(topic, ...)
     local keys = {}
@@ -51,10 +62,17 @@ do  -- limits the scope of the rest
     return unpack(keys)
   end
 
+  local rank_head, rank_group, rank_priority, rank_due, rank_created, rank_length  -- what the last one began with, and of what
+
   -- The member for a ready job: the smallest priority comes first, then the first that was due, then the first that was pushed,
   -- then the shorter id.
   function groups.rank_of(id, job, priority)
-    return head_of(job.group) .. '\0' .. string.format('%010.0f%014.0f%014.0f%04d', priority, job.due, job.created, #id) .. id
+    local group, due, created, length = job.group, job.due, job.created, #id
+    if group ~= rank_group or priority ~= rank_priority or due ~= rank_due or created ~= rank_created or length ~= rank_length then
+      rank_group, rank_priority, rank_due, rank_created, rank_length = group, priority, due, created, length
+      rank_head = head_of(group) .. '\0' .. string.format('%010.0f%014.0f%014.0f%04d', priority, due, created, length)
+    end
+    return rank_head .. id
   end
 
   -- The score of a ready job in its sorted set: equal for those of groups, so that their ranks sort them.
@@ -73,7 +91,7 @@ do  -- limits the scope of the rest
     return group, string.sub(rest, RANK + 1)
   end
 
-  function groups.id_of_rank(rank) return (select(2, groups.of_rank(rank))) end
+  function groups.id_of_rank(rank) return string.sub(rank, RANK + 5 + (tonumber(string.sub(rank, 1, 3)) or 0)) end
 
   function groups.priority_of_rank(rank) return tonumber(string.sub(select(2, split(rank)), 1, 10)) end
 
@@ -81,12 +99,13 @@ do  -- limits the scope of the rest
 
   -- Raises if a key that the group of a job needs has the wrong type.
   function groups.check(job)
-    local topic, grouped = job.topic, groups.key('grouped', groups.lane_of(job), job.topic)
-    if sound[grouped] then return end
-    for _, kind in ipairs({ 'grouped', 'turns', 'next', 'held', 'rested' }) do call('ZCARD', groups.key(kind, groups.lane_of(job), topic)) end
+    local topic, lane = job.topic, groups.lane_of(job)
+    local turns = groups.key('turns', lane, topic)
+    if sound[turns] then return end
+    for _, kind in ipairs({ 'grouped', 'turns', 'next', 'held', 'rested' }) do call('ZCARD', groups.key(kind, lane, topic)) end
     call('ZCARD', groups.hand_key(topic))
     call('HLEN', groups.first_key(topic))
-    sound[grouped] = true
+    sound[turns] = true
   end
 
   -- The first ready jobs of a group.
@@ -122,9 +141,11 @@ do  -- limits the scope of the rest
 
   -- Adds the group of a job to those that are to stand in line, if it has one and that is not among them. Returns whether it added it.
   function groups.add(entering, job)
-    local name = job.group and groups.key('grouped', groups.lane_of(job), job.topic) .. '\0' .. job.group
-    if not name or entering[name] then return false end
-    entering[name], entering[#entering + 1] = true, job
+    if not job.group then return false end
+    local place = groups.place_of(job)
+    local known = entering[place] or {}
+    if known[job.group] then return false end
+    entering[place], known[job.group], entering[#entering + 1] = known, true, job
     return true
   end
 

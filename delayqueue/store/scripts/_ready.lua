@@ -9,7 +9,7 @@ local function called_key(topic) return tag .. ':called:' .. topic end
 
 -- The sorted set that the job is in while it is ready; nil: it is in the list.
 local function set_of(job)
-  if job.group then return groups.key('grouped', groups.lane_of(job), job.topic) end
+  if job.group then return groups.place_of(job) end
   if job.call then return called_key(job.topic) end
   return job.priority and ranked_key(job.topic)
 end

@@ -46,6 +46,7 @@ do  -- limits their scope: Lua allows 200 local variables in a script
   end
 
   local pack_created, pack_ttr, pack_length = remembering(TIME), remembering(SHORT_TIME), remembering(LENGTH)
+  local pack_expire, pack_retain, pack_options_length = remembering(TIME), remembering(TIME), remembering(SHORT_TIME)
 
   -- A job that was read has no copy of its body: most verbs do not touch it, and it can be a megabyte.
   function body_of(job) return job.body or string.sub(job.record, job.body_at) end
@@ -55,8 +56,8 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     local due = job.due == job.created and created or pack_number(job.due, TIME)
     local head = due .. created .. pack_ttr(job.ttr) .. pack_length(#job.topic)
     if job.expire == 0 and job.retain == 0 and job.options == '' then return '0' .. head .. job.topic .. body_of(job) end
-    return '1' .. head .. pack_number(job.expire, TIME) .. pack_number(job.retain, TIME)
-      .. pack_number(#job.options, SHORT_TIME) .. job.topic .. job.options .. body_of(job)
+    return '1' .. head .. pack_expire(job.expire) .. pack_retain(job.retain)
+      .. pack_options_length(#job.options) .. job.topic .. job.options .. body_of(job)
   end
 
   local function is_of(kind, value) return value == nil or type(value) == kind end
@@ -73,6 +74,9 @@ do  -- limits their scope: Lua allows 200 local variables in a script
   -- Its length takes three digits (_groups.lua).
   local function is_group(value) return value == nil or type(value) == 'string' and value ~= '' and #value < 1000 end
 
+  -- What a job has of its options. Most have none, and a table for all of these would be twice as large.
+  local TOLD = { 'tags', 'retry', 'priority', 'key', 'group', 'call', 'report', 'since' }
+
   local function parse_options(text)
     count_work(4 + #text / 32)
     local readable, options = pcall(cjson.decode, text)
@@ -81,7 +85,12 @@ do  -- limits their scope: Lua allows 200 local variables in a script
       and is_of('string', options.traceparent) and is_of('string', options.key) and is_group(options.group) and is_of('number', options.priority)
       and is_of('table', options.call) and is_of('number', options.report) and is_list_of('number', options.put_off)
       and is_of('number', options.since)
-    return is_sound and options or nil
+    if not is_sound then return nil end
+    options.told = {}  -- names and values, since a loop over all names takes longer
+    for _, name in ipairs(TOLD) do
+      if options[name] ~= nil then options.told[#options.told + 1], options.told[#options.told + 2] = name, options[name] end
+    end
+    return options
   end
 
   -- Many jobs have the same options, of a group or a priority: the last short ones are remembered.
@@ -114,9 +123,6 @@ do  -- limits their scope: Lua allows 200 local variables in a script
     return all ~= '' and '{' .. string.sub(all, 2) .. '}' or ''
   end
 
-  -- What a job has of its options. Most have none, and a table for all of these would be twice as large.
-  local TOLD = { 'tags', 'retry', 'priority', 'key', 'group', 'call', 'report', 'since' }
-
   -- The record that begins there in a text, or that is the text. Returns nil if it is not a record. `tags`, `retry`, `priority`,
   -- `key`, `group`, `call`, `report` (_job.lua, report_burial) and `since` (push.lua) come from its options, nil if it has none. `own_due` is `due`, unless it has
   -- been put off until then (requeue.lua).
@@ -145,10 +151,8 @@ do  -- limits their scope: Lua allows 200 local variables in a script
       record = text, body_at = body_at,
     }
     if options == NO_OPTIONS then return job end
-    for _, name in ipairs(TOLD) do
-      local value = options[name]
-      if value ~= nil then job[name] = value end
-    end
+    local told = options.told
+    for i = 1, #told, 2 do job[told[i]] = told[i + 1] end
     return job
   end
 end

@@ -166,21 +166,20 @@ local function room_of_turn(lane, topic, group, most, limit)
 end
 
 -- Lets groups that were held, or have had their turn, leave their places in the line. left: by where they go, time and group of each.
-local function leave_turns(lane, topic, left)
+local function leave_line(line, lane, topic, left)
   local gone = {}
   for kind, entries in pairs(left) do
     if #entries > 0 then
       if kind == 'rested' then groups.rest(lane, topic, entries) else call('ZADD', groups.key(kind, lane, topic), unpack(entries)) end
-      for i = 2, #entries, 2 do gone[#gone + 1] = entries[i] end
+      for i = 2, kind == line and 0 or #entries, 2 do gone[#gone + 1] = entries[i] end
     end
   end
-  if #gone > 0 then call('ZREM', groups.key('turns', lane, topic), unpack(gone)) end
+  if #gone > 0 then call('ZREM', groups.key(line, lane, topic), unpack(gone)) end
 end
 
--- From the groups whose turn it is, at most `share` jobs of each, which are reserved together. Returns whether any has a turn.
-local function fill_from_groups(lane, topic, share, count, found, limit)
+-- From these groups, whose turn it is, at most `share` jobs of each, which are reserved together. line: where the groups stand.
+local function fill_from_groups(line, waiting, lane, topic, share, count, found, limit)
   local key, wanted = groups.key('grouped', lane, topic), count - #found / 3
-  local waiting = call('ZRANGE', groups.key('turns', lane, topic), '0', int(math.min(CHUNK, wanted) - 1))
   local ids, ranks, of, turns, left = {}, {}, {}, {}, { held = {}, next = {}, rested = {} }
 
   local function leave(kind, group)
@@ -226,8 +225,15 @@ local function fill_from_groups(lane, topic, share, count, found, limit)
       leave('held', turn.group)
     end  -- else it still has its turn
   end
-  leave_turns(lane, topic, left)
-  return #waiting > 0
+  leave_line(line, lane, topic, left)
+end
+
+-- The only group of a topic with ready jobs, if those without a group have none; nil if there are others. line: where it stands.
+local function only_group(line, lane, topic)
+  local others = call('EXISTS', lane == '' and queue_key(topic) or called_key(topic), ranked_key(topic), groups.key('held', lane, topic),
+    groups.key('rested', lane, topic), groups.key(line == 'turns' and 'next' or 'turns', lane, topic))
+  local standing = others == 0 and call('ZRANGE', groups.key(line, lane, topic), '0', '1') or {}
+  return #standing == 1 and standing[1] or nil
 end
 
 -- Lets groups stand in line that were held before the topic's limits changed. Returns whether there are more of them.
@@ -269,14 +275,17 @@ local function share_of_turn(lane, topic, wanted)
   return math.max(1, math.floor(wanted / (waiting + 1)))
 end
 
--- Groups take turns, and so do the jobs without a group, when a round ends. fill_others: adds those.
-local function fill_by_turns(lane, topic, count, found, limit, fill_others)
-  if call('EXISTS', groups.key('grouped', lane, topic)) == 0 then return fill_others(topic, count, found) end
+-- In rounds, in which each group that waits has a turn, and when one ends, so have the jobs without a group.
+local function fill_in_rounds(lane, topic, count, found, limit, fill_others)
   local are_more_held = let_changed_go(lane, topic, limit)
   local share = share_of_turn(lane, topic, count - #found / 3)
   local has_ended, are_late = is_over(lane, topic)
   while #found / 3 < count and not is_full do
-    if has_ended or not fill_from_groups(lane, topic, share, count, found, limit) then
+    local most = math.min(CHUNK, count - #found / 3)
+    local waiting = has_ended and {} or call('ZRANGE', groups.key('turns', lane, topic), '0', int(most - 1))
+    if #waiting > 0 then
+      fill_from_groups('turns', waiting, lane, topic, share, count, found, limit)
+    else
       local goes_on = begin_round(lane, topic, are_late)
       has_ended, are_late = false, false
       fill_others(topic, goes_on and math.min(count, #found / 3 + math.min(CHUNK, share)) or count, found)
@@ -284,6 +293,18 @@ local function fill_by_turns(lane, topic, count, found, limit, fill_others)
     end
   end
   is_full = is_full or are_more_held
+end
+
+-- Groups take turns, and so do the jobs without a group. fill_others: adds those.
+local function fill_by_turns(lane, topic, count, found, limit, fill_others)
+  while #found / 3 < count and not is_full do
+    local keys = call('EXISTS', groups.key('grouped', lane, topic), groups.key('turns', lane, topic))
+    if keys == 0 then return fill_others(topic, count, found) end
+    local line = keys == 2 and 'turns' or 'next'
+    local only = only_group(line, lane, topic)
+    if not only then return fill_in_rounds(lane, topic, count, found, limit, fill_others) end
+    fill_from_groups(line, { only }, lane, topic, count, count, found, limit)
+  end
 end
 
 local function fill_without_groups(topic, count, found)

@@ -65,26 +65,37 @@ local function check_unknown(job)
   return true
 end
 
-local function put(id, job, queue)
-  if queue then call('RPUSH', queue, id) else delay_add(job.topic, { job.due, id }) end
+local function put(id, job, waits)
+  if not waits then return add_ready(id, job) end
+  if is_for_set(job) then note_priority(id, job) end
+  delay_add(job.topic, { job.due, id })
 end
 
--- Adds a job that is the only one of its call, without labels and expiry: most pushes, unless they are many. Returns a code; nil if
--- its id is taken or its topic may be full, and nothing has changed.
--- keeps: once it has a record, no command can fail but the first one in `put`, which has changed nothing then.
+-- Takes out what `put` may have written before it failed.
+local function withdraw(id, job)
+  call('HDEL', JOBS, id)
+  if not is_for_set(job) then return end
+  redis.pcall('HDEL', PRIORITIES, id)
+  redis.pcall('ZREM', set_of(job), rank_of(id, job))
+  if job.group then pcall(groups.leave, groups.lane_of(job), job.topic, job.group) end
+end
+
+-- Adds a job that is the only one of its call, without tags, expiry and max_wait: most pushes, unless they are many. Returns a code;
+-- nil if its id is taken or its topic may be full, and nothing has changed.
+-- keeps: if a key of the wrong type prevents its place, it has no record either.
 local function push_alone(id, job)
   local topic = job.topic
   if not pcall(check_unknown, job) then return UNAVAILABLE end
   if room.bound_of(topic) then return nil end
   local timer = enter_topic(topic)
-  local queue = not is_delayed(job, timer) and queue_key(topic)
-  if not queue and not pcall(delay_check, topic) then return UNAVAILABLE end
+  local waits = is_delayed(job, timer)
+  if waits and not pcall(delay_check, topic) then return UNAVAILABLE end
   if call('HSETNX', JOBS, id, pack_record(job)) == 0 then return nil end
-  if not pcall(put, id, job, queue) then
-    call('HDEL', JOBS, id)
+  if not pcall(put, id, job, waits) then
+    withdraw(id, job)
     return UNAVAILABLE
   end
-  if queue then arrive(topic) else wake_by(topic, timer, job.due) end
+  if waits then wake_by(topic, timer, job.due) else arrive(asked_as(job)) end
   tell('pushed', topic, 1)
   return OK
 end
@@ -252,14 +263,18 @@ local function job_at(ARGV, at)
   }
 end
 
--- Whether the call has one job, without options and expiry, whose id has no kept record.
-local function is_one_plain_job(ARGV)
-  return #ARGV == STRIDE and ARGV[9] == '' and ARGV[5] == '0' and not call('HGET', ENDED, ARGV[1])
+-- The job of a call that has one, without tags, expiry and max_wait, whose id has no kept record; else nil.
+local function only_job(ARGV)
+  if #ARGV > STRIDE or ARGV[5] ~= '0' then return nil end
+  local job = job_at(ARGV, 1)
+  if job.tags or job.max_wait or call('HGET', ENDED, ARGV[1]) then return nil end
+  return job
 end
 
 return function(ARGV)
   count_commands(#ARGV > STRIDE)
-  local code = is_one_plain_job(ARGV) and push_alone(ARGV[1], job_at(ARGV, 1))
+  local job = only_job(ARGV)
+  local code = job and push_alone(ARGV[1], job)
   if code then return { code } end
   local results, seen = {}, {}
   timers = {}
