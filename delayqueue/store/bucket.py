@@ -32,7 +32,7 @@ from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import CALLS, PolledTopic
 from delayqueue.errors import Text, Unavailable
-from delayqueue.metrics import SCRIPT_ERRORS
+from delayqueue.metrics import REPAIRS, SCRIPT_ERRORS
 from delayqueue.store.call import Reply, ScriptCall, reserved, supply
 from delayqueue.store.connection import NO_ANSWER
 from delayqueue.store.durability import TooFewReplicasError
@@ -184,6 +184,7 @@ class Bucket:
         """Move what is due."""
         reply = await self.run("tick", [limit])
         redelivered, in_all, expired, set_aside, buried, late = reply.results
+        self._count_repairs("set_aside", set_aside)
         names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
         return Ticked(
             reply.change, redelivered, in_all, expired, set_aside, names, _timed_out(late)
@@ -196,6 +197,7 @@ class Bucket:
         """
         reply = await self.run("sweep", dump_rows([(cursor, topics, buried_retain_ms)]))
         cursor, ghosts, forgotten, ended, is_cut_short = map(int, reply.results)
+        self._count_repairs("ghosts", ghosts)
         return Swept(cursor, ghosts, forgotten, ended, is_cut_short == 1)
 
     async def inspect(self, pieces: Sequence[Piece], limit: int, *, repair: bool) -> Inspected:
@@ -204,18 +206,26 @@ class Bucket:
         for piece in pieces:
             args += piece
         reply = await self.run("inspect" if repair else "examine", args)
-        rest, findings, suspects = reply.results
+        rest, raw_findings, suspects = reply.results
+        findings = [
+            Finding(kind.decode(), text(name), text(job_id), mended == b"1")
+            for kind, name, job_id, mended in _rows(raw_findings, 4)
+        ]
+        for finding in findings:
+            if finding.repaired and finding.kind != damage.LOST:  # which is an event of its job
+                self._count_repairs(finding.kind, 1)
         return Inspected(
             [Piece(name, cursor) for name, cursor in _rows(rest, 2)],
             reply.looked,
-            [
-                Finding(kind.decode(), text(name), text(job_id), mended == b"1")
-                for kind, name, job_id, mended in _rows(findings, 4)
-            ],
+            findings,
             [(topic, job_id) for topic, job_id in _rows(suspects, 2)],
             reply.change,
             [(topic, number) for event, topic, number, _ in reply.events if event == damage.LOST],
         )
+
+    def _count_repairs(self, kind: str, number: int) -> None:
+        if number:
+            self.metrics.count(REPAIRS, kind, by=number)
 
     async def ready_ids(self, topic: bytes, first: int, last: int) -> list[bytes]:
         """The ids in this range of a topic's ready list, including ghosts; -1 is the last position."""
