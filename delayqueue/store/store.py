@@ -20,7 +20,7 @@ from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import PolledTopic
 from delayqueue.domain.receipt import nonces
-from delayqueue.errors import Invalid, Text, Unavailable
+from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.announcements import Announcements
 from delayqueue.store.bucket import OUTDATED, Bucket
@@ -249,10 +249,6 @@ class Batcher(Generic[Item, Result]):
 
 
 PING_S: Final = 1.0  # a server that takes longer to answer a PING is of little use
-APART: Final = Text(
-    "这些job在不同的bucket中，不能一起操作",
-    "these jobs are in different buckets, so nothing can be done with them at once",
-)
 
 T = TypeVar("T")
 
@@ -326,7 +322,7 @@ class Store:
         request = StoreRequest(items, verb.lost, read)
         number = 0
         if self.buckets.layout.size > 1 or not items:
-            numbers = {self.buckets.of(one) for item in items for one in verb.ids(item)}
+            numbers = {self.buckets.of(verb.id_of(item)) for item in items}
             if len(numbers) != 1:
                 self._splits.start(self._split(verb, scope, request))
                 return request
@@ -353,7 +349,7 @@ class Store:
         """The results of items of several buckets, in order."""
         places: dict[int, list[int]] = {}
         for place, item in enumerate(items):
-            places.setdefault(self._bucket_of(verb, item), []).append(place)
+            places.setdefault(self.buckets.of(verb.id_of(item)), []).append(place)
         parts = [
             self.run(verb, [items[place] for place in mine], scope) for mine in places.values()
         ]
@@ -368,12 +364,6 @@ class Store:
             else:
                 results |= zip(mine, answer, strict=True)
         return [results[place] for place in range(len(items))]
-
-    def _bucket_of(self, verb: Verb[Item, Any], item: Item) -> int:
-        first, *others = {self.buckets.of(one) for one in verb.ids(item)}
-        if others:
-            raise Invalid(APART)
-        return first
 
     def close(self, why: Text) -> None:
         """Refuse all calls, until open()."""

@@ -38,7 +38,6 @@ from delayqueue.store.types import (
     Range,
     Reservation,
     Swept,
-    TagPage,
     TagPlace,
     Taken,
     Ticked,
@@ -65,8 +64,8 @@ from delayqueue.store.verbs import (
     Reschedule,
     Touch,
     Verb,
-    dump_page,
     dump_plan,
+    dump_rows,
 )
 from tests.store.invariants import violations
 
@@ -169,6 +168,21 @@ class Pushes(NamedTuple):
     codes: list[int]
     other_topics: list[str | None]
     change: Change
+
+
+class TagPage(NamedTuple):
+    """About `limit` jobs of a tag, in one topic or in all (None), from a place on."""
+
+    tag: str
+    topic: str | None
+    limit: int
+    place: TagPlace
+    scope: Scope
+
+
+def dump_page(page: TagPage) -> list[Any]:
+    """As the scripts take it."""
+    return dump_rows([(page.tag, page.topic, page.limit), page.place])
 
 
 class VerbStore(Store):

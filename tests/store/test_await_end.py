@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.store.types import START, TagPage
+from delayqueue.store.types import START
 from delayqueue.store.verbs import AWAIT_END
 from delayqueue.tasks import cancel_all
-from tests.store.bucket import HOUR_MS, SOON_MS, STATES, Bucket, a_moment, job
+from tests.store.bucket import HOUR_MS, SOON_MS, STATES, Bucket, TagPage, a_moment, job
 from tests.waiting import until
 
 KEPT_MS: Final = 15_000  # as await_end.lua keeps what is noted

@@ -13,11 +13,11 @@ from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket import in_pieces
 from delayqueue.store.call import ScriptCall
-from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPage, TagPlace
+from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPlace
 from delayqueue.store.verbs import FINISH, Burial, Ending, Kick
 from tests.engine.moving import all_jobs
 from tests.store.between import Send, intercept
-from tests.store.bucket import ALWAYS, HOUR_MS, Bucket, a_moment, job, on_one_store
+from tests.store.bucket import ALWAYS, HOUR_MS, Bucket, TagPage, a_moment, job, on_one_store
 
 pytestmark = on_one_store
 
