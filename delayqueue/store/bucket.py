@@ -93,7 +93,6 @@ class Bucket:
         self._store = store
         self._servers = store.servers
         self.scripts: Final = store.scripts
-        self._durability = store.durability
         self.ailment: Text | None = None  # why its last call failed
         self._cannot_write = False  # since then no call that writes has succeeded
         self._away_since_s: float | None = None  # monotonic: its server does not answer
@@ -118,12 +117,14 @@ class Bucket:
         self.send(ScriptCall(self.scripts[script], self, args, scope, end, future))
         return future
 
-    async def run_verb(
-        self, verb: Verb[Item, Result], items: Sequence[Item], scope: Scope
-    ) -> tuple[Sequence[Result], Change]:
-        """The results of the first of these items, which all belong here; and what became ready or due."""
-        reply = await self.run(verb.script, verb.pack(items), scope)
-        return verb.read(items, reply), reply.change
+    async def run_all(
+        self, verb: Verb[Item, Result], items: Sequence[Item], scope: Scope = EVERYWHERE
+    ) -> list[Result]:
+        """The results of all items, in as many calls as that takes, of a verb of which nobody must be notified."""
+        results: list[Result] = []
+        while left := items[len(results) :]:
+            results += verb.read(left, await self.run(verb.script, verb.pack(left), scope))
+        return results
 
     def notify(self, change: Change) -> None:
         """Tell the store's listeners what a call has changed."""
@@ -132,7 +133,7 @@ class Bucket:
     def send(self, call: ScriptCall) -> None:
         """Send a call to the bucket's server."""
         if self._store.closed:
-            call.fail(Unavailable.because(self._store.closed))
+            call.end(Unavailable.because(self._store.closed))
             return
         function = call.function
         if self.failpoint:
@@ -239,7 +240,7 @@ class Bucket:
         try:
             server = await self._ready(call, error)
         except Exception as failure:
-            call.fail(failure)
+            call.end(failure)
             return
         if call.waiter is None or not call.waiter.done():
             call.attempt(server)
@@ -266,7 +267,7 @@ class Bucket:
                     except RedisError as failure:
                         if call.server is None:
                             raise
-                        self._durability.learn(failure, call.server.redis)
+                        self._store.durability.learn(failure, call.server.redis)
                         await self._servers.learn(failure, call.server)
                         error = None  # and the call goes to where it is sent
         except TimeoutError:
@@ -332,16 +333,6 @@ class Bucket:
             self._away_since_s = began_s
             # no warning: of two outages in a row, the log would leave one out
             log.error(AWAY, self.number + 1)
-
-
-async def in_pieces(
-    call: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]], items: Sequence[Item]
-) -> list[Result]:
-    """The results of all items; a call may return those of the first ones only."""
-    results: list[Result] = []
-    while len(results) < len(items):
-        results += await call(items[len(results) :])
-    return results
 
 
 def _itself(reply: Reply) -> Reply:

@@ -160,11 +160,6 @@ async def remove_old_functions(servers: Servers, scripts: Scripts) -> None:
                     await redis.function_delete(name)
 
 
-def _is_refusal(error: Exception) -> bool:
-    """Whether the server has no functions for us: it is too old, or our user may not call them."""
-    return isinstance(error, NoPermissionError) or str(error).startswith(UNKNOWN_COMMAND)
-
-
 async def supply(
     function: "Function", words: tuple[str, str], error: Exception, server: Server
 ) -> bool:
@@ -182,7 +177,10 @@ async def supply(
         except ResponseError as refusal:
             if ALREADY_THERE not in str(refusal):
                 _refused(server, refusal)
-    elif words[0] == FCALL and _is_refusal(error):
+    elif words[0] == FCALL and (
+        # it is too old, or our user may not call them
+        isinstance(error, NoPermissionError) or str(error).startswith(UNKNOWN_COMMAND)
+    ):
         _refused(server, error)
     else:
         return False
@@ -238,10 +236,10 @@ class ScriptCall:
 
     __slots__ = (
         "_args",
-        "_end",
         "_keys",
         "asked_s",
         "bucket",
+        "end",
         "function",
         "generation",
         "made_s",
@@ -275,7 +273,7 @@ class ScriptCall:
         self.server: Server | None = None  # of the last attempt
         self.waiter = waiter
         self._args = args
-        self._end = end
+        self.end = end
         self._keys = bucket.names
         if scope is not EVERYWHERE:
             entries = json.dumps(scope.entries, ensure_ascii=False)
@@ -297,7 +295,7 @@ class ScriptCall:
                 (*self.words, len(self._keys), *self._keys, *self._args, until_ms, control)
             )
         except (UnicodeEncodeError, TypeError) as error:
-            self.fail(error)
+            self.end(error)
         else:
             pipeline = server.pipelines.get(function.wait) or server.pipeline(function.wait)
             pipeline.send(self)
@@ -318,14 +316,10 @@ class ScriptCall:
             if bucket.failpoint:
                 bucket.failpoint.reach(f"{function.head.name}.after")
         except Exception as error:  # an answer that cannot be read
-            self._end(error)
+            self.end(error)
         else:
-            self._end(reply)
+            self.end(reply)
 
     def failed(self, error: Exception) -> None:
         """Take an attempt's error: the call may be attempted again."""
         self.bucket.recover(self, error)
-
-    def fail(self, error: Exception) -> None:
-        """It is over, with this error."""
-        self._end(error)

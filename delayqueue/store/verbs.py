@@ -226,12 +226,12 @@ class Release(NamedTuple):
     retry_ms: tuple[int, ...] | None = None
 
 
-def _releases(releases: Sequence[Release]) -> list[Any]:
-    return dump_rows([(*one[:-1], dump_schedule(one.retry_ms)) for one in releases])
-
-
 # Give reserved jobs back: the time is the new due time, None if it was buried or has expired.
-RELEASE: Final = Verb[Release, Moved]("release", _releases, _moved)
+RELEASE: Final = Verb[Release, Moved](
+    "release",
+    lambda items: dump_rows([(*one[:-1], dump_schedule(one.retry_ms)) for one in items]),
+    _moved,
+)
 
 
 class Touch(NamedTuple):

@@ -18,7 +18,7 @@ NAMES: Final = [f"job-{n:03}" for n in range(60)]
 async def test_if_no_bucket_answers_a_request_for_several_fails(ours: Installation) -> None:
     store = ours.server()
 
-    intercept(store, lambda _bucket, call, _sends: call.fail(Unavailable()))
+    intercept(store, lambda _bucket, call, _sends: call.end(Unavailable()))
     with pytest.raises(Unavailable):
         await store.run(PUSH, [job(name) for name in NAMES], EVERYWHERE)
 
