@@ -92,13 +92,12 @@ class Topics:
             async with self._store.moving_by:
                 return await self._move_tag(tag, topic, plan)
 
-        def read(reply: Reply) -> TagPlace:
+        def read(reply: Reply) -> Any:
             nonlocal plan
             after, due_ms, _ = reply.results
             if due_ms >= 0:  # the one that all get
                 plan = plan._replace(due_ms=due_ms)
-            place: TagPlace = after
-            return place
+            return after
 
         return await self._of_tag("reschedule_tag", tag, topic, lambda: dump_plan(plan), read)
 
@@ -299,7 +298,7 @@ def check_shares(limits: Changes, buckets: int) -> None:
 
 async def settings_in(bucket: Bucket) -> dict[str, dict[str, Any]]:
     """The settings of topics in a bucket, as parsed from JSON; only topics with readable settings."""
-    key = bucket.keys.topics
+    key = bucket.keys.named("topics")
     found: Any = await bucket.ask("topics", lambda redis: redis.hgetall(key))
     return {text(name): each for name, written in found.items() if (each := settings_of(written))}
 
@@ -331,7 +330,7 @@ async def split_limits(bucket: Bucket, topic: str, written: str | None, buckets:
 
 async def _settings_of(bucket: Bucket, topic: str) -> str:
     """The settings of one topic (JSON)."""
-    key = bucket.keys.topics
+    key = bucket.keys.named("topics")
     written: Any = await bucket.ask("topics", lambda redis: redis.hget(key, topic))
     return text(written or b"{}")
 
