@@ -16,7 +16,6 @@ import uvloop
 from bench.processes import cpu_seconds
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
-from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Job
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
@@ -104,7 +103,7 @@ async def _each(
 
 async def _push(store: Store, bucket: int, part: list[str]) -> None:
     jobs = [Job(TOPIC, job_id, "x" * 40, 60_000, delay_ms=SOON_MS) for job_id in part]
-    await store.bucket(bucket).run_verb(PUSH, jobs, EVERYWHERE)
+    await store.bucket(bucket).run_all(PUSH, jobs)
 
 
 async def _tick(store: Store, bucket: int) -> None:
@@ -118,7 +117,7 @@ async def _pop(store: Store, bucket: int, part: list[str]) -> None:
 
 async def _finish(store: Store, bucket: int, part: list[str]) -> None:
     endings = [Ending(job_id, None, "") for job_id in part]
-    await store.bucket(bucket).run_verb(FINISH, endings, EVERYWHERE)
+    await store.bucket(bucket).run_all(FINISH, endings)
 
 
 async def _cost(cluster: StoreCluster, work: Awaitable[None]) -> float:

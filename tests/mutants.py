@@ -351,9 +351,9 @@ MUTANTS: Final = [
     ),
     Mutant(
         "store/change.py",
-        "if await _raise_fence(self._servers, keys, generation) != generation:\n"
+        'if await self._eval(RAISE, keys.named("fence"), generation) != generation:\n'
         "                    raise AnotherChange",
-        "await _raise_fence(self._servers, keys, generation)",
+        'await self._eval(RAISE, keys.named("fence"), generation)',
         "a change that was overtaken at its beginning goes on",
         MOVING,
     ),

@@ -239,10 +239,7 @@ async def list_tubes(server: BeanstalkServer, _: Session) -> bytes:
 
 async def pause_tube(server: BeanstalkServer, _: Session, name: str, hold_s: int) -> bytes:
     await _existing(server, name)
-    if hold_s:
-        await server.jobs.topics.pause(name, hold_s * 1000)
-    else:
-        await server.jobs.topics.resume(name)
+    await server.jobs.topics.pause(name, hold_s * 1000 if hold_s else None)
     tube = server.tubes.count(name)
     tube.pauses += 1
     tube.pause_s = hold_s

@@ -115,6 +115,6 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
             *found,
             *layout_warnings(stored, config),
             *await durability_warnings(servers),
-            *await replica_warnings(servers, config),
+            *(warning.en for warning in await replica_warnings(servers, config)),
         ]
         return warnings, not found

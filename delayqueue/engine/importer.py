@@ -89,9 +89,9 @@ class Importer:
         """Go through everything once. Returns whether something is, or may be, left."""
         before = self._progress()
         await self._original.claim()
-        self.server_runs = await self._original.pulse.feel()
-        self.waiting.clear()
         buckets = await self._original.buckets()
+        self.server_runs = await self._original.feel_pulse()
+        self.waiting.clear()
         for queue in sorted(self._queues):
             await self._drain(partial(self._original.in_queue, queue), queue)
         for bucket in buckets:
@@ -122,7 +122,7 @@ class Importer:
 
     async def _take(self, ids: Iterable[bytes], queue: bytes | None = None) -> int:
         """Move what can be moved of these ids; returns how many entries are gone."""
-        todo = [job_id for job_id in dict.fromkeys(ids) if job_id != self._original.pulse.probe]
+        todo = [job_id for job_id in dict.fromkeys(ids) if job_id != self._original.probe]
         gone = 0
         while todo:
             now_s, looks = await self._original.look(todo[:PAGE])

@@ -17,7 +17,6 @@ from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.workers import Workers
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.store.listings import Listings, read_jobs
-from delayqueue.store.search import DeadLetterPages, Search
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import Moved, Plan, Postponement, Pushed, Recording, Reservation
@@ -77,8 +76,6 @@ class Jobs:
         self.census = store.census
         self.topics = Topics(store, scope)
         self.listings = Listings(store, scope)
-        self.dead_letters = DeadLetterPages(store)
-        self.search = Search(store, scope)
         self.polls = polls  # they name their topics, whatever the scope
 
     def check_group(self, job_id: str, group: str) -> None:

@@ -17,6 +17,7 @@ from delayqueue.engine.timers import Timers, stale_before
 from delayqueue.engine.workers import Workers
 from delayqueue.errors import Text
 from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
+from delayqueue.store.announcements import listen
 from delayqueue.store.store import Store
 
 
@@ -52,7 +53,7 @@ class DelayQueue:
         self.heartbeat = Heartbeat(store.registry, self.metrics, name, self.troubles)
         self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)
         self._keeps_history = keeps_history
-        store.buckets.on_growth(self._polls.grow)
+        store.buckets.on_change(self._polls.grow)
         store.on_ready(self._polls.matcher.notify)
 
     def within(self, scope: Scope) -> Jobs:
@@ -86,7 +87,8 @@ class DelayQueue:
         loops = {"history": self.history.run} if self._keeps_history else {}
         return loops | {
             "wakeups": partial(
-                self.store.announcements.listen,
+                listen,
+                self.store,
                 self._polls.matcher.notify,
                 self._polls.ends.ended,
                 self._resync,

@@ -182,7 +182,7 @@ class Rebalance:
 
     async def _move(self, key: Key) -> None:
         """Bring what is in this key to its bucket."""
-        if key.is_list:
+        if key.kind == LIST:  # of ready jobs
             await self._move_list(key)
             return
         cursor, process = b"0", None

@@ -30,7 +30,7 @@ class Timers:
         self._timers: list[Timer] = []
         self._grown = asyncio.Event()  # set when timers are added
         self._grow()
-        store.buckets.on_growth(self._grow)
+        store.buckets.on_change(self._grow)
         store.on_due(self._arm)
         store.metrics.show(TICK_AGE, self._tick_age_s)
 

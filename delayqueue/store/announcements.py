@@ -6,7 +6,6 @@ The scripts send them: `end_call` in _call.lua, and `tell_end` in _job.lua.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final
 
 from redis.asyncio import Redis
@@ -14,10 +13,9 @@ from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.domain.job import CALLS, PolledTopic
-from delayqueue.store.buckets import Buckets
 from delayqueue.store.connection import Subscription
 from delayqueue.store.record import text
-from delayqueue.store.servers import Servers
+from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
@@ -32,78 +30,63 @@ SUBSCRIBED: Final = {b"subscribe", b"ssubscribe"}
 MESSAGE: Final = {b"message", b"smessage"}
 
 
-class Announcements:
-    """Listens to every server of the store, on a connection each: a server that fails silences only its own buckets.
+async def listen(
+    store: Store,
+    heard: Callable[[int, PolledTopic, int], None],
+    ended: Callable[[str], None],
+    subscribed: Callable[[int], None],
+) -> None:
+    """Call `heard` with bucket, topic and count of what other processes made ready, endlessly.
 
-    From Redis 7.0 on the channels are sharded. A plain message goes through every server of a Cluster, so each would
-    receive the messages of all others; with sharded channels, a server's work does not grow with the number of servers.
+    `ended` is called with the id of each awaited job that has ended, whoever ended it. `subscribed` is called with a
+    bucket whenever listening to it begins, also after a reconnection: earlier messages are lost.
+
+    Every server of the store has a connection: one that fails silences only its own buckets. From Redis 7.0 on the
+    channels are sharded. A plain message goes through every server of a Cluster, so each would receive the messages of
+    all others; with sharded channels, a server's work does not grow with the number of servers.
     """
+    bucket_of: dict[str, int] = {}  # by channel
+    this_process = store.sender.encode()
 
-    def __init__(self, servers: Servers, buckets: Buckets, sender: str) -> None:
-        """Messages from `sender` itself are ignored."""
-        self._servers = servers
-        self._buckets = buckets
-        self._bucket_of: dict[str, int] = {}  # by channel
-        self._sender = sender.encode()
-
-    async def listen(
-        self,
-        heard: Callable[[int, PolledTopic, int], None],
-        ended: Callable[[str], None],
-        subscribed: Callable[[int], None],
-    ) -> None:
-        """Call `heard` with bucket, topic and count of what others made ready, endlessly.
-
-        `ended` is called with the id of each awaited job that has ended, whoever ended it. `subscribed` is called with
-        a bucket whenever listening to it begins, also after a reconnection: earlier messages are lost.
-        """
-        hear = partial(self._hear, heard, ended, subscribed)
-        while True:
-            changed = asyncio.create_task(self._servers.changed.wait(), name="news of the store")
-            self._bucket_of = {keys.ready_channel: n for n, keys in enumerate(self._buckets.keys)}
-            followers = [
-                asyncio.create_task(self._follow(redis, channels, hear), name="news")
-                for redis, channels in self._servers.groups(self._bucket_of).items()
-            ]
-            tasks = [changed, *followers]
-            try:
-                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()  # a follower that died is a bug
-            finally:
-                await cancel_all(tasks)
-
-    async def _follow(
-        self, redis: Redis, channels: Sequence[str], hear: Callable[[list[Any]], None]
-    ) -> None:
-        verb = SHARDED
-        while True:
-            try:
-                await subscribe(redis, verb, channels, hear)
-            except RedisError as error:
-                if verb == SHARDED and "unknown command" in str(error):
-                    verb = PLAIN
-                    continue
-                log.warning("no news from other servers: %s", error)
-                await asyncio.sleep(RETRY_S)
-
-    def _hear(
-        self,
-        heard: Callable[[int, PolledTopic, int], None],
-        ended: Callable[[str], None],
-        subscribed: Callable[[int], None],
-        message: list[Any],
-    ) -> None:
+    def hear(message: list[Any]) -> None:
         kind, *rest = message
         if kind in SUBSCRIBED:
-            subscribed(self._bucket_of[rest[0].decode()])
+            subscribed(bucket_of[rest[0].decode()])
         elif kind in MESSAGE:
             channel, data = rest
             said_by, arrived, name = data.split(b" ", 2)
             if arrived == b"0":
                 ended(text(name))
-            elif said_by != self._sender:
-                heard(self._bucket_of[channel.decode()], text(name) or CALLS, int(arrived))
+            elif said_by != this_process:
+                heard(bucket_of[channel.decode()], text(name) or CALLS, int(arrived))
+
+    while True:
+        changed = asyncio.create_task(store.servers.changed.wait(), name="news of the store")
+        bucket_of = {keys.named("ready"): n for n, keys in enumerate(store.buckets.keys)}
+        followers = [
+            asyncio.create_task(_follow(redis, channels, hear), name="news")
+            for redis, channels in store.servers.groups(bucket_of).items()
+        ]
+        tasks = [changed, *followers]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # a follower that died is a bug
+        finally:
+            await cancel_all(tasks)
+
+
+async def _follow(redis: Redis, channels: Sequence[str], hear: Callable[[list[Any]], None]) -> None:
+    verb = SHARDED
+    while True:
+        try:
+            await subscribe(redis, verb, channels, hear)
+        except RedisError as error:
+            if verb == SHARDED and "unknown command" in str(error):
+                verb = PLAIN
+                continue
+            log.warning("no news from other servers: %s", error)
+            await asyncio.sleep(RETRY_S)
 
 
 async def subscribe(

@@ -32,7 +32,7 @@ from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import CALLS, PolledTopic
 from delayqueue.errors import Text, Unavailable
-from delayqueue.metrics import SCRIPT_ERRORS
+from delayqueue.metrics import REPAIRS, SCRIPT_ERRORS
 from delayqueue.store.call import Reply, ScriptCall, reserved, supply
 from delayqueue.store.connection import NO_ANSWER
 from delayqueue.store.durability import TooFewReplicasError
@@ -93,7 +93,6 @@ class Bucket:
         self._store = store
         self._servers = store.servers
         self.scripts: Final = store.scripts
-        self._durability = store.durability
         self.ailment: Text | None = None  # why its last call failed
         self._cannot_write = False  # since then no call that writes has succeeded
         self._away_since_s: float | None = None  # monotonic: its server does not answer
@@ -118,12 +117,14 @@ class Bucket:
         self.send(ScriptCall(self.scripts[script], self, args, scope, end, future))
         return future
 
-    async def run_verb(
-        self, verb: Verb[Item, Result], items: Sequence[Item], scope: Scope
-    ) -> tuple[Sequence[Result], Change]:
-        """The results of the first of these items, which all belong here; and what became ready or due."""
-        reply = await self.run(verb.script, verb.pack(items), scope)
-        return verb.read(items, reply), reply.change
+    async def run_all(
+        self, verb: Verb[Item, Result], items: Sequence[Item], scope: Scope = EVERYWHERE
+    ) -> list[Result]:
+        """The results of all items, in as many calls as that takes, of a verb of which nobody must be notified."""
+        results: list[Result] = []
+        while left := items[len(results) :]:
+            results += verb.read(left, await self.run(verb.script, verb.pack(left), scope))
+        return results
 
     def notify(self, change: Change) -> None:
         """Tell the store's listeners what a call has changed."""
@@ -132,7 +133,7 @@ class Bucket:
     def send(self, call: ScriptCall) -> None:
         """Send a call to the bucket's server."""
         if self._store.closed:
-            call.fail(Unavailable.because(self._store.closed))
+            call.end(Unavailable.because(self._store.closed))
             return
         function = call.function
         if self.failpoint:
@@ -184,6 +185,7 @@ class Bucket:
         """Move what is due."""
         reply = await self.run("tick", [limit])
         redelivered, in_all, expired, set_aside, buried, late = reply.results
+        self._count_repairs("set_aside", set_aside)
         names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
         return Ticked(
             reply.change, redelivered, in_all, expired, set_aside, names, _timed_out(late)
@@ -196,6 +198,7 @@ class Bucket:
         """
         reply = await self.run("sweep", dump_rows([(cursor, topics, buried_retain_ms)]))
         cursor, ghosts, forgotten, ended, is_cut_short = map(int, reply.results)
+        self._count_repairs("ghosts", ghosts)
         return Swept(cursor, ghosts, forgotten, ended, is_cut_short == 1)
 
     async def inspect(self, pieces: Sequence[Piece], limit: int, *, repair: bool) -> Inspected:
@@ -204,18 +207,26 @@ class Bucket:
         for piece in pieces:
             args += piece
         reply = await self.run("inspect" if repair else "examine", args)
-        rest, findings, suspects = reply.results
+        rest, raw_findings, suspects = reply.results
+        findings = [
+            Finding(kind.decode(), text(name), text(job_id), mended == b"1")
+            for kind, name, job_id, mended in _rows(raw_findings, 4)
+        ]
+        for finding in findings:
+            if finding.repaired and finding.kind != damage.LOST:  # which is an event of its job
+                self._count_repairs(finding.kind, 1)
         return Inspected(
             [Piece(name, cursor) for name, cursor in _rows(rest, 2)],
             reply.looked,
-            [
-                Finding(kind.decode(), text(name), text(job_id), mended == b"1")
-                for kind, name, job_id, mended in _rows(findings, 4)
-            ],
+            findings,
             [(topic, job_id) for topic, job_id in _rows(suspects, 2)],
             reply.change,
             [(topic, number) for event, topic, number, _ in reply.events if event == damage.LOST],
         )
+
+    def _count_repairs(self, kind: str, number: int) -> None:
+        if number:
+            self.metrics.count(REPAIRS, kind, by=number)
 
     async def ready_ids(self, topic: bytes, first: int, last: int) -> list[bytes]:
         """The ids in this range of a topic's ready list, including ghosts; -1 is the last position."""
@@ -229,7 +240,7 @@ class Bucket:
         try:
             server = await self._ready(call, error)
         except Exception as failure:
-            call.fail(failure)
+            call.end(failure)
             return
         if call.waiter is None or not call.waiter.done():
             call.attempt(server)
@@ -256,7 +267,7 @@ class Bucket:
                     except RedisError as failure:
                         if call.server is None:
                             raise
-                        self._durability.learn(failure, call.server.redis)
+                        self._store.durability.learn(failure, call.server.redis)
                         await self._servers.learn(failure, call.server)
                         error = None  # and the call goes to where it is sent
         except TimeoutError:
@@ -322,16 +333,6 @@ class Bucket:
             self._away_since_s = began_s
             # no warning: of two outages in a row, the log would leave one out
             log.error(AWAY, self.number + 1)
-
-
-async def in_pieces(
-    call: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]], items: Sequence[Item]
-) -> list[Result]:
-    """The results of all items; a call may return those of the first ones only."""
-    results: list[Result] = []
-    while len(results) < len(items):
-        results += await call(items[len(results) :])
-    return results
 
 
 def _itself(reply: Reply) -> Reply:

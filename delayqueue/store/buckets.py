@@ -1,6 +1,5 @@
 """Which bucket an id belongs to, and how many buckets there are, by the layout of the data."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -8,7 +7,7 @@ from zlib import crc32
 
 from delayqueue.domain.push_rules import in_group
 from delayqueue.errors import Invalid
-from delayqueue.store.keys import BucketKeys
+from delayqueue.store.keys import BucketKeys, literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,6 @@ class Layout:
 
 
 ONE_BUCKET: Final = Layout()
-GLOB: Final = re.compile(r"[*?\[\]\\]")  # what means something else in a pattern
 
 
 class Buckets:
@@ -43,11 +41,10 @@ class Buckets:
         self._names = bucket_name, queue_name
         self.queue_name: Final = queue_name
         # of the names of all keys, for SCAN
-        self.pattern: Final = "{" + GLOB.sub(r"\\\g<0>", bucket_name).replace("%d", "*") + "}:*"
+        self.pattern: Final = "{" + literal(bucket_name).replace("%d", "*") + "}:*"
         # of all buckets that this process knows: those that hold jobs, or did since it started
         self.keys: Final[list[BucketKeys]] = []
-        self._growth: list[Callable[[], None]] = []  # called when there are new buckets
-        self._changes: list[Callable[[], None]] = []  # called when another layout is used
+        self._listeners: list[Callable[[], None]] = []
         self.adopt(layout)
 
     @property
@@ -64,9 +61,8 @@ class Buckets:
         """There are `count` buckets, whether they hold jobs or not."""
         missing = range(len(self.keys), count)
         self.keys.extend(BucketKeys.of(number + 1, *self._names) for number in missing)
-        if missing:
-            for listener in self._growth:
-                listener()
+        for listener in self._listeners:
+            listener()
 
     def of(self, job_id: str) -> int:
         """The bucket that the id belongs to."""
@@ -93,17 +89,11 @@ class Buckets:
                 f"id: with several buckets the id of a job begins with its group in braces, like {right}",
             )
 
-    def on_growth(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever there are new buckets."""
-        self._growth.append(listener)
-
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever another layout is used."""
-        self._changes.append(listener)
+        """Call `listener` whenever there may be new buckets, or another layout is used."""
+        self._listeners.append(listener)
 
     def adopt(self, layout: Layout) -> None:
         """Use this layout from now on."""
         self.layout = layout
         self.know(layout.size)
-        for listener in self._changes:
-            listener()

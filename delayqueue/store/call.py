@@ -8,7 +8,6 @@ not load them, its memory is full), the verbs run as scripts.
 
 import json
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,11 +24,10 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from delayqueue.domain import damage
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import CALLS, JobView, Reserved, State
 from delayqueue.domain.receipt import receipt_for
-from delayqueue.metrics import REPAIRS, SCRIPT_SECONDS, Histogram, Metrics
+from delayqueue.metrics import SCRIPT_SECONDS, Histogram, Metrics
 from delayqueue.store.connection import Wait
 from delayqueue.store.durability import Durability, Requirement
 from delayqueue.store.record import ended_view, hold_up, live_view, reserved_job, text
@@ -162,11 +160,6 @@ async def remove_old_functions(servers: Servers, scripts: Scripts) -> None:
                     await redis.function_delete(name)
 
 
-def _is_refusal(error: Exception) -> bool:
-    """Whether the server has no functions for us: it is too old, or our user may not call them."""
-    return isinstance(error, NoPermissionError) or str(error).startswith(UNKNOWN_COMMAND)
-
-
 async def supply(
     function: "Function", words: tuple[str, str], error: Exception, server: Server
 ) -> bool:
@@ -184,7 +177,10 @@ async def supply(
         except ResponseError as refusal:
             if ALREADY_THERE not in str(refusal):
                 _refused(server, refusal)
-    elif words[0] == FCALL and _is_refusal(error):
+    elif words[0] == FCALL and (
+        # it is too old, or our user may not call them
+        isinstance(error, NoPermissionError) or str(error).startswith(UNKNOWN_COMMAND)
+    ):
         _refused(server, error)
     else:
         return False
@@ -197,33 +193,6 @@ def _refused(server: Server, error: Exception) -> None:
     server.refused_until_s = monotonic() + REFUSED_S
 
 
-def _repaired_by_tick(metrics: Metrics, results: Sequence[Any]) -> None:
-    if results[3]:
-        metrics.count(REPAIRS, "set_aside", by=results[3])
-
-
-def _repaired_by_sweep(metrics: Metrics, results: Sequence[Any]) -> None:
-    if results[1]:
-        metrics.count(REPAIRS, "ghosts", by=results[1])
-
-
-def _repaired_by_inspect(metrics: Metrics, results: Sequence[Any]) -> None:
-    findings = results[1]
-    mended = zip(findings[::4], findings[3::4], strict=True)
-    kinds = Counter(kind.decode() for kind, is_mended in mended if is_mended == b"1")
-    kinds.pop(damage.LOST, None)  # an event of its job
-    for kind, number in kinds.items():
-        metrics.count(REPAIRS, kind, by=number)
-
-
-# by script: what counts the damage that a call with these results has mended
-REPAIRS_OF: Final[Mapping[str, Callable[[Metrics, Sequence[Any]], None]]] = {
-    "tick": _repaired_by_tick,
-    "sweep": _repaired_by_sweep,
-    "inspect": _repaired_by_inspect,
-}
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Function:
     """A verb as it is called: what its head and the settings say of all calls."""
@@ -234,7 +203,6 @@ class Function:
     wait: Wait | None
     requirements: Sequence[Requirement]
     seconds: Histogram  # that calls take
-    count_repairs: Callable[[Metrics, Sequence[Any]], None] | None
 
     @cached_property
     def script(self) -> Script:
@@ -254,7 +222,6 @@ def functions_by_name(
             wait=durability.wait(head),
             requirements=durability.requirements(head),
             seconds=metrics.histogram(SCRIPT_SECONDS, name),
-            count_repairs=REPAIRS_OF.get(name),
         )
         for name, head in scripts.verbs.items()
     }
@@ -269,10 +236,10 @@ class ScriptCall:
 
     __slots__ = (
         "_args",
-        "_end",
         "_keys",
         "asked_s",
         "bucket",
+        "end",
         "function",
         "generation",
         "made_s",
@@ -306,7 +273,7 @@ class ScriptCall:
         self.server: Server | None = None  # of the last attempt
         self.waiter = waiter
         self._args = args
-        self._end = end
+        self.end = end
         self._keys = bucket.names
         if scope is not EVERYWHERE:
             entries = json.dumps(scope.entries, ensure_ascii=False)
@@ -328,7 +295,7 @@ class ScriptCall:
                 (*self.words, len(self._keys), *self._keys, *self._args, until_ms, control)
             )
         except (UnicodeEncodeError, TypeError) as error:
-            self.fail(error)
+            self.end(error)
         else:
             pipeline = server.pipelines.get(function.wait) or server.pipeline(function.wait)
             pipeline.send(self)
@@ -346,19 +313,13 @@ class ScriptCall:
             function.seconds.observe(monotonic() - self.made_s)
             for event in reply.events:
                 metrics.count_event(*event)
-            if function.count_repairs:
-                function.count_repairs(metrics, reply.results)
             if bucket.failpoint:
                 bucket.failpoint.reach(f"{function.head.name}.after")
         except Exception as error:  # an answer that cannot be read
-            self._end(error)
+            self.end(error)
         else:
-            self._end(reply)
+            self.end(reply)
 
     def failed(self, error: Exception) -> None:
         """Take an attempt's error: the call may be attempted again."""
         self.bucket.recover(self, error)
-
-    def fail(self, error: Exception) -> None:
-        """It is over, with this error."""
-        self._end(error)

@@ -4,18 +4,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from heapq import merge
 from itertools import starmap
-from operator import add, attrgetter
+from operator import add, attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
-from redis.asyncio import Redis
-
 from delayqueue.domain.limit import Limit
-from delayqueue.store.bucket import Bucket, in_pieces
+from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import or_none
 from delayqueue.store.record import text
+from delayqueue.store.verbs import Verb
 from delayqueue.tasks import SingleFlight, by_turns
 
 if TYPE_CHECKING:
@@ -65,8 +63,8 @@ class TopicView:
         self.ready += counts.ready
         self.urgent += counts.urgent
         self.called += counts.called
-        self.groups_ready = _sum_of_known(self.groups_ready, counts.groups_ready)
-        self.groups_held = _sum_of_known(self.groups_held, counts.groups_held)
+        self.groups_ready = _of_known(sum, self.groups_ready, counts.groups_ready)
+        self.groups_held = _of_known(sum, self.groups_held, counts.groups_held)
         self.reserved += counts.reserved
         self.buried += counts.buried
         self.oldest_age_ms = _of_known(max, self.oldest_age_ms, counts.oldest_age_ms)
@@ -148,19 +146,18 @@ class Census:
         for piece in pieces(names, TOPICS_PER_CALL):
             views = list(map(TopicView, piece))
             for bucket in self._store.in_force:
-                for view, counts in zip(views, await counts_in(bucket, piece), strict=True):
+                for view, counts in zip(views, await bucket.run_all(TOPICS, piece), strict=True):
                     view.add(counts)
             rows += map(_row, views)
         return TopicViews(rows)
 
     async def due_soon(self, views: Sequence[TopicView]) -> dict[str, tuple[int, ...]]:
         """By topic how many of its delayed jobs fall due within each of SOON_S; one without any is not asked for."""
-        within_ms = [within_s * 1000 for within_s in SOON_S]
         found = {view.topic: (0,) * len(SOON_S) async for view in by_turns(views)}
         names = [view.topic for view in views if view.delayed]
         for bucket in self._store.in_force:
             for piece in pieces(names, TOPICS_PER_CALL):
-                counted = await due_soon_in(bucket, piece, within_ms)
+                counted = await bucket.run_all(DUE_SOON, piece)
                 for name, counts in zip(piece, counted, strict=True):
                     found[name] = tuple(map(add, found[name], counts))
         return found
@@ -179,11 +176,12 @@ class Census:
 
     async def most(self) -> int:
         """How many topics there are at most: one that several buckets know counts several times."""
-
-        async def known(bucket: Bucket) -> int:
-            return int(await bucket.ask("topics", lambda redis: redis.hlen(bucket.keys.topics)))
-
-        return sum([await known(bucket) for bucket in self._store.in_force])
+        return sum(
+            [
+                await bucket.ask("topics", methodcaller("hlen", bucket.keys.named("topics")))
+                for bucket in self._store.in_force
+            ]
+        )
 
     async def _all(self) -> TopicViews:
         return await self.of(await self._once(self._names))
@@ -209,15 +207,6 @@ class Census:
         return found
 
 
-async def counts_in(bucket: Bucket, topics: Sequence[str]) -> list[TopicView]:
-    """These topics as they are in a bucket, with exact counts."""
-
-    async def count(piece: Sequence[str]) -> Sequence[Any]:
-        return (await bucket.run("topics", piece)).results
-
-    return list(map(_read, topics, await in_pieces(count, topics)))
-
-
 def _read(topic: str, answer: int | Sequence[Any]) -> TopicView:
     """What topics.lua tells of a topic; a number is how many jobs are delayed, and all that there is."""
     if isinstance(answer, int):
@@ -230,30 +219,28 @@ def _read(topic: str, answer: int | Sequence[Any]) -> TopicView:
     )
 
 
-async def due_soon_in(
-    bucket: Bucket, topics: Sequence[str], within_ms: Sequence[int]
-) -> list[Sequence[int]]:
-    """For each topic how many delayed jobs fall due within each of these times, from the shortest on."""
-
-    async def count(piece: Sequence[str]) -> Sequence[Sequence[int]]:
-        return (await bucket.run("due_soon", [len(within_ms), *within_ms, *piece])).results
-
-    return await in_pieces(count, topics)
+# Topics as they are in a bucket, with exact counts.
+TOPICS: Final = Verb[str, TopicView](
+    "topics", list, lambda topics, reply: list(map(_read, topics, reply.results))
+)
+# How many delayed jobs of topics in a bucket fall due within each of SOON_S.
+DUE_SOON: Final = Verb[str, Sequence[int]](
+    "due_soon",
+    lambda topics: [len(SOON_S), *(within_s * 1000 for within_s in SOON_S), *topics],
+    lambda _, reply: reply.results,
+)
 
 
 async def names_in(bucket: Bucket) -> AsyncIterator[list[str]]:
     """All topics that the bucket knows, some at a time; one can come twice."""
-    cursor = 0
+    key, cursor = bucket.keys.named("topics"), 0
     while True:
-        page: Any = await bucket.ask("topics", partial(_scan, bucket.keys.topics, cursor))
+        scan = methodcaller("hscan", key, cursor, count=NAMES_PER_CALL)
+        page: Any = await bucket.ask("topics", scan)
         cursor, names = page
         yield [text(name) for name in names]
         if not cursor:
             return
-
-
-def _scan(key: str, cursor: int, redis: Redis) -> Awaitable[Any]:
-    return redis.hscan(key, cursor, count=NAMES_PER_CALL)
 
 
 def pieces(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
@@ -261,9 +248,6 @@ def pieces(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _sum_of_known(one: int | None, other: int | None) -> int | None:
-    return None if one is None and other is None else (one or 0) + (other or 0)
-
-
 def _of_known(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:
-    return choose((number for number in (one, other) if number is not None), default=None)
+    known = [number for number in (one, other) if number is not None]
+    return choose(known) if known else None

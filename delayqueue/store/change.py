@@ -9,23 +9,16 @@ Whoever begins takes a higher generation than everybody before. So only one work
 one that was held up meanwhile is refused, too. If it is killed, the next one goes on.
 """
 
-import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from itertools import chain
+from operator import methodcaller
 from typing import Any, Final
 
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
-
 from delayqueue.config.startup import StartupError
-from delayqueue.errors import Unavailable
 from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.health import translated
 from delayqueue.store.keys import BucketKeys
-from delayqueue.store.layout import CHANGING, VERSION, decoded, parse, placing
+from delayqueue.store.layout import CHANGING, parse, read_fields, written
 from delayqueue.store.servers import Servers
-
-log = logging.getLogger(__name__)
 
 # Raises a fence; a late call cannot lower it. Returns its value. After a first write that takes no memory, a server
 # allows the second one even if its memory is full.
@@ -73,7 +66,7 @@ class LayoutChange:
 
     async def is_under_way(self) -> bool:
         """Whether somebody has begun one and not ended it."""
-        with _settled():
+        with translated():
             return parse(await self._read(), self._former.size).change is not None
 
     async def begin(self) -> None:
@@ -81,11 +74,11 @@ class LayoutChange:
 
         Raises StartupError if jobs are being moved to another number of buckets.
         """
-        with _settled():
+        with translated():
             self._former = parse(await self._read(), self._former.size).layout
             self._buckets.know(max(self._size, self._former.size, *self._former.former_sizes))
-            highest = await highest_fence(self._servers, self._buckets.keys)
-            generation = await self._eval(BEGIN, self._size, highest, CHANGING)
+            highest = max([await self._generation_of(keys) for keys in self._buckets.keys])
+            generation = await self._change(BEGIN, self._size, highest, CHANGING)
             if generation < 0:
                 stored = parse(await self._read(), self._former.size)
                 size = stored.change.size if stored.change else self._size
@@ -103,9 +96,9 @@ class LayoutChange:
     async def raise_fences(self) -> None:
         """Let no server work in any bucket; again after a failover, whose new master may not know of it."""
         generation = self._buckets.layout.generation
-        with _settled():
+        with translated():
             for keys in self._buckets.keys:
-                if await _raise_fence(self._servers, keys, generation) != generation:
+                if await self._eval(RAISE, keys.named("fence"), generation) != generation:
                     raise AnotherChange
 
     async def tell(self, percent: int) -> None:
@@ -114,57 +107,26 @@ class LayoutChange:
 
     async def end(self) -> None:
         """Everything is in its bucket: let servers work with the new layout."""
-        layout = self._buckets.layout
-        fields = {
-            "bucket_size": layout.size,
-            "generation": layout.generation,
-            "former_bucket_sizes": ",".join(map(str, layout.former_sizes)),
-            "version": VERSION,
-            "braces": "",
-            **placing(layout.size),
-        }
-        await self._write(*(part for field in fields.items() for part in field), ends=True)
+        fields = written(self._buckets.layout)
+        await self._write(*chain.from_iterable(fields.items()), ends=True)
 
     async def _write(self, *fields: object, ends: bool = False) -> None:
-        with _settled():
+        with translated():
             generation, end = self._buckets.layout.generation, "end" if ends else ""
-            if not await self._eval(WRITE, generation, end, *fields):
+            if not await self._change(WRITE, generation, end, *fields):
                 raise AnotherChange
 
-    async def _eval(self, script: str, *args: Any) -> int:
-        key = self._buckets.keys[0].layout
-        return int(await self._servers.call(key, lambda redis: redis.eval(script, 1, key, *args)))
+    async def _change(self, script: str, *args: Any) -> int:
+        return await self._eval(script, self._buckets.keys[0].named("layout"), *args)
+
+    async def _eval(self, script: str, key: str, *args: Any) -> int:
+        return int(await self._servers.call(key, methodcaller("eval", script, 1, key, *args)))
 
     async def _read(self) -> dict[str, str]:
-        key = self._buckets.keys[0].layout
-        return decoded(await self._servers.call(key, lambda redis: redis.hgetall(key)))
+        return await read_fields(self._servers, self._buckets.keys[0].named("layout"))
 
-
-async def highest_fence(servers: Servers, keys: Sequence[BucketKeys]) -> int:
-    """The highest generation that the fences of these buckets ask for. Raises RedisError."""
-    found = 0.0
-    for each in keys:
-        ask = partial(_generation_of, each.fence)
-        found = max(found, await servers.call(each.fence, ask) or 0)
-    return int(found)
-
-
-async def _generation_of(fence: str, redis: Redis) -> float | None:
-    score: float | None = await redis.zscore(fence, "generation")
-    return score
-
-
-async def _raise_fence(servers: Servers, keys: BucketKeys, generation: int) -> int:
-    """Raise a fence; returns its new value."""
-    fence = keys.fence
-    return int(await servers.call(fence, lambda redis: redis.eval(RAISE, 1, fence, generation)))
-
-
-@contextmanager
-def _settled() -> Iterator[None]:
-    """A change of the layout."""
-    try:
-        yield
-    except RedisError as error:
-        log.warning("the layout of the data cannot be read or changed: %s", error)
-        raise Unavailable from error
+    async def _generation_of(self, keys: BucketKeys) -> int:
+        """The generation that a bucket's fence asks for."""
+        fence = keys.named("fence")
+        ask = methodcaller("zscore", fence, "generation")
+        return int(await self._servers.call(fence, ask) or 0)

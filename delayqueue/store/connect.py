@@ -118,39 +118,34 @@ def _pooled(config: Config, options: dict[str, Any], address: Address) -> Redis:
 
 def _single(options: dict[str, Any], address: Address) -> Redis:
     """A client for one question, which closes its connection afterwards."""
-    place: dict[str, Any] = {
-        "host": address.host,
-        "port": address.port,
-        "driver_info": our_driver(),
-    }
-    limits = {"socket_timeout": ASK_S, "socket_connect_timeout": ASK_S}
-    kind = {"connection_class": _asking(options["connection_class"])}
-    retry = Retry(NoBackoff(), 0)
-    return Redis.from_pool(
-        ConnectionPool(protocol=2, retry=retry, **options | place | limits | kind)
-    )
+    target = options | {"host": address.host, "port": address.port}
+    return Redis.from_pool(ConnectionPool(**_options(target, ASK_S, ASK_S)))
 
 
 def _redis(config: Config, target: dict[str, Any]) -> Redis:
     silence_s = _silence_s(config)
-    options: dict[str, Any] = target | {
-        "connection_class": _asking(target["connection_class"]),
-        "decode_responses": False,
-        "protocol": 2,  # as fast as 3 (measured), and every server and proxy understands it
-        "retry": Retry(NoBackoff(), 0),
-        "socket_timeout": silence_s,
-        "socket_connect_timeout": config.redis_connect_timeout_ms / 1000,
-        "health_check_interval": 0,
-        "driver_info": our_driver(),
-    }
     pool = BlockingConnectionPool(
         # the other half is for calls (server.py)
         max_connections=((config.redis_max_active or max(1, config.redis_max_idle)) + 1) // 2,
         # shorter than a question may take, so that its error blames the pool, and not the server
         timeout=silence_s / 2,
-        **options,
+        **_options(target, silence_s, config.redis_connect_timeout_ms / 1000),
     )
     return Redis.from_pool(pool)
+
+
+def _options(target: dict[str, Any], silence_s: float, connect_s: float) -> dict[str, Any]:
+    """The options of connections for questions to that target."""
+    return target | {
+        "connection_class": _asking(target["connection_class"]),
+        "decode_responses": False,
+        "protocol": 2,  # as fast as 3 (measured), and every server and proxy understands it
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": silence_s,
+        "socket_connect_timeout": connect_s,
+        "health_check_interval": 0,
+        "driver_info": our_driver(),
+    }
 
 
 class _Asking(AbstractConnection):

@@ -16,11 +16,13 @@ And what the setting `require_noeviction` asks for.
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, Self
-from weakref import WeakKeyDictionary, WeakSet
+from typing import Any, Final, Self
+from weakref import WeakKeyDictionary
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
@@ -40,28 +42,38 @@ log = logging.getLogger(__name__)
 TRUST_S: Final = 5.0
 
 
-class Asked:
-    """A requirement about which `question` asks a server; it raises RedisError if the server does not meet it.
+class Requirement:
+    """What a server must have before a call is begun.
 
-    After a failover, say, or a changed config.
+    It is known to have it for `trust_s` after each answer: it may have failed over since, or have another config. inf =
+    from the start on, until doubt().
     """
 
-    def __init__(self, question: Callable[[Redis], Awaitable[None]]) -> None:
+    def __init__(
+        self, question: Callable[[Redis], Awaitable[None]], trust_s: float = TRUST_S
+    ) -> None:
+        """`question` asks a server; it raises RedisError if the server does not have it."""
         self._question = question
+        self._trust_s = trust_s
         self._trusted_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
         self._questions = SingleFlight[None]()
 
     def is_met(self, redis: Redis) -> bool:
-        """Whether this server was asked recently, and meets it."""
-        return self._trusted_until.get(redis, 0.0) >= asyncio.get_running_loop().time()
+        """Whether the server is known to have it; False = ask require()."""
+        at_first = math.inf if self._trust_s == math.inf else 0.0
+        return self._trusted_until.get(redis, at_first) >= asyncio.get_running_loop().time()
+
+    def doubt(self, redis: Redis) -> None:
+        """The server may not have it any more."""
+        self._trusted_until[redis] = 0.0
 
     async def require(self, redis: Redis) -> None:
-        """Raises RedisError if this server does not meet it."""
+        """Raises RedisError if the server does not have it."""
         if not self.is_met(redis):
             await self._questions.do(redis, partial(self._ask, redis))
 
     async def _ask(self, redis: Redis) -> None:
-        until = asyncio.get_running_loop().time() + TRUST_S
+        until = asyncio.get_running_loop().time() + self._trust_s
         await self._question(redis)
         self._trusted_until[redis] = until
 
@@ -128,8 +140,8 @@ class Replicas:
         self._config = config
         self._wait = Wait(config.redis_min_replicas, config.redis_replica_timeout_ms)
         self._waiting = REPLICATE[: REPLICATE.index(config.redis_replicate) + 1]
-        self._short: WeakSet[Redis] = WeakSet()  # masters whose replicas have kept a call waiting
-        self._questions = SingleFlight[None]()
+        # too few may follow a master whose replicas have kept a call waiting: then there is no need to begin
+        self.requirement: Final = Requirement(self._check, math.inf)
         self.warnings: list[Text] = []  # why such a job could be lost right now
 
     def wait(self, verb: ScriptHead) -> Wait | None:
@@ -138,30 +150,20 @@ class Replicas:
 
     def missed(self, redis: Redis) -> None:
         """Too few replicas had this server's write."""
-        if redis not in self._short:
+        if self.requirement.is_met(redis):
             log.warning("too few replicas answer: pushes get 503 until they follow again")
-        self._short.add(redis)
+        self.requirement.doubt(redis)
 
-    def is_met(self, redis: Redis) -> bool:
-        """Whether no call to this server has waited for nothing."""
-        return redis not in self._short
-
-    async def require(self, redis: Redis) -> None:
-        """Raises TooFewReplicasError if too few are known to follow: then there is no need to begin."""
-        if not self.is_met(redis):
-            await self._questions.do(redis, partial(self._ask, redis))
-
-    async def _ask(self, redis: Redis) -> None:
+    async def _check(self, redis: Redis) -> None:
         following = len(_following(await redis.info("replication")))
         if following < self._wait.replicas:
             raise TooFewReplicasError(f"{following} of {self._wait.replicas} replicas follow")
-        self._short.discard(redis)
 
     async def watch(self, servers: Servers) -> None:
         """Update `warnings`, and log changes, until cancelled: at the start, every 5 s and after a failover."""
         while True:
             changed = servers.changed
-            found = await replication_warnings(servers, self._config)
+            found = await replica_warnings(servers, self._config)
             for warning in found:
                 if warning not in self.warnings:
                     log.warning("%s", warning.en)
@@ -178,9 +180,12 @@ def asks_for_replicas(config: Config) -> bool:
     return REPLICA in config.durability.split("+")
 
 
-async def replication_warnings(servers: Servers, config: Config) -> list[Text]:
-    """Why a job that `redis.min_replicas` replicas have could be lost in a failover; empty if it could not."""
-    clients = servers.clients()
+async def replica_warnings(servers: Servers, config: Config) -> list[Text]:
+    """Why a job that `redis.min_replicas` replicas have could be lost in a failover; empty if it could not.
+
+    Empty, too, if `durability` does not ask for replicas.
+    """
+    clients = servers.clients() if asks_for_replicas(config) else {}
     warnings: list[Text] = []
     for address, redis in clients.items():
         name = f"{address}: " if len(clients) > 1 else ""
@@ -267,36 +272,21 @@ def _following(info: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-class Requirement(Protocol):
-    """What a server must have before a call is begun."""
-
-    def is_met(self, redis: Redis) -> bool:
-        """Whether the server is known to have it; False = ask require()."""
-
-    async def require(self, redis: Redis) -> None:
-        """Raises RedisError if the server does not have it."""
-
-
+@dataclass(frozen=True)
 class Durability:
     """What calls need so that their changes are as durable as configured when they are answered."""
 
-    def __init__(
-        self,
-        fsync: Requirement | None = None,
-        replicas: Replicas | None = None,
-        noeviction: Requirement | None = None,
-    ) -> None:
-        self._fsync = fsync
-        self._noeviction = noeviction
-        self.replicas = replicas
+    fsync: Requirement | None = None
+    replicas: Replicas | None = None
+    noeviction: Requirement | None = None
 
     @classmethod
     def of(cls, config: Config) -> Self:
         """The durability that the settings ask for."""
         return cls(
-            Asked(require_sync) if asks_for_sync(config) else None,
+            Requirement(require_sync) if asks_for_sync(config) else None,
             Replicas(config) if asks_for_replicas(config) else None,
-            Asked(require_noeviction) if config.require_noeviction else None,
+            Requirement(require_noeviction) if config.require_noeviction else None,
         )
 
     def wait(self, verb: ScriptHead) -> Wait | None:
@@ -307,14 +297,14 @@ class Durability:
         """What a server must have before a call of the verb is begun."""
         needed: list[Requirement] = []
         if "sync" in verb.needs:
-            needed += filter(None, (self._fsync, self._noeviction))
+            needed += filter(None, (self.fsync, self.noeviction))
         if self.replicas and "replicas" in verb.needs and self.wait(verb):
-            needed.append(self.replicas)
+            needed.append(self.replicas.requirement)
         return needed
 
     def lets_in(self, look: Look) -> bool:
         """Whether the server that was looked at takes new jobs from us."""
-        return look.ailment is None and not (self._noeviction and look.evicts)
+        return look.ailment is None and not (self.noeviction and look.evicts)
 
     def learn(self, error: RedisError, redis: Redis) -> None:
         """Learn from the error of a call."""
@@ -343,10 +333,3 @@ async def check_durability(servers: Servers, config: Config) -> None:
             ) from None
         except RedisError:  # one of many, unavailable now: it is checked before its first push
             continue
-
-
-async def replica_warnings(servers: Servers, config: Config) -> list[str]:
-    """Why an acknowledged job could be lost in a failover, if `durability` should prevent that."""
-    if not asks_for_replicas(config):
-        return []
-    return [warning.en for warning in await replication_warnings(servers, config)]

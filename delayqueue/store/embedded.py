@@ -16,11 +16,12 @@ import tempfile
 import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from delayqueue.config.startup import StartupError
+from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
@@ -201,7 +202,7 @@ async def embedded_store(data_dir: Path, binary: str) -> AsyncIterator[str]:
                 try:
                     yield path
                 finally:
-                    await _cancelled(keeper)
+                    await cancel_all([keeper])
             finally:
                 await store.stop()
 
@@ -392,9 +393,3 @@ async def _relayed(output: asyncio.StreamReader | None) -> str:
             quiet = mark != "#" or NO_WARNING.match(last)
             log.log(logging.DEBUG if quiet else logging.WARNING, "embedded store: %s", last)
     return last
-
-
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task

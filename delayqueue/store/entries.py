@@ -1,15 +1,11 @@
 """The entries of keys that belong to jobs: a change of the number of buckets moves them (engine/rebalance.py)."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from redis.exceptions import RedisError
-
 from delayqueue.config.values import Address
-from delayqueue.errors import Unavailable
-from delayqueue.store.health import ailment
+from delayqueue.store.health import translated
 from delayqueue.store.record import group_of, text
 from delayqueue.store.store import Store
 
@@ -48,11 +44,6 @@ class Key(NamedTuple):
     is_of_groups: bool = False  # behind its group
 
     @property
-    def is_list(self) -> bool:
-        """Whether it is a ready list."""
-        return self.kind == LIST
-
-    @property
     def has_records(self) -> bool:
         """Whether each of its entries is a job, or a kept result."""
         return self.name in {b"job", b"ended"}
@@ -89,14 +80,14 @@ class Entries:
 
     async def processes(self) -> set[object]:
         """Which processes of the store answer: another one knows no cursors of the one before it."""
-        with _translated():
+        with translated():
             infos = [await redis.info("server") for redis in self._servers.clients().values()]
         return {info.get("run_id") for info in infos}
 
     async def count(self) -> int:
         """How many jobs and kept results there are."""
         count = 0
-        with _translated():
+        with translated():
             for keys in self._buckets.keys:
                 redis = self._servers.of(keys.tag)
                 count += await redis.hlen(keys.named("job")) + await redis.hlen(keys.named("ended"))
@@ -106,7 +97,7 @@ class Entries:
         """Some jobs of groups, of those in `priorities`: id, group; and the next cursor, 0 at the start and the end."""
         keys = self._buckets.keys[bucket]
         redis = self._servers.of(keys.tag)
-        with _translated():
+        with translated():
             page: Any = await redis.hscan(keys.named("priorities"), cursor, count=KEYS_PER_SCAN)
             after, found = page
             jobs: list[tuple[str, str]] = []
@@ -123,7 +114,7 @@ class Entries:
     ) -> tuple[int, list[Key]]:
         """Some keys of a server, or of its keys of this type; and the next cursor, 0 at the start and at the end."""
         redis = self._servers.clients()[server]
-        with _translated():
+        with translated():
             page: Any = await redis.scan(cursor, self._buckets.pattern, KEYS_PER_SCAN, kind)
         cursor, found = page
         numbers = {keys.tag.encode(): number for number, keys in enumerate(self._buckets.keys)}
@@ -177,11 +168,3 @@ class Entries:
         topic = member.partition(b":")[2] if family == b"slot" else member
         chars = RANK_CHARS.get(family, 0)
         return Key(bucket, name, "zset", topic, is_timed, chars, family in OF_GROUPS)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except RedisError as error:
-        raise Unavailable.because(ailment(error)) from error

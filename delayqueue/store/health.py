@@ -6,8 +6,10 @@ figures of the history, and which worker holds which job.
 """
 
 import asyncio
+import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
@@ -28,6 +30,8 @@ from delayqueue.errors import Text, Unavailable
 from delayqueue.store.connection import NotReplicatedError
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import Health
+
+log = logging.getLogger(__name__)
 
 
 class NotDurableError(RedisError):
@@ -84,13 +88,8 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     RedisTimeoutError: Text("没有响应", "it does not answer"),
     RedisConnectionError: Text("无法连接", "it cannot be reached"),
 }
-# By the beginning of the message, as Redis and its scripts report it.
+# By the beginning of the message, of errors that redis-py has no class for.
 OF_WORD: Final = {
-    "LOADING": OF_CLASS[BusyLoadingError],
-    "READONLY": OF_CLASS[ReadOnlyError],
-    "CLUSTERDOWN": OF_CLASS[ClusterDownError],
-    "MASTERDOWN": OF_CLASS[MasterDownError],
-    "OOM": OF_CLASS[OutOfMemoryError],
     "MISCONF": Text("无法写入磁盘：请腾出空间", "it cannot write to its disk: make room there"),
     "NOREPLICAS": OF_CLASS[NotReplicatedError],
     "BUSY": Text("正忙于执行脚本", "it is busy with a script"),
@@ -106,6 +105,16 @@ def ailment(error: BaseException | None) -> Text | None:
             return text
     word = re.match(r"[A-Z]+", str(error))
     return OF_WORD.get(word[0]) if word else None
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raises Unavailable where the block raises RedisError."""
+    try:
+        yield
+    except RedisError as error:
+        log.warning("the store fails: %s", error)
+        raise Unavailable.because(ailment(error)) from error
 
 
 OLDEST: Final = (6, 2)

@@ -95,6 +95,11 @@ KEYS: Final[Mapping[str, str]] = {
 }
 
 
+def literal(text: str) -> str:
+    r"""Escape a text for a pattern of SCAN: "a*" becomes "a\*"."""
+    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)
+
+
 @dataclass(frozen=True, slots=True)
 class BucketKeys:
     """The key names that Python passes to the scripts or reads itself."""
@@ -111,26 +116,6 @@ class BucketKeys:
         tag = "{" + bucket_name.replace("%d", str(bucket)) + "}"
         return cls(tag, f"{tag}:{queue_name}")
 
-    @property
-    def layout(self) -> str:
-        """The hash with the data's layout."""
-        return f"{self.tag}:layout"
-
-    @property
-    def fence(self) -> str:
-        """The sorted set with the generation of the layout that scripts must know to work here."""
-        return f"{self.tag}:fence"
-
-    @property
-    def topics(self) -> str:
-        """The hash of the bucket's topics."""
-        return f"{self.tag}:topics"
-
     def named(self, name: str) -> str:
-        """The key with that name."""
+        """The key with that name, one of KEYS, or the channel `ready`."""
         return f"{self.tag}:{name}"
-
-    @property
-    def ready_channel(self) -> str:
-        """The pub/sub channel for jobs that became ready."""
-        return f"{self.tag}:ready"

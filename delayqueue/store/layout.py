@@ -9,6 +9,8 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
+from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
@@ -30,16 +32,13 @@ VERSION: Final = 1
 CHANGING: Final = 2
 OF_BRACES: Final = 3
 # Writes the fields that are missing (ARGV: how many there are for a new layout only, these first: field, value, ...).
+# Returns all.
 # A store whose memory is full must not prevent a start, as consumers make room: after a first write that takes no
 # memory, it allows the others.
 ADD: Final = """
 redis.call('HDEL', KEYS[1], '')
 local is_new = redis.call('HEXISTS', KEYS[1], 'bucket_size') == 0
 for at = is_new and 2 or 2 + 2 * ARGV[1], #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[at], ARGV[at + 1]) end
-"""
-# Writes a layout (ARGV: field, value, ...) if there is none; returns the one in force.
-CLAIM: Final = """
-if redis.call('HEXISTS', KEYS[1], 'bucket_size') == 0 then redis.call('HSET', KEYS[1], unpack(ARGV)) end
 return redis.call('HGETALL', KEYS[1])
 """
 
@@ -70,11 +69,10 @@ async def claim_layout(servers: Servers, config: Config) -> Stored:
     """Write the layout if there is none, and check it. Raises StartupError and StoreUnwell as check_layout() does."""
     key = _key(config)
     with in_one_line():
-        new = placing(config.bucket_size)
-        await servers.call(
-            key, partial(_add, key, _wanted(config), new)
-        )  # the first server decides
-    return await check_layout(servers, config)
+        new = Layout(config.bucket_size, braces=config.bucket_size > 1)
+        # the first server decides
+        stored = await servers.call(key, partial(_add, key, _wanted(config), written(new)))
+    return _checked(stored, config)
 
 
 async def check_writable(servers: Servers, config: Config) -> None:
@@ -86,13 +84,12 @@ async def check_writable(servers: Servers, config: Config) -> None:
 async def check_layout(servers: Servers, config: Config) -> Stored:
     """Compare the layout of existing data with the settings, without writing. Returns the one in force.
 
-    Raises StartupError if the data was made with another layout; the message names the option and the way out.
-    Raises StoreUnwell if it cannot be read now. A
-    `bucket_size` that was in force before is accepted (layout_warnings): a restart must not depend on new settings.
+    Raises StartupError if the data was made with another layout; the message names the option and the way out. Raises
+    StoreUnwell if it cannot be read now. A `bucket_size` that was in force before is accepted (layout_warnings): a
+    restart must not depend on new settings.
     """
-    key = _key(config)
     with in_one_line():
-        stored = await servers.call(key, partial(_read, key))
+        stored = await read_fields(servers, _key(config))
     return _checked(stored, config)
 
 
@@ -102,23 +99,13 @@ async def look_at_layout(servers: Servers, config: Config, known: Layout) -> Sto
     If the data was wiped (FLUSHALL), the known layout is claimed again, before a server with other settings can.
     Raises StartupError if the layout does not agree with the settings, as at the start.
     """
+    key = _key(config)
     try:
-        stored = await servers.call(_key(config), partial(_claim_again, config, known))
-    except (RedisError, Unavailable):
+        stored = await servers.call(key, partial(_add, key, _wanted(config), written(known)))
+    except RedisError:
         log.debug("cannot check the layout of the data")
         return None
     return _checked(stored, config)
-
-
-async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str, str]:
-    fields = _wanted(config) | {"bucket_size": str(layout.size)}
-    if layout.braces:
-        fields |= placing(layout.size)
-    if layout.generation:
-        fields["generation"] = str(layout.generation)
-        fields["former_bucket_sizes"] = ",".join(map(str, layout.former_sizes))
-    flat: Any = await redis.eval(CLAIM, 1, _key(config), *_pairs(fields))
-    return decoded(dict(zip(flat[::2], flat[1::2], strict=True)))
 
 
 def _checked(stored: dict[str, str], config: Config) -> Stored:
@@ -163,27 +150,33 @@ async def data_id(servers: Servers, config: Config) -> str:
     """A name for this data that no other data has, made the first time that it is asked for."""
     key = _key(config)
     with in_one_line():
-        await servers.call(key, partial(_add, key, {"id": secrets.token_hex(8)}, {}))
-        name: Any = await servers.call(key, lambda redis: redis.hget(key, "id"))
-    return str(name.decode())
+        name = {"id": secrets.token_hex(8)}
+        return (await servers.call(key, partial(_add, key, name, {})))["id"]
 
 
-async def _add(key: str, fields: Mapping[str, str], new: Mapping[str, str], redis: Redis) -> None:
-    """Add what is missing of the fields, and what is `new` for a layout that is."""
-    await redis.eval(ADD, 1, key, str(len(new)), *_pairs(new), *_pairs(fields))
+async def _add(
+    key: str, fields: Mapping[str, str], new: Mapping[str, str], redis: Redis
+) -> dict[str, str]:
+    """Add what is missing of the fields, and what is `new` for a layout that is. Returns all fields."""
+    pairs = chain.from_iterable(chain(new.items(), fields.items()))
+    flat: Any = await redis.eval(ADD, 1, key, str(len(new)), *pairs)
+    return decoded(dict(zip(flat[::2], flat[1::2], strict=True)))
 
 
-def placing(size: int) -> dict[str, str]:
-    """The fields that say that ids with braces are placed by them: of a layout of several buckets."""
-    return {"version": str(OF_BRACES), "braces": "1"} if size > 1 else {}
+def written(layout: Layout) -> dict[str, str]:
+    """The fields that say which bucket an id belongs to."""
+    return {
+        "version": str(OF_BRACES if layout.braces else VERSION),
+        "bucket_size": str(layout.size),
+        "generation": str(layout.generation),
+        "former_bucket_sizes": ",".join(map(str, layout.former_sizes)),
+        "braces": "1" if layout.braces else "",
+    }
 
 
-def _pairs(fields: Mapping[str, str]) -> list[str]:
-    return [part for field in fields.items() for part in field]
-
-
-async def _read(key: str, redis: Redis) -> dict[str, str]:
-    return decoded(await redis.hgetall(key))
+async def read_fields(servers: Servers, key: str) -> dict[str, str]:
+    """The fields of the layout. Raises RedisError."""
+    return decoded(await servers.call(key, methodcaller("hgetall", key)))
 
 
 def decoded(raw: dict[Any, Any]) -> dict[str, str]:
@@ -206,7 +199,7 @@ def parse(stored: Mapping[str, str], default_size: int) -> Stored:
 
 
 def _key(config: Config) -> str:
-    return BucketKeys.of(1, config.bucket_name, config.queue_name).layout
+    return BucketKeys.of(1, config.bucket_name, config.queue_name).named("layout")
 
 
 def _wanted(config: Config) -> dict[str, str]:

@@ -1,14 +1,15 @@
-"""Reads jobs: by their ids, and page by page in listings. Read-only."""
+"""Reads jobs: by their ids, page by page in listings, by what is known of them, and dead letters. Read-only."""
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Annotated, Final
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field, TypeAdapter
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.job import JobView, State
+from delayqueue.domain.job import HoldUp, JobView, State
 from delayqueue.errors import Invalid
 from delayqueue.store.call import view
 from delayqueue.store.paging import (
@@ -25,9 +26,9 @@ from delayqueue.store.paging import (
     read_place,
     write_cursor,
 )
-from delayqueue.store.record import text
+from delayqueue.store.record import hold_up, parse_run, text
 from delayqueue.store.store import Store
-from delayqueue.store.types import START, Found, Listing, Position, TagPlace
+from delayqueue.store.types import START, Found, Listing, Position, Range, TagPlace
 from delayqueue.store.verbs import GET, WEIGH
 
 PIECES_PER_LIST: Final = 20  # read at most to fill one page
@@ -38,6 +39,67 @@ Known = tuple[Annotated[int, Field(ge=0, le=10**15)], Raw]  # a position
 PLACE: Final = TypeAdapter(tuple[Known | None, list[tuple[int, str, Mark, Mark | None, bool]]])
 TAG_PLACE: Final = TypeAdapter(Annotated[list[Raw], Field(min_length=1)])
 SCAN: Final = re.compile("[0-9]{1,20}(@[0-9a-f]{1,64})?")  # as scan_tag() writes it
+
+ANY_TIME: Final = Range(0, 10**15)  # an import may have staged a job behind all due times
+PIECES_PER_SEARCH: Final = 10  # each about 2 ms of the store's time: some thousand jobs
+PIECE_BYTES: Final = 32  # a longer text is compared here, as scripts/find.lua says
+SPOT: Final = re.compile("(job|ended) ([0-9]{1,20}(?:@[0-9a-f]{1,64})?)")
+
+MOST_LETTERS: Final = 10_000  # per page
+ENTRIES_PER_CALL: Final = 500  # about 2 ms of the store's time
+TOPICS_PER_CALL: Final = 500
+BEHIND: Final = "\0"  # sorts after a topic and before the next one
+# a topic, and the mark of the last entry that was read of it
+LETTER_PLACE: Final = TypeAdapter(tuple[str, Mark])
+
+
+class Wanted(NamedTuple):
+    """What to search for; "" = any."""
+
+    id_part: str
+    body_part: str
+    topic: str
+
+
+class Filters(NamedTuple):
+    """What else a job must have; "" = any."""
+
+    message_part: str = ""  # in the message of a failed attempt, or of its end
+    tag: str = ""
+    state: str = ""
+    due: Range = ANY_TIME
+    group: str = ""
+
+
+NO_FILTERS: Final = Filters()
+
+
+class Hit(NamedTuple):
+    """A job that was found; `group`: "" = it is in none; `held_by`: as in JobView."""
+
+    id: str
+    topic: str
+    state: str
+    due_ms: int
+    group: str
+    held_by: HoldUp | None
+
+
+class SearchResult(NamedTuple):
+    """The jobs found among the `looked` that were searched; `cursor` leads on, "" = all have been searched."""
+
+    jobs: list[Hit]
+    looked: int
+    cursor: str
+
+
+class DeadLetter(NamedTuple):
+    """Why a job is buried, and since when."""
+
+    topic: str
+    id: str
+    message: str
+    buried_ms: int
 
 
 async def read_jobs(store: Store, ids: Sequence[str], scope: Scope) -> list[JobView | None]:
@@ -51,7 +113,10 @@ async def read_jobs(store: Store, ids: Sequence[str], scope: Scope) -> list[JobV
 
 
 class Listings:
-    """Each page comes with the cursor of the next one. All raise Unavailable if the store does not answer."""
+    """The jobs of a scope, and dead letters of the topics that are named.
+
+    Each page comes with the cursor of the next one. All raise Unavailable if the store does not answer.
+    """
 
     def __init__(self, store: Store, scope: Scope) -> None:
         self._store = store
@@ -70,17 +135,17 @@ class Listings:
         number, place = read_cursor(cursor, what)
         part, behind = _read_place(number, place) if cursor else (order.start(), None)
         for _ in range(PIECES_PER_LIST):
-            section = await order.read(part, behind, limit + 1)
+            found, read = await order.read(part, behind, limit + 1)
             for error in order.away.values():
                 raise error
-            jobs = section.jobs[:limit]
+            jobs = found[:limit]
             jobs = jobs[: fitting([job.bytes for job in jobs])]
-            if len(jobs) < len(section.jobs):
-                after = _cursor(what, section.part, jobs[-1].position)
+            if len(jobs) < len(found):
+                after = _cursor(what, read, jobs[-1].position)
                 return await self._views(what, jobs), after
-            if section.part.is_last:
+            if read.is_last:
                 return await self._views(what, jobs), ""
-            part, behind = section.part.following(), None
+            part, behind = read.following(), None
             if jobs:
                 break
         return await self._views(what, jobs), _cursor(what, part, None)
@@ -93,8 +158,7 @@ class Listings:
                 reply = await bucket.run("peek", [topic, state.value])
                 if not reply.looked:
                     break
-            if reply.results:
-                views += (await bucket.run_verb(GET, reply.results, self._scope))[0]
+            views += await bucket.run_all(GET, reply.results, self._scope)
         return min(
             (view for view in views if view is not None and view.state is state),
             key=lambda view: (view.priority if state is State.READY else 0, view.ready_ms),
@@ -106,11 +170,9 @@ class Listings:
         views: dict[Found, JobView | None] = {}
         for bucket in {job.bucket for job in jobs}:
             mine = [job for job in jobs if job.bucket == bucket]
-            while mine:
-                ids = [job.position.id for job in mine]
-                found, _ = await self._store.bucket(bucket).run_verb(GET, ids, self._scope)
-                views.update(zip(mine, found, strict=False))
-                mine = mine[len(found) :]
+            ids = [job.position.id for job in mine]
+            found = await self._store.bucket(bucket).run_all(GET, ids, self._scope)
+            views.update(zip(mine, found, strict=True))
         return [view for job in jobs if (view := views[job]) is not None and _is_in(view, what)]
 
     async def _of_tag(self, what: Listing, limit: int, cursor: str) -> tuple[list[JobView], str]:
@@ -131,6 +193,101 @@ class Listings:
             jobs += [each for each in views if each is not None]
             bucket += inner == START
         return jobs, write_cursor(what, bucket, json.dumps([_text(part) for part in inner]))
+
+    async def find(
+        self, wanted: Wanted, limit: int, cursor: str, filters: Filters = NO_FILTERS
+    ) -> SearchResult:
+        """Jobs with these texts, in no particular order, until about `limit` are found, or enough was searched.
+
+        If more follow within the same reach, the cursor leads to them. Raises Invalid if the cursor does not come from
+        this same search.
+        """
+        # without filters, or a group, as servers without them write it
+        given = filters if filters.group else filters[:-1]
+        search = wanted if filters == NO_FILTERS else (*wanted, *given)
+        *texts, due, group = filters
+        bucket, spot = read_cursor(cursor, search)
+        place = SPOT.fullmatch(spot or "job 0")
+        if place is None or bucket >= self._store.buckets.count:
+            raise Invalid(BAD)
+        kind, scan = place.groups()
+        jobs: list[Hit] = []
+        looked = 0
+        for _ in range(PIECES_PER_SEARCH):
+            reply = await self._store.bucket(bucket).run(
+                "find", [kind, scan, *wanted, *texts, *due, group], self._scope
+            )
+            raw_scan, found = reply.results
+            if found and len(jobs) >= limit:
+                break  # this only was to see whether there are more
+            scan = raw_scan.decode()
+            looked += reply.looked
+            hits = [_found(*row) for row in found]
+            jobs += await self._exact(bucket, hits, wanted, filters.message_part)
+            if scan == "0":
+                bucket, kind = (bucket + 1, "job") if kind == "ended" else (bucket, "ended")
+            if bucket >= self._store.buckets.count:
+                return SearchResult(jobs, looked, "")
+        return SearchResult(jobs, looked, write_cursor(search, bucket, f"{kind} {scan}"))
+
+    async def _exact(
+        self, bucket: int, hits: list[Hit], wanted: Wanted, message_part: str
+    ) -> list[Hit]:
+        """Those that have the whole of each text: the script compares the ends of long ones only.
+
+        Python's search takes as long as the text, whatever is in it; Lua's as long as both multiplied.
+        """
+        if not any(map(_is_long, (wanted.id_part, wanted.body_part, message_part))):
+            return hits
+        ids = [hit.id for hit in hits]
+        jobs = await self._store.bucket(bucket).run_all(GET, ids, self._scope)
+        return [
+            hit
+            for hit, job in zip(hits, jobs, strict=True)
+            if job
+            and wanted.id_part in job.id
+            and wanted.body_part.encode() in job.body
+            and any(message_part in said for said in _messages(job))
+        ]
+
+    async def dead_letters(
+        self,
+        topics: Sequence[str],
+        what: tuple[object, ...],
+        cursor: str,
+        is_wanted: Callable[[DeadLetter], bool] = lambda _: True,
+    ) -> tuple[list[DeadLetter], str]:
+        """The wanted ones among MOST_LETTERS dead letters, or a few more, of these sorted topics; and the next cursor.
+
+        In no particular order. The cursor is "" if none of the next MOST_LETTERS is wanted, and there are no more than
+        these. A job that stays buried is on a page, whatever becomes of others meanwhile. Raises Invalid if the cursor
+        does not come from a listing of the same `what`.
+        """
+        bucket, spot = read_cursor(cursor, what)
+        topic, mark = read_place(LETTER_PLACE, spot or '["", ""]')
+        letters: list[DeadLetter] = []
+        looked = 0
+        while bucket < self._store.buckets.count:
+            names = topics[bisect_left(topics, topic) :][:TOPICS_PER_CALL]
+            if not names:
+                bucket, topic, mark = bucket + 1, "", ""
+                continue
+            if names[0] != topic:
+                mark = ""
+            reply = await self._store.bucket(bucket).run(
+                "buried", [mark.encode("latin-1"), ENTRIES_PER_CALL, *names]
+            )
+            done, (after, found) = reply.looked, reply.results
+            more = _letters(names, found)
+            wanted = [letter for letter in more if is_wanted(letter)]
+            # a full page looks on, to see whether there are more
+            if (wanted and looked >= MOST_LETTERS) or looked >= 2 * MOST_LETTERS:
+                return letters, write_cursor(what, bucket, json.dumps([topic, mark]))
+            mark = after.decode("latin-1")
+            letters += wanted
+            looked += len(more)
+            topic = names[done] if done < len(names) else names[-1] + BEHIND
+        return letters, ""
 
 
 def _cursor(what: Listing, part: Part, behind: Position | None) -> str:
@@ -170,3 +327,34 @@ def _is_in(view: JobView, what: Listing) -> bool:
         and what.state in {"", view.state}
         and what.due.first_ms <= view.ready_ms <= what.due.last_ms
     )
+
+
+def _messages(job: JobView) -> Iterator[str]:
+    """All that was said about a job; at least ""."""
+    yield job.message
+    yield from job.remarks
+    yield from (attempt.message for attempt in job.attempts)
+
+
+def _is_long(part: str) -> bool:
+    return len(part.encode()) > PIECE_BYTES
+
+
+def _found(
+    raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes, group: bytes, *held: bytes
+) -> Hit:
+    held_by = hold_up(*held) if held else None
+    return Hit(text(raw_id), text(topic), state.decode(), int(due_ms), text(group), held_by)
+
+
+def _letters(topics: Sequence[str], found: Sequence[bytes]) -> list[DeadLetter]:
+    rows = (found[i : i + 4] for i in range(0, len(found), 4))
+    return [
+        DeadLetter(topics[int(number) - 1], text(raw_id), _message(run), int(buried_ms))
+        for number, raw_id, buried_ms, run in rows
+    ]
+
+
+def _message(raw_run: bytes) -> str:
+    notes = parse_run(raw_run).notes
+    return notes[-1].message if notes else ""

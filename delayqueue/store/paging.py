@@ -137,13 +137,6 @@ class RangePage(NamedTuple):
     looked: int
 
 
-class Section(NamedTuple):
-    """Jobs in order, and the section that they are in."""
-
-    jobs: list[Found]
-    part: Part
-
-
 def fitting(weights: Sequence[int], held_bytes: int = 0) -> int:
     """How many jobs fit into an answer that already holds `held_bytes`; an empty one takes at least one."""
     for number, weight_bytes in enumerate(weights):
@@ -178,8 +171,13 @@ class DueOrder:
             0, {(bucket, state): unread for bucket in self._buckets for state in self._states}
         )
 
-    async def read(self, part: Part, behind: Position | None, limit: int) -> Section:
-        """The jobs of a section after a position: at least the first `limit`, if there are that many."""
+    async def read(
+        self, part: Part, behind: Position | None, limit: int
+    ) -> tuple[list[Found], Part]:
+        """The jobs of a section after a position: at least the first `limit`, if there are that many; and the section.
+
+        They are in order.
+        """
         found: dict[tuple[int, bytes], Found] = {}
         windows = dict(part.windows)
         for state in self._states:
@@ -200,11 +198,11 @@ class DueOrder:
         read = Part(part.number, windows)
         if read.is_last and self._has_delayed:
             buckets = [bucket for bucket in self._buckets if bucket not in self.away]
-            for jobs in await asyncio.gather(
-                *(self._delayed(bucket, behind, limit) for bucket in buckets)
+            for page in await asyncio.gather(
+                *(self._find(bucket, DELAYED, behind, limit) for bucket in buckets)
             ):
-                found.update(((job.bucket, job.position.id), job) for job in jobs)
-        return Section(sorted(found.values()), read)
+                found.update(((job.bucket, job.position.id), job) for job in page.jobs)
+        return sorted(found.values()), read
 
     async def _read(
         self, bucket: int, state: str, window: Window, behind: Position | None
@@ -224,24 +222,13 @@ class DueOrder:
             jobs.extend(piece.jobs)
             mark, is_end, looked = piece.mark, piece.is_end, looked + piece.looked
 
-        try:
-            while window.is_open and not is_end and (looked < SECTION or not is_bounded):
-                await read_on(SECTION - looked if is_bounded else SECTION)
-            if window.last is None:
-                return jobs, Window(window.first, mark, is_end)
-            while window.last and not is_end:
-                await read_on(SECTION, window.last)
-        except Unavailable as error:
-            self.away[bucket] = error
-            return [], window
+        while window.is_open and not is_end and (looked < SECTION or not is_bounded):
+            await read_on(SECTION - looked if is_bounded else SECTION)
+        if window.last is None:
+            return jobs, Window(window.first, mark, is_end)
+        while window.last and not is_end:
+            await read_on(SECTION, window.last)
         return jobs, window
-
-    async def _delayed(self, bucket: int, behind: Position | None, limit: int) -> list[Found]:
-        try:
-            return (await self._find(bucket, DELAYED, behind, limit)).jobs
-        except Unavailable as error:
-            self.away[bucket] = error
-            return []
 
     async def _find(
         self,
@@ -256,12 +243,16 @@ class DueOrder:
         """Find jobs in a state (as range.lua names them) after a position, among `limit` entries of its index.
 
         Delayed ones are the first after it, in order. The others are found among the entries of their index from the
-        mark `first` to the mark `last`, "" = its start, its end.
+        mark `first` to the mark `last`, "" = its start, its end. A bucket that fails is `away`, and has none.
         """
         known = (behind.due_ms, behind.id) if behind else ("", "")
         marks = (first.encode("latin-1"), last.encode("latin-1"))
         args = [self._topic, state, *self._due, *known, limit, *marks]
-        reply = await self._store.bucket(bucket).run("range", args)
+        try:
+            reply = await self._store.bucket(bucket).run("range", args)
+        except Unavailable as error:
+            self.away[bucket] = error
+            return RangePage([], first, is_end=True, looked=0)
         mark, is_end, found = reply.results
         jobs = [
             Found(Position(int(found[i + 1]), found[i]), bucket, found[i + 2])
@@ -326,11 +317,11 @@ async def _first(order: DueOrder, most: int) -> list[Found]:
     found: list[Found] = []
     part = order.start()
     while True:
-        section = await order.read(part, None, most - len(found))
-        found += section.jobs
-        if section.part.is_last or len(found) >= most:
+        jobs, read = await order.read(part, None, most - len(found))
+        found += jobs
+        if read.is_last or len(found) >= most:
             return found[:most]
-        part = section.part.following()
+        part = read.following()
 
 
 def _taken(raw_id: bytes, raw: bytes, run: bytes) -> Taken:

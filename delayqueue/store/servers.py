@@ -10,7 +10,7 @@ import random
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from redis.asyncio import Redis
 from redis.crc import key_slot
@@ -45,16 +45,6 @@ class Span(NamedTuple):
     address: Address
 
 
-class Topology(Protocol):
-    """Finds out which server holds which slots."""
-
-    async def find(self) -> list[Span]:
-        """The spans in the order of their slots; raises RedisError if nobody knows."""
-
-    async def replicas(self, master: Redis) -> int:
-        """How many replicas the master has, including unavailable ones; raises RedisError if nobody knows."""
-
-
 def _refuse(address: Address) -> Redis:
     raise RedisConnectionError(f"it is unknown how to reach {address}")
 
@@ -64,7 +54,7 @@ class Servers:
 
     def __init__(
         self,
-        topology: Topology | None,
+        topology: "Sentinels | Cluster | None",
         dial: Callable[[Address], Redis],
         ask: Callable[[Address], Redis],
         spans: Sequence[Span],
@@ -112,8 +102,7 @@ class Servers:
 
     def clock_jumps(self) -> int:
         """How often the clock of any of them has jumped."""
-        addresses = dict.fromkeys(span.address for span in self._spans)
-        return sum(self._server(address).clock.jumps for address in addresses)
+        return sum(self._server(address).clock.jumps for address in self.clients())
 
     async def replicas_of(self, master: Redis) -> int | None:
         """How many replicas could take its place, including unavailable ones; None = only the master could tell."""
@@ -204,7 +193,7 @@ class Servers:
                 with suppress(RedisError):
                     await self._read(self._topology)
 
-    async def _read(self, topology: Topology) -> None:
+    async def _read(self, topology: "Sentinels | Cluster") -> None:
         await self._close_retired(LAST_CALLS_S)
         silent = set(self._silent)
         try:
@@ -297,7 +286,7 @@ class _Named(NamedTuple):
 
 
 class Sentinels:
-    """Names the master of one server and its replicas."""
+    """Names the master of one server and its replicas. Raises RedisError if nobody knows."""
 
     def __init__(
         self, addresses: Sequence[Address], name: str, dial: Callable[[Address], Redis]
@@ -341,7 +330,7 @@ class Sentinels:
 
 
 class Cluster:
-    """Finds out which server of a Redis Cluster holds which slots."""
+    """Finds out which server of a Redis Cluster holds which slots. Raises RedisError if nobody knows."""
 
     def __init__(self, seeds: Sequence[Address], dial: Callable[[Address], Redis]) -> None:
         self._seeds = seeds

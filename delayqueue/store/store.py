@@ -11,18 +11,16 @@ import secrets
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import methodcaller
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
-
-from redis.asyncio import Redis
 
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import PolledTopic
 from delayqueue.domain.receipt import nonces
-from delayqueue.errors import Invalid, Text, Unavailable
+from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import Metrics
-from delayqueue.store.announcements import Announcements
 from delayqueue.store.bucket import OUTDATED, Bucket
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.call import Reply, ScriptCall, functions_by_name
@@ -249,10 +247,6 @@ class Batcher(Generic[Item, Result]):
 
 
 PING_S: Final = 1.0  # a server that takes longer to answer a PING is of little use
-APART: Final = Text(
-    "这些job在不同的bucket中，不能一起操作",
-    "these jobs are in different buckets, so nothing can be done with them at once",
-)
 
 T = TypeVar("T")
 
@@ -292,8 +286,7 @@ class Store:
         self.history = HistoryStore(self.bucket(0))
         self.census = Census(self)
         self.watch: Final = StoreWatch(self)
-        self.announcements: Final = Announcements(servers, buckets, self.sender)
-        buckets.on_growth(self._grow)
+        buckets.on_change(self._grow)
         buckets.on_change(self._fail_waiting)
 
     def bucket(self, number: int) -> Bucket:
@@ -326,7 +319,7 @@ class Store:
         request = StoreRequest(items, verb.lost, read)
         number = 0
         if self.buckets.layout.size > 1 or not items:
-            numbers = {self.buckets.of(one) for item in items for one in verb.ids(item)}
+            numbers = {self.buckets.of(verb.id_of(item)) for item in items}
             if len(numbers) != 1:
                 self._splits.start(self._split(verb, scope, request))
                 return request
@@ -353,7 +346,7 @@ class Store:
         """The results of items of several buckets, in order."""
         places: dict[int, list[int]] = {}
         for place, item in enumerate(items):
-            places.setdefault(self._bucket_of(verb, item), []).append(place)
+            places.setdefault(self.buckets.of(verb.id_of(item)), []).append(place)
         parts = [
             self.run(verb, [items[place] for place in mine], scope) for mine in places.values()
         ]
@@ -368,12 +361,6 @@ class Store:
             else:
                 results |= zip(mine, answer, strict=True)
         return [results[place] for place in range(len(items))]
-
-    def _bucket_of(self, verb: Verb[Item, Any], item: Item) -> int:
-        first, *others = {self.buckets.of(one) for one in verb.ids(item)}
-        if others:
-            raise Invalid(APART)
-        return first
 
     def close(self, why: Text) -> None:
         """Refuse all calls, until open()."""
@@ -425,32 +412,29 @@ class Store:
         replicas = self.durability.replicas
         return replicas.warnings if replicas else ()
 
-    def beside(self, bucket: int) -> list[int]:
+    def beside(self, bucket: int) -> set[int]:
         """The buckets on the same server, including this one."""
-        keys = self.buckets.keys[: self.buckets.count]
-        groups = self.servers.groups(each.tag for each in keys).values()
-        tags = next((group for group in groups if keys[bucket].tag in group), [keys[bucket].tag])
-        return [number for number, each in enumerate(keys) if each.tag in tags]
+        return {bucket}.union(*(mates for mates in self._by_server() if bucket in mates))
 
     async def away(self) -> set[int]:
         """The buckets whose server does not answer: not to the last call, or not to a PING now.
 
         Whoever asks meanwhile gets the same answer, so a flood of questions costs the store nothing.
         """
-        numbers = {keys.tag: n for n, keys in enumerate(self.buckets.keys[: self.buckets.count])}
-        groups = [{numbers[tag] for tag in tags} for tags in self.servers.groups(numbers).values()]
+        groups = self._by_server()
         answered = await asyncio.gather(*(self._answers(min(buckets)) for buckets in groups))
         reached = (buckets for buckets, answers in zip(groups, answered, strict=True) if answers)
         silent = {each.number for each in self._buckets if each.is_away}
-        return set(numbers.values()).difference(*reached) | silent
+        return set(range(self.buckets.count)).difference(*reached) | silent
+
+    def _by_server(self) -> list[set[int]]:
+        """The buckets in force of each server."""
+        numbers = {tag: number for number, tag in enumerate(self.buckets.tags)}
+        return [{numbers[tag] for tag in tags} for tags in self.servers.groups(numbers).values()]
 
     async def _answers(self, number: int) -> bool:
         """Whether this bucket's server does; a PING that hangs is left to itself."""
-
-        async def ping(redis: Redis) -> object:
-            return await redis.ping()
-
-        bucket = self._buckets[number]
+        bucket, ping = self._buckets[number], methodcaller("ping")
         try:
             async with asyncio.timeout(PING_S):
                 await self._pings.do(number, lambda: bucket.ask("ping", ping))

@@ -2,8 +2,9 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final
 
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import Scope
@@ -15,14 +16,11 @@ from delayqueue.store.call import Reply, settings_of
 from delayqueue.store.census import pieces
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
-from delayqueue.store.types import START, Change, Limited, Plan, TagPage, TagPlace
-from delayqueue.store.verbs import dump_page, dump_plan, dump_rows
+from delayqueue.store.types import START, Change, Limited, Plan, TagPlace
+from delayqueue.store.verbs import dump_plan, dump_rows
 from delayqueue.tasks import paced
 
 log = logging.getLogger(__name__)
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 FIRST: Final = 0  # the bucket where a topic is configured; the others copy its settings
 PIECE = 500  # jobs that one script call is given: more than it comes to
@@ -79,28 +77,13 @@ class Topics:
 
     async def cancel(self, tag: str, topic: str | None) -> int:
         """End all jobs of a tag, in one topic or in all (None), in any state. Returns how many."""
-
-        async def cancel(bucket: Bucket, page: TagPage) -> tuple[TagPlace, Reply]:
-            reply = await bucket.run("cancel", dump_page(page), page.scope)
-            return reply.results, reply
-
-        return await self._each_page(tag, topic, cancel)
+        return await self._of_tag("cancel", tag, topic)
 
     async def kick_tag(self, tag: str, topic: str | None, state: State) -> int:
         """Make a tag's buried or delayed jobs ready, in one topic or in all (None). Returns how many."""
+        return await self._of_tag("kick_tag", tag, topic, lambda: [state.value])
 
-        async def kick(bucket: Bucket, page: TagPage) -> tuple[TagPlace, Reply]:
-            reply = await bucket.run("kick_tag", [state.value, *dump_page(page)], page.scope)
-            return reply.results, reply
-
-        return await self._each_page(tag, topic, kick)
-
-    async def reschedule_tag(
-        self,
-        tag: str,
-        topic: str | None,
-        plan: Plan,
-    ) -> int:
+    async def reschedule_tag(self, tag: str, topic: str | None, plan: Plan) -> int:
         """Move a tag's jobs that are not reserved, or give them another priority, in one topic or in all (None).
 
         A delay is one due time for all of them, a distance moves each of them once. Returns how many were changed.
@@ -109,34 +92,31 @@ class Topics:
             async with self._store.moving_by:
                 return await self._move_tag(tag, topic, plan)
 
-        async def reschedule(bucket: Bucket, page: TagPage) -> tuple[TagPlace, Reply]:
+        def read(reply: Reply) -> Any:
             nonlocal plan
-            reply = await _reschedule(bucket, page, plan)
             after, due_ms, _ = reply.results
             if due_ms >= 0:  # the one that all get
                 plan = plan._replace(due_ms=due_ms)
-            return after, reply
+            return after
 
-        return await self._each_page(tag, topic, reschedule)
+        return await self._of_tag("reschedule_tag", tag, topic, lambda: dump_plan(plan), read)
 
     async def _move_tag(self, tag: str, topic: str | None, plan: Plan) -> int:
         """Move each job of a tag by a distance: once, although SSCAN may return an id twice."""
         moved: set[bytes] = set()
+        what = [*dump_plan(plan), *dump_rows([(tag, topic, MOVED)]), *START]
 
         async def of(bucket: Bucket) -> AsyncIterator[int]:
-            page = TagPage(tag, topic, MOVED, START, self._scope)
+            after = START
             left: list[bytes] = []
             async for _ in paced():
                 if not left:
-                    args = [page.tag, page.limit, *page.place]
-                    after, ids = (await bucket.run("tag_ids", args, page.scope)).results
-                    page = page._replace(place=[after])
+                    reply = await bucket.run("tag_ids", [tag, MOVED, *after], self._scope)
+                    *after, ids = reply.results
                     left = [job_id for job_id in dict.fromkeys(ids) if job_id not in moved]
                 if left:
                     try:
-                        reply = await _reschedule(
-                            bucket, page._replace(place=[*START, *left]), plan
-                        )
+                        reply = await bucket.run("reschedule_tag", [*what, *left], self._scope)
                     except Unavailable:  # they may have been moved
                         moved.update(left)
                         raise
@@ -144,27 +124,30 @@ class Topics:
                     moved.update(ids)
                     bucket.notify(reply.change)
                     yield reply.looked
-                if not left and page.place == START:
+                if not left and after == START:
                     return
 
         return await self._all_of(of, MOVED_IN_PART)
 
-    async def _each_page(
+    async def _of_tag(
         self,
+        script: str,
         tag: str,
         topic: str | None,
-        change: Callable[[Bucket, TagPage], Awaitable[tuple[TagPlace, Reply]]],
+        first_args: Callable[[], Sequence[Any]] = list,
+        read: Callable[[Reply], TagPlace] = attrgetter("results"),
     ) -> int:
-        """Change the jobs of a tag, in pieces. Returns how many were changed.
+        """Change the jobs of a tag by a script, in pieces. Returns how many were changed.
 
-        `change` returns where the next page begins, START = there is none, and the reply, which counts the jobs.
+        `read` finds in an answer where the next piece begins; START = there is none.
         """
+        what = dump_rows([(tag, topic, PIECE)])
 
         async def of(bucket: Bucket) -> AsyncIterator[int]:
             place = START
             async for _ in paced():
-                page = TagPage(tag, topic, PIECE, place, self._scope)
-                place, reply = await change(bucket, page)
+                reply = await bucket.run(script, [*first_args(), *what, *place], self._scope)
+                place = read(reply)
                 bucket.notify(reply.change)
                 yield reply.looked
                 if place == START:
@@ -209,15 +192,8 @@ class Topics:
             raise Unavailable.of(in_part.zh.format(done), in_part.en.format(done))
         return done
 
-    async def pause(self, topic: str, hold_ms: int) -> None:
-        """Pause the topic's deliveries for `hold_ms`; 0 = until it is resumed."""
-        await self._pause(topic, hold_ms)
-
-    async def resume(self, topic: str) -> None:
-        """Resume the topic's deliveries."""
-        await self._pause(topic, None)
-
-    async def _pause(self, topic: str, hold_ms: int | None) -> None:
+    async def pause(self, topic: str, hold_ms: int | None) -> None:
+        """Pause the topic's deliveries for `hold_ms`, 0 = until they are resumed; None = resume them."""
         first = self._store.bucket(FIRST)
         reply = await first.run("pause", dump_rows([(topic, hold_ms)]))
         first.notify(reply.change)
@@ -322,7 +298,7 @@ def check_shares(limits: Changes, buckets: int) -> None:
 
 async def settings_in(bucket: Bucket) -> dict[str, dict[str, Any]]:
     """The settings of topics in a bucket, as parsed from JSON; only topics with readable settings."""
-    key = bucket.keys.topics
+    key = bucket.keys.named("topics")
     found: Any = await bucket.ask("topics", lambda redis: redis.hgetall(key))
     return {text(name): each for name, written in found.items() if (each := settings_of(written))}
 
@@ -354,14 +330,9 @@ async def split_limits(bucket: Bucket, topic: str, written: str | None, buckets:
 
 async def _settings_of(bucket: Bucket, topic: str) -> str:
     """The settings of one topic (JSON)."""
-    key = bucket.keys.topics
+    key = bucket.keys.named("topics")
     written: Any = await bucket.ask("topics", lambda redis: redis.hget(key, topic))
     return text(written or b"{}")
-
-
-def _reschedule(bucket: Bucket, page: TagPage, plan: Plan) -> Awaitable[Reply]:
-    """Give the jobs of the page that are not reserved a new due time, a new priority, or both."""
-    return bucket.run("reschedule_tag", [*dump_plan(plan), *dump_page(page)], page.scope)
 
 
 async def forecast_in(

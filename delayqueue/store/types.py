@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from delayqueue.domain.access import Scope
 from delayqueue.domain.job import JobView, PolledTopic, Reserved
 from delayqueue.domain.limit import Limit
 from delayqueue.errors import Code, Text
@@ -187,16 +186,6 @@ class Listing(NamedTuple):
 # A position among the jobs of a tag; it begins at START and is there again after all of them.
 TagPlace = list[bytes]
 START: Final[TagPlace] = [b"0"]
-
-
-class TagPage(NamedTuple):
-    """About `limit` jobs of a tag, in one topic or in all (None), from a place on."""
-
-    tag: str
-    topic: str | None
-    limit: int
-    place: TagPlace
-    scope: Scope
 
 
 class Limited(NamedTuple):

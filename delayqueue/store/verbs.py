@@ -26,7 +26,6 @@ from delayqueue.store.types import (
     Pushed,
     Recording,
     Reservation,
-    TagPage,
     Taken,
 )
 
@@ -40,19 +39,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def id_of(item: Any) -> Sequence[str]:
-    """The id of an item that has one."""
-    return (item.id,)
-
-
-def itself(job_id: Any) -> Sequence[str]:
-    """The id of an item that is one."""
-    return (job_id,)
-
-
 @dataclass(frozen=True, eq=False)
 class Verb(Generic[Item, Result]):
-    """How to call a script with items, each of one job or of some jobs of the same bucket, and what it answers."""
+    """How to call a script with items, each of one job, and what it answers."""
 
     script: str
     # the script's arguments
@@ -63,7 +52,7 @@ class Verb(Generic[Item, Result]):
     lost: Result | None = None
     # of an item, if it can have many bytes
     large_part: Callable[[Item], str | bytes] | None = None
-    ids: Callable[[Item], Sequence[str]] = id_of
+    id_of: Callable[[Any], str] = attrgetter("id")
 
 
 def dump_topics(topics: Iterable[PolledTopic]) -> list[str]:
@@ -99,11 +88,6 @@ def dump_plan(plan: Plan) -> tuple[str, int | str]:
     if plan.delay_ms is None and plan.due_ms is None:
         return "", priority
     return dump_due(plan.delay_ms or 0, plan.due_ms), priority
-
-
-def dump_page(page: TagPage) -> list[Any]:
-    """Which jobs of a tag, as the scripts take it."""
-    return dump_rows([(page.tag, page.topic, page.limit), page.place])
 
 
 def dump_options(job: Job) -> str:
@@ -242,12 +226,12 @@ class Release(NamedTuple):
     retry_ms: tuple[int, ...] | None = None
 
 
-def _releases(releases: Sequence[Release]) -> list[Any]:
-    return dump_rows([(*one[:-1], dump_schedule(one.retry_ms)) for one in releases])
-
-
 # Give reserved jobs back: the time is the new due time, None if it was buried or has expired.
-RELEASE: Final = Verb[Release, Moved]("release", _releases, _moved)
+RELEASE: Final = Verb[Release, Moved](
+    "release",
+    lambda items: dump_rows([(*one[:-1], dump_schedule(one.retry_ms)) for one in items]),
+    _moved,
+)
 
 
 class Touch(NamedTuple):
@@ -429,14 +413,14 @@ def _views(ids: Sequence[str | bytes], reply: Reply) -> list[JobView | None]:
 
 
 # All about jobs, None for an unknown id.
-GET: Final = Verb[str | bytes, JobView | None]("get", list, _views, ids=itself)
+GET: Final = Verb[str | bytes, JobView | None]("get", list, _views, id_of=str)
 # Have the ends of jobs announced. The result is whether a job is yet to end; a buried one has ended.
 AWAIT_END: Final = Verb[str, bool](
     "await_end",
     list,
     lambda _, reply: [result == 1 for result in reply.results],
     lost=True,
-    ids=itself,
+    id_of=str,
 )
 # How many bytes GET would read.
-WEIGH: Final = Verb[str, int]("weigh", list, _codes, ids=itself)
+WEIGH: Final = Verb[str, int]("weigh", list, _codes, id_of=str)

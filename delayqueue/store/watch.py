@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.errors import Text, Unavailable, utc
 from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.health import OF_CLASS, Look, ailment, look_at
+from delayqueue.store.health import OF_CLASS, Look, look_at, translated
 from delayqueue.store.servers import Servers
 
 if TYPE_CHECKING:
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# KEYS: the layout, the fence of bucket 1. ARGV: an id for data without one, the id that this server knows ("" = none).
-# Writes nothing but what is missing.
-# Returns the id, `emptied`, `former` and `accepted` ("" = not there), how many buckets are marked.
+# KEYS: the layout, the fence of bucket 1. ARGV: an id for data without one, the id that this server knows ("" = none),
+# and FIELDS, which are returned. Writes nothing but what is missing.
 LAYOUT: Final = """
 local layout = KEYS[1]
 local id = redis.call('HGET', layout, 'id')
@@ -53,8 +52,7 @@ end
 if ARGV[2] ~= '' and ARGV[2] ~= id and redis.call('HEXISTS', layout, 'emptied') == 0 then
   redis.call('HSET', layout, 'emptied', redis.call('TIME')[1], 'former', ARGV[2])
 end
-local found = redis.call('HMGET', layout, 'emptied', 'former', 'accepted', 'marked')
-return { id, found[1] or '', found[2] or '', found[3] or '', tonumber(found[4] or 0) }
+return redis.call('HMGET', layout, unpack(ARGV, 3))
 """
 # ARGV: an id, and what may be written: "" nothing, "0" its mark if there is none, "1" its mark instead of another.
 # Returns the id of the bucket's mark, "" = it has none.
@@ -73,6 +71,9 @@ return found or ''
 """
 
 
+FIELDS: Final = ("id", "emptied", "former", "accepted", "marked")
+
+
 class _MayWrite(Enum):
     """What BUCKET may write."""
 
@@ -82,6 +83,8 @@ class _MayWrite(Enum):
 
 
 class _Found(NamedTuple):
+    """The FIELDS."""
+
     id: str
     emptied_s: int | None
     former: str
@@ -122,12 +125,10 @@ class Marks:
 
     async def read(self) -> Text | None:
         """What must be said, as far as that is known without what this process remembers. Changes nothing."""
-        key, fields = self._buckets.keys[0].layout, ["id", "emptied", "accepted", "marked"]
-        found: Any = await self._servers.call(key, lambda redis: redis.hmget(key, fields))
-        data_id, emptied, accepted, marked = found
-        if data_id is None:
+        key = self._buckets.keys[0].named("layout")
+        known = _found(await self._servers.call(key, lambda redis: redis.hmget(key, FIELDS)))
+        if not known.id:
             return None
-        known = _found(data_id, emptied, b"", accepted or b"", int(marked or 0))
         marks = range(1, min(known.marked, self._buckets.count))
         return _said(known, [n + 1 for n in marks if not await self._bucket(n, known.id)])
 
@@ -140,53 +141,40 @@ class Marks:
         await self._write("accepted", found.id)
 
     async def _layout(self, known: str | None) -> _Found:
-        key, fence = self._buckets.keys[0].layout, self._buckets.keys[0].fence
-        args = secrets.token_hex(8), known or ""
-        found: Any = await self._servers.call(
-            key, lambda redis: redis.eval(LAYOUT, 2, key, fence, *args)
+        key, fence = self._buckets.keys[0].named("layout"), self._buckets.keys[0].named("fence")
+        args = secrets.token_hex(8), known or "", *FIELDS
+        return _found(
+            await self._servers.call(key, lambda redis: redis.eval(LAYOUT, 2, key, fence, *args))
         )
-        return _found(*found)
 
     async def _bucket(
         self, bucket: int, data_id: str, may_write: _MayWrite = _MayWrite.NOTHING
     ) -> str:
-        key, args = self._buckets.keys[bucket].fence, (data_id, may_write.value)
+        key, args = self._buckets.keys[bucket].named("fence"), (data_id, may_write.value)
         found: Any = await self._servers.call(key, lambda redis: redis.eval(BUCKET, 1, key, *args))
         return str(found.decode())
 
     async def _write(self, field: str, value: str) -> None:
-        key = self._buckets.keys[0].layout
+        key = self._buckets.keys[0].named("layout")
         await self._servers.call(key, lambda redis: redis.hset(key, field, value))
 
 
-def _found(
-    data_id: bytes, emptied: bytes | None, former: bytes, accepted: bytes, marked: int
-) -> _Found:
-    return _Found(
-        data_id.decode(),
-        int(emptied) if emptied else None,
-        former.decode(),
-        accepted.decode(),
-        marked,
-    )
+def _found(fields: Any) -> _Found:
+    data_id, emptied, former, accepted, marked = ((each or b"").decode() for each in fields)
+    return _Found(data_id, int(emptied) if emptied else None, former, accepted, int(marked or 0))
 
 
 def _said(found: _Found, gone: list[int]) -> Text | None:
     if found.emptied_s is not None and found.is_unaccepted:
-        return _emptied(datetime.fromtimestamp(found.emptied_s, UTC))
-    return _partly_emptied(gone) if gone else None
-
-
-def _emptied(at: datetime) -> Text:
-    return Text(
-        f"自 {utc(at)} 起，存储已被清空或更换，原有的任务都没有了；如果这是有意的，请确认这是新的存储",
-        f"since {utc(at)} the store is an empty one, or another one: the jobs that it had are gone; "
-        "if that was intended, say that it is new",
-    )
-
-
-def _partly_emptied(buckets: list[int]) -> Text:
-    named = ", ".join(map(str, buckets))
+        at = utc(datetime.fromtimestamp(found.emptied_s, UTC))
+        return Text(
+            f"自 {at} 起，存储已被清空或更换，原有的任务都没有了；如果这是有意的，请确认这是新的存储",
+            f"since {at} the store is an empty one, or another one: the jobs that it had are gone; "
+            "if that was intended, say that it is new",
+        )
+    if not gone:
+        return None
+    named = ", ".join(map(str, gone))
     return Text(
         f"存储的一部分已被清空，桶 {named} 的任务都没有了；如果这是有意的，请确认这是新的存储",
         f"a part of the store was emptied: the jobs of the buckets {named} are gone; "
@@ -250,10 +238,8 @@ class StoreWatch:
 
     async def accept(self) -> None:
         """Somebody says that the store is new. Raises Unavailable if it does not take that in."""
-        try:
+        with translated():
             await self._marks.accept()
-        except RedisError as error:
-            raise Unavailable.because(ailment(error)) from error
         await self.look()
 
     def _note(self, alarms: Sequence[Text]) -> None:

@@ -93,7 +93,7 @@ def without_the_first_bucket(processes: Processes, _: Path) -> Unwell:
     """A Cluster in which no server holds the slot of bucket 1."""
     node = processes.started(ClusterNode(processes.home("node")))
     with Redis(host=LOOPBACK, port=node.port) as client:
-        layout = BucketKeys.of(1, "dq_bucket_%d", "dq_queue_%s").layout
+        layout = BucketKeys.of(1, "dq_bucket_%d", "dq_queue_%s").named("layout")
         slot = int(client.execute_command("CLUSTER", "KEYSLOT", layout))
     _ask(node, "CLUSTER", "ADDSLOTSRANGE", 0, slot - 1, slot + 1, SLOTS - 1)
     return Unwell({"redis.cluster": node.address}, lambda: _ask(node, "CLUSTER", "ADDSLOTS", slot))

@@ -126,10 +126,10 @@ class Shelf(Bucket):
         try:
             await shelves.serve(script, self.number)
         except Exception as error:
-            call.fail(error)
+            call.end(error)
             return
         if script != "requeue":
-            call._end(Reply([[], [], []], (), 0, Change([]), (), 0))
+            call.end(Reply([[], [], []], (), 0, Change([]), (), 0))
             return
         ids = call._args[1::5]
         arrivals: defaultdict[str, int] = defaultdict(int)
@@ -137,4 +137,4 @@ class Shelf(Bucket):
             topic = shelves.held.pop(job_id)
             shelves.ready[self.number][topic].appendleft(job_id)
             arrivals[topic] += 1
-        call._end(Reply([], (), len(ids), Change(list(arrivals.items())), (), 0))
+        call.end(Reply([], (), len(ids), Change(list(arrivals.items())), (), 0))

@@ -41,9 +41,9 @@ class Answers:
 
     def _end(self, call: ScriptCall, answer: asyncio.Future[Reply]) -> None:
         try:
-            call._end(answer.result())
+            call.end(answer.result())
         except Unavailable as error:
-            call.fail(error)
+            call.end(error)
 
     def ask(self, *items: Any) -> asyncio.Future[Any]:
         request = StoreRequest[Any, Any](items, self._verb.lost, list)

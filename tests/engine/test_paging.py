@@ -14,7 +14,7 @@ from delayqueue.domain.job import MAX_ID_BYTES, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import Code
-from delayqueue.store import search as dead_letters
+from delayqueue.store import listings
 from delayqueue.store.store import Store
 from delayqueue.store.types import Listing, Plan, Pushed
 from delayqueue.store.verbs import BURY, REQUEUE, Burial, Requeue
@@ -257,13 +257,13 @@ async def test_the_longest_ids_fit_into_cursors(ours: Installation, what: Listin
 async def test_a_dead_letter_that_stays_is_on_a_page_although_others_are_kicked(
     ours: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dead_letters, "PIECE", 3)
-    monkeypatch.setattr(dead_letters, "MOST", 7)
+    monkeypatch.setattr(listings, "ENTRIES_PER_CALL", 3)
+    monkeypatch.setattr(listings, "MOST_LETTERS", 7)
     crowd = Crowd(ours.server(), 1)
     await crowd.arrive(("buried",))
     seen, cursor = set[str](), ""
     for _ in range(MOST_PAGES):
-        letters, cursor = await crowd.queue.dead_letters.page(["t"], ("all",), cursor)
+        letters, cursor = await crowd.queue.listings.dead_letters(["t"], ("all",), cursor)
         seen |= {letter.id for letter in letters}
         if not cursor:
             break

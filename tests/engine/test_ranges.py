@@ -106,7 +106,7 @@ async def test_a_bucket_that_is_away_keeps_nobody_from_the_jobs_of_the_others(
 
     def send_to_the_second(bucket: Bucket, call: ScriptCall, sends: Send) -> None:
         if bucket.number == 0:
-            call.fail(Unavailable())
+            call.end(Unavailable())
         else:
             sends(call)
 
@@ -128,14 +128,14 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
     loop = asyncio.get_running_loop()
 
     def slowly(_: Bucket, call: ScriptCall, sends: Send) -> None:
-        end = call._end
+        end = call.end
 
         def end_later(answer: Any) -> None:
             under_way.set()
             loop.call_later(0.01, end, answer)  # slow enough to hang up
 
         if call.function.head.name == "take":
-            call._end = end_later
+            call.end = end_later
         sends(call)
 
     intercept(store, slowly)

@@ -202,7 +202,7 @@ async def test_pauses_and_limits_hold_in_the_new_buckets(ours: Installation) -> 
 async def test_a_pause_that_was_lifted_does_not_come_back(ours: Installation) -> None:
     await all_jobs(ours.server()).topics.pause("t", 0)
     await ours.rebalance(1)
-    await all_jobs(ours.server()).topics.resume("t")
+    await all_jobs(ours.server()).topics.pause("t", None)
     await ours.rebalance(BEFORE)
     queue = all_jobs(ours.server())
     await queue.push_many([job(name) for name in NAMES])

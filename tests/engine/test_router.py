@@ -1,16 +1,13 @@
-"""Items of several jobs, and requests for several buckets."""
+"""Requests for several buckets."""
 
-from collections.abc import Sequence
-from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.errors import Code, Invalid, Unavailable
-from delayqueue.store.call import Reply
-from delayqueue.store.verbs import GET, PUSH, Verb
-from tests.engine.moving import A, B, Installation, source
+from delayqueue.errors import Code, Unavailable
+from delayqueue.store.verbs import GET, PUSH
+from tests.engine.moving import Installation
 from tests.store.between import before_send, intercept
 from tests.store.bucket import job
 
@@ -18,34 +15,10 @@ MIB: Final = 1 << 20
 NAMES: Final = [f"job-{n:03}" for n in range(60)]
 
 
-def _weights(pairs: Sequence[Any], reply: Reply) -> list[tuple[int, int]]:
-    return [(reply.results[2 * at], reply.results[2 * at + 1]) for at in range(len(pairs))]
-
-
-# a verb whose items name two jobs
-WEIGH_TWO: Final = Verb[tuple[str, str], tuple[int, int]](
-    "weigh", lambda pairs: list(chain.from_iterable(pairs)), _weights, ids=lambda pair: pair
-)
-
-
-async def test_an_item_can_name_several_jobs_of_a_bucket(ours: Installation) -> None:
-    store = ours.server()
-    await store.run(PUSH, [job(A), job(B)], EVERYWHERE)
-    [(one, other)] = await store.run(WEIGH_TWO, [(A, B)], EVERYWHERE)
-    assert one == other > 0
-
-
-async def test_an_item_whose_jobs_are_in_different_buckets_is_refused(ours: Installation) -> None:
-    apart = next(name for name in NAMES if source(name) != source(A))
-    store = ours.server()
-    with pytest.raises(Invalid):
-        await store.run(WEIGH_TWO, [(A, apart)], EVERYWHERE)
-
-
 async def test_if_no_bucket_answers_a_request_for_several_fails(ours: Installation) -> None:
     store = ours.server()
 
-    intercept(store, lambda _bucket, call, _sends: call.fail(Unavailable()))
+    intercept(store, lambda _bucket, call, _sends: call.end(Unavailable()))
     with pytest.raises(Unavailable):
         await store.run(PUSH, [job(name) for name in NAMES], EVERYWHERE)
 

@@ -14,7 +14,7 @@ from tests.engine.moving import BEFORE, Installation, all_jobs
 from tests.store.between import before_send
 from tests.store.bucket import HOUR_MS, job
 
-PAUSE, RESUME = ("pause", "t", 0), ("resume", "t")
+PAUSE, RESUME = ("pause", "t", 0), ("pause", "t", None)
 FOUR, EIGHT = ("limit", "t", {"concurrency": 4}), ("limit", "t", {"concurrency": 8})
 
 

@@ -40,7 +40,7 @@ def before_send(
         try:
             await do()
         except Exception as error:
-            call.fail(error)
+            call.end(error)
         else:
             sends(call)
 
@@ -64,7 +64,7 @@ def failing_from(store: Store, number: int, script: str) -> Callable[[], None]:
         nonlocal calls
         calls += call.function.head.name == script
         if call.function.head.name == script and calls >= number:
-            call.fail(Unavailable())
+            call.end(Unavailable())
         else:
             sends(call)
 

@@ -17,10 +17,10 @@ from delayqueue.domain.limit import Changes
 from delayqueue.domain.receipt import nonce_of, nonces
 from delayqueue.errors import Code
 from delayqueue.store import paging as takes
-from delayqueue.store.bucket import TICK_LIMIT, in_pieces
+from delayqueue.store.bucket import TICK_LIMIT
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.call import Reply
-from delayqueue.store.census import TopicView, counts_in, due_soon_in, names_in
+from delayqueue.store.census import DUE_SOON, TOPICS, TopicView, names_in
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.listings import Listings
 from delayqueue.store.scripts import ZSET, Scripts
@@ -38,7 +38,6 @@ from delayqueue.store.types import (
     Range,
     Reservation,
     Swept,
-    TagPage,
     TagPlace,
     Taken,
     Ticked,
@@ -65,8 +64,8 @@ from delayqueue.store.verbs import (
     Reschedule,
     Touch,
     Verb,
-    dump_page,
     dump_plan,
+    dump_rows,
 )
 from tests.store.invariants import violations
 
@@ -171,6 +170,21 @@ class Pushes(NamedTuple):
     change: Change
 
 
+class TagPage(NamedTuple):
+    """About `limit` jobs of a tag, in one topic or in all (None), from a place on."""
+
+    tag: str
+    topic: str | None
+    limit: int
+    place: TagPlace
+    scope: Scope
+
+
+def dump_page(page: TagPage) -> list[Any]:
+    """As the scripts take it."""
+    return dump_rows([(page.tag, page.topic, page.limit), page.place])
+
+
 class VerbStore(Store):
     """A store with a method for each verb and some scripts: one call in a bucket, for the first of the items."""
 
@@ -183,16 +197,16 @@ class VerbStore(Store):
     async def run_verb(
         self, verb: Verb[Any, Result], bucket: int, items: Sequence[Any], scope: Scope = EVERYWHERE
     ) -> Outcome[Result]:
-        return await self.bucket(bucket).run_verb(verb, items, scope)
+        """The results of the first of the items."""
+        reply = await self.call(verb.script, bucket, verb.pack(items), scope)
+        return verb.read(items, reply), reply.change
 
     async def all_of(self, verb: Verb[Any, Result], items: Sequence[Any]) -> list[Result]:
         """The results of all items of bucket 0, in as many calls as it takes."""
-
-        async def call(left: Sequence[Any]) -> Sequence[Result]:
-            results, _ = await self.run_verb(verb, 0, left)
-            return results
-
-        return await in_pieces(call, items)
+        results: list[Result] = []
+        while left := items[len(results) :]:
+            results += (await self.run_verb(verb, 0, left))[0]
+        return results
 
     async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
         return await self.bucket(bucket).pop(demands)
@@ -254,12 +268,10 @@ class VerbStore(Store):
         return await set_limit(self.bucket(bucket), topic, changes, declared=declared)
 
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicView]:
-        return await counts_in(self.bucket(bucket), topics)
+        return await self.bucket(bucket).run_all(TOPICS, topics)
 
-    async def due_soon(
-        self, bucket: int, topics: Sequence[str], within_ms: Sequence[int]
-    ) -> list[Sequence[int]]:
-        return await due_soon_in(self.bucket(bucket), topics, within_ms)
+    async def due_soon(self, bucket: int, topics: Sequence[str]) -> list[Sequence[int]]:
+        return await self.bucket(bucket).run_all(DUE_SOON, topics)
 
     async def forecast(
         self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int

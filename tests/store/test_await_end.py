@@ -8,10 +8,11 @@ from typing import Final
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.store.types import START, TagPage
+from delayqueue.store.announcements import listen
+from delayqueue.store.types import START
 from delayqueue.store.verbs import AWAIT_END
 from delayqueue.tasks import cancel_all
-from tests.store.bucket import HOUR_MS, SOON_MS, STATES, Bucket, a_moment, job
+from tests.store.bucket import HOUR_MS, SOON_MS, STATES, Bucket, TagPage, a_moment, job
 from tests.waiting import until
 
 KEPT_MS: Final = 15_000  # as await_end.lua keeps what is noted
@@ -28,7 +29,7 @@ async def listening(bucket: Bucket) -> AsyncIterator[list[str]]:
     ended: list[str] = []
     subscribed: list[int] = []
     listener = asyncio.create_task(
-        bucket.store.announcements.listen(lambda *_: None, ended.append, subscribed.append)
+        listen(bucket.store, lambda *_: None, ended.append, subscribed.append)
     )
     await until(lambda: bool(subscribed))
     try:

@@ -10,9 +10,9 @@ from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.fsck import examine
 from delayqueue.engine.job_answers import job_details
 from delayqueue.errors import Code
-from delayqueue.store.types import NO_CHANGE, START, Range, TagPage
+from delayqueue.store.types import NO_CHANGE, START, Range
 from delayqueue.store.verbs import REQUEUE, Requeue
-from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, a_moment, job, on_zset
+from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, TagPage, a_moment, job, on_zset
 
 EVER: Final = Range(0, 10**13)
 OF_THE_END: Final = ("done:t", "ended", "tag:x", "ghosts")  # keys that the end of a job needs

@@ -1,13 +1,13 @@
 """All topics and their counts: exact where there are few, found once for some seconds where there are many."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
 from delayqueue.store import census
-from delayqueue.store.census import Census, TopicView
+from delayqueue.store.call import ScriptCall
+from delayqueue.store.census import Census
+from tests.store.between import Send, intercept
 from tests.store.bucket import Bucket, job
 
 TOPICS = 30
@@ -59,17 +59,16 @@ async def test_who_asks_for_many_topics_at_the_same_time_shares_one_count(
     found = await fill(bucket)
     await found.all()  # from now on it knows that they are many
     await asyncio.sleep(0.01)
-    counts = []
+    calls: list[str] = []
 
-    async def count(of_bucket: Any, names: Sequence[str]) -> list[TopicView]:
-        counts.append(names)
-        return await counts_in(of_bucket, names)
+    def count(_: object, call: ScriptCall, sends: Send) -> None:
+        calls.append(call.function.head.name)
+        sends(call)
 
-    counts_in = census.counts_in
-    monkeypatch.setattr(census, "counts_in", count)
+    intercept(bucket.store, count)
     one, other = await asyncio.gather(found.all(), found.all())
     assert len(one) == len(other) == TOPICS
-    assert len(counts) == 1
+    assert calls == ["topics"]
 
 
 async def test_topics_that_are_named_are_counted_anew_however_many_there_are(

@@ -4,16 +4,15 @@ from typing import Final
 
 import pytest
 
-from delayqueue.store.census import SOON_S, Census
+from delayqueue.store.census import DUE_SOON, Census
 from tests.store.bucket import HOUR_MS, Bucket, job
 
 MINUTE_MS: Final = 60_000
-WITHIN_MS: Final = [each * 1000 for each in SOON_S]
 DAY_MS: Final = 24 * HOUR_MS
 
 
 async def due_soon(bucket: Bucket, *topics: str) -> list[list[int]]:
-    return [list(each) for each in await bucket.store.due_soon(0, topics, WITHIN_MS)]
+    return [list(each) for each in await bucket.store.due_soon(0, topics)]
 
 
 async def test_each_time_counts_what_falls_due_by_then(bucket: Bucket) -> None:
@@ -53,7 +52,7 @@ async def test_a_call_counts_some_of_many_topics_and_the_next_ones_the_rest(
         await bucket.push(
             *(job(each, topic=each, delay_ms=1000) for each in topics[first : first + 500])
         )
-    args = [len(WITHIN_MS), *WITHIN_MS, *topics]
+    args = DUE_SOON.pack(topics)
     reply = await bucket.store.call("due_soon", 0, args)
     assert 0 < len(reply.results) < len(topics)
     assert await due_soon(bucket, *topics) == [[1, 1, 1]] * len(topics)

@@ -7,8 +7,8 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
 from delayqueue.errors import Code, Invalid
+from delayqueue.store.listings import Filters, Listings, Wanted
 from delayqueue.store.paging import write_cursor
-from delayqueue.store.search import Filters, Search, Wanted
 from delayqueue.store.store import Store
 from delayqueue.store.types import Pushed
 from delayqueue.store.verbs import FINISH, PUSH, Ending
@@ -27,8 +27,8 @@ async def store(bucket: Bucket) -> Store:
     return store
 
 
-def everywhere(store: Store) -> Search:
-    return Search(store, EVERYWHERE)
+def everywhere(store: Store) -> Listings:
+    return Listings(store, EVERYWHERE)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ async def test_a_cursor_of_another_process_of_the_store_begins_again(store: Stor
 
 
 async def test_other_topics_are_hidden(store: Store) -> None:
-    answer = await Search(store, Scope.of(["order*"])).find(Wanted("1001", "", ""), 100, "")
+    answer = await Listings(store, Scope.of(["order*"])).find(Wanted("1001", "", ""), 100, "")
     assert [job.id for job in answer.jobs] == ["R-1001%a"]
 
 
@@ -132,7 +132,7 @@ async def test_jobs_are_found_by_their_group_as_a_whole(bucket: Bucket, group: s
     for job_id, own in groups.items():
         texts = {"group": own} if own else {}
         await bucket.push(Job(topic="t", id=job_id, body=group, ttr_ms=1000, texts=texts))
-    search = Search(bucket.store, EVERYWHERE)
+    search = Listings(bucket.store, EVERYWHERE)
     found = await search.find(Wanted("", "", ""), 100, "", Filters(group=group))
     assert [(job.id, job.group) for job in found.jobs] == [("mine", group)]
 
@@ -142,7 +142,7 @@ async def test_a_long_message_is_found_as_a_whole_only(bucket: Bucket) -> None:
     for name, message in (("whole", f"{part}!"), ("ends", f"{part[:50]}?{part[50:]}")):
         await bucket.push(Job(topic="t", id=name, body="", ttr_ms=1000))
         await bucket.bury(name, message=message)
-    search = Search(bucket.store, EVERYWHERE)
+    search = Listings(bucket.store, EVERYWHERE)
     found = await search.find(Wanted("", "", ""), 100, "", Filters(message_part=part))
     assert [job.id for job in found.jobs] == ["whole"]
 
@@ -158,7 +158,7 @@ async def test_a_search_takes_no_longer_for_a_long_text_that_is_nearly_everywher
     async def took_s(part: str) -> float:
         before, cursor = await processor_s(bucket), ""
         while True:
-            found = await Search(bucket.store, EVERYWHERE).find(Wanted("", part, ""), 100, cursor)
+            found = await Listings(bucket.store, EVERYWHERE).find(Wanted("", part, ""), 100, cursor)
             if not (cursor := found.cursor):
                 return await processor_s(bucket) - before
 

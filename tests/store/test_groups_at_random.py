@@ -17,7 +17,7 @@ from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, PolledTo
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store import paging
 from delayqueue.store.servers import Servers
-from delayqueue.store.types import Change, Demand, Plan, Range, TagPage
+from delayqueue.store.types import Change, Demand, Plan, Range
 from delayqueue.store.verbs import (
     BURY,
     DELETE,
@@ -35,9 +35,16 @@ from delayqueue.store.verbs import (
     Release,
     Requeue,
     Reschedule,
-    dump_page,
 )
-from tests.store.bucket import ALL_WANTED, NONCES, Bucket, VerbStore, on_one_store
+from tests.store.bucket import (
+    ALL_WANTED,
+    NONCES,
+    Bucket,
+    TagPage,
+    VerbStore,
+    dump_page,
+    on_one_store,
+)
 from tests.store.contents import Contents, Record, parse, read
 from tests.store.invariants import split, violations_of
 from tests.store.test_model import CLOCK, stepped

@@ -6,7 +6,7 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import CALLS, HoldUp, State
-from delayqueue.store.search import PIECE_BYTES, Filters, Search, Wanted
+from delayqueue.store.listings import PIECE_BYTES, Filters, Listings, Wanted
 from delayqueue.store.types import Listing
 from delayqueue.store.verbs import GET
 from tests.store.bucket import (
@@ -182,7 +182,7 @@ async def test_find_tells_it_too(bucket: Bucket) -> None:
     await bucket.push(*many("a", 3, body=long), job("x", body=long))
     held = await bucket.pop_one()
     await bucket.release(held.id, receipt=held.receipt, delay_ms=HOUR_MS)
-    search = Search(bucket.store, EVERYWHERE)
+    search = Listings(bucket.store, EVERYWHERE)
     expected = HoldUp("a0", State.DELAYED, (await bucket.view("a0")).ready_ms)
     for wanted in Wanted("", "", "t"), Wanted("", long, "t"):
         hits = (await search.find(wanted, 10, "", Filters())).jobs

@@ -19,12 +19,13 @@ from delayqueue.engine.fsck import Pass, Report, examine
 from delayqueue.engine.scrubber import Scrubber
 from delayqueue.metrics import REPAIRED, REPAIRS
 from delayqueue.store.keys import KEYS
-from delayqueue.store.types import START, Finding, TagPage
+from delayqueue.store.types import START, Finding
 from tests.store.bucket import (
     HOSTILE,
     HOUR_MS,
     WHEEL_SLOTS,
     Bucket,
+    TagPage,
     a_moment,
     job,
     on_one_store,

@@ -14,9 +14,9 @@ from delayqueue.errors import Code
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.servers import Servers
 from delayqueue.store.topics import limits_in
-from delayqueue.store.types import START, Change, Demand, Recording, TagPage
+from delayqueue.store.types import START, Change, Demand, Recording
 from delayqueue.store.verbs import RECORD, Ending
-from tests.store.bucket import HOUR_MS, Bucket, VerbStore, a_moment, job
+from tests.store.bucket import HOUR_MS, Bucket, TagPage, VerbStore, a_moment, job
 from tests.store.conftest import fake
 from tests.store.turning import Clock
 

@@ -291,7 +291,7 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(topic=TOPICS)
     def resume(self, topic: str) -> None:
-        self.do(self.topics.resume(topic))
+        self.do(self.topics.pause(topic, None))
         self.model.paused.pop(topic, None)
 
     @rule(ms=st.sampled_from([1, 3, 10, 50, 1000]))

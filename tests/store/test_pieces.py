@@ -12,13 +12,12 @@ from delayqueue.domain.job import MAX_TAGS, Job, State
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.bucket import in_pieces
 from delayqueue.store.call import ScriptCall
-from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPage, TagPlace
+from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPlace
 from delayqueue.store.verbs import FINISH, Burial, Ending, Kick
 from tests.engine.moving import all_jobs
 from tests.store.between import Send, intercept
-from tests.store.bucket import ALWAYS, HOUR_MS, Bucket, a_moment, job, on_one_store
+from tests.store.bucket import ALWAYS, HOUR_MS, Bucket, TagPage, a_moment, job, on_one_store
 
 pytestmark = on_one_store
 
@@ -186,11 +185,7 @@ async def test_a_push_comes_to_so_many_tags_in_a_call(bucket: Bucket) -> None:
     tags = tuple(f"tag-{n}" for n in range(MAX_TAGS))
     jobs = [job(f"job-{n}", tags=tags) for n in range(1000)]
     assert len((await bucket.store.push(0, jobs)).codes) < 20
-
-    async def push(left: Any) -> list[int]:
-        return (await bucket.store.push(0, left)).codes
-
-    assert await in_pieces(push, jobs) == [0] * 1000
+    assert await bucket.push(*jobs) == [0] * 1000
     ids = [f"job-{n}" for n in range(1000)]
     codes, _ = await bucket.store.finish(0, [Ending(job_id, None, "") for job_id in ids])
     assert len(codes) < 20
@@ -255,7 +250,7 @@ async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucke
         nonlocal calls
         calls += 1
         if calls == 2:
-            call.fail(Unavailable())
+            call.end(Unavailable())
         else:
             sends(call)
 

@@ -14,9 +14,9 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket import OUTDATED
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.durability import Asked, Durability, require_sync
+from delayqueue.store.durability import Durability, Requirement, require_sync
 from delayqueue.store.server import MOST_CALLS
-from delayqueue.store.servers import SLOTS, Servers, Span
+from delayqueue.store.servers import SLOTS, Sentinels, Servers, Span
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import DELETE, FINISH, Ending, Verb
 from tests.processes import LOOPBACK
@@ -83,8 +83,8 @@ class Bed(NamedTuple):
     reads: list[int]  # of the topology
 
 
-class Told:
-    """A topology that names this server."""
+class Told(Sentinels):
+    """They name this server."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -93,9 +93,6 @@ class Told:
     async def find(self) -> list[Span]:
         self.reads.append(self.port)
         return [Span(0, SLOTS - 1, Address(LOOPBACK, self.port))]
-
-    async def replicas(self, master: Redis) -> int:  # noqa: ARG002
-        return 0
 
 
 def client(address: Address) -> Redis:
@@ -282,7 +279,7 @@ async def test_after_a_silence_the_next_call_asks_first_where_the_bucket_is() ->
 async def test_a_silence_on_what_a_call_needs_is_one_of_the_server(
     answers: tuple[bytes, ...], silent_on: bytes
 ) -> None:
-    fsync = Durability(Asked(require_sync))
+    fsync = Durability(Requirement(require_sync))
     async with bed(*answers, answer_s=ANSWER_S, durability=fsync) as (server, _, store, reads):
         server.silent_on = silent_on
         verb = "push" if silent_on == b"CONFIG" else VERB

@@ -287,6 +287,10 @@ async def test_doubts_come_and_go_with_replicas(
     assert "survive a failover again" in caplog.messages[-1]
 
 
+async def warnings_of(servers: Servers, config: Config) -> list[str]:
+    return [warning.en for warning in await replica_warnings(servers, config)]
+
+
 async def test_more_replicas_than_must_have_it_are_a_warning(
     pair: Pair, processes: Processes
 ) -> None:
@@ -298,7 +302,7 @@ async def test_more_replicas_than_must_have_it_are_a_warning(
         for least, doubted in ((1, True), (2, False)):
             config = config_of(pair.master, redis_min_replicas=least)
             async with opened(config) as (_, servers):
-                warnings = await replica_warnings(servers, config)
+                warnings = await warnings_of(servers, config)
                 assert any("redis.min_replicas = 2" in each for each in warnings) is doubted
     finally:
         second.close()
@@ -316,16 +320,16 @@ async def test_replicas_that_keep_less_than_is_asked_for_are_warnings(pair: Pair
         ):
             ask(pair.replica, "CONFIG", "SET", "appendonly", appendonly)
             ask(pair.replica, "CONFIG", "SET", "appendfsync", appendfsync)
-            [warning] = await replica_warnings(servers, config)
+            [warning] = await warnings_of(servers, config)
             assert warning.startswith(says)
-        assert await replica_warnings(servers, config_of(pair.master)) == [warning]
+        assert await warnings_of(servers, config_of(pair.master)) == [warning]
         ask(pair.replica, "CONFIG", "SET", "appendonly", "yes")
-        assert await replica_warnings(servers, config) == []
+        assert await warnings_of(servers, config) == []
         ask(pair.replica, "ACL", "SETUSER", "default", "-config")
-        [warning] = await replica_warnings(servers, config)
+        [warning] = await warnings_of(servers, config)
         assert warning.startswith(f"{name} refuses CONFIG GET")
         ask(pair.replica, "ACL", "SETUSER", "default", "resetpass", ">secret")
-        [warning] = await replica_warnings(servers, config)
+        [warning] = await warnings_of(servers, config)
         assert warning.startswith(f"{name} cannot be asked how durable it is")
 
 
@@ -348,7 +352,7 @@ async def test_sentinels_and_clusters_tell_how_many_replicas_there_are_and_these
         async with connect(config, None) as servers:
             found = [await servers.replicas_of(redis) for redis in servers.clients().values()]
             assert found == [1] * masters
-            assert await replica_warnings(servers, config) == []
+            assert await warnings_of(servers, config) == []
 
 
 async def test_a_replica_that_died_still_counts_as_one_that_can_take_over(
@@ -361,7 +365,7 @@ async def test_a_replica_that_died_still_counts_as_one_that_can_take_over(
         named: dict[str, Any] = {"redis_sentinel": sentinels, "redis_master_name": MASTER_NAME}
         config = Config(durability="replica", **named)
         async with connect(config, None) as servers:
-            warnings = await replica_warnings(servers, config)
+            warnings = await warnings_of(servers, config)
         assert any("redis.min_replicas = 2" in each for each in warnings)
     finally:
         watched.close()

@@ -17,6 +17,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
+from delayqueue.store.announcements import listen
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
 from delayqueue.store.health import durability_warnings
@@ -258,9 +259,7 @@ async def test_news_of_ready_jobs_come_from_every_master(cluster: StoreCluster) 
 
     async with opened(config) as (listener, _), opened(config) as (responder, _):
         listening = asyncio.create_task(
-            listener.announcements.listen(
-                lambda *news: heard.append(news), lambda _: None, subscribed.append
-            )
+            listen(listener, lambda *news: heard.append(news), lambda _: None, subscribed.append)
         )
         await until(lambda: len(subscribed) == BUCKETS)
         for bucket in range(BUCKETS):
@@ -275,8 +274,8 @@ async def test_news_go_on_after_a_failover(mortal_cluster: StoreCluster) -> None
     config = of_cluster(mortal_cluster)
     async with followed(config) as (listener, _), followed(config) as (responder, _):
         listening = asyncio.create_task(
-            listener.announcements.listen(
-                lambda bucket, *_: heard.append(bucket), lambda _: None, lambda _: None
+            listen(
+                listener, lambda bucket, *_: heard.append(bucket), lambda _: None, lambda _: None
             )
         )
         mortal_cluster.holder("{dq_bucket_1}").kill()

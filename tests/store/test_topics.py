@@ -5,8 +5,8 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code
 from delayqueue.store.census import TopicView
-from delayqueue.store.types import START, TagPage
-from tests.store.bucket import HOUR_MS, STATES, Bucket, a_moment, job
+from delayqueue.store.types import START
+from tests.store.bucket import HOUR_MS, STATES, Bucket, TagPage, a_moment, job
 
 LIMIT = 50
 

@@ -4,8 +4,8 @@ from typing import Final
 
 import pytest
 
+from delayqueue.store.listings import Wanted
 from delayqueue.store.paging import read_cursor
-from delayqueue.store.search import Wanted
 from delayqueue.store.types import Listing, Range
 
 WRITTEN_EARLIER: Final[dict[tuple[object, ...], str]] = {

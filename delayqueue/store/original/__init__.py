@@ -28,6 +28,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from delayqueue.domain.job import MAX_DUE_S, MAX_ID_BYTES, MAX_TOPIC_BYTES, MAX_TTR_S
+from delayqueue.store.keys import literal
 
 LOCK: Final = "dq_import:lock"
 MOVING: Final = "dq_import:moving"
@@ -61,11 +62,6 @@ class Names(NamedTuple):
     def record_pattern(self) -> str:
         """The SCAN pattern for records."""
         return f"{literal(self.key_prefix)}*"
-
-
-def literal(text: str) -> str:
-    r"""Escape a text for a pattern: "a*" becomes "a\*"."""
-    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)
 
 
 # All possible starts of a packed job: a map of five, whose first key is "1".

@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
-from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError, ResponseError
 
 from delayqueue.config import values
@@ -30,46 +29,12 @@ from delayqueue.store.original import (
     PREFIXES,
     SIGNATURE,
     Names,
-    literal,
     unpack,
 )
 
-# Its timer ticks every second, and processes the probe first; a burst of due jobs or a slow Redis may delay it.
+# The timer of an old server ticks every second, and processes the probe first; a burst of due jobs or a slow Redis may
+# delay it.
 DEAD_S: Final = 10.0
-
-
-class Pulse:
-    """Puts an entry without a record, long due, into a bucket: the timer of a running server removes it."""
-
-    def __init__(self, redis: Redis, names: Names) -> None:
-        self.probe = f"dq_import:probe:{secrets.token_hex(8)}".encode()
-        self._redis = redis
-        self._buckets = names.buckets()
-        self._bucket = ""
-        self._laid_at: float | None = None  # loop time
-
-    async def feel(self) -> bool:
-        """Whether a server may be running; always true within DEAD_S of the first call."""
-        now = asyncio.get_running_loop().time()
-        if self._laid_at is None:
-            self._bucket = await self._usable()
-        elif await self._redis.zscore(self._bucket, self.probe) is not None:
-            return now - self._laid_at < DEAD_S
-        await self._redis.zadd(self._bucket, {self.probe: 0})
-        self._laid_at = now
-        return True
-
-    async def end(self) -> None:
-        """Remove the probe."""
-        if self._laid_at is not None:
-            await self._redis.zrem(self._bucket, self.probe)
-
-    async def _usable(self) -> str:
-        """The first usable bucket: a job's id can be the name of a bucket, so that its record takes the key."""
-        for bucket in self._buckets:
-            if await self._redis.type(bucket) in {b"zset", b"none"}:
-                return bucket
-        raise RedisError("no key is left for a bucket")
 
 
 SAMPLE = 100  # ids of each bucket and list
@@ -81,8 +46,12 @@ async def key_prefix(redis: Redis, names: Names, given: str | None) -> str:
     Raises StartupError if there are jobs with both, or with another one than `given`: with a wrong one, all jobs would
     look as if they had ended.
     """
-    hits = await _hits(redis, await _sample(redis, names), {*PREFIXES, given or ""})
-    found = [prefix for prefix, count in hits.items() if count]
+    ids = await _sample(redis, names)
+    found = [
+        prefix
+        for prefix in sorted({*PREFIXES, given or ""})
+        if ids and await redis.exists(*(prefix.encode() + job_id for job_id in ids))
+    ]
     if given is not None:
         if found and given not in found:
             raise StartupError(
@@ -94,7 +63,11 @@ async def key_prefix(redis: Redis, names: Names, given: str | None) -> str:
             "there are jobs of both ouqiang/delay-queue and php-cpm/delay-queue: "
             'choose one with --key-prefix "" or --key-prefix dq_key_, and import the others after it'
         )
-    return found[0] if found else await _of_a_record(redis)
+    if found:
+        return found[0]
+    async for _ in redis.scan_iter(match="dq_key_*", count=SCAN_COUNT):
+        return "dq_key_"  # every job has lost its place
+    return ""
 
 
 async def _sample(redis: Redis, names: Names) -> list[bytes]:
@@ -109,29 +82,13 @@ async def _sample(redis: Redis, names: Names) -> list[bytes]:
     return ids
 
 
-async def _hits(redis: Redis, ids: list[bytes], prefixes: set[str]) -> dict[str, int]:
-    """How many of the ids have a record with each prefix."""
-    hits = {}
-    for prefix in sorted(prefixes):
-        keys = [prefix.encode() + job_id for job_id in ids]
-        hits[prefix] = int(await redis.exists(*keys)) if keys else 0
-    return hits
-
-
-async def _of_a_record(redis: Redis) -> str:
-    """The prefix of an installation in which every job has lost its place."""
-    prefix = "dq_key_"
-    async for _ in redis.scan_iter(match=f"{literal(prefix)}*", count=1000):
-        return prefix
-    return ""
-
-
 LOCK_MS: Final = 15_000
 LOCK_WAIT_S: Final = 20.0  # a killed import holds the lock until it expires
 POLL_S: Final = 0.2
 PAGE: Final = 500  # ids per call
 ANSWER_BYTES: Final = 8 * 2**20
 SCAN_COUNT: Final = 1000
+SCRIPTS: Final = ("look", "claim", "take")
 DEFAULT_BUCKETS: Final = 3  # the original's default of bucket_size, for a config file without it
 
 
@@ -183,9 +140,11 @@ class Original:
         self._redis = redis
         self.names = names
         self._token = secrets.token_hex(8)
-        self.pulse = Pulse(redis, names)
+        self.probe = f"dq_import:probe:{secrets.token_hex(8)}".encode()
+        self._probed = ""  # the bucket with the probe
+        self._laid_at: float | None = None  # loop time
         self._buckets: list[str] = []
-        self._scripts: dict[str, AsyncScript] = {}
+        self._scripts = {name: redis.register_script(_source(name)) for name in SCRIPTS}
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
@@ -200,7 +159,8 @@ class Original:
             yield
         finally:
             with suppress(RedisError):
-                await self.pulse.end()
+                if self._laid_at is not None:
+                    await self._redis.zrem(self._probed, self.probe)
                 if await self._redis.get(LOCK) == self._token.encode():
                     await self._redis.delete(LOCK)
 
@@ -223,6 +183,23 @@ class Original:
         # another type: a job whose id is the name of a bucket
         self._buckets = [name for name, kind in pairs if kind in {b"zset", b"none"}]
         return self._buckets
+
+    async def feel_pulse(self) -> bool:
+        """Whether an old server may be running; always true within DEAD_S of the first call.
+
+        Call buckets() before. The probe is an entry without a record, long due, in a bucket: the timer of a running
+        server removes it.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._laid_at is None:
+            if not self._buckets:
+                raise RedisError("no key is left for a bucket")
+            self._probed = self._buckets[0]
+        elif await self._redis.zscore(self._probed, self.probe) is not None:
+            return now - self._laid_at < DEAD_S
+        await self._redis.zadd(self._probed, {self.probe: 0})
+        self._laid_at = now
+        return True
 
     async def queues(self) -> set[bytes]:
         """The ready lists that exist."""
@@ -318,18 +295,16 @@ class Original:
         return answers
 
     async def _run(self, name: str, keys: Sequence[Any], args: Sequence[Any]) -> Any:
-        script = self._scripts.get(name) or self._load(name)
         try:
-            return await script(keys=keys, args=args)
+            return await self._scripts[name](keys=keys, args=args)
         except ResponseError as error:
             if "LOCK is held" in str(error):
                 raise AnotherImport from None
             raise
 
-    def _load(self, name: str) -> AsyncScript:
-        source = resources.files(__package__).joinpath(f"{name}.lua").read_text("utf-8")
-        script = self._scripts[name] = self._redis.register_script(source)
-        return script
+
+def _source(name: str) -> str:
+    return resources.files(__package__).joinpath(f"{name}.lua").read_text("utf-8")
 
 
 def _is_stray(look: StoredId) -> bool:

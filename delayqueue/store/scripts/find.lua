@@ -11,7 +11,7 @@ local LOOK_US, BYTES_PER_US = 2, 128  -- what an entry takes, and its bytes, if 
 local LONGEST_PAGE, PAGE_BYTES = 64, 128 * 1024  -- what one command reads, bodies included
 
 -- Lua compares a part at each byte of a text that begins like it: of a long part only its ends are looked for, and who asked
--- compares the whole (search.py).
+-- compares the whole (listings.py).
 local PIECE = 32
 
 local function has(text, part)

@@ -12,7 +12,7 @@ from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.topics import DeadLetterGroup, DeadLetters, Note
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import BadValue, Invalid
-from delayqueue.store.search import MOST, DeadLetter
+from delayqueue.store.listings import MOST_LETTERS, DeadLetter
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, VIEWERS, Large, endpoint
@@ -37,7 +37,7 @@ TRACEBACK: Final = "Traceback ("  # Python's; its last line names the exception
 # ids: words of hexadecimal digits with a number among them, and numbers of four digits or more. Not 503, not "30 s".
 VARYING: Final = re.compile(r"\b(?=[a-f-]*[0-9])[0-9a-f]{8}[0-9a-f-]*\b|[0-9]{4,}", re.IGNORECASE)
 IdCount = Annotated[
-    int, Bounds(1, MOST), Field(description="The most ids per group; 1 by default.")
+    int, Bounds(1, MOST_LETTERS), Field(description="The most ids per group; 1 by default.")
 ]
 
 
@@ -120,7 +120,7 @@ async def buried(api: Api, asked: BuriedRequest) -> Large[DeadLetters]:
         topics = list(filter(api.scope.allows, [asked.topic]))
     what = ("buried", asked.topic, asked.reason)
     reason = cache(reason_of)  # many dead letters have the same message
-    letters, cursor = await api.jobs.dead_letters.page(
+    letters, cursor = await api.jobs.listings.dead_letters(
         topics,
         what,
         asked.cursor or "",

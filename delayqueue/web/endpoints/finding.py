@@ -7,7 +7,7 @@ from delayqueue.answers.jobs import Findings, FoundJob
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.engine.job_answers import held_by
 from delayqueue.errors import BadValue, Invalid
-from delayqueue.store.search import ANY_TIME, Filters, Wanted
+from delayqueue.store.listings import ANY_TIME, Filters, Wanted
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.endpoints.ranges import RangeRequest
@@ -83,7 +83,7 @@ class FindRequest(AnyTopicRequest, RangeRequest):
 async def find(api: Api, asked: FindRequest) -> Large[Findings]:
     """Search jobs by a part of their id, body or message, and by tag, group, topic, state and due time."""
     limit = asked.limit or DEFAULT_COUNT
-    found = await api.jobs.search.find(asked.wanted(), limit, asked.cursor or "", asked.filters())
+    found = await api.jobs.listings.find(asked.wanted(), limit, asked.cursor or "", asked.filters())
     jobs = [
         FoundJob(
             *(job.id, job.topic, job.state, job.due_ms / 1000),

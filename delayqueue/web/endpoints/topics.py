@@ -241,7 +241,7 @@ async def pause(api: Api, asked: PauseRequest) -> None:
 @endpoint("/resume", ADMINS, asks={"topic": "order"})
 async def resume(api: Api, asked: TopicRequest) -> None:
     """Resume a topic's deliveries."""
-    await api.jobs.topics.resume(asked.topic)
+    await api.jobs.topics.pause(asked.topic, None)
 
 
 @endpoint("/purge", ADMINS, asks={"topic": "order", "state": "buried"}, answers={"count": 7})
