@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence  # read by the worker
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -24,6 +22,7 @@ from delayqueue.client import Job, Payload
 from delayqueue.client.payload import body_of
 from delayqueue.testing import Buried, Finished, Queue
 from delayqueue.worker import ReservedJob  # read by the worker
+from tests.processes import python
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -323,10 +322,10 @@ try:
 except ValueError as error:
     print(error)
 """
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    assert (
+        python("-c", program).stdout
+        == "typed: bodies of Order are read by pydantic: pip install pydantic\n"
     )
-    assert ran.stdout == "typed: bodies of Order are read by pydantic: pip install pydantic\n"
 
 
 def task_of(kind: Any) -> tuple[Any, Queue, list[Any]]:

@@ -5,7 +5,7 @@ import inspect
 import json
 import re
 import time
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from delayqueue.client import (
 from delayqueue.web.endpoints import ENDPOINTS
 from scripts.fields import described
 from tests.client.conftest import Caller
-from tests.client.every_verb import CALLS, FAR, SCENE, Asked
+from tests.client.every_verb import CALLS, FAR, SCENE, Asked, covers
 from tests.client.test_strangers import answered
 from tests.waiting import until_async
 
@@ -68,16 +68,6 @@ def sent_by(verb: str) -> set[str]:
 def test_the_methods_of_an_endpoint_send_each_of_its_fields(path: str) -> None:
     sent = {name for verb, of in PATHS.items() if of == path for name in sent_by(verb)}
     assert sent == {name for name in described(path) if "." not in name}
-
-
-def covers(result: Any, data: Any) -> bool:
-    """Whether the result has all that is in the data."""
-    if isinstance(data, dict):
-        known: Any = result if isinstance(result, dict) else asdict(result)
-        return all(covers(known[name], value) for name, value in data.items())
-    if isinstance(data, list):
-        return all(covers(*pair) for pair in zip(result, data, strict=True))
-    return bool(result == data)
 
 
 # the examples of the others are results of a batch, or all pages
