@@ -32,12 +32,12 @@ def main() -> int:
         )
         outcomes.append(outcome)
         result = outcome.failure or outcome.not_run or f"passed, {outcome.figures}"
-        _say(f"row {row.number}, {row.fault}: {result} (seed {outcome.seed}, {outcome.took_s} s)")
+        _say(f"row {row}: {result} (seed {outcome.seed}, {outcome.took_s} s)")
         if outcome.failure:
             _say(outcome.logs)
         if not asked.small:
-            write(DOCUMENT, ROWS, outcomes, began)
-            write_chinese(CHINESE, ROWS)
+            write(DOCUMENT, outcomes, began)
+            write_chinese(CHINESE, DOCUMENT)
     _say(f"histories: {home}")
     return int(any(outcome.failure for outcome in outcomes))
 

@@ -86,9 +86,8 @@ class BeanstalkApi(Api):
         try:
             words, _ = await self._worker.ask(b"delete %d" % number)
         except OSError:
-            self._history.invoke(
-                "release", [{"id": job_id}]
-            )  # its reservation ended with the connection
+            # its reservation ended with the connection
+            self._history.invoke("release", [{"id": job_id}])
             raise
         if words != ["NOT_FOUND"]:
             return _answer(words, "DELETED")

@@ -214,6 +214,13 @@ def rss_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES
 
 
+def peak_bytes(pid: int) -> int:
+    """The most resident memory that the process had."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
+
+
 def open_files(pid: int) -> int:
     """How many descriptors a process has open."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))

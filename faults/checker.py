@@ -55,9 +55,8 @@ class Verdict:
     recovered: int = 0
     # operations without an answer, or with 503: nobody knows whether they were done
     unknown: int = 0
-    lateness_ms: list[float] = field(
-        default_factory=list
-    )  # of first deliveries, on the store's clock
+    # of first deliveries, on the store's clock
+    lateness_ms: list[float] = field(default_factory=list)
 
     def check(self, *, but: Sequence[str] = ()) -> None:
         """Raises AssertionError if a promise was broken, `but` for those that are only counted."""

@@ -1,6 +1,6 @@
-"""The matrix as a table, and its place in docs/faults.md: a row that was not run keeps its line.
+"""The results of rows, in the table of docs/faults.md and of its Chinese twin: a row that was not run keeps its line.
 
-The table of the Chinese page is made from the English one, with the rows' own Chinese texts.
+A person writes what breaks, and when the row passes, into both tables.
 """
 
 import re
@@ -10,51 +10,49 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from faults.row import Outcome, Row
+from faults.row import Outcome
 from tests.processes import REPOSITORY
 
 DOCUMENT: Final = REPOSITORY / "docs" / "faults.md"
 CHINESE: Final = DOCUMENT.with_name("faults.zh-CN.md")
-BEGIN: Final = "<!-- matrix: written by `make faults` -->"
-END: Final = "<!-- end of the matrix -->"
-HEAD: Final = (
-    "| # | fault | passes when | result | figures | seed | run |\n"
-    "| --- | --- | --- | --- | --- | --- | --- |"
-)
-CHINESE_HEAD: Final = (
-    "各项数据和种子在[英文页的表](faults.md#every-row)里。\n\n"
-    "| # | 故障 | 通过的条件 | 结果 | 运行 |\n"
-    "| --- | --- | --- | --- | --- |"
-)
 RESULTS_ZH: Final = {"passed": "通过", "**FAILED**": "**未通过**", "**not run**": "**没有运行**"}
-BETWEEN: Final = re.compile(f"{re.escape(BEGIN)}(.*){re.escape(END)}", re.DOTALL)
+LINE: Final = re.compile(r"^\| (\d+) \| .* \|$", re.MULTILINE)
 
 
-def table(
-    rows: Iterable[Row], outcomes: Sequence[Outcome], run: str, known: Mapping[int, str]
-) -> str:
-    """Markdown: one line per row; rows that were not run have the reason.
-
-    `run` names the run of these outcomes; `known` has the lines of earlier runs by their rows' numbers.
-    """
-    found = {outcome.row.number: outcome for outcome in outcomes}
-    lines = [HEAD]
-    for row in rows:
-        outcome = found.get(row.number)
-        if outcome or row.number not in known:
-            cells = (str(row.number), row.fault, row.passes, *_cells(row, outcome, run))
-            lines.append(f"| {' | '.join(cells)} |")
-        else:
-            lines.append(known[row.number])
-    return "\n".join(lines)
+def cells_of(page: Path) -> dict[int, list[str]]:
+    """The cells of each row on a page: its number, what breaks, when it passes, and the results."""
+    return {
+        int(line[1]): line[0][2:-2].split(" | ") for line in LINE.finditer(page.read_text("utf-8"))
+    }
 
 
-def _cells(row: Row, outcome: Outcome | None, run: str) -> tuple[str, str, str, str]:
-    if outcome is None or outcome.not_run:
-        return "**not run**", outcome.not_run if outcome else "left out of this run", "", ""
+def write(page: Path, outcomes: Iterable[Outcome], run: str) -> None:
+    """Put the outcomes into the lines of their rows. `run` names the run."""
+    _put(page, {outcome.row.number: _results(outcome, run) for outcome in outcomes})
+
+
+def write_chinese(page: Path, english: Path) -> None:
+    """Put the results of the English page, without their figures, into the lines of the Chinese one."""
+    known = cells_of(english)
+    _put(page, {number: (RESULTS_ZH[row[3]], row[-1]) for number, row in known.items()})
+
+
+def _put(page: Path, results: Mapping[int, Sequence[str]]) -> None:
+    def with_results(line: re.Match[str]) -> str:
+        number = int(line[1])
+        if number not in results:
+            return line[0]
+        return f"| {' | '.join([*line[0][2:].split(' | ')[:3], *results[number]])} |"
+
+    page.write_text(LINE.sub(with_results, page.read_text("utf-8")), "utf-8")
+
+
+def _results(outcome: Outcome, run: str) -> tuple[str, str, str, str]:
+    if outcome.not_run:
+        return "**not run**", outcome.not_run, "", ""
     figures = [f"{name} {value}" for name, value in outcome.figures.items()]
-    if row.not_run:
-        figures.append(row.not_run)
+    if outcome.row.not_run:
+        figures.append(outcome.row.not_run)
     if outcome.failure:
         first_line = outcome.failure.splitlines()[0].replace("|", "\\|")
         return "**FAILED**", first_line, str(outcome.seed), run
@@ -66,45 +64,3 @@ def this_run() -> str:
     describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=7", "--exclude=*"]
     found = subprocess.run(describe, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     return f"{time.strftime('%Y-%m-%d', time.gmtime())} {found.stdout.strip()}".strip()
-
-
-def write(path: Path, rows: Iterable[Row], outcomes: Sequence[Outcome], run: str) -> None:
-    """Put the outcomes between the two markers. Raises ValueError if these are missing."""
-    _put(path, table(rows, outcomes, run, lines_of(path)))
-
-
-def write_chinese(path: Path, rows: Iterable[Row], english: Path = DOCUMENT) -> None:
-    """Put the table of the English page between the markers of the Chinese one."""
-    _put(path, chinese(rows, lines_of(english)))
-
-
-def chinese(rows: Iterable[Row], known: Mapping[int, str]) -> str:
-    """The lines of the English page, without their figures."""
-    lines = [CHINESE_HEAD]
-    for row in rows:
-        *_, result, _, _, run = known[row.number].removesuffix(" |").split(" | ")
-        cells = (str(row.number), row.fault_zh, row.passes_zh, RESULTS_ZH[result], run)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def lines_of(path: Path) -> dict[int, str]:
-    """The lines that a page has, by their rows' numbers."""
-    return {
-        int(line.split(" ", 2)[1]): line
-        for line in _between(path).splitlines()
-        if re.match(r"\| \d+ \|", line)
-    }
-
-
-def _put(path: Path, lines: str) -> None:
-    between = _between(path)
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace(f"{BEGIN}{between}{END}", f"{BEGIN}\n{lines}\n{END}"), "utf-8")
-
-
-def _between(path: Path) -> str:
-    found = BETWEEN.search(path.read_text(encoding="utf-8"))
-    if not found:
-        raise ValueError(f"{path}: has no lines {BEGIN} and {END}")
-    return found[1]

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import suppress
-from types import TracebackType
 from typing import Final, Self
 
 from tests.processes import LOOPBACK, free_port
@@ -28,12 +27,7 @@ class Proxy:
         self._server = await asyncio.start_server(self._accept, LOOPBACK, self.port)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._server:
             self._server.close()
         while self._links:

@@ -16,18 +16,20 @@ WITHOUT: Final = "without functions"
 
 @dataclass(frozen=True)
 class Row:
-    """One kind of fault. `small` are the sizes of tests/tools; None = only `make faults` runs it."""
+    """One kind of fault, which docs/faults.md describes.
+
+    `small` are the sizes of tests/tools; None = only `make faults` runs it.
+    """
 
     number: int
-    fault: str
-    fault_zh: str
-    passes: str
-    passes_zh: str
     run: Callable[..., Coroutine[Any, Any, Figures]]
     full: Figures = field(default_factory=dict)
     small: Figures | None = None
     not_run: str = ""  # what the scenario leaves out
     both_wrappings: bool = False  # in full, it runs again on a store without functions
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.run.__name__.replace('_', ' ')}"
 
 
 @dataclass(frozen=True)

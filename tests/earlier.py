@@ -9,9 +9,8 @@ import pytest
 from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 
 COMMIT: Final = "4d136e5"  # its verbs are scripts, all of which are built again at each call
-LIVE_MOVES: Final = (
-    "25742d3c"  # the last one whose number of buckets changed while servers answered
-)
+# the last one whose number of buckets changed while servers answered
+LIVE_MOVES: Final = "25742d3c"
 BEFORE_NAMES: Final = "b712954"  # /pop does not know the field `worker` yet
 
 
@@ -34,9 +33,8 @@ def program_of(commit: str, folder: Path) -> Path:
 
 def let_run(server: QueueServer, program: Path) -> QueueServer:
     """Make the server, which is not started yet, run the program in that folder."""
-    server.wrap(
-        "env", "--unset=DELAYQUEUE_STRICT", f"PYTHONPATH={program}"
-    )  # it knows no such setting
+    # it knows no such setting
+    server.wrap("env", "--unset=DELAYQUEUE_STRICT", f"PYTHONPATH={program}")
     return server
 
 

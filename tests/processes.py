@@ -270,9 +270,8 @@ class QueueServer(Process):
         host: Host = HERE,
     ) -> None:
         defaults = {"bind_address": f"{host.address}:{free_port()}", "data_dir": home / "data"}
-        if (
-            config is None
-        ):  # as for clients of the original; tests of the pages and of our clients say yes
+        # as for clients of the original; tests of the pages and of our clients say yes
+        if config is None:
             defaults["strict"] = "no"
         settings = defaults | settings
         port = int(str(settings["bind_address"]).rpartition(":")[2])
@@ -351,6 +350,18 @@ def run_program(
         return subprocess.CompletedProcess(
             arguments, status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
         )
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments, in the repository, to its end."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 class BeanstalkServer(Process):

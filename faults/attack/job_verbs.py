@@ -176,10 +176,8 @@ class JobVerbs(RandomClient):
         await self.send_recorded(verb, (f"/{verb}", wire), asked, read)
 
     async def _release(self, job_id: str = "") -> None:
-        delay_ms, fallback_ms = (
-            self.rng.choice([None, None, 0, 200]),
-            self.rng.choice([None, None, 100]),
-        )
+        delay_ms = self.rng.choice([None, None, 0, 200])
+        fallback_ms = self.rng.choice([None, None, 100])
         wire: Json = {"message": "why"}
         wire |= {} if delay_ms is None else {"delay": delay_ms / 1000}
         wire |= {} if fallback_ms is None else {"fallback": fallback_ms / 1000}

@@ -40,9 +40,8 @@ class ManyVerbs(RandomClient):
         ticket, since_ms = self.crowd.shadow.began(), now_ms()
         answer = await self.send("purge", "/purge", payload)
         told = None if answer is None else Told()
-        for each in (
-            (state,) if state else PURGED
-        ):  # each can hit a job, even one that is pushed meanwhile
+        # each can hit a job, even one that is pushed meanwhile
+        for each in (state,) if state else PURGED:
             about: About = {"topic": topic, "state": each, "misses": not state}, told
             every = dict.fromkeys(self.crowd.ids, about)
             self.crowd.shadow.heard(ticket, "purge", since_ms, now_ms(), every)
@@ -149,12 +148,8 @@ class ManyVerbs(RandomClient):
 
     async def _limit(self) -> None:
         rate = self.rng.choice([None, 50, 200])
-        payload = {
-            "topic": LIMITED,
-            "rate": rate,
-            "concurrency": self.rng.randint(4, MOST_RESERVED),
-        }
-        await self.sure("/limit", payload)
+        concurrency = self.rng.randint(4, MOST_RESERVED)
+        await self.sure("/limit", {"topic": LIMITED, "rate": rate, "concurrency": concurrency})
 
     async def _schedule(self) -> None:
         name = self.rng.choice(SCHEDULES)

@@ -45,9 +45,8 @@ class Crowd:
     )
     pushes: int = 0
     ticks: set[str] = field(default_factory=set)  # occurrences of schedules that came
-    pauses: dict[str, tuple[int, int]] = field(
-        default_factory=dict
-    )  # topic -> which operation, and until when for sure
+    # topic -> which operation, and until when for sure
+    pauses: dict[str, tuple[int, int]] = field(default_factory=dict)
     changes: Counter[str] = field(default_factory=Counter)  # of pauses, by topic
     changing: Counter[str] = field(default_factory=Counter)  # requests under way
 

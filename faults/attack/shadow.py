@@ -29,9 +29,8 @@ from faults.attack.life import (
 )
 
 OPEN_HOLDS: Final = 2  # for this many holds an operation without an answer may still take effect
-LOST: Final = (
-    -1
-)  # stands for all polls whose answer was lost: at most one of them got a job between two holds
+# stands for all polls whose answer was lost: at most one of them got a job between two holds
+LOST: Final = -1
 MOST_WORLDS: Final = 3_000  # beyond that an id is not judged until the next hold
 MOST_SHOWN: Final = 20
 

@@ -312,9 +312,8 @@ async def _ask_and_not_read(server: QueueServer, ids: list[str]) -> socket.socke
     content = json.dumps({"ids": ids}).encode()
     head = b"POST /get HTTP/1.1\r\nHost: faults\r\nContent-Length: %d\r\n\r\n" % len(content)
     connection = socket.socket()
-    connection.setsockopt(
-        socket.SOL_SOCKET, socket.SO_RCVBUF, 4096
-    )  # the system reads little on its behalf
+    # the system reads little on its behalf
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.setblocking(False)
     loop = asyncio.get_running_loop()
     await loop.sock_connect(connection, (LOOPBACK, server.port))

@@ -38,18 +38,13 @@ MOST_TAKEN: Final = 8  # jobs of a pop
 TTR_S: Final = 2
 RETRY: Final = {"delays": [0.2] * 60}
 KEPT_S: Final = 3600
-LONGEST_DELAY_S: Final = (
-    0.5  # of every other customer; the others' jobs are due when they are pushed
-)
+# of every other customer; the others' jobs are due when they are pushed
+LONGEST_DELAY_S: Final = 0.5
 FAILS: Final = 0.05  # of all attempts
 HANGS: Final = 0.01  # until the TTR is over
 WORKER_LIVES_S: Final = (0.1, 0.8)  # until the next one is killed
-KILLED, FAILED, UNANSWERED, LATE = (
-    "workers killed",
-    "attempts failed",
-    "unanswered",
-    "late finishes",
-)
+KILLED, FAILED = "workers killed", "attempts failed"
+UNANSWERED, LATE = "unanswered", "late finishes"
 FAULTS: Final = (KILLED, FAILED, UNANSWERED)  # each must have happened
 TOLD: Final = ("id", "attempt", "due")  # in the history, of a job that a poll brought
 LOOK_S: Final = 1.0

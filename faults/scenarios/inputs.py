@@ -11,7 +11,7 @@ from typing import Final
 
 from redis.asyncio import Redis
 
-from faults.bed import KEYS, MIB, Bed, Figures, assert_whole, cpu_s, redis_of, rss_bytes
+from faults.bed import KEYS, MIB, Bed, Figures, assert_whole, cpu_s, peak_bytes, redis_of, rss_bytes
 from faults.load import Shape
 from tests.api.test_bad_json import BAD, BAD_IN_POP, BAD_IN_PUSH
 from tests.api_client import INVALID, TOO_LARGE, Api
@@ -132,7 +132,7 @@ async def huge_bodies(bed: Bed, *, bomb_mib: int, times: int, refusals: int) -> 
             since = rss_bytes(server.pid)
             _forget_peak(server.pid)
             assert await _status_of(server, *kinds[kind]) == http.client.REQUEST_ENTITY_TOO_LARGE
-            grown_mib[kind] = max(grown_mib[kind], (_peak_bytes(server.pid) - since) // MIB)
+            grown_mib[kind] = max(grown_mib[kind], (peak_bytes(server.pid) - since) // MIB)
         assert (await api.get("warm")).ok()
         kept_mib = (rss_bytes(server.pid) - before) // MIB
     assert max(grown_mib.values()) < GROWTH_MIB, grown_mib
@@ -182,13 +182,6 @@ def _forget_peak(pid: int) -> None:
     Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
 
 
-def _peak_bytes(pid: int) -> int:
-    """The most resident memory that the process had since `_forget_peak`."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]
-    return int(line.split()[1]) * 1024
-
-
 async def hostile_input(bed: Bed) -> Figures:
     """Names that are keys, patterns, commands or markup somewhere; and a job that none of them may touch."""
     store, server = await bed.pair()
@@ -203,12 +196,8 @@ async def hostile_input(bed: Bed) -> Figures:
                 found = (await api.get(job_id)).ok()
                 assert found is not None, (topic, job_id)
                 assert found["body"] == name, (topic, job_id)
-                job = (await api.pop(topic)).ok()
-                assert (job["topic"], job["id"], job["body"]) == (
-                    topic.strip(),
-                    job_id.strip(),
-                    name,
-                )
+                job, kept = (await api.pop(topic)).ok(), (topic.strip(), job_id.strip(), name)
+                assert (job["topic"], job["id"], job["body"]) == kept
                 (await api.delete(job_id)).ok()
         await assert_whole(store)
         assert (await api.pop("bystander")).ok()["body"] == "untouched"

@@ -182,14 +182,14 @@ async def disk_full(bed: Bed, *, rounds: int) -> Figures:
             await load.until_finished(100)
             load.history.fault("disk full")
             resource.prlimit(store.pid, resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
-            await until_async(partial(_is_refused, api, f"{bed.topic}/full/{number}"))
+            await until_async(partial(_is_answered, UNAVAILABLE, api, f"{bed.topic}/full/{number}"))
             answers = [await api.push(topic="full", id=f"{number}/{n}") for n in range(50)]
             codes = {(answer.status, answer.code) for answer in answers}
             assert codes == {(http.client.SERVICE_UNAVAILABLE, UNAVAILABLE)}
             refused += len(answers)
             resource.prlimit(store.pid, resource.RLIMIT_FSIZE, UNLIMITED)
             load.history.fault("disk has room")
-            await until_async(partial(_is_accepted, api, f"{bed.topic}/room/{number}"))
+            await until_async(partial(_is_answered, OK, api, f"{bed.topic}/room/{number}"))
             await load.until_finished(100)
             store.kill()
             await restart(store)
@@ -203,12 +203,9 @@ async def disk_full(bed: Bed, *, rounds: int) -> Figures:
     return verdict.figures() | {"rounds": rounds, "pushes refused with 503": refused}
 
 
-async def _is_refused(api: Api, job_id: str) -> bool:
-    return (await api.push(topic="full", id=job_id, delay=HOUR_S)).code == UNAVAILABLE
-
-
-async def _is_accepted(api: Api, job_id: str) -> bool:
-    return (await api.push(topic="full", id=job_id, delay=HOUR_S)).code == OK
+async def _is_answered(code: int, api: Api, job_id: str) -> bool:
+    """Whether a push is answered with this code."""
+    return (await api.push(topic="full", id=job_id, delay=HOUR_S)).code == code
 
 
 async def memory_full(bed: Bed, *, jobs: int) -> Figures:
@@ -225,7 +222,7 @@ async def memory_full(bed: Bed, *, jobs: int) -> Figures:
             results = (await api.call(path, {"ids": some})).ok()
             assert {result["code"] for result in results} == {OK}
         await redis.config_set("maxmemory", 0)
-        assert await _is_accepted(api, f"{topic}/room")
+        assert await _is_answered(OK, api, f"{topic}/room")
         kept = (await api.call("/get", {"ids": filled[:MOST_IDS]})).ok()
         assert None not in kept
     await assert_whole(store)

@@ -64,10 +64,7 @@ def _options(way: str) -> tuple[str, ...]:
 
 
 def _asked(way: str) -> dict[str, object]:
-    return WAYS[way] | {
-        "redis.connect_timeout": 1000,
-        "protected_mode": "no",
-    }
+    return WAYS[way] | {"redis.connect_timeout": 1000, "protected_mode": "no"}
 
 
 def _servers(bed: Bed, settings: dict[str, object], hosts: Iterator[Host]) -> list[QueueServer]:

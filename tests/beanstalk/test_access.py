@@ -78,9 +78,8 @@ async def test_an_idle_client_with_tls_does_not_delay_the_end(
             client = await asyncio.to_thread(deaf_client, address, pair.context())
         assert not server.sessions
     with client:
-        assert (
-            await asyncio.to_thread(client.recv, 100) == b""
-        )  # that the server has ended it, it says
+        # that the server has ended it, it says
+        assert await asyncio.to_thread(client.recv, 100) == b""
 
 
 def deaf_client(address: Address, context: ssl.SSLContext) -> ssl.SSLSocket:
@@ -106,23 +105,12 @@ async def test_topics_out_of_reach_are_not_there(
         for job_id, topic in (("701", "secret"), ("702", "mail"), ("late", "secret")):
             (await api.push(topic=topic, id=job_id, delay=0 if job_id != "late" else 99)).ok()
         for command in (
-            b"use secret",
-            b"watch secret",
-            b"stats-tube secret",
-            b"pause-tube secret 9",
+            *(b"use secret", b"watch secret", b"stats-tube secret", b"pause-tube secret 9"),
+            *(b"put 0 0 1 1\r\na", b"peek-ready", b"reserve-job 701", b"delete 701"),
+            *(b"peek 701", b"kick-job 701", b"stats-job 701"),
         ):
             assert await wire.ask(command) == b"NOT_FOUND\r\n"
         assert await wire.ask(b"list-tube-used") == b"USING default\r\n"
-        assert await wire.ask(b"put 0 0 1 1\r\na") == b"NOT_FOUND\r\n"
-        for command in (
-            b"peek-ready",
-            b"reserve-job 701",
-            b"delete 701",
-            b"peek 701",
-            b"kick-job 701",
-        ):
-            assert await wire.ask(command) == b"NOT_FOUND\r\n"
-        assert await wire.ask(b"stats-job 701") == b"NOT_FOUND\r\n"
         assert await wire.ask(b"kick 5") == b"KICKED 0\r\n"
         assert await wire.ask(b"reserve-with-timeout 0") == b"TIMED_OUT\r\n"
         assert b"secret" not in await wire.ask(b"list-tubes")

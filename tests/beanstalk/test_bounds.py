@@ -2,24 +2,14 @@
 
 import asyncio
 import time
-from pathlib import Path
 from typing import Final
+
+from faults.bed import MIB, peak_bytes
 
 from .conftest import Served
 from .wire import Wire
 
-MEBIBYTE: Final = 1 << 20
 WATCHED: Final = 20_000  # 4 MB in an answer
-
-
-def most_memory_bytes(pid: int) -> int:
-    """The memory of the process at its peak."""
-    [line] = [
-        line
-        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-        if line.startswith("VmHWM")
-    ]
-    return int(line.split()[1]) * 1024
 
 
 async def test_long_answers_that_nobody_reads_are_made_one_at_a_time(served: Served) -> None:
@@ -27,13 +17,13 @@ async def test_long_answers_that_nobody_reads_are_made_one_at_a_time(served: Ser
         await wire.send(b"".join(b"watch %0199d\r\n" % n for n in range(WATCHED)))
         for _ in range(WATCHED):
             await wire.answer()
-        before = most_memory_bytes(served.server.pid)
+        before = peak_bytes(served.server.pid)
         wire.read_nothing()
         await wire.send(b"list-tubes-watched\r\n" * 400)
         for _ in range(20):
             assert await other.ask(b"list-tube-used") == b"USING default\r\n"
             await asyncio.sleep(0.02)
-        assert most_memory_bytes(served.server.pid) - before < 60 * MEBIBYTE
+        assert peak_bytes(served.server.pid) - before < 60 * MIB
 
 
 async def test_a_flood_of_commands_lets_others_have_their_turn(served: Served) -> None:
@@ -57,13 +47,13 @@ async def test_a_flood_of_commands_lets_others_have_their_turn(served: Served) -
 async def test_what_waits_for_its_turn_is_bounded(served: Served) -> None:
     """A client that waits for a job can send more, but the server stops reading at a limit."""
     async with Wire.opened(served.port) as wire, Wire.opened(served.port) as other:
-        before = most_memory_bytes(served.server.pid)
+        before = peak_bytes(served.server.pid)
         await wire.send(b"watch nothing-comes\r\nignore default\r\nreserve-with-timeout 6\r\n")
         line = b"use %b\r\n" % (b"x" * 200)
         sending = asyncio.create_task(wire.send(line * 200_000))  # 40 MB
         await asyncio.sleep(0.5)
         assert not sending.done()
-        assert most_memory_bytes(served.server.pid) - before < 20 * MEBIBYTE
+        assert peak_bytes(served.server.pid) - before < 20 * MIB
         assert await other.ask(b"list-tube-used") == b"USING default\r\n"
         assert (await wire.answer(), await wire.answer(), await wire.answer()) == (
             b"WATCHING 2\r\n",

@@ -19,9 +19,8 @@ async def test_odd_bytes_are_answered_as_by_beanstalkd(
 ) -> None:
     whole = await answers_to(beanstalkd, f"{tube}-00000", [sent])
     assert await answers_to(served.port, f"{tube}-00000", [sent]) == whole
-    end = (
-        sent.find(b"quit") if b"put" not in sent else -1
-    )  # bytes that come later reset the connection
+    # bytes that come later reset the connection
+    end = sent.find(b"quit") if b"put" not in sent else -1
     cuts = [cut for cut in range(1, end % len(sent)) if len(sent) < 400 or cut % 10_007 == 1]
     in_two = [answers_to(served.port, f"{tube}-{cut:05}", [sent[:cut], sent[cut:]]) for cut in cuts]
     for cut, answers in zip(cuts, await asyncio.gather(*in_two), strict=True):

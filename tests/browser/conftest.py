@@ -22,6 +22,7 @@ from tests.browser.looks import ALL, DESK, PHONE, Look
 from tests.processes import Processes, QueueServer, StoreServer
 
 HEIGHT: Final = 900
+STATUS: Final = re.compile(r"status of (40\d|503)")
 PATIENCE_MS: Final = 60_000  # a busy machine takes its time
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -139,6 +140,15 @@ class Admin:
         """Say yes to a question."""
         self.press(english, self.page.locator("dialog"))
 
+    def confirm(
+        self, english: str, within: Locator | None = None, *, answer: str | None = None
+    ) -> None:
+        """Press a button and say yes to its question, with this answer."""
+        self.press(english, within)
+        if answer is not None:
+            self.page.locator("dialog input[name=answer]").fill(answer)
+        self.agree(english)
+
     def field(self, english: str) -> Locator:
         return self.page.get_by_label(self.text(english))
 
@@ -146,8 +156,8 @@ class Admin:
         return self.page.get_by_role("link", name=self.text(english), exact=True)
 
     def _said(self, message: ConsoleMessage) -> None:
-        # a status such as 401 is a line on the console, too
-        if message.type in {"error", "warning"} and "status of 40" not in message.text:
+        # a status such as 401, or 503 of a store that is busy, is a line on the console, too
+        if message.type in {"error", "warning"} and not STATUS.search(message.text):
             self.complaints.append(message.text)
 
     def _asked(self, request: Request) -> None:

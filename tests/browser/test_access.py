@@ -72,11 +72,9 @@ def test_what_is_done_with_the_page_stands_in_the_log(
     sign_in(admin, ADMIN_TOKEN, f"topic/{topic}")
     admin.list_only("buried")
     admin.press("Select all 3")
-    admin.press("Kick")
-    admin.agree("Kick")
+    admin.confirm("Kick")
     expect(admin.said("Done: 3 jobs.")).to_be_visible()
-    admin.press("Pause")
-    admin.agree("Pause")
+    admin.confirm("Pause")
     expect(admin.page.locator("h1 .tag")).to_have_text(admin.text("paused"))
     lines = [line for line in guarded.logged().splitlines() if "page: " in line]
     with Client(guarded.url, token=ADMIN_TOKEN) as queue:

@@ -59,7 +59,6 @@ def test_a_store_that_takes_no_writes_is_named_on_each_page_until_it_is_well(
         admin.open(page)
         expect(banner).to_have_text(words[admin.look.language])
         shot(admin, f"unwritable-{page}")
-        admin.complaints.clear()  # a status of 503 is a line on the console
     admin.open("servers")
     expect(admin.page.get_by_role("row").filter(has_text=f":{own_server.port} #1")).to_be_visible()
     on_store.config_set("min-replicas-to-write", 0)

@@ -2,52 +2,35 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from csv import DictReader
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from email.message import Message
 from typing import Any
 
 from playwright.sync_api import expect
 
 from delayqueue.client import Client
 from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury
+from tests.partner import Answer, Partner
 
 
-class Shop(BaseHTTPRequestHandler):
+class Shop(Partner):
     """Says yes to trials only."""
 
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        is_trial = "delay-queue-trial" in self.headers
-        self.send_response(200 if is_trial else 503)
-        self.end_headers()
-        self.wfile.write(b"thanks for trying" if is_trial else b"closed")
-
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def shop() -> Iterator[str]:
-    """Its url."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Shop) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    def take(self, path: str, headers: Message, body: str) -> Answer:
+        closed = super().take(path, headers, body)
+        return Answer(200, "thanks for trying") if "delay-queue-trial" in headers else closed
 
 
 def test_a_webhook_is_tried_paused_and_resumed_and_its_failures_are_seen(
     admin: Admin, queue: Client, topic: str
 ) -> None:
-    with shop() as url:
-        queue.subscribe(topic, topic, url, retry=[3600])
+    with Shop(Answer(503, "closed")) as shop:
+        queue.subscribe(topic, topic, shop.url, retry=[3600])
         page = admin.open("subscribers")
         row = page.locator("tbody tr", has_text=topic)
-        admin.press("Try", row)
-        admin.agree("Try")
+        admin.confirm("Try", row)
         expect(page.locator("dialog dl")).to_contain_text("200")
         expect(page.locator("dialog dl")).to_contain_text("thanks for trying")
         expect(page.locator("dialog h2")).to_have_text(admin.text("The call succeeded"))
@@ -76,8 +59,8 @@ def test_who_is_called_and_why_somebody_is_not_is_seen(
     admin: Admin, queue: Client, topic: str
 ) -> None:
     page = admin.open("calls")
-    with shop() as url:
-        job = queue.push(topic, call=url, retry=[3600])
+    with Shop(Answer(503, "closed")) as shop:
+        job = queue.push(topic, call=shop.url, retry=[3600])
         row = page.locator("tbody tr", has_text="127.0.0.1")
         # other looks fail here, too
         failed = admin.text("0 ok, 1 failed").replace("1", r"[1-9]\d*")
@@ -144,16 +127,14 @@ def test_a_schedule_is_previewed_in_its_zone_run_now_and_removed(
     cron.fill("30 9 * * 1-5")
     admin.press("Save")
     row = page.locator("tbody tr", has_text=topic)
-    admin.press("Run now", row)
-    admin.agree("Run now")
+    admin.confirm("Run now", row)
     pushed = page.locator("dialog a").inner_text()
     job = queue.pop(topic, wait=5)
     assert job
     assert job.id == pushed
     queue.finish(job)
     admin.agree("Close")
-    admin.press("Remove", row)
-    admin.agree("Remove")
+    admin.confirm("Remove", row)
     expect(row).to_have_count(0)
 
 
@@ -172,8 +153,7 @@ def test_a_subscriber_is_added_shown_with_what_it_wants_and_removed(
         admin.text(f"{text}") for text in ("continues after the last failure", "gets the event")
     ]
     expect(row).to_contain_text(" · ".join([f"{admin.text('expects')} *success*", *wants]))
-    admin.press("Remove", row)
-    admin.agree("Remove")
+    admin.confirm("Remove", row)
     expect(row).to_have_count(0)
     assert queue.subscribers(topic) == []
 
@@ -197,9 +177,8 @@ def test_a_subscriber_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, 
     admin.press("Edit", row)
     expect(page.locator("form.fields input[name=name]")).to_have_attribute("readonly", "")
     fill(admin, {"URL": "https://shop.example/new"})
-    admin.press(
-        "Save"
-    )  # the secret and the value of the header stay, though the page does not know them
+    # the secret and the value of the header stay, though the page does not know them
+    admin.press("Save")
     expect(row).to_contain_text("https://shop.example/new")
     expect(row).to_contain_text("PUT")
     assert one_named(queue.subscribers(), topic) == replace(before, url="https://shop.example/new")

@@ -13,6 +13,7 @@ from delayqueue.client.api_request import Answer, ApiRequest
 from delayqueue.testing import Queue
 from faults.proxy import Proxy
 from tests.processes import Processes, QueueServer, StoreServer
+from tests.waiting import until_async
 
 KINDS: Final[dict[str, type[Client | AsyncClient]]] = {"Client": Client, "AsyncClient": AsyncClient}
 
@@ -86,6 +87,16 @@ async def at_work(worker: Worker) -> AsyncIterator[None]:
     finally:
         stop.set()
         await working
+
+
+async def until_state(queue: AsyncClient, job_id: str, state: str | None) -> None:
+    """Wait until the job is in this state; None: until there is no such job."""
+
+    async def is_so() -> bool:
+        job = await queue.get(job_id)
+        return (None if job is None else job.state) == state
+
+    await until_async(is_so)
 
 
 def shop() -> tuple[Worker, Queue]:

@@ -1,6 +1,7 @@
 """A call of each verb of the clients."""
 
 from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
 from typing import Any, Final, NamedTuple
 
 from delayqueue.client import Client, Job, ReservedJob
@@ -28,6 +29,17 @@ class Asked(Client):
     def send(self, request: ApiRequest[Any]) -> Any:
         """The request."""
         return request
+
+
+def covers(result: Any, data: Any) -> bool:
+    """Whether the result has all that is in the data."""
+    if isinstance(data, dict):
+        is_object = is_dataclass(result) and not isinstance(result, type)
+        known: Any = asdict(result) if is_object else result
+        return all(covers(known[name], value) for name, value in data.items())
+    if isinstance(data, list):
+        return all(covers(*pair) for pair in zip(result, data, strict=True))
+    return bool(result == data)
 
 
 # of a client, or of what has its methods

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from delayqueue.worker import Task
-    from tests.processes import QueueServer
 
 
 def closing(worker: Worker, **options: Any) -> Task[str, str, int]:
@@ -152,39 +151,38 @@ def test_a_scrub_that_raises_lets_nothing_through() -> None:
 
 
 async def test_topics_named_like_a_workers_whose_jobs_nobody_takes_are_logged_once(
-    server: QueueServer,
+    queue: AsyncClient,
     topic: str,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(module, "AGE_S", 0.1)
     word = f"{topic}x".replace("-", "").replace("_", "")
-    async with AsyncClient(server.url) as queue:
-        for name in (f"{word}.old", f"{word}.new", f"other{word}.old", f"{word}.paused"):
-            await queue.push(name)
-        await queue.pause(f"{word}.paused")
-        mine = [f"{word}.new", f"{word}.other"]
+    for name in (f"{word}.old", f"{word}.new", f"other{word}.old", f"{word}.paused"):
+        await queue.push(name)
+    await queue.pause(f"{word}.paused")
+    mine = [f"{word}.new", f"{word}.other"]
 
-        async def is_found() -> bool:
-            return await untaken(queue, mine) == [(f"{word}.old", 1)]
+    async def is_found() -> bool:
+        return await untaken(queue, mine) == [(f"{word}.old", 1)]
 
-        await until_async(is_found)
-        monkeypatch.setattr(module, "FIRST_S", 0)
-        monkeypatch.setattr(module, "INTERVAL_S", 0)
-        looks: list[object] = []
+    await until_async(is_found)
+    monkeypatch.setattr(module, "FIRST_S", 0)
+    monkeypatch.setattr(module, "INTERVAL_S", 0)
+    looks: list[object] = []
 
-        async def look(*asked: Any) -> list[tuple[str, int]]:
-            looks.append(found := await untaken(*asked))
-            return found
+    async def look(*asked: Any) -> list[tuple[str, int]]:
+        looks.append(found := await untaken(*asked))
+        return found
 
-        monkeypatch.setattr(module, "untaken", look)
-        with caplog.at_level(logging.WARNING):
-            watching = asyncio.create_task(watch(queue, mine))
-            await until(lambda: len(looks) >= 3)
-            watching.cancel()
-        [message] = caplog.messages
-        assert message.startswith(f"nobody takes the 1 ready jobs of {word}.old; ")
-        assert message.endswith(f"also=['{word}.old']")
-        await queue.resume(f"{word}.paused")
-        for name in (f"{word}.old", f"{word}.new", f"other{word}.old", f"{word}.paused"):
-            await queue.purge(name)
+    monkeypatch.setattr(module, "untaken", look)
+    with caplog.at_level(logging.WARNING):
+        watching = asyncio.create_task(watch(queue, mine))
+        await until(lambda: len(looks) >= 3)
+        watching.cancel()
+    [message] = caplog.messages
+    assert message.startswith(f"nobody takes the 1 ready jobs of {word}.old; ")
+    assert message.endswith(f"also=['{word}.old']")
+    await queue.resume(f"{word}.paused")
+    for name in (f"{word}.old", f"{word}.new", f"other{word}.old", f"{word}.paused"):
+        await queue.purge(name)

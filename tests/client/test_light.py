@@ -1,13 +1,12 @@
 """The client and the worker if nothing else is installed, and without POSIX."""
 
 import subprocess
-import sys
 from typing import Final
 
 import pytest
 
 from delayqueue.cli.program import SERVER_PACKAGES
-from tests.processes import REPOSITORY, QueueServer
+from tests.processes import QueueServer, python
 
 POSIX: Final = ("fcntl", "grp", "pwd", "resource", "termios")
 # what is missing on macOS and Windows, simulated
@@ -50,14 +49,7 @@ asyncio.run(look())
 
 
 def bare(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", BARE + program, *arguments],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    return python("-c", BARE + program, *arguments)
 
 
 def test_who_has_the_client_only_can_push_and_work(server: QueueServer, topic: str) -> None:

@@ -52,17 +52,16 @@ async def test_a_text_that_is_not_valid_unicode_is_refused_by_name(
 
 @pytest.mark.parametrize("bad", [{"body": HALF}, {"priority": object()}], ids=["text", "type"])
 async def test_jobs_of_the_same_moment_are_pushed_beside_one_that_cannot_be_sent(
-    server: QueueServer, topic: str, bad: Any
+    queue: AsyncClient, topic: str, bad: Any
 ) -> None:
-    async with AsyncClient(server.url) as queue:
-        done = await asyncio.gather(
-            *(queue.push(topic, "good") for _ in range(3)),
-            queue.push(topic, **bad),
-            return_exceptions=True,
-        )
-        assert [type(one) for one in done[:3]] == [str] * 3
-        assert isinstance(done[3], (ValueError, TypeError))
-        assert len(await queue.pop_many(topic, count=9, wait=20)) == 3
+    done = await asyncio.gather(
+        *(queue.push(topic, "good") for _ in range(3)),
+        queue.push(topic, **bad),
+        return_exceptions=True,
+    )
+    assert [type(one) for one in done[:3]] == [str] * 3
+    assert isinstance(done[3], (ValueError, TypeError))
+    assert len(await queue.pop_many(topic, count=9, wait=20)) == 3
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from delayqueue import AsyncClient, Worker
 from delayqueue.testing import Queue
 from delayqueue.worker import HandledJob, current_job
-from tests.client.conftest import at_work
+from tests.client.conftest import at_work, until_state
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
@@ -56,15 +56,10 @@ async def test_a_handler_tells_how_far_its_job_is(
 
     worker.on(topic, retry=["1h"])(in_loop if kind == "async" else in_thread)
     job_id = await queue.push(topic)
-
-    async def failed() -> bool:
-        job = await queue.get(job_id)
-        return job is not None and job.state == "delayed"
-
     async with at_work(worker):
         await until_told(queue, job_id, 40, "page 4 of 10")
         go.set()
-        await until_async(failed)
+        await until_state(queue, job_id, "delayed")
         assert await told(queue, job_id) == (90, "page 9 of 10")  # where it stood
 
 

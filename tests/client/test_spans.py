@@ -1,8 +1,6 @@
 """Pushes and handlers as spans of OpenTelemetry, and the trace that goes with a job."""
 
 import asyncio
-import subprocess
-import sys
 from typing import Any, Final
 
 import pytest
@@ -14,9 +12,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from delayqueue import Bury, Retry, Worker, testing
 from delayqueue.client import AsyncClient, Client, Invalid, Job, TransportError
-from tests.client.conftest import Caller, at_work
-from tests.processes import LOOPBACK, REPOSITORY, QueueServer, free_port
-from tests.waiting import until, until_async
+from tests.client.conftest import Caller, at_work, until_state
+from tests.processes import LOOPBACK, QueueServer, free_port, python
+from tests.waiting import until
 
 TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 TRACER: Final = "tests"  # the tracer of a program's own spans
@@ -212,7 +210,7 @@ async def test_a_failed_run_says_why_and_the_next_one_is_a_span_too(
         job_id = await queue.push(topic)
         await spans.ended(f"process {topic}")
         if isinstance(error, Bury):
-            await until_async(lambda: _is_buried(queue, job_id))
+            await until_state(queue, job_id, "buried")
             await queue.kick(job_id)
         await spans.ended(f"process {topic}", 2)
     failed, done = spans.named(f"process {topic}")
@@ -310,17 +308,5 @@ print([name for name in sys.modules if name.startswith("opentelemetry.")])
 def test_a_program_that_does_not_trace_loads_nothing(
     server: QueueServer, topic: str, package: str
 ) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", NOTHING_LOADED, server.url, topic, package],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    ran = python("-c", NOTHING_LOADED, server.url, topic, package)
     assert ran.stdout.split("\n")[:2] == ["''", "[]"], ran.stderr
-
-
-async def _is_buried(queue: AsyncClient, job_id: str) -> bool:
-    details = await queue.get(job_id)
-    return details is not None and details.state == "buried"

@@ -364,42 +364,41 @@ async def test_the_schedule_on_the_server_follows_the_code(server: QueueServer, 
         queue.unschedule(f"task:{topic}")
 
 
-async def test_a_restart_does_not_put_off_what_is_due(server: QueueServer, topic: str) -> None:
-    async with AsyncClient(server.url) as queue:
-        worker = timed(topic, server, every="2h")
-        await declare(queue, worker.times, prune=False)
-        [first] = await queue.schedules(topic)
-        await declare(queue, worker.times, prune=False)
-        [again] = await queue.schedules(topic)
-        assert again.next == first.next
-        await queue.unschedule(f"task:{topic}")
+async def test_a_restart_does_not_put_off_what_is_due(
+    server: QueueServer, queue: AsyncClient, topic: str
+) -> None:
+    worker = timed(topic, server, every="2h")
+    await declare(queue, worker.times, prune=False)
+    [first] = await queue.schedules(topic)
+    await declare(queue, worker.times, prune=False)
+    [again] = await queue.schedules(topic)
+    assert again.next == first.next
+    await queue.unschedule(f"task:{topic}")
 
 
 async def test_a_task_that_an_operator_has_paused_stays_paused(
-    server: QueueServer, topic: str
+    server: QueueServer, queue: AsyncClient, topic: str
 ) -> None:
-    async with AsyncClient(server.url) as queue:
-        await declare(queue, timed(topic, server, every="2h").times, prune=False)
-        await queue.schedule(
-            f"task:{topic}", topic, {}, every="2h", ttr=30, paused=True, if_exists="replace"
-        )
-        await declare(queue, timed(topic, server, every="3h").times, prune=False)
-        [changed] = await queue.schedules(topic)
-        assert (changed.every, changed.paused) == (3 * 3600, True)
-        await queue.unschedule(f"task:{topic}")
+    await declare(queue, timed(topic, server, every="2h").times, prune=False)
+    await queue.schedule(
+        f"task:{topic}", topic, {}, every="2h", ttr=30, paused=True, if_exists="replace"
+    )
+    await declare(queue, timed(topic, server, every="3h").times, prune=False)
+    [changed] = await queue.schedules(topic)
+    assert (changed.every, changed.paused) == (3 * 3600, True)
+    await queue.unschedule(f"task:{topic}")
 
 
 async def test_only_prune_removes_what_the_code_no_longer_declares(
-    server: QueueServer, topic: str
+    server: QueueServer, queue: AsyncClient, topic: str
 ) -> None:
-    async with AsyncClient(server.url) as queue:
-        await declare(queue, timed(topic, server, every="2h").times, prune=False)
-        await queue.schedule(topic, topic, every="2h")  # by hand
-        await declare(queue, [], prune=False)
-        assert {one.name for one in await queue.schedules(topic)} == {topic, f"task:{topic}"}
-        await declare(queue, [], prune=True)
-        assert {one.name for one in await queue.schedules(topic)} == {topic}
-        await queue.unschedule(topic)
+    await declare(queue, timed(topic, server, every="2h").times, prune=False)
+    await queue.schedule(topic, topic, every="2h")  # by hand
+    await declare(queue, [], prune=False)
+    assert {one.name for one in await queue.schedules(topic)} == {topic, f"task:{topic}"}
+    await declare(queue, [], prune=True)
+    assert {one.name for one in await queue.schedules(topic)} == {topic}
+    await queue.unschedule(topic)
 
 
 async def test_a_worker_without_such_tasks_asks_for_no_schedules() -> None:
@@ -432,12 +431,11 @@ def test_times_that_no_server_could_serve_are_refused_where_they_are_written(
 
 
 async def test_a_schedule_that_the_server_refuses_does_not_keep_others_from_being_made(
-    server: QueueServer, topic: str, monkeypatch: pytest.MonkeyPatch
+    server: QueueServer, queue: AsyncClient, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cronsim", None)  # the client alone cannot tell
     wrong = timed(f"{topic}-wrong", server, cron="61 * * * *")
     right = timed(topic, server, every="2h")
-    async with AsyncClient(server.url) as queue:
-        await declare(queue, [*wrong.times, *right.times], prune=False)
-        assert [one.name for one in await queue.schedules(topic)] == [f"task:{topic}"]
-        await queue.unschedule(f"task:{topic}")
+    await declare(queue, [*wrong.times, *right.times], prune=False)
+    assert [one.name for one in await queue.schedules(topic)] == [f"task:{topic}"]
+    await queue.unschedule(f"task:{topic}")

@@ -198,7 +198,7 @@ def test_a_topic_without_handlers_is_named(worker: Worker) -> None:
     "mistake",
     [
         lambda: Worker(concurrency=0),
-        lambda: Worker("nowhere").run(),
+        lambda: Worker("nowhere").run(),  # no handlers
         lambda: Worker().run(),
         lambda: Worker().on(),
         lambda: Worker().on("topic", max_attempts=0),
@@ -207,11 +207,6 @@ def test_a_topic_without_handlers_is_named(worker: Worker) -> None:
         lambda: Worker().on("topic", retry=["10 parsecs"]),
         lambda: Worker().on("topic", retry="weekly"),
         lambda: Worker().on("topic", timeout=0),
-    ],
-    ids=[
-        *("no concurrency", "no handlers and no url", "no handlers", "no topic", "no attempt"),
-        *("more attempts than a schedule has", "no delay", "no length of time", "no preset"),
-        "no time",
     ],
 )
 def test_a_mistake_is_said_at_once(mistake) -> None:  # type: ignore[no-untyped-def]  # any callable

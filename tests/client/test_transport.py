@@ -4,10 +4,7 @@ import asyncio
 import gc
 import json
 import re
-import subprocess
-import sys
 import threading
-import time
 import weakref
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -36,8 +33,8 @@ from delayqueue.client.times import Seconds
 from faults.proxy import Proxy
 from tests.certificates import make
 from tests.client.conftest import Caller, at_work
-from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
-from tests.waiting import until, until_async
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port, python
+from tests.waiting import PATIENCE_S, until, until_async
 
 Kind = type[Client | AsyncClient]
 TOKEN: Final = "swordfish-swordfish"
@@ -126,10 +123,8 @@ def test_an_error_without_words_is_told_by_its_name(monkeypatch: pytest.MonkeyPa
 
 async def test_a_server_that_is_silent_is_given_up(client: Caller, proxy: Proxy) -> None:
     proxy.half_open()
-    began = time.monotonic()
     with pytest.raises(TransportError):
-        await client.kick_topic("none")
-    assert time.monotonic() - began < 20
+        await asyncio.wait_for(client.kick_topic("none"), PATIENCE_S)
 
 
 def test_a_fork_and_its_parent_use_connections_of_their_own(server: QueueServer) -> None:
@@ -149,7 +144,8 @@ finally:
         os._exit(1 if sys.exc_info()[0] else 0)
 assert os.waitpid(child, 0)[1] == 0
 """
-    subprocess.run([sys.executable, "-c", program, server.url], timeout=180, check=True)
+    ended = python("-c", program, server.url)
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # nobody closes the first loop's connection

@@ -20,7 +20,7 @@ from delayqueue.client import AsyncClient, Job, ReservedJob
 from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS, MAX_POP_TOPICS
 from delayqueue.worker import Bury, Retry, Worker
 from delayqueue.worker.program import HANGS
-from tests.client.conftest import at_work
+from tests.client.conftest import at_work, until_state
 from tests.earlier import BEFORE_NAMES, strict_server
 from tests.forkserver import Forked
 from tests.processes import (
@@ -82,21 +82,9 @@ def batches(jobs: Sequence[Job]) -> Iterator[Sequence[Job]]:
         yield jobs[at : at + MAX_BATCH]
 
 
-async def state(queue: AsyncClient, job_id: str) -> str:
-    details = await queue.get(job_id)
-    return details.state if details else "gone"
-
-
 def first_line(message: str) -> str:
     """A message without the traceback below it."""
     return message.partition("\n")[0]
-
-
-async def until_gone(queue: AsyncClient, job_id: str) -> None:
-    async def gone() -> bool:
-        return await queue.get(job_id) is None
-
-    await until_async(gone)
 
 
 async def test_a_worker_tells_who_it_is_and_its_touches_show_that_it_is_alive(
@@ -154,7 +142,7 @@ async def test_a_job_that_takes_longer_than_its_ttr_is_not_given_to_another(
 ) -> None:
     job_id = await queue.push(topic, "5.2", ttr=4)
     with working(server, trace):
-        await until_gone(queue, job_id)
+        await until_state(queue, job_id, None)
     assert trace.lines() == [f"slow {job_id} 1", f"slept {job_id} 1"]
 
 
@@ -165,7 +153,7 @@ async def test_a_job_that_always_fails_is_buried_in_the_end(
     patient = await queue.push("poison", retry=[0, 0, 0])  # its own schedule wins
     hung = await queue.push("too-long")
     thread = await queue.push("too-long-thread", "5")
-    finished = await queue.push("returns", retain=60)
+    finished = await queue.push("returns", retain=3600)
     jobs = [poisoned, patient, hung, thread]
 
     async def ended() -> bool:
@@ -175,7 +163,7 @@ async def test_a_job_that_always_fails_is_buried_in_the_end(
     with working(server, trace, concurrency=1):
         await until_async(ended)
         # the hanging thread has the only slot until it ends
-        await until_gone(queue, await queue.push("invoice"))
+        await until_state(queue, await queue.push("invoice"), None)
         assert f"ends {thread}" in trace.lines()
     assert trace.lines()[-1] == f"shipped {finished}"
     found = [one for one in await queue.get_many([*jobs, finished]) if one]
@@ -195,12 +183,8 @@ async def test_a_job_that_kills_its_workers_is_buried_in_the_end(
     for _ in range(2):
         with working(server, trace) as process:
             assert await asyncio.to_thread(process.wait, STOP_S) == 9
-
-    async def buried() -> bool:
-        return await state(queue, job_id) == "buried"
-
     with working(server, trace):
-        await until_async(buried)
+        await until_state(queue, job_id, "buried")
         assert trace.lines() == [f"deadly {job_id}"] * 2
         await queue.kick(job_id)  # which gives it another chance
         await until(lambda: len(trace.lines()) == 3)
@@ -214,23 +198,8 @@ async def test_the_handlers_of_a_job_that_was_deleted_are_stopped(
     with working(server, trace, concurrency=1):
         await until(lambda: bool(trace.lines()))
         await queue.delete(job_id)
-        await until_gone(queue, await queue.push("invoice"))  # there is room for it
+        await until_state(queue, await queue.push("invoice"), None)  # there is room for it
     assert f"slept {job_id} 1" not in trace.lines()
-
-
-async def test_a_worker_killed_in_mid_job_loses_nothing(
-    server: QueueServer, queue: AsyncClient, trace: Trace
-) -> None:
-    job_id = await queue.push("slow", "1.0", ttr=1)
-    with working(server, trace) as first:
-        await until(lambda: bool(trace.lines()))
-        os.kill(first.pid, signal.SIGKILL)
-        first.wait()
-    with working(server, trace):
-        await until_gone(queue, job_id)
-    first_begun, second_begun, *_, ended = trace.lines()
-    assert (first_begun, second_begun) == (f"slow {job_id} 1", f"slow {job_id} 2")
-    assert ended.startswith("slept ")  # a slow machine may miss the second one's TTR, too
 
 
 async def test_a_worker_that_is_told_to_stop_ends_what_it_has_begun(
@@ -299,7 +268,7 @@ async def test_the_thread_of_a_job_that_is_cancelled_keeps_its_place_until_it_en
         await asyncio.sleep(2)  # the worker looks after its job several times
         assert begun == [first_id]
         goes_on.set()
-        await until_gone(queue, second_id)
+        await until_state(queue, second_id, None)
         assert begun == [first_id, second_id]
 
 
@@ -334,7 +303,7 @@ async def test_more_jobs_may_run_at_once_than_a_pop_can_bring(
 ) -> None:
     job_id = await queue.push("invoice")
     with working(server, trace, concurrency=1001):
-        await until_gone(queue, job_id)
+        await until_state(queue, job_id, None)
 
 
 async def test_a_worker_has_more_topics_than_a_poll_and_no_more_jobs_at_once_than_it_may(
@@ -432,7 +401,7 @@ async def test_a_handler_that_misbehaves_has_failed_by_its_schedule(
 
     with working(server, trace) as process:
         await until_async(are_buried)
-        await until_gone(queue, await queue.push("invoice"))
+        await until_state(queue, await queue.push("invoice"), None)
         assert process.poll() is None
     for job in await queue.get_many(list(jobs)):
         assert job
@@ -487,28 +456,32 @@ async def test_jobs_that_end_while_the_server_is_away_are_reported_when_it_is_ba
             await asyncio.sleep(1.5)  # longer than clients retry
             server.start()
             for job in jobs:
-                await until_gone(queue, job.id)
+                await until_state(queue, job.id, None)
             await queue.push_many([failing])
-            await until_gone(queue, failing.id)
+            await until_state(queue, failing.id, None)
     words = Counter(line.split()[0] for line in trace.lines())
     assert words == {"slow": 5, "slept": 5, "steered": 1}
+
+
+def reloaded(folder: Path, server: QueueServer, topic: str, does: str) -> Path:
+    """The module of a worker, whose handler of the topic does this."""
+    (folder / "mine.py").write_text(
+        "from pathlib import Path\nfrom time import sleep\nfrom delayqueue import Worker\n"
+        f"worker = Worker({server.url!r})\n@worker.on({topic!r})\ndef work(job): {does}\n"
+    )
+    return folder / "mine.py"
 
 
 async def test_a_change_of_the_code_is_taken_up(
     server: QueueServer, queue: AsyncClient, tmp_path: Path
 ) -> None:
-    module, said = tmp_path / "mine.py", tmp_path / "said"
-    source = (
-        "from pathlib import Path\nfrom delayqueue import Worker\n"
-        f"worker = Worker({server.url!r})\n"
-        "@worker.on('reload')\n"
-        f"def say(job): Path({str(said)!r}).write_text('VERSION ' + job.body)\n"
-    )
-    module.write_text(source.replace("VERSION", "old"))
+    said = tmp_path / "said"
+    does = f"Path({str(said)!r}).write_text('old ' + job.body)"
+    module = reloaded(tmp_path, server, "reload", does)
     with program("mine:worker", "--reload", cwd=tmp_path, PYTHONPATH=REPOSITORY) as process:
         await queue.push("reload", "1")
         await until(lambda: said.exists() and said.read_text() == "old 1")
-        module.write_text(source.replace("VERSION", "new!"))
+        module.write_text(module.read_text().replace("'old", "'new!"))
 
         async def is_new() -> bool:
             """The worker that is about to end takes some jobs, too."""
@@ -524,20 +497,15 @@ async def test_a_change_of_the_code_is_taken_up(
 async def test_a_worker_that_is_being_restarted_can_be_ended(
     server: QueueServer, queue: AsyncClient, tmp_path: Path
 ) -> None:
-    module, said, err = (tmp_path / name for name in ("mine.py", "said", "err"))
-    source = (
-        "from pathlib import Path\nfrom time import sleep\nfrom delayqueue import Worker\n"
-        f"worker = Worker({server.url!r})\n"
-        "@worker.on('restarted')\n"
-        f"def work(job): Path({str(said)!r}).touch(); sleep(60)\n"
-    )
-    module.write_text(source)
+    said, err = tmp_path / "said", tmp_path / "err"
+    does = f"Path({str(said)!r}).touch(); sleep(60)"
+    module = reloaded(tmp_path, server, "restarted", does)
     with program(
         "mine:worker", "--reload", cwd=tmp_path, err=err, PYTHONPATH=REPOSITORY
     ) as process:
         await queue.push("restarted")
         await until(said.exists)
-        module.write_text(source + "# changed\n")
+        module.write_text(module.read_text() + "# changed\n")
         await until(lambda: "restarting" in err.read_text())  # the old one waits for its handler
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, STOP_S) == 0

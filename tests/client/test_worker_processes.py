@@ -83,60 +83,56 @@ def is_alive(process: int) -> bool:
 
 
 async def test_a_process_that_dies_is_replaced_and_one_signal_ends_all(
-    server: QueueServer, topic: str, tmp_path: Path
+    server: QueueServer, queue: AsyncClient, topic: str, tmp_path: Path
 ) -> None:
     seen: set[int] = set()
-    async with AsyncClient(server.url) as queue:
-        with workers(server, tmp_path, topic, "--processes", "2") as supervisor:
+    with workers(server, tmp_path, topic, "--processes", "2") as supervisor:
 
-            async def more_than(count: int) -> bool:
-                # a process that is killed may have taken the job: it comes again after the TTR
-                seen.update(await who_did(queue, topic, 1, ttr=1))
-                return len(seen) > count
+        async def more_than(count: int) -> bool:
+            # a process that is killed may have taken the job: it comes again after the TTR
+            seen.update(await who_did(queue, topic, 1, ttr=1))
+            return len(seen) > count
 
-            await until_async(lambda: more_than(1), within_s=STARTS_S)
-            for process in seen.copy():
-                os.kill(process, signal.SIGKILL)
-            await until_async(lambda: more_than(3), within_s=STARTS_S)
-            supervisor.terminate()
-            assert supervisor.wait(STOP_S) == 0
-            assert not any(map(is_alive, seen))
+        await until_async(lambda: more_than(1), within_s=STARTS_S)
+        for process in seen.copy():
+            os.kill(process, signal.SIGKILL)
+        await until_async(lambda: more_than(3), within_s=STARTS_S)
+        supervisor.terminate()
+        assert supervisor.wait(STOP_S) == 0
+        assert not any(map(is_alive, seen))
 
 
 async def test_a_process_ends_after_its_jobs_and_another_goes_on(
-    server: QueueServer, topic: str, tmp_path: Path
+    server: QueueServer, queue: AsyncClient, topic: str, tmp_path: Path
 ) -> None:
-    async with AsyncClient(server.url) as queue:
-        with workers(server, tmp_path, topic, "--processes", "2", "--max-jobs", "2"):
-            assert len(await who_did(queue, topic, 9)) >= 3
+    with workers(server, tmp_path, topic, "--processes", "2", "--max-jobs", "2"):
+        assert len(await who_did(queue, topic, 9)) >= 3
 
 
 async def test_a_worker_ends_when_it_holds_too_much_memory(
-    server: QueueServer, topic: str, tmp_path: Path
+    server: QueueServer, queue: AsyncClient, topic: str, tmp_path: Path
 ) -> None:
-    async with AsyncClient(server.url) as queue:
-        with workers(server, tmp_path, topic, "--max-memory", "300") as process:
-            await who_did(queue, topic, 1)
-            await who_did(queue, topic, 1, mebibytes=300)
-            assert process.wait(STOP_S) == 0
-        assert "no more jobs: it holds" in (tmp_path / "log").read_text("utf-8")
+    with workers(server, tmp_path, topic, "--max-memory", "300") as process:
+        await who_did(queue, topic, 1)
+        await who_did(queue, topic, 1, mebibytes=300)
+        assert process.wait(STOP_S) == 0
+    assert "no more jobs: it holds" in (tmp_path / "log").read_text("utf-8")
 
 
 async def test_each_process_tells_what_it_has_done(
-    server: QueueServer, topic: str, tmp_path: Path
+    server: QueueServer, queue: AsyncClient, topic: str, tmp_path: Path
 ) -> None:
     port = free_port()
-    async with AsyncClient(server.url) as queue:
-        with workers(server, tmp_path, topic, "--health", f"127.0.0.1:{port}"):
-            await who_did(queue, topic, 3)
-            assert asked(port, "/healthz") == (200, "ok\n")
-            ended = f'delayqueue_worker_jobs_total{{topic="{topic}",outcome="finished"}} 3\n'
-            await until(lambda: ended in asked(port, "/metrics")[1])
-            status, text = asked(port, "/metrics")
-            assert status == 200
-            assert f'delayqueue_worker_handler_seconds_count{{topic="{topic}"}} 3\n' in text
-            assert "delayqueue_worker_running 0\n" in text
-            assert asked(port, "/")[0] == 404
+    with workers(server, tmp_path, topic, "--health", f"127.0.0.1:{port}"):
+        await who_did(queue, topic, 3)
+        assert asked(port, "/healthz") == (200, "ok\n")
+        ended = f'delayqueue_worker_jobs_total{{topic="{topic}",outcome="finished"}} 3\n'
+        await until(lambda: ended in asked(port, "/metrics")[1])
+        status, text = asked(port, "/metrics")
+        assert status == 200
+        assert f'delayqueue_worker_handler_seconds_count{{topic="{topic}"}} 3\n' in text
+        assert "delayqueue_worker_running 0\n" in text
+        assert asked(port, "/")[0] == 404
 
 
 def asked(port: int, path: str) -> tuple[int, str]:

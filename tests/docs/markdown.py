@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -153,12 +153,16 @@ def running(
             process.kill()
 
 
-def run(
-    command: list[str], text: str | None = None, environment: dict[str, str] | None = None
-) -> str:
-    """What a command prints; `text` is its input. It must succeed."""
-    done = subprocess.run(
+def ended(
+    command: Sequence[str | Path],
+    text: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """How a command ends, and what it prints; `text` is its input."""
+    return subprocess.run(
         command,
+        cwd=folder,
         input=text,
         env=environment,
         capture_output=True,
@@ -166,6 +170,13 @@ def run(
         timeout=COMMAND_S,
         check=False,
     )
+
+
+def run(
+    command: list[str], text: str | None = None, environment: dict[str, str] | None = None
+) -> str:
+    """What a command prints; `text` is its input. It must succeed."""
+    done = ended(command, text, environment)
     assert done.returncode == 0, done
     assert not done.stderr, done
     return done.stdout

@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +12,7 @@ import yaml
 from delayqueue.client import Client
 from tests.processes import REPOSITORY, QueueServer
 
-from .markdown import COMMAND_S, at, shown
+from .markdown import at, ended, shown
 from .test_orders import needs
 
 PAGE: Final = "docs/howto/beanstalkd.md"
@@ -30,14 +29,7 @@ class Framework:
 
     def __call__(self, *words: str) -> str:
         """What it prints."""
-        done = subprocess.run(
-            [*self._program, *words],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_S,
-            check=False,
-        )
+        done = ended([*self._program, *words], environment=self._environment)
         assert done.returncode == 0, done
         return done.stdout
 

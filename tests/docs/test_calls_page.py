@@ -13,14 +13,13 @@ from typing import Final
 import aiohttp
 import pytest
 
-from delayqueue.config.loading import load
 from tests.api_client import Json, open_api
 from tests.delivery.receiver import SECRET
+from tests.partner import Answer, Partner
 from tests.processes import LOOPBACK, REPOSITORY, Processes, QueueServer, StoreServer, free_port
 from tests.waiting import until, until_async
 
 from .markdown import COMMAND_S, at, blocks, read, run
-from .partner import Answer, Partner
 from .test_orders import needs
 
 SCRIPTS: Final = Path(sys.executable).parent
@@ -45,14 +44,6 @@ def calling(processes: Processes, redis_server: StoreServer) -> QueueServer:
         call_allow=f"{LOOPBACK}, example.com",
         call_secret=SECRET,
     )
-
-
-@pytest.mark.parametrize("block", blocks(PAGE, "ini"), ids=["allow", "secrets", "urls"])
-def test_the_settings_are_understood(block: object, tmp_path: Path) -> None:
-    path = tmp_path / "conf"
-    path.write_text(getattr(block, "text", ""), encoding="utf-8")
-    config = load(path, {})
-    assert config.calls or config.call_allow or len(config.call_secret) == 3
 
 
 async def test_the_commands_push_move_and_schedule_calls(calling: QueueServer) -> None:

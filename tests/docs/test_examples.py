@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 import pytest
 
 from delayqueue import Client
+from tests.partner import Answer, Partner
 from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 from tests.waiting import until
 
-from .markdown import COMMAND_S, blocks, read, run
-from .partner import Answer, Partner
+from .markdown import blocks, ended, read, run
 
 WECHAT_FIRST_S: Final = 15
 ALIPAY_FIRST_S: Final = 120
@@ -68,14 +68,7 @@ class Program:
 
     def ended(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """How it ends."""
-        return subprocess.run(
-            [*self._command, *arguments],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_S,
-            check=False,
-        )
+        return ended([*self._command, *arguments], environment=self._environment)
 
     @contextmanager
     def worker(self) -> Iterator[None]:
@@ -211,15 +204,6 @@ async def test_a_merchant_that_fails_is_called_again_as_alipay_does(shop: Shop) 
     assert shown.startswith("notify-T2 delayed ")
     assert "after 1 attempts: fail" in shown
     assert is_due_in(shown, ALIPAY_FIRST_S, began_s)
-
-
-async def test_a_merchant_that_never_answers_well_is_given_up(shop: Shop) -> None:
-    with Partner(Answer(200, "fail")) as merchant:
-        notify = shop.program("notify")
-        notify("push", "T3", merchant.url, "10ms")
-        with notify.worker():
-            await shop.until("notify-T3", "buried")
-    assert len(merchant.received) == 2
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=[language.name for language in LANGUAGES])

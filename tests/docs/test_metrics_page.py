@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 from typing import Any, Final
 
 import pytest
@@ -16,7 +15,7 @@ from delayqueue.store.types import Health
 from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, process_figures
 from tests.processes import REPOSITORY
 
-from .markdown import read
+from .markdown import ended, read
 
 PAGE: Final = read("docs/metrics.md")
 RULES: Final = read("contrib/prometheus/delayqueue.rules.yml")
@@ -101,12 +100,5 @@ def test_every_alert_is_tried(alert: str) -> None:
     ("verb", "file"), [("check", "delayqueue.rules.yml"), ("test", "delayqueue.test.yml")]
 )
 def test_promtool_accepts_the_rules_and_they_fire(verb: str, file: str) -> None:
-    done = subprocess.run(
-        ["promtool", verb, "rules", file],
-        cwd=REPOSITORY / "contrib/prometheus",
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    done = ended(["promtool", verb, "rules", file], folder=REPOSITORY / "contrib/prometheus")
     assert done.returncode == 0, done

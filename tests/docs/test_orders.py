@@ -11,10 +11,10 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.partner import Answer, Partner
 from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 
-from .markdown import COMMAND_S, at, run, some_blocks
-from .partner import Answer, Partner
+from .markdown import COMMAND_S, at, ended, run, some_blocks
 
 PARTS: Final = ("databind", "core", "annotations")
 JACKSON: Final = [Path(f"/usr/share/java/jackson-{part}.jar") for part in PARTS]
@@ -83,7 +83,7 @@ def test_a_worker_outlives_a_restart_closes_orders_and_gives_failures_back(
 def test_a_finish_that_had_no_answer_is_sent_again(program: list[str]) -> None:
     away = Answer(200, '{"code":6,"message":"the store is unavailable","data":null}')
     with Partner(popped('{"order":"1001"}'), away, away, away, answered(None)) as queue:
-        worker = ended(program, "work", "1", queue=queue)
+        worker = ran(program, "work", "1", queue=queue)
     assert worker.stdout == "a: closed order 1001\n"
     assert [json.loads(body).get("receipt") for body in queue.received] == [None, *["r"] * 4]
 
@@ -97,22 +97,15 @@ def answered(data: object) -> Answer:
     return Answer(200, json.dumps({"code": 0, "message": "ok", "data": data}))
 
 
-def ended(program: list[str], *arguments: str, queue: Partner) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*program, *arguments],
-        env=os.environ | {"DELAYQUEUE_URL": queue.url},
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_S,
-        check=False,
-    )
+def ran(program: list[str], *arguments: str, queue: Partner) -> subprocess.CompletedProcess[str]:
+    return ended([*program, *arguments], environment=os.environ | {"DELAYQUEUE_URL": queue.url})
 
 
 def test_no_body_ends_a_worker_and_the_queue_is_told_the_reason(program: list[str]) -> None:
     bodies = ["no json", "null", "7", '"x"', "[]", "{}", '{"order":[]}', "[" * 100_000]
     answers = [each for body in bodies for each in (popped(body), answered({"due": 1.0}))]
     with Partner(*answers, popped('{"order":"1001"}'), answered(None)) as queue:
-        worker = ended(program, "work", str(len(bodies) + 1), queue=queue)
+        worker = ran(program, "work", str(len(bodies) + 1), queue=queue)
     assert worker.returncode == 0, worker
     assert worker.stdout.splitlines()[-1] == "a: closed order 1001"
     *failures, done = [json.loads(body) for body in queue.received[1::2]]
@@ -127,7 +120,7 @@ def test_no_answer_ends_a_worker_or_counts_as_done(program: list[str]) -> None:
     odd = [Answer(200, text) for text in ("7", "{}")] + [answered("x"), answered({}), answered(7)]
     end = Answer(200, '{"code":[]}'), answered(None)
     with Partner(*odd, popped('{"order":"1001"}'), *end) as queue:
-        worker = ended(program, "work", "1", queue=queue)
+        worker = ran(program, "work", "1", queue=queue)
     assert worker.returncode == 0, worker
     assert worker.stdout.splitlines()[-1] == "a: closed order 1001"
     reports = [json.loads(body).get("message") for body in queue.received[-2:]]
@@ -137,7 +130,7 @@ def test_no_answer_ends_a_worker_or_counts_as_done(program: list[str]) -> None:
 def test_a_wrong_argument_is_refused_and_pushes_nothing(program: list[str]) -> None:
     with Partner(answered(None)) as queue:
         for arguments in ("", "place 1", "place 1 soon", "paid", "work soon"):
-            refused = ended(program, *arguments.split(), queue=queue)
+            refused = ran(program, *arguments.split(), queue=queue)
             assert refused.returncode != 0, arguments
             assert refused.stderr, arguments
     assert queue.received == []

@@ -15,7 +15,7 @@ from delayqueue import Client
 from tests.processes import REPOSITORY, QueueServer
 
 from .follow import Follower
-from .markdown import COMMAND_S, run
+from .markdown import ended, run
 from .test_orders import needs
 
 # `jobs` as Laravel's migration makes it
@@ -110,10 +110,7 @@ def test_a_refund_that_the_database_refused_is_not_taken_for_paid(
     with closing(sqlite3.connect(shop / "shop.sqlite")) as database, Client(server.url) as queue:
         queue.push("refund", {"customer": 7, "cents": 500}, id="refund-8", ttr=60)
         database.execute(limited)
-        failed = subprocess.run(
-            command, env=environment, capture_output=True, timeout=COMMAND_S, check=False
-        )
-        assert failed.returncode != 0
+        assert ended(command, environment=environment).returncode != 0
         database.execute("DROP TRIGGER full")
         queue.push("refund", {"customer": 7, "cents": 500}, id="refund-8", ttr=60)
         assert run(command, environment=environment) == "paid refund-8\n"
@@ -129,18 +126,9 @@ def jobs_of(shop: Path, queue: str) -> list[tuple[object, ...]]:
 
 def moved(server: QueueServer, shop: Path, application: str) -> tuple[int, str]:
     """The exit status of the program that moves Laravel's jobs, and what it prints."""
-    done = subprocess.run(
-        [
-            "php",
-            str(shutil.copy(REPOSITORY / "examples/recipes/move_laravel_jobs.php", shop)),
-            application,
-            f"sqlite:{shop / 'shop.sqlite'}",
-        ],
-        env=os.environ | {"DELAYQUEUE_URL": server.url},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=COMMAND_S,
-        check=False,
+    program = shutil.copy(REPOSITORY / "examples/recipes/move_laravel_jobs.php", shop)
+    done = ended(
+        ["php", program, application, f"sqlite:{shop / 'shop.sqlite'}"],
+        environment=os.environ | {"DELAYQUEUE_URL": server.url},
     )
-    return done.returncode, done.stdout
+    return done.returncode, done.stderr + done.stdout

@@ -13,11 +13,11 @@ from urllib.request import Request, urlopen
 import pytest
 
 from delayqueue import Client
+from tests.partner import Answer, Partner
 from tests.processes import LOOPBACK, REPOSITORY, QueueServer, free_port
 from tests.waiting import until
 
 from .markdown import run, running
-from .partner import Answer, Partner
 
 FOLDER: Final = REPOSITORY / "examples/shop"
 PYTHON: Final = [sys.executable, "-B"]

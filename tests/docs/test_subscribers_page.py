@@ -8,8 +8,7 @@ from typing import Final
 import pytest
 
 from delayqueue import Worker, testing
-from delayqueue.config.loading import load
-from delayqueue.config.sections import LIMIT_KEYS, SCHEDULE_KEYS, SUBSCRIBER_KEYS, Sections
+from delayqueue.config.sections import LIMIT_KEYS, SCHEDULE_KEYS, SUBSCRIBER_KEYS
 from delayqueue.testing import Finished, Released
 from scripts.fields import described
 
@@ -32,16 +31,6 @@ def test_every_key_of_a_section_is_a_field_of_the_endpoint_or_is_named(
 ) -> None:
     own = keys.keys() - described(path).keys()
     assert own <= set(re.findall(r"`(\w+)`", read(f"docs/{page}.md")))
-
-
-@pytest.mark.parametrize(
-    "block", blocks(PAGE + SCHEDULES, "ini"), ids=["subscribers", "allow", "schedules"]
-)
-def test_the_config_that_is_shown_is_understood(block: object, tmp_path: Path) -> None:
-    path = tmp_path / "conf"
-    path.write_text(getattr(block, "text", ""), encoding="utf-8")
-    config = load(path, {})
-    assert (config.sections and config.sections != Sections()) or config.webhook_allow
 
 
 def test_a_function_of_old_runs_in_a_worker_as_the_page_says(

@@ -2,15 +2,11 @@
 
 import asyncio
 import re
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from contextlib import closing as closed
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -18,10 +14,12 @@ import pytest
 
 from delayqueue import Client
 from delayqueue.testing import Queue
-from tests.processes import LOOPBACK, REPOSITORY, QueueServer
+from tests.client.conftest import at_work
+from tests.partner import Answer, Partner
+from tests.processes import REPOSITORY, QueueServer
 from tests.waiting import until
 
-from .markdown import read
+from .markdown import ended, read
 
 PAGE: Final = "docs/howto/task-queues.md"
 PROGRAMS: Final = REPOSITORY / "examples" / "task-queues"
@@ -68,14 +66,7 @@ def test_their_programs_are_sound(program: Path) -> None:
     compile(program.read_text("utf-8"), str(program), "exec")
     if not PEERS_PYTHON.exists():
         pytest.skip("the other task queues are not installed: CONTRIBUTING.md")
-    imported = subprocess.run(
-        [PEERS_PYTHON, "-c", f"import {program.stem}"],
-        cwd=PROGRAMS,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    imported = ended([PEERS_PYTHON, "-c", f"import {program.stem}"], folder=PROGRAMS)
     assert imported.returncode == 0, imported.stderr
 
 
@@ -116,37 +107,11 @@ def tutorial(
         sys.modules.pop(name).worker.client.close()
 
 
-@asynccontextmanager
-async def working(program: Any) -> AsyncIterator[None]:
-    """Its worker works."""
-    stop = asyncio.Event()
-    work = asyncio.create_task(program.worker.work(stop))
-    try:
-        yield
-    finally:
-        stop.set()
-        await work
-
-
-class Site(BaseHTTPRequestHandler):
-    """Every page has the same words."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(WORDS.encode())
-
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
 def page() -> Iterator[str]:
     """The address of a page."""
-    with ThreadingHTTPServer((LOOPBACK, 0), Site) as site:
-        Thread(target=site.serve_forever, daemon=True).start()
-        yield f"http://{LOOPBACK}:{site.server_port}/page"
-        site.shutdown()
+    with Partner(Answer(200, WORDS)) as site:
+        yield f"{site.url}/page"
 
 
 @pytest.fixture
@@ -165,7 +130,7 @@ async def test_the_first_steps_of_celery_add(
     tutorial: Callable[[str], Any], printed: Callable[[], list[str]]
 ) -> None:
     program = tutorial("celery_first_steps")
-    async with working(program):
+    async with at_work(program.worker):
         await asyncio.to_thread(program.main)
     assert printed() == ["8"]
 
@@ -174,7 +139,7 @@ async def test_the_guide_of_dramatiq_counts_words_and_an_address_that_is_none_is
     tutorial: Callable[[str], Any], printed: Callable[[], list[str]], page: str, server: QueueServer
 ) -> None:
     program = tutorial("dramatiq_guide")
-    async with working(program):
+    async with at_work(program.worker):
         await asyncio.to_thread(program.main, page, f"{page}/2")
         with closed(Client(server.url)) as queue:
             assert await asyncio.to_thread(queue.kick_topic, "count-words", state="delayed") == 1
@@ -189,7 +154,7 @@ async def test_the_demo_of_arq_downloads_with_one_session(
     tutorial: Callable[[str], Any], printed: Callable[[], list[str]], page: str
 ) -> None:
     program = tutorial("arq_demo")
-    async with working(program):
+    async with at_work(program.worker):
         await program.main(page, f"{page}/2")
         await until(lambda: len(printed()) == 2)
     assert set(printed()) == {f"{each}: {WORDS}..." for each in (page, f"{page}/2")}
@@ -199,7 +164,7 @@ async def test_the_overview_of_rq_counts_words_and_reads_the_result(
     tutorial: Callable[[str], Any], printed: Callable[[], list[str]], page: str
 ) -> None:
     program = tutorial("rq_overview")
-    async with working(program):
+    async with at_work(program.worker):
         await asyncio.to_thread(program.main, page)
     assert printed() == ["4"]
 
@@ -218,7 +183,7 @@ async def test_the_guide_of_huey_adds_later_tries_again_and_runs_every_three_min
         def has_delayed(topic: str) -> bool:
             return any(counts.delayed for counts in queue.topics(topic))
 
-        async with working(program):
+        async with at_work(program.worker):
             running = asyncio.create_task(asyncio.to_thread(program.main))
             await until(lambda: has_delayed("sum"))
             queue.kick_topic("sum", state="delayed")

@@ -14,11 +14,11 @@ from typing import Final
 import pytest
 
 from delayqueue import Client
+from tests.partner import Answer, Partner
 from tests.processes import REPOSITORY, QueueServer
 from tests.waiting import until
 
 from .markdown import run, running
-from .partner import Answer, Partner
 
 FOLDER: Final = REPOSITORY / "examples/worker"
 PYTHON: Final = [sys.executable, "-B"]

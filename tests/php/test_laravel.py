@@ -15,7 +15,7 @@ import pytest
 
 from delayqueue import Client
 from tests.docs.markdown import shown
-from tests.docs.partner import Answer, Partner
+from tests.partner import Answer, Partner
 from tests.processes import REPOSITORY, QueueServer
 
 from .project import Project, debian_version, needs_debian

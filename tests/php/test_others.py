@@ -1,13 +1,14 @@
 """Packages for frameworks that are not in Debian: their classes run with lines that stand in for the framework."""
 
 import json
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import pytest
 
 from delayqueue import Client
 from tests.docs.markdown import at
-from tests.docs.partner import Answer, Partner
+from tests.partner import Answer, Partner
 from tests.processes import REPOSITORY, QueueServer
 
 from .project import Project, debian_version, needs_debian
@@ -15,16 +16,28 @@ from .project import Project, debian_version, needs_debian
 STAND_INS: Final = REPOSITORY / "tests/php/stand_ins"
 
 
+Framework = Callable[..., Project]
+
+
 @pytest.fixture(scope="module")
-def think(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Project:
-    library = ("3.0.9", [str(STAND_INS / "think_queue.php")])
-    project = Project(
-        tmp_path_factory.mktemp("think"),
-        "delay-queue/think-queue",
-        libraries={"topthink/think-queue": library},
-        autoload={"app\\job\\": "app/job/"},
-    )
-    project.variables["DELAYQUEUE_URL"] = server.url
+def framework(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Framework:
+    """Makes a project with one of our packages, and a library of this version that is in these files."""
+
+    def framework(package: str, library: str, version: str, *files: str, **more: Any) -> Project:
+        folder = tmp_path_factory.mktemp(package)
+        libraries = {library: (version, files)}
+        project = Project(folder, f"delay-queue/{package}", libraries=libraries, **more)
+        project.variables["DELAYQUEUE_URL"] = server.url
+        return project
+
+    return framework
+
+
+@pytest.fixture(scope="module")
+def think(framework: Framework) -> Project:
+    file = str(STAND_INS / "think_queue.php")
+    own = {"app\\job\\": "app/job/"}
+    project = framework("think-queue", "topthink/think-queue", "3.0.9", file, autoload=own)
     for name, place in (("CloseOrder.php", "app/job/CloseOrder.php"), ("worker.php",) * 2):
         project.write(place, (REPOSITORY / "examples/thinkphp" / name).read_text("utf-8"))
     return project
@@ -112,12 +125,12 @@ PASSED: Final = {
 }
 
 
-@pytest.mark.parametrize("framework", PASSED)
+@pytest.mark.parametrize("name", PASSED)
 def test_a_time_that_has_passed_is_now(
-    framework: str, queue: Client, request: pytest.FixtureRequest
+    name: str, queue: Client, request: pytest.FixtureRequest
 ) -> None:
-    project: Project = request.getfixturevalue(framework)
-    project.php(PASSED[framework])
+    project: Project = request.getfixturevalue(name)
+    project.php(PASSED[name])
     assert [topic.ready for topic in queue.topics("passed")] == [1]
     queue.purge("passed")
 
@@ -139,11 +152,11 @@ WRONG_SETTINGS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("framework", "code", "said"), WRONG_SETTINGS)
+@pytest.mark.parametrize(("name", "code", "said"), WRONG_SETTINGS)
 def test_a_setting_of_the_wrong_shape_is_refused_by_its_name(
-    framework: str, code: str, said: str, request: pytest.FixtureRequest
+    name: str, code: str, said: str, request: pytest.FixtureRequest
 ) -> None:
-    project: Project = request.getfixturevalue(framework)
+    project: Project = request.getfixturevalue(name)
     told = project.php(
         f"""
         $make = fn (array $config)
@@ -221,14 +234,14 @@ MARKED: Final = {
 }
 
 
-@pytest.mark.parametrize("framework", MARKED)
+@pytest.mark.parametrize("name", MARKED)
 def test_a_job_says_its_tags_and_its_group(
-    framework: str, queue: Client, request: pytest.FixtureRequest
+    name: str, queue: Client, request: pytest.FixtureRequest
 ) -> None:
     """Which values are tags: clients/php/tests/TagsTest.php."""
-    project: Project = request.getfixturevalue(framework)
+    project: Project = request.getfixturevalue(name)
     said = project.php(
-        MARKED[framework]
+        MARKED[name]
         + """
         $push(['t', null, 7], 'customer-7');
         $push([null, 'u'], 8);
@@ -261,15 +274,10 @@ def test_the_worker_of_the_page_for_thinkphp_closes_orders(think: Project, queue
 
 
 @pytest.fixture(scope="module")
-def yii(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Project:
-    library = ("2.3.8", [str(STAND_INS / "yii2_queue.php")])
-    project = Project(
-        tmp_path_factory.mktemp("yii"),
-        "delay-queue/yii2-queue",
-        libraries={"yiisoft/yii2-queue": library},
-        autoload={"app\\jobs\\": "jobs/"},
-    )
-    project.variables["DELAYQUEUE_URL"] = server.url
+def yii(framework: Framework) -> Project:
+    file = str(STAND_INS / "yii2_queue.php")
+    own = {"app\\jobs\\": "jobs/"}
+    project = framework("yii2-queue", "yiisoft/yii2-queue", "2.3.8", file, autoload=own)
     close_order = (REPOSITORY / "examples/yii/CloseOrder.php").read_text("utf-8")
     project.write("jobs/CloseOrder.php", close_order)
     return project
@@ -309,15 +317,9 @@ def test_yii2_queue_pushes_removes_cancels_and_works(yii: Project, queue: Client
 
 
 @pytest.fixture(scope="module")
-def hyperf(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Project:
-    library = ("3.1.71", [str(STAND_INS / "hyperf_async_queue.php")])
-    project = Project(
-        tmp_path_factory.mktemp("hyperf"),
-        "delay-queue/hyperf",
-        libraries={"hyperf/async-queue": library},
-    )
-    project.variables["DELAYQUEUE_URL"] = server.url
-    return project
+def hyperf(framework: Framework) -> Project:
+    file = str(STAND_INS / "hyperf_async_queue.php")
+    return framework("hyperf", "hyperf/async-queue", "3.1.71", file)
 
 
 HYPERF: Final = """
@@ -416,13 +418,11 @@ def test_hyperf_buries_what_fails_for_good_and_reloads_it(hyperf: Project, queue
 
 
 @pytest.fixture(scope="module")
-def cpm(tmp_path_factory: pytest.TempPathFactory, server: QueueServer) -> Project:
+def cpm(framework: Framework, server: QueueServer) -> Project:
     """A project of php-cpm's users, with what the page shows."""
     needs_debian("Psr/Log/autoload.php")
-    folder = tmp_path_factory.mktemp("cpm")
-    library = (debian_version("php-psr-log"), ["Psr/Log/autoload.php"])
-    project = Project(folder, "delay-queue/php-cpm", libraries={"psr/log": library})
-    project.variables["DELAYQUEUE_URL"] = server.url
+    version = debian_version("php-psr-log")
+    project = framework("php-cpm", "psr/log", version, "Psr/Log/autoload.php")
     for file in (REPOSITORY / "examples/php-cpm").iterdir():
         project.write(file.name, at(server, file.read_text("utf-8")))
     return project

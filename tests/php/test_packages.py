@@ -87,40 +87,33 @@ NEWER_THAN_7_2 = {
 }
 
 
-@pytest.mark.parametrize("name", COPIED)
-def test_what_is_copied_has_no_php_newer_than_7_2(name: str) -> None:
+FILES = {
+    **{name: [REPOSITORY / "examples/php" / name] for name in COPIED},
+    **{name: list(path.glob("src/**/*.php")) for name, path in PACKAGES.items()},
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_copied_has_no_php_newer_than_7_2_and_a_package_none_newer_than_8_1(
+    name: str,
+) -> None:
     needs("php")
-    path = REPOSITORY / "examples/php" / name
-    code = "echo php_strip_whitespace($argv[1]);"
-    text = subprocess.run(["php", "-r", code, path], capture_output=True, text=True, check=True)
-    found = [
-        what for what, (newer, _) in NEWER_THAN_7_2.items() if re.search(newer, text.stdout, re.S)
-    ]
-    assert found == []
-
-
-@pytest.mark.parametrize("what", NEWER_THAN_7_2)
-def test_php_newer_than_7_2_is_found(what: str) -> None:
-    pattern, example = NEWER_THAN_7_2[what]
-    assert re.search(pattern, example, re.S)
-
-
-@pytest.mark.parametrize("name", PACKAGES)
-def test_a_package_has_no_php_newer_than_8_1(name: str) -> None:
-    needs("php")
-    files = list(PACKAGES[name].glob("src/**/*.php"))
+    newer, files = NEWER_THAN_7_2 if name in COPIED else NEWER, FILES[name]
     assert files
     # without comments, and on few lines
     code = "foreach (array_slice($argv, 1) as $file) { echo php_strip_whitespace($file), chr(0); }"
     text = subprocess.run(["php", "-r", code, *files], capture_output=True, text=True, check=True)
     for path, stripped in zip(files, text.stdout.split("\0"), strict=False):
-        found = [what for what, (newer, _) in NEWER.items() if re.search(newer, stripped, re.S)]
+        found = [what for what, (pattern, _) in newer.items() if re.search(pattern, stripped, re.S)]
         assert found == [], path
 
 
-@pytest.mark.parametrize("what", NEWER)
-def test_php_newer_than_8_1_is_found(what: str) -> None:
-    pattern, example = NEWER[what]
+@pytest.mark.parametrize(
+    ("pattern", "example"),
+    [*NEWER_THAN_7_2.values(), *NEWER.values()],
+    ids=[*NEWER_THAN_7_2, *NEWER],
+)
+def test_newer_php_is_found(pattern: str, example: str) -> None:
     assert re.search(pattern, example, re.S)
 
 
@@ -188,9 +181,8 @@ def test_all_packages_can_be_required_by_name_from_the_tags_of_a_release(
     released: dict[str, Path], frameworks: dict[str, tuple[str, list[str]]], tmp_path: Path
 ) -> None:
     project = Project(tmp_path / "shop", libraries=frameworks, packages=released)
-    del project.variables[
-        "COMPOSER_DISABLE_NETWORK"
-    ]  # nothing is cloned then, not even from a folder
+    # nothing is cloned then, not even from a folder
+    del project.variables["COMPOSER_DISABLE_NETWORK"]
     project.composer("require", "--no-progress", *PACKAGES)
     chosen = json.loads((project.folder / "composer.json").read_text("utf-8"))["require"]
     assert set(chosen.values()) == {f"^{delayqueue.__version__}"}

@@ -11,7 +11,7 @@ import yaml
 
 from delayqueue import Client
 from tests.docs.markdown import at, shown
-from tests.docs.partner import Answer, Partner
+from tests.partner import Answer, Partner
 from tests.processes import REPOSITORY, QueueServer
 
 from .project import Project, debian_version, needs_debian

@@ -48,6 +48,7 @@ class Running:
     """A worker in a process of its own; `with` ends it."""
 
     def __init__(self, project: Project, server: QueueServer, *options: str, code: str) -> None:
+        needs("setpriv")
         self._log = project.folder / f"log-{time.monotonic_ns()}"
         project.write("worker.php", WORKER + code)
         program = ("php", "vendor/bin/delay-queue-worker", *options, "worker.php")
@@ -80,6 +81,13 @@ class Running:
         return self.process.wait()
 
 
+async def ran(project: Project, server: QueueServer, *options: str, code: str) -> str:
+    """Run a worker to its end, after a job if nothing else is said. Returns its log."""
+    with Running(project, server, *(options or ["--max-jobs=1"]), code=code) as worker:
+        assert await worker.ended() == 0
+        return worker.log()
+
+
 def notes(project: Project) -> list[str]:
     path = project.folder / "notes"
     return path.read_text(encoding="utf-8").split() if path.exists() else []
@@ -106,22 +114,19 @@ def project(project: Project) -> Project:
 async def test_a_worker_does_without_its_name_at_a_server_that_does_not_know_the_field(
     project: Project, processes: Processes, redis_server: StoreServer
 ) -> None:
-    needs("setpriv")
     earlier = strict_server(BEFORE_NAMES, processes, redis_server)
     with Client(earlier.url) as queue:
         for number in range(2):
             queue.push("orders", id=f"nameless-{number}")
     code = "return (new Worker())->on('orders', fn (Job $job) => note($job->id));"
-    with Running(project, earlier, "--max-jobs=2", code=code) as worker:
-        assert await worker.ended() == 0
-        assert worker.log().count("worker: unknown field") == 1
+    log = await ran(project, earlier, "--max-jobs=2", code=code)
+    assert log.count("worker: unknown field") == 1
     assert notes(project) == ["nameless-0", "nameless-1"]
 
 
 async def test_a_handler_tells_how_far_its_job_is_and_a_failed_one_shows_where_it_stood(
     project: Project, server: QueueServer, queue: Client
 ) -> None:
-    needs("setpriv")
     queue.push("orders", id="far")
     code = """
     return (new Worker())->on('orders', function (Job $job): void {
@@ -155,7 +160,6 @@ async def test_a_handler_tells_how_far_its_job_is_and_a_failed_one_shows_where_i
 async def test_jobs_end_as_their_handlers_do(
     project: Project, server: QueueServer, queue: Client
 ) -> None:
-    needs("setpriv")
     bodies = {
         "done": '{"order":1001}',
         "fails": '{"order":0}',
@@ -181,8 +185,7 @@ async def test_jobs_end_as_their_handlers_do(
     return (new Worker())->on('orders', fn (Job $job) => close($job->json()['order']), retry: ['1m', '1h']);
     """
     began_s = time.time()
-    with Running(project, server, "--max-jobs=6", code=code) as worker:
-        assert await worker.ended() == 0
+    await ran(project, server, "--max-jobs=6", code=code)
     jobs = {name: got(queue, f"as-{name}") for name in bodies}
     assert (jobs["done"].state, jobs["done"].message) == ("finished", "closed order 1001")
     assert jobs["fails"].state == "delayed"
@@ -231,15 +234,12 @@ SEVERAL: Final = """
 async def test_several_handlers_run_in_order_until_one_fails_and_the_job_says_which(
     project: Project, server: QueueServer, queue: Client
 ) -> None:
-    needs("setpriv")
     code = f"{SEVERAL} return (new Worker())->on('paid', [make_invoice(...), 'add_points', $mail]);"
     bodies = ("1001", "fails", "hopeless", "exits")
     for body in bodies:
         queue.push("paid", body, id=f"paid-{body}", retain=600)
-    with Running(project, server, "--max-jobs=3", code=code) as worker:
-        assert await worker.ended() == 0
-    with Running(project, server, "--max-jobs=1", code=code) as worker:
-        assert await worker.ended() == 0
+    await ran(project, server, "--max-jobs=3", code=code)
+    await ran(project, server, code=code)
     done, fails, hopeless, exits = (got(queue, f"paid-{body}") for body in bodies)
     points = '{"points":4,"for":"I-1001"}'
     assert done.message == f"I-1001; {points}; 1 I-1001, 1 {points}"
@@ -254,7 +254,6 @@ async def test_several_handlers_run_in_order_until_one_fails_and_the_job_says_wh
 async def test_the_handlers_behind_one_that_failed_run_if_they_shall(
     project: Project, server: QueueServer, queue: Client
 ) -> None:
-    needs("setpriv")
     code = f"""{SEVERAL}
     return (new Worker())
         ->on('on', ['points' => 'add_points', 'mail' => $mail], stopOnFailure: false)
@@ -264,8 +263,7 @@ async def test_the_handlers_behind_one_that_failed_run_if_they_shall(
     queue.push("on", "hopeless", id="on-2")
     queue.push("both", id="both-1")
     began_s = time.time()
-    with Running(project, server, "--max-jobs=3", code=code) as worker:
-        assert await worker.ended() == 0
+    await ran(project, server, "--max-jobs=3", code=code)
     assert got(queue, "on-1").message.splitlines()[0] == (
         "points: RuntimeException: no account; mail: not yet"
     )
@@ -276,38 +274,6 @@ async def test_the_handlers_behind_one_that_failed_run_if_they_shall(
     assert began_s < both.due <= time.time() + 5
     assert [note for note in notes(project) if note.endswith(":mail")] == ["on-1:mail", "on-2:mail"]
     queue.delete("both-1")
-
-
-@pytest.mark.parametrize(
-    ("handlers", "says"),
-    [
-        ("[]", "name a handler"),
-        ("['strlen', 'no_such_function']", "handler 1: must be callable, not string"),
-    ],
-)
-async def test_what_are_no_handlers_is_refused(
-    project: Project, server: QueueServer, handlers: str, says: str
-) -> None:
-    needs("setpriv")
-    code = f"return (new Worker())->on('t', {handlers});"
-    with Running(project, server, code=code) as worker:
-        assert await worker.ended() == 2
-        assert worker.log() == f"delay-queue-worker: {says}\n"
-
-
-async def test_a_worker_that_is_killed_in_a_job_leaves_it_to_another(
-    project: Project, server: QueueServer, queue: Client
-) -> None:
-    code = "return (new Worker())->on('kill', function () { note('runs'); wait_for('go'); });"
-    queue.push("kill", id="kill-1", ttr=2, retain=600)
-    with Running(project, server, code=code) as worker:
-        await until(lambda: notes(project) == ["runs"])
-        worker.process.kill()
-    (project.folder / "go").touch()
-    with Running(project, server, "--max-jobs=1", code=code) as worker:
-        assert await worker.ended() == 0
-    job = got(queue, "kill-1")
-    assert (job.state, job.attempt, messages(queue, "kill-1")) == ("finished", 2, [GONE])
 
 
 ENDS: Final = [
@@ -349,8 +315,7 @@ async def test_a_fork_of_a_handler_says_nothing_about_its_job(
     });
     """
     queue.push("fork", id="fork-1", retain=600)
-    with Running(project, server, "--max-jobs=1", code=code) as worker:
-        assert await worker.ended() == 0
+    await ran(project, server, code=code)
     assert notes(project) == ["1"]
     assert (got(queue, "fork-1").state, messages(queue, "fork-1")) == ("finished", [])
 
@@ -368,8 +333,7 @@ async def test_a_job_that_kills_its_worker_again_and_again_is_buried(
     for _ in range(2):
         with Running(project, server, code=code) as worker:
             assert await worker.ended() == -signal.SIGKILL
-    with Running(project, server, "--max-jobs=1", code=code) as worker:
-        assert await worker.ended() == 0
+    await ran(project, server, code=code)
     assert notes(project) == ["dies"] * 2
     assert got(queue, "killer-1").state == "buried"
     assert messages(queue, "killer-1") == [GONE, GONE, "its worker has died 2 times"]
@@ -388,8 +352,7 @@ async def test_a_long_handler_keeps_its_job(
     });
     """
     queue.push("long", id="long-1", ttr=6, retain=600)
-    with Running(project, server, "--max-jobs=1", code=code) as worker:
-        assert await worker.ended() == 0
+    await ran(project, server, code=code)
     assert (got(queue, "long-1").state, got(queue, "long-1").attempt) == ("finished", 1)
     assert notes(project) == ["ran"]
 
@@ -407,10 +370,9 @@ async def test_a_job_that_is_cancelled_meanwhile_disturbs_nothing(
     });
     """
     queue.push("cancelled", id="cancelled-1")
-    with Running(project, server, "--max-jobs=1", code=code) as worker:
-        assert await worker.ended() == 0
-        assert "job cancelled-1 no longer belongs to this worker" in worker.log()
-        assert "took longer than its TTR, or was cancelled" in worker.log()
+    log = await ran(project, server, code=code)
+    assert "job cancelled-1 no longer belongs to this worker" in log
+    assert "took longer than its TTR, or was cancelled" in log
     assert queue.get("cancelled-1") is None
 
 
@@ -471,14 +433,11 @@ async def test_a_worker_ends_after_its_time_or_with_its_memory(
     return (new Worker())->on('limits', function () use (&$kept) { $kept[] = str_repeat('x', 1 << 24); });
     """
     queue.push_many([Job(topic="limits"), Job(topic="limits"), Job(topic="limits")])
-    with Running(project, server, "--memory=24", code=code) as worker:
-        assert await worker.ended() == 0
-        assert "the worker ends: it holds 24 MB or more" in worker.log()
+    log = await ran(project, server, "--memory=24", code=code)
+    assert "the worker ends: it holds 24 MB or more" in log
     assert [topic.ready for topic in queue.topics("limits")] == [1]
     queue.purge("limits")
-    with Running(project, server, "--max-time=1", "--quiet", code=code) as worker:
-        assert await worker.ended() == 0
-        assert worker.log() == ""
+    assert await ran(project, server, "--max-time=1", "--quiet", code=code) == ""
 
 
 async def test_a_worker_ends_when_a_connection_of_its_handler_is_gone_and_the_next_one_runs_the_job(
@@ -491,13 +450,11 @@ async def test_a_worker_ends_when_a_connection_of_its_handler_is_gone_and_the_ne
     """
     queue.push("gone", id="gone-1", retain=600)
     queue.push("gone", id="gone-2", delay=3600)
-    with Running(project, server, code=code) as worker:
-        assert await worker.ended() == 0
-        assert "the worker ends: a connection of its handler is gone" in worker.log()
+    log = await ran(project, server, "--max-jobs=9", code=code)
+    assert "the worker ends: a connection of its handler is gone" in log
     assert (got(queue, "gone-1").attempt, got(queue, "gone-2").attempt) == (1, 0)
     (project.folder / "go").touch()
-    with Running(project, server, "--max-jobs=1", code=code) as worker:
-        assert await worker.ended() == 0
+    await ran(project, server, code=code)
     assert got(queue, "gone-1").state == "finished"
     queue.delete("gone-2")
 
@@ -507,10 +464,9 @@ async def test_a_worker_ends_when_no_job_has_come_for_the_idle_time(
 ) -> None:
     code = "return (new Worker())->on('idle', fn () => null);"
     queue.push("idle", delay=0.5)
-    with Running(project, server, "--max-idle=6s", code=code) as worker:
-        assert await worker.ended() == 0
-        assert worker.log().count("of idle, attempt 1: finished") == 1
-        assert "the worker ends: it had no job for 6 s" in worker.log()
+    log = await ran(project, server, "--max-idle=6s", code=code)
+    assert log.count("of idle, attempt 1: finished") == 1
+    assert "the worker ends: it had no job for 6 s" in log
 
 
 async def test_the_log_does_not_call_the_last_attempt_released(
@@ -518,12 +474,9 @@ async def test_the_log_does_not_call_the_last_attempt_released(
 ) -> None:
     code = "return (new Worker())->on('final', fn () => throw new Exception('no'), retry: ['0s']);"
     queue.push("final", id="final-1")
-    with Running(project, server, "--max-jobs=2", code=code) as worker:
-        assert await worker.ended() == 0
-        assert "attempt 1: released" in worker.log()
-        assert (
-            "attempt 2: it was the last attempt, the job is buried or has expired" in worker.log()
-        )
+    log = await ran(project, server, "--max-jobs=2", code=code)
+    assert "attempt 1: released" in log
+    assert "attempt 2: it was the last attempt, the job is buried or has expired" in log
     assert got(queue, "final-1").state == "buried"
     queue.delete("final-1")
 
@@ -613,12 +566,17 @@ async def test_nothing_is_lost_and_nothing_ends_that_did_not_run(
         (["idle.php"], "this worker has no handlers: call on()"),
         (["text.php"], "retry \"10s\": must be a list such as ['10s', '1m']"),
         (["nothing.php"], "nothing.php: must return a DelayQueue\\Client\\Worker"),
+        (["none-of-it.php"], "name a handler"),
+        (["one-is-none.php"], "handler 1: must be callable, not string"),
     ],
 )
 def test_a_wrong_use_is_told(project: Project, arguments: list[str], said: str) -> None:
     project.write("worker.php", WORKER + "return (new Worker())->on('t', fn () => null);")
     project.write("nothing.php", "<?php ")
     project.write("idle.php", WORKER + "return new Worker();")
+    project.write("none-of-it.php", WORKER + "return (new Worker())->on('t', []);")
+    handlers = "['strlen', 'no_such_function']"
+    project.write("one-is-none.php", WORKER + f"return (new Worker())->on('t', {handlers});")
     project.write("text.php", WORKER + "return (new Worker())->on('t', fn () => null, '10s');")
     ended = project.ended("php", "vendor/bin/delay-queue-worker", *arguments)
     assert (ended.returncode, ended.stdout[: len("delay-queue-worker: ")]) == (

@@ -3,8 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from email.message import Message
 from typing import Any, Final
 from urllib.request import Request, urlopen
 
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from delayqueue.client import Client
 from delayqueue.client.api_request import TransportError
 from delayqueue.relay.relay import Relay
-from tests.processes import LOOPBACK
+from tests.partner import Answer, Partner
 from tests.relay.conftest import Outbox, unchecked
 from tests.relay.databases import TAKERS
 
@@ -36,34 +35,19 @@ def relay(unchecked: Outbox) -> Iterator[Relay]:
         yield one
 
 
-class Proxy:
-    """Hands requests on to a server, and answers the large ones itself, as nginx does. Its URL is what `with` gives."""
+class Proxy(Partner):
+    """Hands requests on to a server, and answers the large ones itself, as nginx does."""
 
     def __init__(self, url: str, most_bytes: int) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status, answer = 413, b"<html>413 Request Entity Too Large</html>"
-                if len(body) <= most_bytes:
-                    with urlopen(Request(f"{url}{self.path}", body)) as answered:
-                        status, answer = answered.status, answered.read()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
+        super().__init__(Answer(413, "<html>413 Request Entity Too Large</html>"))
+        self._server_url = url
+        self._most_bytes = most_bytes
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
-
-    def __enter__(self) -> str:
-        Thread(target=self._server.serve_forever).start()
-        return f"http://{LOOPBACK}:{self._server.server_port}"
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def take(self, path: str, headers: Message, body: str) -> Answer:
+        if len(body) > self._most_bytes:
+            return super().take(path, headers, body)
+        with urlopen(Request(f"{self._server_url}{path}", body.encode())) as answered:
+            return Answer(answered.status, answered.read().decode())
 
 
 class made:  # noqa: N801  # used as a function
@@ -236,8 +220,8 @@ def test_whatever_a_row_raises_is_its_reason(unchecked: Outbox) -> None:
 def test_a_row_that_a_proxy_finds_too_large_fails_and_the_others_go_through(outbox: Outbox) -> None:
     for number in range(9):
         outbox.insert(id=f"{outbox.topic}-{number}", body="x" * (90_000 if number == 4 else 20_000))
-    with Proxy(outbox.url, most_bytes=65_536) as url:
-        assert outbox.once(url=url).returncode == 1
+    with Proxy(outbox.url, most_bytes=65_536) as proxy:
+        assert outbox.once(url=proxy.url).returncode == 1
     assert outbox.rows() == [f"{outbox.topic}-4"]
     assert "413" in outbox.rows("failed")[0]
     (topic,) = outbox.client.topics(outbox.topic)

@@ -45,16 +45,6 @@ def test_failed_rows_are_counted_by_an_index_that_init_adds_to_older_tables(
     assert used in plan, plan
 
 
-def test_the_sql_that_it_prints_makes_the_table(outbox: Outbox) -> None:
-    outbox.database.execute(f"DROP TABLE {outbox.table}")
-    printed = outbox.run("--init-sql").stdout
-    for statement in printed.split(";\n\n"):
-        outbox.database.execute(statement)
-    outbox.insert(id=outbox.topic)
-    assert outbox.once().returncode == 0
-    assert outbox.state(outbox.topic) == "ready"
-
-
 async def test_it_outlives_the_database_and_waits_for_the_table(outbox: Outbox) -> None:
     outbox.database.execute(f"DROP TABLE {outbox.table}")
     relay = outbox.relay()

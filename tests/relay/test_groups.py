@@ -56,24 +56,17 @@ def test_an_id_elsewhere_is_refused_once_and_the_reason_names_the_right_one(
     assert groups(outbox)[right] == GROUP
 
 
-@pytest.mark.parametrize("group", ["}a", "", " ", ["a"], "x" * 251])
-def test_a_group_that_no_job_can_have_fails_and_stops_no_other(
-    outbox: Outbox, group: object
+@pytest.mark.parametrize(
+    ("group", "says"),
+    [
+        *((group, "group") for group in ("}a", "", " ", ["a"], "x" * 251)),
+        # a table of MariaDB holds 255 characters of an id that begins with it, a text of PostgreSQL no \\0
+        *((group, f"like {{{group}}}"[:200].replace("\0", "\\0")) for group in ("x" * 250, "a\0b")),
+    ],
+)
+def test_a_group_that_its_job_cannot_have_fails_and_stops_no_other(
+    outbox: Outbox, group: object, says: str
 ) -> None:
-    unchecked(outbox)
-    outbox.insert(id="*", options={"group": group})
-    outbox.insert(id=outbox.topic)
-    assert outbox.once().returncode == 1
-    (reason,) = outbox.rows("failed")
-    assert "group" in reason
-    assert outbox.state(outbox.topic) == "ready"
-
-
-@pytest.mark.parametrize("group", ["x" * 250, "a\0b"])
-def test_a_group_that_the_table_cannot_hold_in_an_id_stops_no_other(
-    outbox: Outbox, group: str
-) -> None:
-    """A table of MariaDB holds 255 characters, a text of PostgreSQL no \\0."""
     unchecked(outbox)
     outbox.insert(id="*", options={"group": group})
     outbox.insert(id=outbox.topic)
@@ -81,4 +74,5 @@ def test_a_group_that_the_table_cannot_hold_in_an_id_stops_no_other(
     assert outbox.state(outbox.topic) == "ready"
     reasons, found = outbox.rows("failed"), groups(outbox)
     assert len(reasons) + len(found) == 2
-    assert all(f"like {{{group}}}"[:200].replace("\0", "\\0") in each for each in reasons)
+    assert says != "group" or len(reasons) == 1
+    assert all(says in reason for reason in reasons)

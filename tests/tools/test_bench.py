@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,21 +9,14 @@ import pytest
 from bench.peers import installed
 from bench.processes import BenchError
 from bench.target import parse_target
-from tests.processes import REPOSITORY
+from tests.processes import python
 
 COSTS = {"jobs", "server", "Redis", "programs", "all"}
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Compare, to a good end."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "bench.peers", *arguments],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    ended = python("-m", "bench.peers", *arguments)
     assert ended.returncode == 0, ended.stderr
     return ended
 

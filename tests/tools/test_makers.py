@@ -10,25 +10,35 @@ from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from socket import socket
+from typing import TypeVar
 
 import pytest
 
 from faults.bed import MIB, Bed, CannotRun, restart
 from faults.clock import Clock
-from faults.matrix import BEGIN, CHINESE, END, table, write, write_chinese
+from faults.matrix import CHINESE, DOCUMENT, cells_of, write, write_chinese
 from faults.network import DIRECTIONS, Network
 from faults.proxy import Proxy
-from faults.row import Outcome, Row
+from faults.row import Outcome
 from faults.rows import ROWS
 from faults.scenarios.inputs import bomb
 from tests.processes import LOOPBACK, REPOSITORY, Host, Processes
 from tests.waiting import until, until_async
 
+Made = TypeVar("Made")
 Connect = Callable[[], Awaitable["Client"]]
 
 SILENCE_S = 0.2
 ANSWER_S = 30.0
 FIGURE = r"\d+(?:[,.]\d+)*"
+
+
+def made(maker: Callable[[], Made]) -> Made:
+    """What it makes; skips the test if that cannot run here."""
+    try:
+        return maker()
+    except CannotRun as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture
@@ -114,10 +124,7 @@ async def test_a_dropped_answer_ends_the_connection(proxy: Proxy, connect: Conne
 
 def test_a_busy_thread_leaves_others_their_turn_under_a_wrong_clock_too(tmp_path: Path) -> None:
     """With libfaketime 0.9.10, each time.sleep() of a process with its own monotonic clock fails."""
-    try:
-        clock = Clock(tmp_path / "clock")
-    except CannotRun as reason:
-        pytest.skip(str(reason))
+    clock = made(lambda: Clock(tmp_path / "clock"))
     code = "from delayqueue.delivery.side_loop import Turns; Turns().leave()"
     subprocess.run([*clock.wrapper, sys.executable, "-c", code], cwd=REPOSITORY, check=True)
 
@@ -150,58 +157,43 @@ async def test_what_a_scenario_started_ends_with_it(tmp_path: Path) -> None:
     assert store.exit_status() is not None
 
 
-def test_the_matrix_has_a_line_for_every_row_and_says_why_one_was_not_run(tmp_path: Path) -> None:
+def test_results_are_put_into_the_lines_of_their_rows_and_the_others_stay(tmp_path: Path) -> None:
+    page = tmp_path / "faults.md"
+    page.write_text(
+        "".join(f"| {n} | it breaks | it holds | passed | old |  |  |\n" for n in (1, 2, 3))
+    )
     passed = Outcome(ROWS[0], seed=7, took_s=1.0, figures={"jobs": 3})
     failed = Outcome(ROWS[1], seed=8, took_s=1.0, figures={}, failure="AssertionError: a|b\nmore")
-    path = tmp_path / "faults.md"
-    path.write_text(f"before\n{BEGIN}\nyesterday\n{END}\nafter\n", encoding="utf-8")
-    write(path, ROWS, [passed, failed], "today abc")
-    text = path.read_text(encoding="utf-8")
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
-    assert "yesterday" not in text
-    lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
-    assert [line.split(" | ")[0] for line in lines] == [f"| {row.number}" for row in ROWS]
-    assert "passed | jobs 3 | 7 | today abc |" in lines[0]
-    assert "**FAILED** | AssertionError: a\\|b | 8 | today abc |" in lines[1]
-    assert all("**not run**" in line for line in lines[2:])
+    write(page, [passed, failed], "today abc")
+    assert page.read_text().splitlines() == [
+        "| 1 | it breaks | it holds | passed | jobs 3 | 7 | today abc |",
+        "| 2 | it breaks | it holds | **FAILED** | AssertionError: a\\|b | 8 | today abc |",
+        "| 3 | it breaks | it holds | passed | old |  |  |",
+    ]
+    write(page, [Outcome(ROWS[2], 1, 1.0, {}, not_run="no nginx")], "today")
+    assert cells_of(page)[3][3:] == ["**not run**", "no nginx", "", ""]
 
 
-def test_a_row_that_was_not_run_again_keeps_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "faults.md"
-    path.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
-    first, second = (Outcome(row, seed=7, took_s=1.0, figures={}) for row in ROWS[:2])
-    write(path, ROWS, [first, second], "yesterday")
-    write(path, ROWS, [second], "today")
-    lines = path.read_text(encoding="utf-8").splitlines()[3:]
-    assert [line.rpartition(" | ")[2] for line in lines[:2]] == ["yesterday |", "today |"]
-
-
-def test_the_chinese_page_has_the_table_of_the_english_one(tmp_path: Path) -> None:
-    """If only the words of a row have changed, `python -m faults --rows 18` writes them."""
+def test_every_row_has_a_line_on_both_pages_with_the_same_figures_and_results(
+    tmp_path: Path,
+) -> None:
+    """`python -m faults --rows 18` writes the results of the English page into the Chinese one."""
+    english, chinese = cells_of(DOCUMENT), cells_of(CHINESE)
+    assert [*english] == [*chinese] == [row.number for row in ROWS]
+    for number, cells in english.items():
+        there = (
+            set(re.findall(FIGURE, " ".join(words[1:3]))) for words in (cells, chinese[number])
+        )
+        assert len({frozenset(figures) for figures in there}) == 1, number
     path = tmp_path / CHINESE.name
     path.write_bytes(CHINESE.read_bytes())
-    write_chinese(path, ROWS)
+    write_chinese(path, DOCUMENT)
     assert path.read_text("utf-8") == CHINESE.read_text("utf-8")
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
-def test_a_row_has_the_same_figures_in_both_languages(row: Row) -> None:
-    english, said = f"{row.fault} {row.passes}", f"{row.fault_zh} {row.passes_zh}"
-    assert set(re.findall(FIGURE, english)) == set(re.findall(FIGURE, said))
-
-
-def test_a_row_that_was_never_run_has_not_passed() -> None:
-    assert [row.number for row in ROWS] == list(range(1, len(ROWS) + 1))
-    assert "passed" not in table(ROWS, [], "today", {})
 
 
 async def test_what_is_cut_off_is_not_reached_until_it_is_healed(processes: Processes) -> None:
     with ExitStack() as stack:
-        try:
-            network = stack.enter_context(Network.opened())
-        except CannotRun as reason:
-            pytest.skip(str(reason))
+        network = made(lambda: stack.enter_context(Network.opened()))
         one, other, third = (host for host, _ in zip(network, range(3), strict=False))
         store = processes.redis("--protected-mode", "no", host=other)
         stack.callback(store.close)
@@ -228,10 +220,7 @@ async def test_what_is_cut_off_is_not_reached_until_it_is_healed(processes: Proc
 async def test_a_process_is_found_ready_in_each_network_in_turn(processes: Processes) -> None:
     for _ in range(2):
         with ExitStack() as stack:
-            try:
-                network = stack.enter_context(Network.opened())
-            except CannotRun as reason:
-                pytest.skip(str(reason))
+            network = made(lambda: stack.enter_context(Network.opened()))
             store = processes.redis("--protected-mode", "no", host=next(iter(network)))
             stack.callback(store.close)
             store.kill()

@@ -15,7 +15,7 @@ OFTEN: Final = {3, 9, 16, 26, 29}
 SMALL: Final = [
     pytest.param(
         row,
-        id=f"{row.number} {row.fault}",
+        id=str(row),
         marks=() if row.number in OFTEN else pytest.mark.seldom,
     )
     for row in ROWS
@@ -37,6 +37,6 @@ def test_the_failures_of_tasks_are_named(tmp_path: Path) -> None:
     async def fail(_: Bed) -> dict[str, int]:
         raise ExceptionGroup("tasks", [ValueError("a"), ExceptionGroup("more", [KeyError("b")])])
 
-    outcome = run(Row(99, "", "", "", "", fail), tmp_path, small=True)
+    outcome = run(Row(99, fail), tmp_path, small=True)
     assert outcome.failure == "ValueError: a; KeyError: 'b'"
     assert "in fail" in outcome.logs

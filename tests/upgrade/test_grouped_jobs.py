@@ -22,9 +22,8 @@ from tests.processes import (
 
 TOPIC: Final = "order"
 GROUPS: Final = ("customer-1", "customer-2", "customer-3")
-JOBS: Final = (
-    5  # of each group: the first one is in hand or waits for its retry, the last one is delayed
-)
+# of each group: the first one is in hand or waits for its retry, the last one is delayed
+JOBS: Final = 5
 LOST: Final = "is in no index: it would never be delivered: mended"  # what the earlier fsck says of ready ones
 IN_BRACES: Final = "{{{}}}/{}"
 BUCKETS: Final = 3
