@@ -40,25 +40,6 @@ async def test_a_call_takes_so_many_jobs_at_most_and_leaves_the_others(bucket: B
     assert [one.id for one in await bucket.take()] == names[len(reply.results) :]
 
 
-@pytest.mark.parametrize("state", ["reserved", "buried"])
-async def test_a_job_that_is_held_or_buried_is_not_taken(bucket: Bucket, state: str) -> None:
-    await bucket.put_in(state)
-    assert await bucket.take() == []
-    assert await bucket.state("a") == state
-
-
-async def test_a_taken_job_is_finished(bucket: Bucket) -> None:
-    await bucket.push(job("a", retain_ms=HOUR_MS, tags=("x",)))
-    assert len(await bucket.take()) == 1
-    assert await bucket.state("a") == "finished"
-
-
-async def test_no_more_are_taken_than_were_asked_for(bucket: Bucket) -> None:
-    await bucket.push(*(job(f"job-{n}") for n in range(10)))
-    assert len(await bucket.take(most=3)) == 3
-    assert (await bucket.counts()).ready == 7
-
-
 async def test_each_job_goes_to_one_caller_only(bucket: Bucket) -> None:
     await bucket.push(*(job(f"job-{n}", delay_ms=n % 2 * HOUR_MS) for n in range(200)))
     answers = await asyncio.gather(*(bucket.take(most=30) for _ in range(20)))
