@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType
 from uuid import UUID
 
 import pytest
@@ -22,6 +22,7 @@ from delayqueue.client import Job, Payload
 from delayqueue.client.payload import body_of
 from delayqueue.testing import Buried, Finished
 from delayqueue.worker import ReservedJob  # read by the worker
+from tests.client import test_round_trips as kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from tests.client.conftest import Caller
 
     Elsewhere: TypeAlias = str
+
+
+Name = NewType("Name", str)
 
 
 class Colour(Enum):
@@ -103,6 +107,15 @@ def handler_of(kind: Any, got: list[Any]) -> Callable[[Any], None]:
         (list, [1, "a"]),
         (Payment | Parcel, {"weight": 1.5}),
         (str, "no JSON at all {"),
+        (kinds.Colour, kinds.Colour.RED),
+        (kinds.Level, kinds.Level.HIGH),
+        (kinds.Size, kinds.Size.BIG),
+        (Literal["a", "b"], "a"),
+        (Literal["1"], "1"),
+        (Literal["a"] | kinds.Colour, kinds.Colour.RED),
+        (Annotated[str, Field(max_length=5)], "short"),
+        (Name, Name("null")),
+        (kinds.Aliased, kinds.Aliased(orderId="1")),
     ],
 )
 def test_a_handler_gets_what_was_pushed(kind: Any, payload: Payload) -> None:
@@ -111,6 +124,7 @@ def test_a_handler_gets_what_was_pushed(kind: Any, payload: Payload) -> None:
     worker.on("t")(handler_of(kind, got))
     assert testing.run(worker, "t", payload) == Finished()
     assert got == [payload]
+    assert type(got[0]) is type(payload)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
-from typing import Annotated, Any, Final, Literal, NewType
+from typing import Any, Final, Literal
 from uuid import UUID
 
 import pytest
@@ -220,38 +220,6 @@ def test_the_message_names_the_argument_of_several() -> None:
     for wrong, says in wrongs:
         with pytest.raises(TypeError, match=says):
             wrong()
-
-
-Name = NewType("Name", str)
-
-
-@pytest.mark.parametrize(
-    ("kind", "payload"),
-    [
-        (Colour, Colour.RED),
-        (Level, Level.HIGH),
-        (Size, Size.BIG),
-        (Literal["a", "b"], "a"),
-        (Literal["1"], "1"),
-        (Literal["a"] | Colour, Colour.RED),
-        (Annotated[str, Field(max_length=5)], "short"),
-        (Name, Name("null")),
-        (Aliased, Aliased(orderId="1")),
-        (dict[UUID, int], {UUID(int=7): 1}),
-    ],
-)
-def test_a_whole_body_arrives_as_it_was_given(kind: Any, payload: Any) -> None:
-    got: list[Any] = []
-    worker = Worker()
-
-    def run(it: Any) -> None:
-        got.append(it)
-
-    run.__annotations__["it"] = kind
-    worker.on("t")(run)
-    assert testing.run(worker, "t", payload) == Finished()
-    assert got == [payload]
-    assert type(got[0]) is type(payload)
 
 
 def test_a_text_that_others_wrote_as_json_is_read_too() -> None:
