@@ -6,7 +6,7 @@ import pytest
 
 from delayqueue.errors import Code
 from delayqueue.store.verbs import PUSH
-from tests.store.bucket import HOUR_MS, Bucket, a_moment, job, with_functions
+from tests.store.bucket import HOUR_MS, Bucket, a_moment, calls_of, job, with_functions
 
 FULL = Code.TOPIC_FULL
 MOST = 3
@@ -125,13 +125,8 @@ async def test_broken_settings_bound_nothing(bucket: Bucket) -> None:
 async def test_a_push_to_a_topic_without_it_asks_the_store_no_more(bucket: Bucket) -> None:
     """But for one look a second: each push has one HGET, for a kept result of its id."""
     pushes = 200
-
-    async def looks() -> int:
-        stats: Any = await bucket.redis.info("commandstats")
-        return int(stats["cmdstat_hget"]["calls"])
-
     await bucket.push(job("first"))
-    before = await looks()
+    before = await calls_of(bucket.redis, "hget")
     for number in range(pushes):
         await bucket.push(job(str(number)))
-    assert await looks() - before < pushes * 1.5
+    assert await calls_of(bucket.redis, "hget") - before < pushes * 1.5

@@ -179,7 +179,10 @@ class Comparison(RuleBasedStateMachine):
         self.receipts[job.id].append(job.receipt)
         self.model.hold(job.id, job.receipt)
         known = self.model.jobs[job.id]
+        spec = known.spec
         assert (job.attempt, job.due_ms) == (known.attempt, known.due[0])
+        assert (job.topic, job.body) == (spec.topic, spec.body)
+        assert (job.ttr_ms, job.retry_ms) == (spec.ttr_ms, spec.retry_ms)
 
     def _receipt(self, job_id: str, uses: str) -> str:
         if uses == "right" and job_id in self.model.jobs:
