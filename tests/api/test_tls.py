@@ -150,29 +150,8 @@ async def admits(server: QueueServer, context: ssl.SSLContext) -> bool:
     return True
 
 
-async def test_a_new_certificate_is_used_without_a_restart(
-    processes: Processes, redis_server: StoreServer, tmp_path: Path
-) -> None:
-    old, new = make(tmp_path, "old"), make(tmp_path, "new")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    cert.write_bytes(old.cert.read_bytes())
-    key.write_bytes(old.key.read_bytes())
-    server = processes.server(redis_server, old.context(), tls_cert=cert, tls_key=key)
-    cert.write_bytes(new.cert.read_bytes())  # and not yet the key: the old pair stays
-    await until_async(lambda: logged(server, "not reloaded, the previous settings stay"))
-    assert await trusts(server, old)
-    key.write_bytes(new.key.read_bytes())
-    await until_async(lambda: trusts(server, new))
-    assert not await trusts(server, old)
-
-
 async def logged(server: QueueServer, text: str) -> bool:
     return text in server.logged()
-
-
-async def trusts(server: QueueServer, pair: Pair) -> bool:
-    """Whether a client that trusts this certificate reaches the server."""
-    return await admits(server, pair.context())
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 from redis.asyncio import Redis
 
+from tests.api.test_eviction import is_writable
 from tests.api_client import OK, Api, open_api
 from tests.figures import scrape
 from tests.processes import (
@@ -137,7 +138,7 @@ async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_
         later.stop()
         later.start()
         async with open_api(later.url) as other:
-            await until_async(lambda: has_looked(other))
+            await until_async(lambda: is_writable(other, 1))
             assert await emptied(other) == []
         assert f"ERROR delayqueue.store.watch: {said}" in server.logged()
         assert f"no longer: {said}" in server.logged()
@@ -213,7 +214,7 @@ async def test_a_key_with_a_mark_that_was_dropped_alone_is_marked_again_as_the_j
         (await api.push(topic="t", id="a", delay=60)).ok()
         await redis.delete(key)
         await until_async(lambda: has_mark(redis, data_id))
-        await until_async(lambda: has_looked(api))
+        await until_async(lambda: is_writable(api, 1))
         assert await emptied(api) == []
         checked = run_program("check", settings=store.settings(0) | {"bucket_size": BUCKETS})
         assert "warning: since" not in checked.stdout
@@ -245,8 +246,4 @@ async def is_named(api: Api) -> bool:
 
 
 async def is_not_named(api: Api) -> bool:
-    return not await emptied(api) and await has_looked(api)
-
-
-async def has_looked(api: Api) -> bool:
-    return (await scrape(api)).sum("delayqueue_store_writable") == 1
+    return not await emptied(api) and await is_writable(api, 1)

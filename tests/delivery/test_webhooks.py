@@ -37,13 +37,12 @@ def job(job_id: str = "j", body: bytes = b"{}") -> Event:
 
 
 async def call(
-    url: str, *, allowed: str = "", resolver: AbstractResolver | None = None
+    url: str, event: Event | None = None, *, allowed: bool = True, **given: Any
 ) -> WebhookOutcome:
     """The outcome of one call."""
-    networks = [ip_network(allowed)] if allowed else []
-    async with Webhooks.open(AddressGuard(networks), resolver) as webhooks:
-        subscriber = Subscriber(name="s", topic="t", url=url, timeout_ms=5000)
-        return await webhooks.call(subscriber, job())
+    async with Webhooks.open(AddressGuard([HERE] if allowed else [])) as webhooks:
+        settings: dict[str, Any] = {"name": "s", "topic": "t", "url": url, "timeout_ms": 5000}
+        return await webhooks.call(Subscriber(**settings | given), event or job())
 
 
 def test_the_signature_is_that_of_the_specification() -> None:
@@ -65,9 +64,7 @@ async def test_an_id_is_sent_so_that_it_cannot_be_mistaken(
     receiver: Receiver, job_id: str, sent: str
 ) -> None:
     assert header_text(job_id) == sent
-    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
-        one = Subscriber(name="s", topic="t", url=receiver.url("x"), secret=SECRET)
-        assert (await webhooks.call(one, job(job_id))).succeeded
+    assert (await call(receiver.url("x"), job(job_id), secret=SECRET)).succeeded
     (came,) = receiver.calls
     assert (came.id, came.is_signed()) == (sent, True)
     assert "X-Evil" not in came.headers
@@ -87,9 +84,7 @@ async def test_an_id_is_sent_so_that_it_cannot_be_mistaken(
 async def test_the_content_type_says_whether_it_is_json(
     receiver: Receiver, body: bytes, kind: str
 ) -> None:
-    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
-        one = Subscriber(name="s", topic="t", url=receiver.url("x"))
-        assert (await webhooks.call(one, job(body=body))).succeeded
+    assert (await call(receiver.url("x"), job(body=body))).succeeded
     (came,) = receiver.calls
     assert (came.headers["Content-Type"], came.body) == (kind, body)
 
@@ -102,7 +97,7 @@ async def test_any_2xx_is_success_and_a_redirect_is_not_followed(
     receiver: Receiver, status: int, *, succeeded: bool
 ) -> None:
     url = receiver.says("x", Answer(status, headers={"Location": receiver.url("elsewhere")}))
-    outcome = await call(url, allowed=str(HERE))
+    outcome = await call(url)
     assert outcome.succeeded == succeeded
     assert receiver.paths == ["x"]
 
@@ -123,7 +118,7 @@ async def test_retry_after_is_understood(receiver: Receiver, value: str, wait_s:
     asked_s = time.time()
     said = formatdate(asked_s + wait_s, usegmt=True) if value == "a date" else value
     url = receiver.says("x", Answer(503, headers={"Retry-After": said}))
-    outcome = await call(url, allowed=str(HERE))
+    outcome = await call(url)
     passed_s = time.time() - asked_s + 1 if value == "a date" else 0  # a date has whole seconds
     assert wait_s - passed_s <= outcome.retry_after_ms / 1000 <= wait_s
 
@@ -137,63 +132,48 @@ async def test_an_old_form_of_a_date_is_utc_wherever_the_server_is(
         time.tzset()
         said = time.strftime(form, time.gmtime(time.time() + 5000))
         url = receiver.says("x", Answer(503, headers={"Retry-After": said}))
-        outcome = await call(url, allowed=str(HERE))
+        outcome = await call(url)
     time.tzset()
     assert 4900 <= outcome.retry_after_ms / 1000 <= 5000
 
 
 async def test_a_long_answer_is_cut_off(receiver: Receiver) -> None:
-    outcome = await call(
-        receiver.says("x", Answer(500, "é" * 10 * RESULT_BYTES)), allowed=str(HERE)
-    )
+    outcome = await call(receiver.says("x", Answer(500, "é" * 10 * RESULT_BYTES)))
     assert outcome.message == "500 " + "é" * (RESULT_BYTES // 2)
     assert outcome.lacks == TOO_LONG
 
 
 @pytest.mark.parametrize(
-    ("expect", "text", "succeeded", "message"),
+    ("expect", "status", "text", "succeeded", "message"),
     [
-        ("success", "success", True, "200 success"),
-        ("success", " success\n", True, "200 success"),
-        ("success", "unsuccessful", False, "not success: 200 unsuccessful"),
-        ("success", "SUCCESS", False, "not success: 200 SUCCESS"),
-        ("success", "", False, "not success: 200"),
-        ("*SUCCESS*", "<xml>SUCCESS</xml>", True, "200 <xml>SUCCESS</xml>"),
-        ("*SUCCESS*", "<xml>FAIL</xml>", False, "not *SUCCESS*: 200 <xml>FAIL</xml>"),
-        ("**", "**", True, "200 **"),
-        ("", "whatever", True, "200 whatever"),
+        ("success", 200, "success", True, "200 success"),
+        ("success", 500, "success", False, "500 success"),
+        ("success", 200, " success\n", True, "200 success"),
+        ("success", 200, "unsuccessful", False, "not success: 200 unsuccessful"),
+        ("success", 200, "SUCCESS", False, "not success: 200 SUCCESS"),
+        ("success", 200, "", False, "not success: 200"),
+        ("*SUCCESS*", 200, "<xml>SUCCESS</xml>", True, "200 <xml>SUCCESS</xml>"),
+        ("*SUCCESS*", 200, "<xml>FAIL</xml>", False, "not *SUCCESS*: 200 <xml>FAIL</xml>"),
+        ("**", 200, "**", True, "200 **"),
+        ("", 200, "whatever", True, "200 whatever"),
     ],
 )
 async def test_an_answer_must_be_what_is_expected(
-    receiver: Receiver, expect: str, text: str, *, succeeded: bool, message: str
+    receiver: Receiver, expect: str, status: int, text: str, *, succeeded: bool, message: str
 ) -> None:
-    one = Subscriber(name="s", topic="t", url=receiver.says("x", Answer(200, text)), expect=expect)
-    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
-        outcome = await webhooks.call(one, job())
+    outcome = await call(receiver.says("x", Answer(status, text)), expect=expect)
     assert (outcome.succeeded, outcome.message) == (succeeded, message)
 
 
-async def test_what_is_expected_is_no_success_without_a_2xx(receiver: Receiver) -> None:
-    url = receiver.says("x", Answer(500, "success"))
-    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
-        outcome = await webhooks.call(
-            Subscriber(name="s", topic="t", url=url, expect="success"), job()
-        )
-    assert (outcome.succeeded, outcome.message) == (False, "500 success")
-
-
 async def test_who_does_not_answer_in_time_has_failed(receiver: Receiver) -> None:
-    url = receiver.says("x", Answer(hold=asyncio.Event()))
-    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
-        one = Subscriber(name="s", topic="t", url=url, timeout_ms=200)
-        outcome = await webhooks.call(one, job())
+    outcome = await call(receiver.says("x", Answer(hold=asyncio.Event())), timeout_ms=200)
     assert outcome == WebhookOutcome(succeeded=False, message="timeout: 0.2 s")
 
 
 async def test_a_closed_port_is_a_failure_that_says_so() -> None:
     with socket.socket() as closed:
         closed.bind((LOOPBACK, 0))
-        outcome = await call(f"http://{LOOPBACK}:{closed.getsockname()[1]}", allowed=str(HERE))
+        outcome = await call(f"http://{LOOPBACK}:{closed.getsockname()[1]}")
     assert not outcome.succeeded
     assert "Cannot connect" in outcome.message
 
@@ -251,7 +231,7 @@ REACHED: Final = [
 async def test_an_address_that_is_not_public_is_refused(address: str, _why: str) -> None:
     assert not AddressGuard([]).permits(ip_address(address))
     host = f"[{address}]" if ":" in address else address
-    outcome = await call(f"http://{host}:9/")
+    outcome = await call(f"http://{host}:9/", allowed=False)
     assert not outcome.succeeded
     assert NOT_PUBLIC in outcome.message
 
@@ -263,7 +243,7 @@ def test_a_public_address_is_reached(address: str) -> None:
 
 @pytest.mark.parametrize("host", ["2130706433", "0177.0.0.1", "0x7f.1", "127.1", "localhost"])
 async def test_another_way_to_write_loopback_is_refused(receiver: Receiver, host: str) -> None:
-    outcome = await call(f"http://{host}:{receiver.port}/x")
+    outcome = await call(f"http://{host}:{receiver.port}/x", allowed=False)
     assert not outcome.succeeded
     assert receiver.calls == []
 
@@ -362,7 +342,7 @@ async def test_calls_share_a_lookup_that_hangs_and_others_go_on(
 async def test_a_lookup_that_cannot_begin_is_a_failure_that_says_so(
     receiver: Receiver, lookups: Lookups
 ) -> None:
-    outcome = await call(f"http://starved.example:{receiver.port}/x", allowed=str(HERE))
+    outcome = await call(f"http://starved.example:{receiver.port}/x")
     assert "can't start new thread" in outcome.message
     assert lookups.asked == ["starved.example"]
 

@@ -142,16 +142,6 @@ async def test_ready_jobs_keep_their_order_within_a_bucket(ours: Installation, s
             assert [name for name in popped if name in ordered] == ordered
 
 
-async def test_there_and_back_changes_nothing(ours: Installation) -> None:
-    queue = await with_jobs(ours)
-    await queue.push_many([job(f"{name}!", tags=("x",), priority=2) for name in NAMES])
-    before = await queue.get([*NAMES, *(f"{name}!" for name in NAMES)])
-    for size in (16, 1, BEFORE):
-        await ours.rebalance(size)
-    views = await all_jobs(ours.server()).get([*NAMES, *(f"{name}!" for name in NAMES)])
-    assert views == before
-
-
 async def test_given_the_number_that_there_is_it_looks_everywhere_for_strays(
     ours: Installation,
 ) -> None:

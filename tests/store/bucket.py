@@ -338,6 +338,12 @@ class VerbStore(Store):
         return (await self.run_verb(WEIGH, bucket, ids, scope))[0]
 
 
+async def calls_of(redis: Redis, command: str) -> int:
+    """How often the store has run a command so far."""
+    stats: Any = await redis.info("commandstats")
+    return int(stats.get(f"cmdstat_{command}", {"calls": 0})["calls"])
+
+
 @dataclass(frozen=True)
 class Bucket:
     """Bucket 0 of a store over one back end."""

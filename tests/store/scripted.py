@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
@@ -100,6 +100,7 @@ def made(way: Pipeline, *words: Any) -> Call:
     return call
 
 
-async def answers(*calls: asyncio.Future[Any]) -> list[Any]:
-    async with asyncio.timeout(SECONDS):
+async def answers(*calls: Awaitable[Any]) -> list[Any]:
+    """Their answers or errors; each must have one in time."""
+    async with asyncio.timeout(3 * SECONDS):
         return await asyncio.gather(*calls, return_exceptions=True)

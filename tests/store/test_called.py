@@ -152,33 +152,6 @@ async def test_a_topics_limit_holds_for_calls(bucket: Bucket) -> None:
     assert await bucket.pop_ids() == ["c"]
 
 
-@pytest.mark.parametrize("end", ["finish", "delete", "bury", "cancel", "purge", "reschedule"])
-async def test_a_call_that_somebody_stops_is_not_made(bucket: Bucket, end: str) -> None:
-    await bucket.push(called("a", tags=("x",)))
-    topics = Topics(bucket.store, EVERYWHERE)
-    match end:
-        case "cancel":
-            assert await topics.cancel("x", None) == 1
-        case "purge":
-            assert await topics.purge("t", "ready") == 1
-        case "reschedule":
-            await bucket.reschedule("a", delay_ms=HOUR_MS)
-        case _:
-            await getattr(bucket, end)("a")
-    assert await calls(bucket) == []
-    if end in {"bury", "reschedule"}:
-        await bucket.kick("a")
-        assert await calls(bucket) == ["a"]
-
-
-async def test_a_job_that_loses_its_call_goes_to_workers(bucket: Bucket) -> None:
-    await bucket.push(called("a"))
-    await bucket.push(job("a"))
-    assert (await calls(bucket), await bucket.pop_ids()) == ([], ["a"])
-    await bucket.push(called("a"))
-    assert (await bucket.pop_ids(), await calls(bucket)) == ([], ["a"])
-
-
 async def test_one_that_is_put_back_is_called_at_once_or_after_a_while(bucket: Bucket) -> None:
     await bucket.push(called("a"))
     [popped] = await bucket.pop(CALLS)
@@ -208,16 +181,6 @@ async def test_one_that_has_failed_before_is_put_back_without_counting_an_attemp
         await bucket.requeue(popped)
 
 
-async def test_a_reservation_that_expires_is_called_again(bucket: Bucket) -> None:
-    """As after the death of the server that was calling."""
-    await bucket.push(called("a", ttr_ms=SOON_MS))
-    assert await calls(bucket) == ["a"]
-    await a_moment()
-    await bucket.tick()
-    [popped] = await bucket.pop(CALLS)
-    assert (popped.id, popped.attempt) == ("a", 2)
-
-
 async def test_a_priority_can_change_and_go(bucket: Bucket) -> None:
     await bucket.push(called("a", due_ms=1), called("b", due_ms=2))
     await bucket.change("b", priority=1)
@@ -245,12 +208,6 @@ async def test_it_is_listed_in_its_state(bucket: Bucket) -> None:
     await bucket.push(called("a"), job("b"), called("c", delay_ms=HOUR_MS))
     pages = [page async for page in bucket.pages(Listing("t", "", "ready", ALWAYS))]
     assert {each.id for page in pages for each in page} == {"a", "b"}
-
-
-async def test_it_can_be_taken(bucket: Bucket) -> None:
-    await bucket.push(called("a"), job("b"), called("c", delay_ms=HOUR_MS))
-    assert {each.id for each in await bucket.take()} == {"a", "b", "c"}
-    assert await calls(bucket) == []
 
 
 # what an older version of the server, without calls, leaves behind

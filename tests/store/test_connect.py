@@ -5,7 +5,6 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -179,28 +178,6 @@ async def test_a_port_that_nobody_listens_on_is_named() -> None:
     assert message.endswith(
         "; start Redis or Valkey there, correct the address, or use the embedded store: redis.host = embedded"
     )
-
-
-async def cannot_save(redis: Redis) -> bool:
-    return bool((await redis.info("persistence"))["rdb_last_bgsave_status"] != "ok")
-
-
-async def test_a_server_that_cannot_write_to_its_disk_is_reached_and_refuses_writes(
-    processes: Processes, tmp_path: Path
-) -> None:
-    store = processes.redis("--enable-protected-configs", "yes")
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    async with Redis(host=LOOPBACK, port=store.port) as redis:
-        await redis.config_set("dir", str(gone))
-        await redis.config_set("save", "3600 1")
-        gone.rmdir()
-        await redis.bgsave()
-        await until_async(partial(cannot_save, redis))
-    async with connect(at(store), None) as servers:
-        found = [alarm.en for alarm in await alarms(servers, ["{dq_bucket_1}"])]
-    assert found == ["the store is unavailable: it cannot write to its disk: make room there"]
-    store.close()
 
 
 async def test_a_host_that_does_not_exist_is_named() -> None:

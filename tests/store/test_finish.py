@@ -6,7 +6,6 @@ from delayqueue.domain.receipt import receipt_for
 from delayqueue.errors import Code, Invalid
 from delayqueue.store.verbs import DISCARD, Discard
 from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
-from tests.store.contents import read
 
 ENDINGS = {"finish": "finished", "delete": "cancelled"}
 
@@ -24,18 +23,6 @@ async def end(
     return codes
 
 
-@pytest.mark.parametrize("state", STATES)
-async def test_a_job_ends_in_any_state_and_never_comes_back(
-    bucket: Bucket, verb: str, state: str
-) -> None:
-    await bucket.put_in(state, ttr_ms=1, tags=("x",), expire_ms=HOUR_MS)
-    assert await end(bucket, verb, "a") == [Code.OK]
-    assert await bucket.get("a") is None
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.pop() == []
-
-
 async def test_a_job_that_ended_costs_nothing(bucket: Bucket, verb: str) -> None:
     await bucket.push(job("a", ttr_ms=1, tags=("x",), expire_ms=LATER_MS))
     await bucket.pop_one()
@@ -48,27 +35,6 @@ async def test_a_job_that_ended_costs_nothing(bucket: Bucket, verb: str) -> None
     assert await bucket.redis.keys() == []
 
 
-async def test_an_unknown_id_is_well_unless_there_is_a_receipt(bucket: Bucket, verb: str) -> None:
-    assert await end(bucket, verb, "a") == [Code.OK]
-    await bucket.push(job("a"))
-    receipt = (await bucket.pop_one()).receipt
-    assert await end(bucket, verb, "a", receipt=receipt) == [Code.OK]
-    assert await end(bucket, verb, "a", receipt=receipt) == [Code.NO_SUCH_JOB]
-
-
-async def test_an_old_receipt_changes_nothing(bucket: Bucket, verb: str) -> None:
-    await bucket.push(job("a", ttr_ms=1))
-    late = await bucket.pop_one()
-    await a_moment()
-    assert (await bucket.view("a")).state == "reserved"
-    await bucket.tick()
-    assert await end(bucket, verb, "a", receipt=late.receipt) == [Code.STALE_RECEIPT]
-    present = await bucket.pop_one()
-    assert await end(bucket, verb, "a", receipt=late.receipt) == [Code.STALE_RECEIPT]
-    assert await bucket.state("a") == "reserved"
-    assert await end(bucket, verb, "a", receipt=present.receipt) == [Code.OK]
-
-
 @pytest.mark.parametrize("nonce", ["", "-", "-0"])
 async def test_a_receipt_that_nobody_was_given_ends_nothing(
     bucket: Bucket, verb: str, nonce: str
@@ -77,15 +43,6 @@ async def test_a_receipt_that_nobody_was_given_ends_nothing(
     with pytest.raises(Invalid):
         await end(bucket, verb, "a", receipt=receipt_for(nonce, "a"))
     assert await bucket.state("a") == "ready"
-
-
-async def test_the_receipt_of_a_replaced_job_is_old(bucket: Bucket, verb: str) -> None:
-    await bucket.push(job("a"))
-    receipt = (await bucket.pop_one()).receipt
-    await bucket.push(job("a", body="new"))
-    assert await end(bucket, verb, "a", receipt=receipt) == [Code.STALE_RECEIPT]
-    await bucket.pop_one()
-    assert await end(bucket, verb, "a", receipt=receipt) == [Code.STALE_RECEIPT]
 
 
 async def test_each_job_of_a_batch_has_its_own_code(bucket: Bucket, verb: str) -> None:
@@ -137,12 +94,6 @@ async def test_ending_a_job_again_leaves_its_kept_record_as_it_is(
     assert await end(bucket, verb, "a", message="second") == [Code.OK]
     view = await bucket.view("a")
     assert (view.state, view.message) == ("finished", "first")
-
-
-async def test_the_tags_of_a_job_without_record_go_with_it(bucket: Bucket, verb: str) -> None:
-    await bucket.push(job("a", tags=("x", "y")), job("b", tags=("y",)))
-    await end(bucket, verb, "a")
-    assert dict((await read(bucket.redis, bucket.keys)).tag) == {b"y": {b"b"}}
 
 
 async def test_what_is_ended_for_nobody_is_the_job_of_that_push(bucket: Bucket) -> None:

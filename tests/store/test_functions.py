@@ -17,7 +17,7 @@ from delayqueue.store.scripts import ZSET, Scripts, read
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import NO_CHANGE, Demand
 from tests.processes import LOOPBACK
-from tests.store.bucket import WHEEL_SLOTS, Bucket, VerbStore, job, with_functions
+from tests.store.bucket import WHEEL_SLOTS, Bucket, VerbStore, calls_of, job, with_functions
 from tests.store.clients import Client
 
 SPARE_LOCALS: Final = 16
@@ -25,11 +25,6 @@ KINDS: Final = [ZSET, Scripts("wheel", WHEEL_SLOTS)]
 
 with_own_server = pytest.mark.parametrize("redis", ["own"], indirect=True)
 each_kind = pytest.mark.parametrize("scripts", KINDS, ids=lambda scripts: scripts.scheduler)
-
-
-async def calls(redis: Redis, command: str) -> int:
-    stats = await redis.info("commandstats")
-    return int(stats.get(f"cmdstat_{command}", {"calls": 0})["calls"])
 
 
 async def libraries(redis: Redis) -> set[str]:
@@ -71,11 +66,11 @@ async def test_only_what_a_verb_says_is_taken_for_reading(redis: Redis, scripts:
 
 @with_functions
 async def test_verbs_run_as_functions(bucket: Bucket) -> None:
-    before = await calls(bucket.redis, "fcall"), await calls(bucket.redis, "evalsha")
+    before = await calls_of(bucket.redis, "fcall"), await calls_of(bucket.redis, "evalsha")
     await bucket.push(job("a"))
     assert await bucket.pop_ids() == ["a"]
-    assert await calls(bucket.redis, "fcall") >= before[0] + 2
-    assert await calls(bucket.redis, "evalsha") == before[1]
+    assert await calls_of(bucket.redis, "fcall") >= before[0] + 2
+    assert await calls_of(bucket.redis, "evalsha") == before[1]
 
 
 async def test_functions_and_scripts_come_back_by_themselves_after_a_flush(bucket: Bucket) -> None:
@@ -96,9 +91,9 @@ async def test_calls_that_find_no_functions_at_once_load_them_once(redis: Redis)
     store = VerbStore(Servers.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"))
     await store.push(0, [job("a")])
     await redis.function_flush()
-    before = await calls(redis, "function|load")
+    before = await calls_of(redis, "function|load")
     await asyncio.gather(*(store.push(0, [job(str(n))]) for n in range(32)))
-    assert await calls(redis, "function|load") == before + 1
+    assert await calls_of(redis, "function|load") == before + 1
 
 
 def read_leaking(name: str) -> str:

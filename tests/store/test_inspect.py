@@ -247,14 +247,9 @@ async def assert_whole(bucket: Bucket, ids: set[str]) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        row[0]
-        for row in [*PLANTED, *PLANTED_ON_A_WHEEL]
-        if row[0][1] not in {"delay:t", "delay:u", "else"}
-    ],
-    ids=[
-        row[2]
-        for row in [*PLANTED, *PLANTED_ON_A_WHEEL]
-        if row[0][1] not in {"delay:t", "delay:u", "else"}
+        pytest.param(command, id=reason)
+        for command, _, reason in [*PLANTED, *PLANTED_ON_A_WHEEL]
+        if command[1] not in {"delay:t", "delay:u", "else"}
     ],
 )
 async def test_damage_of_a_wheel_is_mended(bucket: Bucket, command: Command) -> None:

@@ -20,25 +20,6 @@ async def test_a_kicked_job_is_ready_now(bucket: Bucket, state: str) -> None:
     assert await bucket.pop_ids() == ["a"]
 
 
-@pytest.mark.parametrize("state", ["ready", "reserved"])
-async def test_a_job_that_is_ready_or_held_is_not_kicked(bucket: Bucket, state: str) -> None:
-    await bucket.put_in(state)
-    assert await bucket.kick("x", "a") == [Code.NO_SUCH_JOB, Code.WRONG_STATE]
-    assert await bucket.state("a") == state
-
-
-async def test_the_schedule_of_a_kicked_job_begins_anew(bucket: Bucket) -> None:
-    await bucket.push(job("a", retry_ms=(0,)))
-    for _ in range(2):
-        await bucket.pop_one()
-        await bucket.release("a")
-    assert await bucket.state("a") == "buried"
-    await bucket.kick("a")
-    assert (await bucket.pop_one()).attempt == 3
-    await bucket.release("a")
-    assert await bucket.state("a") == "ready"
-
-
 async def test_a_kick_with_another_body_keeps_all_else(bucket: Bucket) -> None:
     options: dict[str, Any] = {
         "tags": ("order:7",),
@@ -120,14 +101,6 @@ async def test_the_timer_hears_of_the_earliest_new_time(bucket: Bucket) -> None:
     assert change.next_due_ms == 500
     _, change = await bucket.store.reschedule(0, [Reschedule("a", Plan(due_ms=1))])
     assert change.next_due_ms == 0
-
-
-@pytest.mark.parametrize("state", [state for state in STATES if state != "reserved"])
-async def test_the_time_at_which_a_job_expires_moves_along(bucket: Bucket, state: str) -> None:
-    await bucket.put_in(state, expire_ms=HOUR_MS)
-    await bucket.reschedule("a", due_ms=await bucket.now_ms() - 2 * HOUR_MS)
-    await bucket.tick()
-    assert await bucket.state("a") is None
 
 
 @pytest.mark.parametrize("verb", ["kick", "reschedule"])

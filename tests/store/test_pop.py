@@ -44,12 +44,6 @@ async def test_jobs_come_in_the_order_in_which_they_became_ready(bucket: Bucket)
     assert await bucket.pop_ids() == ids[63:]
 
 
-async def test_topics_are_served_in_the_order_of_the_demand(bucket: Bucket) -> None:
-    await bucket.push(job("a", topic="a"), job("b", topic="b"), job("c", topic="c"))
-    assert await bucket.pop_ids("b", "none", "a", wanted=2) == ["b", "a"]
-    assert await bucket.pop_ids("c", "c") == ["c"]
-
-
 async def test_the_demands_of_one_call_share_what_is_there_in_their_order(bucket: Bucket) -> None:
     await bucket.push(*(job(f"job-{n}") for n in range(5)))
     demands = [Demand(("t",), 2), Demand(("u", "t"), 2), Demand(("t",), 2), Demand(("t",), 2)]
@@ -223,17 +217,6 @@ async def test_a_paused_topic_gives_nothing_but_the_others_do(bucket: Bucket) ->
     change = await bucket.store.pause(0, "t", None)
     assert change.ready == [("t", 1)]
     assert await bucket.pop_ids("t", "u") == ["a"]
-
-
-async def test_an_attempt_is_counted_with_each_delivery(bucket: Bucket) -> None:
-    await bucket.push(job("a", ttr_ms=1))
-    for attempt in (1, 2, 3):
-        assert (await bucket.pop_one()).attempt == attempt
-        await a_moment()
-        await bucket.tick()
-    view = await bucket.view("a")
-    assert (view.attempt, view.message) == (3, "ttr expired")
-    assert [note.attempt for note in view.attempts] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("retain_ms", [0, HOUR_MS])

@@ -6,28 +6,7 @@ import pytest
 
 from delayqueue.domain.job import MAX_PRIORITY, USUAL_PRIORITY
 from delayqueue.errors import Code
-from delayqueue.store.verbs import DISCARD, Discard
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later, on_zset
-
-PRIORITIES = (MAX_PRIORITY, 5, USUAL_PRIORITY, 0, USUAL_PRIORITY + 1, USUAL_PRIORITY - 1)
-
-
-async def test_the_smallest_number_goes_first(bucket: Bucket) -> None:
-    await bucket.push(*(job(f"{number}", priority=number) for number in PRIORITIES))
-    assert await bucket.pop_ids() == [f"{number}" for number in sorted(PRIORITIES)]
-
-
-async def test_jobs_that_become_due_together_go_by_their_priorities(bucket: Bucket) -> None:
-    jobs = [job(f"{number}", priority=number, delay_ms=SOON_MS) for number in PRIORITIES]
-    await bucket.push(*jobs)
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.pop_ids() == [f"{number}" for number in sorted(PRIORITIES)]
-
-
-async def test_of_equal_ones_the_first_that_was_due_goes_first(bucket: Bucket) -> None:
-    await bucket.push(job("late", priority=7, due_ms=2000), job("early", priority=7, due_ms=1000))
-    assert await bucket.pop_ids() == ["early", "late"]
 
 
 async def test_ids_that_are_numbers_count_up(bucket: Bucket) -> None:
@@ -48,55 +27,6 @@ async def test_more_than_one_call_reads_of_each(bucket: Bucket) -> None:
         assert len(some) > 100 or len(popped) + len(some) == len(wanted)
         popped += some
     assert popped == wanted
-
-
-@pytest.mark.parametrize("priority", [0, MAX_PRIORITY])
-async def test_a_job_that_failed_keeps_its_priority(bucket: Bucket, priority: int) -> None:
-    await bucket.push(job("a", priority=priority), job("usual"))
-    held = {each.id: each for each in await bucket.pop()}
-    await bucket.release("a", receipt=held["a"].receipt)
-    await bucket.release("usual", receipt=held["usual"].receipt)
-    assert await bucket.pop_ids() == (["a", "usual"] if priority == 0 else ["usual", "a"])
-
-
-async def test_a_job_whose_client_is_gone_goes_back_to_its_priority(bucket: Bucket) -> None:
-    await bucket.push(job("a", priority=9), job("b", priority=8))
-    await bucket.requeue(*await bucket.pop())
-    assert (await bucket.view("a")).attempt == 0
-    assert await bucket.pop_ids() == ["b", "a"]
-
-
-async def test_a_release_gives_another_priority(bucket: Bucket) -> None:
-    await bucket.push(job("a", tags=("x",), retry_ms=()), job("b"))
-    await bucket.pop()
-    await bucket.release("b", delay_ms=0)
-    await bucket.release("a", delay_ms=0, priority=1)
-    view = await bucket.view("a")
-    assert (view.priority, view.tags) == (1, ("x",))
-    assert await bucket.pop_ids() == ["a", "b"]
-    await bucket.release("a", delay_ms=SOON_MS, priority=USUAL_PRIORITY)
-    assert (await bucket.view("a")).priority == USUAL_PRIORITY
-    await a_moment()
-    await bucket.tick()
-    await bucket.pop_one()
-    assert (await bucket.release("a")).buried  # its retry schedule has no delay
-
-
-async def test_a_bury_gives_another_priority(bucket: Bucket) -> None:
-    await bucket.push(job("a"), job("b"))
-    await bucket.bury("a", "b")
-    await bucket.kick("a", "b")
-    await bucket.bury("b", priority=3)
-    await bucket.kick("b")
-    assert await bucket.pop_ids() == ["b", "a"]
-
-
-async def test_a_job_that_is_pushed_again_has_the_new_priority(bucket: Bucket) -> None:
-    await bucket.push(job("a", priority=1), job("b", priority=2))
-    await bucket.push(job("a"))
-    assert (await bucket.view("a")).priority == USUAL_PRIORITY
-    await bucket.push(job("c"), job("c", priority=MAX_PRIORITY))
-    assert await bucket.pop_ids() == ["b", "a", "c"]
 
 
 async def test_counts_and_ages_take_in_all_priorities(bucket: Bucket) -> None:
@@ -132,23 +62,6 @@ async def test_a_job_that_an_older_server_made_ready_is_handed_out(bucket: Bucke
     assert await bucket.pop() == []
 
 
-# for a job that nobody holds: /discard
-
-
-@pytest.mark.parametrize("state", ["delayed", "ready", "buried"])
-async def test_a_job_that_nobody_holds_can_be_discarded(bucket: Bucket, state: str) -> None:
-    await bucket.put_in(state)
-    codes = await bucket.store.all_of(DISCARD, [Discard("a")])
-    assert (codes, await bucket.get("a")) == ([Code.OK], None)
-
-
-async def test_a_job_that_somebody_holds_cannot_be_discarded(bucket: Bucket) -> None:
-    await bucket.put_in("reserved")
-    codes = await bucket.store.all_of(DISCARD, [Discard("a"), Discard("unknown")])
-    assert codes == [Code.WRONG_STATE, Code.NO_SUCH_JOB]
-    assert await bucket.state("a") == "reserved"
-
-
 @pytest.mark.parametrize("priority", [USUAL_PRIORITY, 7])
 async def test_a_priority_is_replaced_wherever_it_stands_among_the_options(
     bucket: Bucket, priority: int
@@ -165,9 +78,6 @@ async def test_a_priority_is_replaced_wherever_it_stands_among_the_options(
     assert (view.priority, view.tags, view.body) == (priority, tags, b"body")
 
 
-# by its id
-
-
 @pytest.mark.parametrize("priority", [USUAL_PRIORITY, 1])
 @pytest.mark.parametrize("state", ["delayed", "ready", "buried"])
 async def test_a_job_can_be_reserved_by_its_id(bucket: Bucket, state: str, priority: int) -> None:
@@ -180,26 +90,11 @@ async def test_a_job_can_be_reserved_by_its_id(bucket: Bucket, state: str, prior
     assert await bucket.finish("a", receipt=held.receipt) == [Code.OK]
 
 
-async def test_a_job_that_is_reserved_or_unknown_cannot_be_reserved(bucket: Bucket) -> None:
-    await bucket.put_in("reserved")
-    found, _ = await bucket.store.reserve(0, ["a", "unknown", "a"])
-    assert [code for code, _ in found] == [Code.WRONG_STATE, Code.NO_SUCH_JOB, Code.WRONG_STATE]
-
-
 async def test_a_job_that_has_expired_cannot_be_reserved(bucket: Bucket) -> None:
     await bucket.push(job("a", expire_ms=SOON_MS))
     await a_moment()
     [(code, _)], _ = await bucket.store.reserve(0, ["a"])
     assert (code, await bucket.get("a")) == (Code.NO_SUCH_JOB, None)
-
-
-async def test_a_reservation_by_id_ends_with_its_ttr(bucket: Bucket) -> None:
-    await bucket.push(job("a", ttr_ms=SOON_MS, priority=4))
-    await bucket.store.reserve(0, ["a"])
-    await a_moment()
-    await bucket.tick()
-    [again] = await bucket.pop()
-    assert (again.id, again.attempt) == ("a", 2)
 
 
 async def test_a_body_is_any_bytes(bucket: Bucket) -> None:
@@ -240,21 +135,6 @@ async def test_a_purge_ends_though_older_servers_have_left_entries(bucket: Bucke
         counts.append(count)
     assert (sum(counts), has_more) == (50, False)
     assert await bucket.redis.exists(bucket.key("ranked:t")) == 0
-
-
-# a failed job, a job that comes back
-
-
-@pytest.mark.parametrize("how", ["release", "ttr"])
-async def test_a_job_that_failed_comes_behind_its_equals(bucket: Bucket, how: str) -> None:
-    """Otherwise a job that always fails at once would keep a worker from all others."""
-    await bucket.push(job("bad", priority=7, ttr_ms=SOON_MS), job("good", priority=7))
-    await bucket.pop_one()
-    await a_moment()
-    if how == "release":
-        await bucket.release("bad", delay_ms=0)
-    await bucket.tick()
-    assert await bucket.pop_ids() == ["good", "bad"]
 
 
 @pytest.mark.parametrize("how", ["requeue", "ttr"])

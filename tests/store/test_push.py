@@ -66,95 +66,10 @@ async def test_a_job_that_is_due_now_queues_behind_those_that_are_overdue(bucket
     assert await bucket.pop_ids() == ["first", "second", "third"]
 
 
-@pytest.mark.parametrize("state", STATES)
-async def test_a_second_push_replaces_the_job_wherever_it_is(bucket: Bucket, state: str) -> None:
-    await bucket.put_in(state, body="old", tags=("old",), expire_ms=HOUR_MS)
-    assert await bucket.push(job("a", body="new")) == [Code.OK]
-    [popped] = await bucket.pop()
-    assert (popped.body, popped.attempt) == (b"new", 1)
-    assert await bucket.pop() == []
-
-
-@pytest.mark.parametrize("state", STATES)
-async def test_a_replaced_job_is_not_delivered_before_its_new_time(
-    bucket: Bucket, state: str
-) -> None:
-    await bucket.put_in(state, ttr_ms=1)
-    await bucket.push(job("a", delay_ms=HOUR_MS))
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.pop() == []
-    assert await bucket.state("a") == "delayed"
-
-
-@pytest.mark.parametrize("state", STATES)
-async def test_a_job_that_goes_to_another_topic_and_back_is_delivered_once(
-    bucket: Bucket, state: str
-) -> None:
-    await bucket.put_in(state)
-    await bucket.push(job("a", topic="u"))
-    await bucket.push(job("a", topic="t", body="last"))
-    assert [job.body for job in await bucket.pop("t", "u")] == [b"last"]
-    assert await bucket.pop("t", "u") == []
-
-
-@pytest.mark.parametrize("state", STATES)
-async def test_keep_leaves_the_job_as_it_is(bucket: Bucket, state: str) -> None:
-    await bucket.put_in(state, body="old")
-    assert await bucket.push(job("a", body="new", if_exists="keep")) == [Code.OK]
-    view = await bucket.view("a")
-    assert (view.body, view.state) == (b"old", state)
-
-
-@pytest.mark.parametrize("state", STATES)
-async def test_fail_says_that_the_job_exists_and_changes_nothing(
-    bucket: Bucket, state: str
-) -> None:
-    await bucket.put_in(state, body="old")
-    codes = await bucket.push(job("b"), job("a", body="new", if_exists="fail"), job("c"))
-    assert codes == [Code.OK, Code.JOB_EXISTS, Code.OK]
-    assert (await bucket.view("a")).body == b"old"
-
-
-@pytest.mark.parametrize(
-    ("retain_ms", "if_exists", "code", "state"),
-    [
-        (HOUR_MS, "replace", Code.OK, "ready"),
-        (HOUR_MS, "keep", Code.OK, "finished"),
-        (HOUR_MS, "fail", Code.JOB_EXISTS, "finished"),
-        *((0, if_exists, Code.OK, "ready") for if_exists in ("replace", "keep", "fail")),
-    ],
-)
-async def test_a_job_exists_as_long_as_its_result_is_kept(
-    bucket: Bucket, retain_ms: int, if_exists: str, code: int, state: str
-) -> None:
-    await bucket.push(job("a", retain_ms=retain_ms))
-    await bucket.finish("a")
-    assert await bucket.push(job("a", body="new", if_exists=if_exists)) == [code]
-    assert await bucket.state("a") == state
-
-
 @pytest.mark.parametrize("delay_ms", [0, HOUR_MS], ids=["ready", "delayed"])
 async def test_the_timer_hears_when_a_job_expires(bucket: Bucket, delay_ms: int) -> None:
     pushed = await bucket.store.push(0, [job("a", delay_ms=delay_ms, expire_ms=500)])
     assert pushed.change.next_due_ms == (delay_ms or 500)
-
-
-async def test_of_an_id_twice_in_one_call_the_last_one_counts(bucket: Bucket) -> None:
-    codes = await bucket.push(
-        job("a", body="1"), job("a", body="2", topic="u", tags=("x",)), job("a", body="3")
-    )
-    assert codes == [Code.OK] * 3
-    assert [job.body for job in await bucket.pop("t", "u")] == [b"3"]
-
-
-async def test_an_id_twice_in_one_call_keeps_the_rule_of_each(bucket: Bucket) -> None:
-    first = job("a", body="1", retain_ms=HOUR_MS)
-    codes = await bucket.push(
-        first, job("a", body="2", if_exists="keep"), job("a", body="3", if_exists="fail")
-    )
-    assert codes == [Code.OK, Code.OK, Code.JOB_EXISTS]
-    assert [job.body for job in await bucket.pop()] == [b"1"]
 
 
 @pytest.mark.parametrize("if_exists", ["replace", "keep", "fail"])
@@ -209,13 +124,6 @@ async def test_the_same_key_in_another_topic_is_another_push(
     assert await bucket.push(replace(elsewhere, is_strict=True)) == [Code.JOB_EXISTS]
     assert await bucket.push(elsewhere) == [Code.OK]
     assert await bucket.pop_ids("u") == ["a"]
-
-
-async def test_an_id_that_ended_twice_in_one_call_lives_once(bucket: Bucket) -> None:
-    await bucket.push(job("a", retain_ms=HOUR_MS))
-    await bucket.finish("a")
-    await bucket.push(job("a", delay_ms=HOUR_MS, expire_ms=HOUR_MS), job("a", body="last"))
-    assert [job.body for job in await bucket.pop()] == [b"last"]
 
 
 async def test_a_job_given_the_same_tag_twice_has_it_once(bucket: Bucket) -> None:

@@ -204,13 +204,6 @@ async def test_an_expired_job_ends_instead_of_being_postponed(bucket: Bucket) ->
     assert await bucket.state("a") == "expired"
 
 
-async def test_a_reservation_comes_with_its_own_schedule(bucket: Bucket) -> None:
-    await bucket.push(job("a", retry_ms=(5, 10), tags=("x",)), job("b", tags=("x",)))
-    first, second = await bucket.pop()
-    assert (first.retry_ms, second.retry_ms) == ((5, 10), None)
-    assert first.ttr_ms == HOUR_MS
-
-
 async def test_the_message_of_a_failure_is_cut_behind_a_whole_character(bucket: Bucket) -> None:
     held, name = await reserved(bucket), "x" + "é" * 300  # which the message begins with
     assert await record(bucket, held, name, delay_ms=HOUR_MS) == 0

@@ -5,20 +5,7 @@ import pytest
 from delayqueue.errors import Code
 from delayqueue.store.types import Change, Moved
 from delayqueue.store.verbs import Release, Touch
-from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
-
-HOLDERS = ("release", "touch", "bury")
-
-
-@pytest.fixture(params=HOLDERS)
-def verb(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-async def do(bucket: Bucket, verb: str, job_id: str, receipt: str | None = None) -> int:
-    """The code of the verb for one job."""
-    answer = await getattr(bucket, verb)(job_id, receipt=receipt)
-    return answer.code if isinstance(answer, Moved) else int(answer[0])
+from tests.store.bucket import HOUR_MS, LATER_MS, Bucket, job, later
 
 
 @pytest.mark.parametrize(
@@ -72,38 +59,6 @@ async def test_the_schedule_of_its_own_goes_before_the_one_that_is_offered(
     await bucket.pop_one()
     await bucket.store.release(0, [Release("a", None, None, "", retry_ms=offered_ms)])
     assert (await bucket.view("a")).state == state
-
-
-async def test_an_unknown_job_is_no_such_job(bucket: Bucket, verb: str) -> None:
-    assert await do(bucket, verb, "a") == Code.NO_SUCH_JOB
-
-
-async def test_an_old_receipt_changes_nothing(bucket: Bucket, verb: str) -> None:
-    await bucket.push(job("a", ttr_ms=1))
-    late = await bucket.pop_one()
-    await a_moment()
-    await bucket.tick()
-    await bucket.pop_one()
-    before = await bucket.view("a")
-    assert await do(bucket, verb, "a", late.receipt) == Code.STALE_RECEIPT
-    assert await bucket.view("a") == before
-
-
-@pytest.mark.parametrize("state", [state for state in STATES if state != "reserved"])
-@pytest.mark.parametrize("verb", ["release", "touch"])
-async def test_a_job_that_nobody_holds_is_in_the_wrong_state(
-    bucket: Bucket, verb: str, state: str
-) -> None:
-    await bucket.put_in(state)
-    assert await do(bucket, verb, "a") == Code.WRONG_STATE
-    assert await bucket.state("a") == state
-
-
-async def test_the_present_receipt_or_none_will_do(bucket: Bucket, verb: str) -> None:
-    for with_receipt in (True, False):
-        await bucket.push(job("a"))
-        receipt = (await bucket.pop_one()).receipt
-        assert await do(bucket, verb, "a", receipt if with_receipt else None) == Code.OK
 
 
 async def test_a_released_job_without_schedule_is_ready_at_once(bucket: Bucket) -> None:
@@ -166,21 +121,6 @@ async def test_each_job_of_a_batch_of_releases_has_its_own_answer(bucket: Bucket
     assert change == Change([("t", 1)], 5)
 
 
-async def test_touch_moves_the_deadline(bucket: Bucket) -> None:
-    await bucket.push(job("a", ttr_ms=1))
-    await bucket.pop_one()
-    moved = await bucket.touch("a", ttr_ms=HOUR_MS)
-    assert moved.time_ms is not None
-    assert HOUR_MS - 60_000 < moved.time_ms - await bucket.now_ms() <= HOUR_MS
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.state("a") == "reserved"
-    assert (await bucket.touch("a")).code == Code.OK  # by the job's own ttr, which is over soon
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.state("a") == "ready"
-
-
 async def test_a_whole_batch_is_touched(bucket: Bucket) -> None:
     ids = [f"job-{n}" for n in range(1499)]
     await bucket.push(*map(job, ids))
@@ -188,20 +128,6 @@ async def test_a_whole_batch_is_touched(bucket: Bucket) -> None:
         pass
     moved = await bucket.store.touch(0, [Touch(i, None, 5) for i in ids])
     assert {each.code for each in moved} == {Code.OK}
-
-
-@pytest.mark.parametrize("state", [state for state in STATES if state != "buried"])
-async def test_a_buried_job_stays_until_somebody_kicks_it(bucket: Bucket, state: str) -> None:
-    await bucket.put_in(state, ttr_ms=1)
-    assert await bucket.bury("a", message="hopeless") == [Code.OK]
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.pop() == []
-    view = await bucket.view("a")
-    assert (view.state, view.message) == ("buried", "hopeless")
-    assert await bucket.bury("a") == [Code.WRONG_STATE]
-    assert await bucket.kick("a") == [Code.OK]
-    assert (await bucket.pop_one()).attempt == 1 + (state == "reserved")
 
 
 async def test_long_messages_push_out_the_oldest_only(bucket: Bucket) -> None:

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -20,7 +20,7 @@ from delayqueue.store.servers import SLOTS, Sentinels, Servers, Span
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import DELETE, FINISH, Ending, Verb
 from tests.processes import LOOPBACK
-from tests.store.scripted import CUT, LOGIN, Server
+from tests.store.scripted import CUT, LOGIN, Server, answers
 from tests.waiting import until
 
 LONG_S: Final = 30.0
@@ -134,16 +134,6 @@ async def outcome(store: Store, verb: str = VERB) -> type[BaseException] | None:
     return None
 
 
-async def ended(*calls: Awaitable[Any]) -> list[Any]:
-    """Their results or errors; each must have one in time."""
-    async with asyncio.timeout(LONG_S):
-        return await asyncio.gather(*calls, return_exceptions=True)
-
-
-def ailment(store: Store) -> Text | None:
-    return store.ailment()
-
-
 @pytest.mark.parametrize(
     ("answers", "calls", "loads"),
     [
@@ -176,7 +166,7 @@ async def test_what_has_surely_not_been_done_is_done_again(
         assert await outcome(store) is None
         assert [name.decode() for name in server.calls] == calls
         assert server.loads == loads
-        assert ailment(store) is None
+        assert store.ailment() is None
         assert reads == []
 
 
@@ -210,11 +200,11 @@ async def test_what_may_have_been_done_or_is_refused_is_not_done_again(
     async with bed(answer, answer_s=LONG_S if answer else ANSWER_S) as (server, _, store, _reads):
         assert await outcome(store) is Unavailable
         assert len(server.calls) == 1
-        found = ailment(store)
+        found = store.ailment()
         assert found is not None
         assert found.en == ails
         assert await outcome(store) is None, "the next call goes on"
-        assert ailment(store) is None
+        assert store.ailment() is None
 
 
 async def test_a_server_without_the_library_for_ever_is_given_up() -> None:
@@ -258,7 +248,7 @@ async def test_servers_that_send_a_call_in_a_circle_are_given_up() -> None:
         )
         assert await outcome(store) is Unavailable
         assert len(server.calls) + len(other.calls) < 10
-        found = ailment(store)
+        found = store.ailment()
         assert found is not None
         assert found.en == "no server of the Cluster holds a slot that is needed"
 
@@ -294,7 +284,7 @@ async def test_a_silence_on_what_a_call_needs_is_one_of_the_server(
 async def test_a_stale_layout_closes_the_store_for_this_process() -> None:
     async with bed(b"-STALELAYOUT it\r\n") as (server, _, store, _reads):
         assert await outcome(store) is Unavailable
-        assert ailment(store) is OUTDATED
+        assert store.ailment() is OUTDATED
         assert await outcome(store) is Unavailable
         assert len(server.calls) == 1
 
@@ -303,7 +293,7 @@ async def test_no_call_is_made_before_the_layout_is_known() -> None:
     async with bed() as (server, _, store, _reads):
         store.close(UNKNOWN_YET)
         assert await outcome(store) is Unavailable
-        assert ailment(store) is UNKNOWN_YET
+        assert store.ailment() is UNKNOWN_YET
         store.open()
         assert await outcome(store) is None
         assert len(server.calls) == 1
@@ -337,7 +327,7 @@ async def test_a_call_that_is_cancelled_while_it_is_done_again_goes_no_further()
         await asyncio.sleep(answer_s + ANSWER_S)
         assert call.cancelled()
         assert len(server.calls) == 2
-        assert ailment(store) is None
+        assert store.ailment() is None
         assert reads == [], "nobody blames the server"
 
 
@@ -348,8 +338,8 @@ async def cancelled_after(turns: int) -> bool:
         for _ in range(turns):
             await asyncio.sleep(0 if turns % 2 else 0.0005)
         was_cancelled = call.cancel()
-        assert await ended(outcome(store)) == [None], "it takes nothing from the next one"
-        assert ailment(store) is None
+        assert await answers(outcome(store)) == [None], "it takes nothing from the next one"
+        assert store.ailment() is None
         assert reads == []
         return was_cancelled
 
@@ -374,14 +364,14 @@ async def test_who_fails_at_the_news_of_a_call_takes_no_other_call_s_answer() ->
 
     async with bed(done_one(5), done_one(-1), done(), done_one(-1)) as (server, _, store, _reads):
         store.on_due(fail)
-        news, other, alone = await ended(
+        news, other, alone = await answers(
             store.run(DELETE, [ENDING], EVERYWHERE),
             store.run(FINISH, [ENDING], EVERYWHERE),
             outcome(store),
         )
         assert isinstance(news, LookupError)
         assert (other, alone) == ([0], None)
-        assert await ended(store.run(DELETE, [ENDING], EVERYWHERE)) == [[0]]
+        assert await answers(store.run(DELETE, [ENDING], EVERYWHERE)) == [[0]]
         assert len(server.calls) == 4
 
 
@@ -391,7 +381,7 @@ async def test_who_cannot_read_its_results_takes_nobody_else_s() -> None:
 
     both = done_one(-1).replace(b"*7", b"*8").replace(b":1\r\n:1\r\n", b":2\r\n:2\r\n") + b":0\r\n"
     async with bed(both) as (server, _, store, _reads):
-        unread, other = await ended(
+        unread, other = await answers(
             store.run_then(DELETE, [ENDING], EVERYWHERE, fail),
             store.run(DELETE, [ENDING], EVERYWHERE),
         )
@@ -404,7 +394,7 @@ async def test_arguments_that_are_no_words_are_an_error_of_their_call() -> None:
     wrong = Verb[Ending, int]("delete", lambda _: [None], DELETE.read)
     async with bed(*[done_one(-1)] * 9) as (server, _, store, _reads):
         for _ in range(3):  # more often than calls are made at a time
-            [refused] = await ended(store.run(wrong, [ENDING], EVERYWHERE))
+            [refused] = await answers(store.run(wrong, [ENDING], EVERYWHERE))
             assert isinstance(refused, TypeError)
         assert server.calls == []
 

@@ -219,14 +219,9 @@ async def test_a_call_that_goes_after_one_that_waits_in_vain_has_the_time_to_wai
     assert caplog.text.count("0 of 1 replicas have it") == 2
 
 
-@pytest.mark.parametrize(
-    ("replicate", "waiting"),
-    [("pushes", {"push"}), ("changes", {"push", "finish"}), ("all", {"push", "finish", "pop"})],
-)
-async def test_what_waits_for_replicas_is_a_setting(
-    pair: Pair, replicate: str, waiting: set[str]
-) -> None:
-    async with followed(pair, redis_replicate=replicate) as store:
+async def test_what_waits_for_replicas_is_a_setting(pair: Pair) -> None:
+    """Each word of it: tests/unit/test_scripts.py."""
+    async with followed(pair, redis_replicate="changes") as store:
         await place(store, "first", "second")
         pair.replica.freeze()
         found = set()
@@ -240,7 +235,7 @@ async def test_what_waits_for_replicas_is_a_setting(
                 await call
             except Unavailable:
                 found.add(verb)
-    assert found == waiting
+    assert found == {"push", "finish"}
 
 
 async def test_a_master_without_an_append_only_file_is_refused(pair: Pair) -> None:

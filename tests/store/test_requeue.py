@@ -9,7 +9,7 @@ from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.verbs import Requeue
-from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later
+from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, a_moment, job
 from tests.store.turning import Clock, coarse
 
 
@@ -35,61 +35,6 @@ async def test_those_who_wait_hear_of_what_came_back(bucket: Bucket) -> None:
     returns = [Requeue(job.id, job.receipt.rpartition("-")[0]) for job in popped]
     _, change = await bucket.store.requeue(0, returns)
     assert sorted(change.ready) == [("t", 2), ("u", 1)]
-
-
-async def test_earlier_attempts_still_count(bucket: Bucket) -> None:
-    await bucket.push(job("a", ttr_ms=1))
-    await bucket.pop_one()
-    await a_moment()
-    await bucket.tick()
-    await bucket.requeue(await bucket.pop_one())
-    view = await bucket.view("a")
-    assert (view.attempt, [note.message for note in view.attempts]) == (1, ["ttr expired"])
-    assert (await bucket.pop_one()).attempt == 2
-
-
-@pytest.mark.parametrize("since", ["redelivered", "finished", "deleted", "replaced", "buried"])
-async def test_only_the_reservation_of_the_receipt_is_undone(bucket: Bucket, since: str) -> None:
-    await bucket.push(job("a", ttr_ms=1))
-    popped = await bucket.pop_one()
-    if since == "redelivered":
-        await a_moment()
-        await bucket.tick()
-        await bucket.pop_one()
-    elif since == "finished":
-        await bucket.finish("a")
-    elif since == "deleted":
-        await bucket.delete("a")
-    elif since == "replaced":
-        await bucket.push(job("a"))
-        await bucket.tick()
-        await bucket.pop_one()
-    else:
-        await bucket.bury("a")
-    before = await bucket.get("a")
-    await bucket.requeue(popped)
-    assert await bucket.get("a") == before
-    assert await bucket.pop() == []
-
-
-async def test_a_job_given_back_twice_is_there_once(bucket: Bucket) -> None:
-    await bucket.push(job("a"))
-    popped = await bucket.pop_one()
-    await bucket.requeue(popped, popped)
-    await bucket.requeue(popped)
-    assert (await bucket.counts()).ready == 1
-    assert await bucket.pop_ids() == ["a"]
-
-
-async def test_a_job_that_expired_meanwhile_is_not_delivered(bucket: Bucket) -> None:
-    await bucket.push(job("a", expire_ms=LATER_MS, retain_ms=HOUR_MS))
-    popped = await bucket.pop_one()
-    await later()
-    await bucket.tick()
-    await bucket.requeue(popped)
-    await bucket.tick()
-    assert await bucket.pop() == []
-    assert await bucket.state("a") == "expired"
 
 
 async def test_what_is_said_of_a_lost_client_is_kept_and_no_attempt(bucket: Bucket) -> None:
@@ -123,14 +68,6 @@ async def test_a_job_that_was_reserved_by_its_id_goes_back_to_its_time(
     assert await bucket.pop_ids() == ["a"]
 
 
-async def test_a_job_whose_time_has_come_since_is_ready_again(bucket: Bucket) -> None:
-    await bucket.push(job("a", delay_ms=SOON_MS))
-    held = await reserved_by_id(bucket)
-    await a_moment()
-    await bucket.requeue(held)
-    assert (await bucket.pop_one()).attempt == 1
-
-
 @pytest.mark.parametrize("was_delayed", [True, False])
 async def test_a_dead_letter_that_was_reserved_by_its_id_is_buried_again(
     bucket: Bucket, *, was_delayed: bool
@@ -141,25 +78,6 @@ async def test_a_dead_letter_that_was_reserved_by_its_id_is_buried_again(
     await bucket.requeue(await reserved_by_id(bucket))
     assert replace(await bucket.view("a"), started_ms=None) == before
     assert await bucket.pop() == []
-
-
-@pytest.mark.parametrize("retry_ms", [None, (1,), (2 * HOUR_MS,), ()])
-@pytest.mark.parametrize("how", ["ttr", "release"])
-async def test_an_attempt_before_its_time_that_fails_brings_no_job_before_its_time(
-    bucket: Bucket, how: str, retry_ms: tuple[int, ...] | None
-) -> None:
-    await bucket.push(job("a", delay_ms=HOUR_MS, ttr_ms=SOON_MS, retry_ms=retry_ms))
-    due_ms = (await bucket.view("a")).due_ms
-    await reserved_by_id(bucket)
-    if how == "release":
-        await bucket.release("a")
-    else:
-        await a_moment()
-    await bucket.tick()
-    view = await bucket.view("a")
-    assert (view.state, view.attempt) == ("buried" if retry_ms == () else "delayed", 1)
-    assert (view.due_ms > due_ms) == (retry_ms == (2 * HOUR_MS,))
-    assert view.due_ms >= due_ms
 
 
 async def test_who_says_when_may_let_a_job_go_before_its_time(bucket: Bucket) -> None:

@@ -27,17 +27,6 @@ async def test_a_job_moves_by_a_distance_from_its_own_due_time(bucket: Bucket) -
     assert (view.state, view.due_ms) == ("delayed", due_ms - HOUR_MS + 1)
 
 
-@pytest.mark.parametrize("state", ["delayed", "buried"])
-async def test_a_job_that_would_be_due_before_now_is_due_now(bucket: Bucket, state: str) -> None:
-    await bucket.put_in(state, expire_ms=2 * HOUR_MS)
-    before_ms = await bucket.now_ms()
-    moved = await bucket.change("a", by_ms=-9 * HOUR_MS)
-    assert moved.time_ms is not None
-    assert before_ms <= moved.time_ms <= await bucket.now_ms()
-    await bucket.tick()
-    assert await bucket.pop_ids() == ["a"]
-
-
 async def test_a_ready_job_is_delayed_only_if_the_distance_leads_into_the_future(
     bucket: Bucket,
 ) -> None:
@@ -66,21 +55,13 @@ async def test_a_job_that_an_import_has_staged_is_not_moved_by_a_distance(bucket
     assert (await bucket.view("a")).due_ms == STAGED_DUE_MS
 
 
-@pytest.mark.parametrize("plan", [{"delay_ms": 0}, {"by_ms": HOUR_MS}, {"priority": 5}])
-async def test_a_held_job_keeps_its_time_and_its_priority(
-    bucket: Bucket, plan: dict[str, int]
-) -> None:
-    await bucket.put_in("reserved")
-    assert await bucket.change("a", **plan) == Moved(Code.WRONG_STATE, None)
-    assert await bucket.change("x", **plan) == Moved(Code.NO_SUCH_JOB, None)
-
-
 @pytest.mark.parametrize("state", WAITING)
 @pytest.mark.parametrize(("before", "after"), [(1024, 7), (7, 1024), (7, 9), (7, 7)])
 async def test_a_priority_alone_changes_nothing_else(
     bucket: Bucket, state: str, before: int, after: int
 ) -> None:
-    await bucket.put_in(state, priority=before, tags=("x",), retry_ms=(5,))
+    texts = {"group": "g"}
+    await bucket.put_in(state, priority=before, tags=("x",), retry_ms=(5,), texts=texts)
     was = await bucket.view("a")
     assert await bucket.change("a", priority=after) == Moved(Code.OK, was.due_ms)
     now = await bucket.view("a")
@@ -95,17 +76,6 @@ async def test_a_ready_job_with_another_priority_comes_in_its_order(bucket: Buck
     assert await bucket.pop_ids(wanted=2) == ["c", "b"]
     await bucket.change("a", priority=1024)
     assert {*await bucket.pop_ids()} == {"a", "d"}
-
-
-@pytest.mark.parametrize("plan", [{"delay_ms": HOUR_MS}, {"due_ms": 5}, {"by_ms": 2 * HOUR_MS}])
-@pytest.mark.parametrize("state", WAITING)
-async def test_a_job_gets_time_and_priority_together(
-    bucket: Bucket, state: str, plan: dict[str, int]
-) -> None:
-    await bucket.put_in(state, priority=3)
-    assert (await bucket.change("a", priority=8, **plan)).code == Code.OK
-    view = await bucket.view("a")
-    assert (view.state, view.priority) == ("delayed", 8)
 
 
 async def test_large_jobs_are_rescheduled_by_their_ids_some_at_a_time(bucket: Bucket) -> None:

@@ -7,7 +7,7 @@ import pytest
 from delayqueue.domain.job import JobView
 from delayqueue.store.types import Listing, Range
 from delayqueue.store.verbs import RESTORE
-from tests.store.bucket import ALWAYS, HOUR_MS, STATES, Bucket, job
+from tests.store.bucket import ALWAYS, HOUR_MS, STATES, Bucket, calls_of, job
 
 
 async def everything(bucket: Bucket, what: Listing, limit: int = 10) -> list[JobView]:
@@ -38,25 +38,6 @@ async def test_a_call_takes_so_many_jobs_at_most_and_leaves_the_others(bucket: B
     reply = await bucket.store.call("take", 0, ["t", 0, due_ms, *names])
     assert 30 < len(reply.results) < 500
     assert [one.id for one in await bucket.take()] == names[len(reply.results) :]
-
-
-@pytest.mark.parametrize("state", ["reserved", "buried"])
-async def test_a_job_that_is_held_or_buried_is_not_taken(bucket: Bucket, state: str) -> None:
-    await bucket.put_in(state)
-    assert await bucket.take() == []
-    assert await bucket.state("a") == state
-
-
-async def test_a_taken_job_is_finished(bucket: Bucket) -> None:
-    await bucket.push(job("a", retain_ms=HOUR_MS, tags=("x",)))
-    assert len(await bucket.take()) == 1
-    assert await bucket.state("a") == "finished"
-
-
-async def test_no_more_are_taken_than_were_asked_for(bucket: Bucket) -> None:
-    await bucket.push(*(job(f"job-{n}") for n in range(10)))
-    assert len(await bucket.take(most=3)) == 3
-    assert (await bucket.counts()).ready == 7
 
 
 async def test_each_job_goes_to_one_caller_only(bucket: Bucket) -> None:
@@ -144,15 +125,11 @@ async def test_a_forecast_counts_no_steps_in_which_there_is_nothing(bucket: Buck
     dues = [start_ms + n * steps // 100 for n in range(100)]
     jobs = (job(name, due_ms=due, topic=name) for name, due in zip(topics, dues, strict=True))
     await bucket.push(*jobs)
-    before = await zcounts(bucket)
+    before = await calls_of(bucket.redis, "zcount")
     counts = await bucket.store.forecast(0, [*topics, "none"], start_ms, 1, steps)
     assert counts == [int(start_ms + n in dues) for n in range(steps)]
-    assert await zcounts(bucket) - before < 100 * 3 * 10  # 2 ** 10 is more than the number of steps
-
-
-async def zcounts(bucket: Bucket) -> int:
-    stats = await bucket.redis.info("commandstats")
-    return int(stats.get("cmdstat_zcount", {"calls": 0})["calls"])
+    most = 100 * 3 * 10  # 2 ** 10 is more than the number of steps
+    assert await calls_of(bucket.redis, "zcount") - before < most
 
 
 async def test_no_job_is_missing_from_a_page_behind_which_others_were_taken(bucket: Bucket) -> None:

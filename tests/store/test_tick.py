@@ -95,17 +95,6 @@ async def test_a_topic_with_much_to_do_does_not_hold_up_another(bucket: Bucket) 
     assert await bucket.state("other") == "ready"
 
 
-async def test_a_job_whose_ttr_is_over_comes_again(bucket: Bucket) -> None:
-    await bucket.push(job("a", ttr_ms=1))
-    first = await bucket.pop_one()
-    await a_moment()
-    ticked = await bucket.store.tick(0)
-    assert (ticked.redelivered, ticked.change.ready) == (1, [("t", 1)])
-    second = await bucket.pop_one()
-    assert (second.id, second.attempt) == ("a", 2)
-    assert second.receipt != first.receipt
-
-
 async def test_a_schedule_delays_each_attempt_and_buries_the_job_at_its_end(
     bucket: Bucket,
 ) -> None:
@@ -145,15 +134,6 @@ async def test_an_undelivered_job_expires_at_its_time(bucket: Bucket, state: str
     assert await bucket.pop() == []
 
 
-async def test_a_reserved_job_does_not_expire_under_its_holder(bucket: Bucket) -> None:
-    await bucket.push(job("a", expire_ms=LATER_MS))
-    held = await bucket.pop_one()
-    await later()
-    await bucket.tick()
-    assert await bucket.state("a") == "reserved"
-    assert await bucket.finish("a", receipt=held.receipt) == [0]
-
-
 async def test_a_job_that_has_expired_is_not_delivered_again(bucket: Bucket) -> None:
     await bucket.push(job("a", ttr_ms=1, expire_ms=LATER_MS))
     await bucket.pop_one()
@@ -161,16 +141,6 @@ async def test_a_job_that_has_expired_is_not_delivered_again(bucket: Bucket) -> 
     ticked = await bucket.store.tick(0)
     assert (ticked.redelivered, ticked.expired) == (1, 1)
     assert await bucket.state("a") is None
-
-
-async def test_a_kept_record_is_dropped_at_its_time(bucket: Bucket) -> None:
-    await bucket.push(job("short", retain_ms=1, tags=("x",)), job("long", retain_ms=HOUR_MS))
-    await bucket.finish("short", "long")
-    assert await bucket.state("short") == "finished"
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.state("short") is None
-    assert await bucket.state("long") == "finished"
 
 
 async def test_a_pause_ends_at_its_time_and_those_who_wait_hear_of_it(bucket: Bucket) -> None:

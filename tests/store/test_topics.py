@@ -3,10 +3,9 @@
 import pytest
 
 from delayqueue.domain.access import EVERYWHERE
-from delayqueue.errors import Code
 from delayqueue.store.census import TopicView
 from delayqueue.store.types import START
-from tests.store.bucket import HOUR_MS, STATES, Bucket, TagPage, a_moment, job
+from tests.store.bucket import HOUR_MS, STATES, Bucket, TagPage, job
 
 LIMIT = 50
 
@@ -33,42 +32,10 @@ async def purge(bucket: Bucket, topic: str, state: str) -> int:
     raise AssertionError("purge does not end")
 
 
-async def fill(bucket: Bucket, **options: object) -> None:
-    """One job in each state, named after it."""
-    for state in ("reserved", "buried", "ready", "delayed"):
-        await bucket.put_in(state, state, **options)
-
-
-async def test_a_tag_is_cancelled_in_every_state_and_topic(bucket: Bucket) -> None:
-    await fill(bucket, tags=("order", "other"))
-    await bucket.push(job("u", topic="u", tags=("order",)), job("bystander", tags=("other",)))
-    assert await cancel(bucket, "order") == 5
-    assert await cancel(bucket, "order") == 0
-    assert [await bucket.get(i) for i in (*STATES, "u")] == [None] * 5
-    assert await bucket.pop_ids("t", "u") == ["bystander"]
-
-
 async def test_a_tag_is_cancelled_in_one_topic(bucket: Bucket) -> None:
     await bucket.push(job("a", tags=("x",)), job("b", topic="u", tags=("x",)))
     assert await cancel(bucket, "x", "u") == 1
     assert await bucket.pop_ids("t", "u") == ["a"]
-
-
-async def test_the_holder_of_a_cancelled_job_hears_that_it_is_gone(bucket: Bucket) -> None:
-    await bucket.push(job("a", ttr_ms=1, tags=("x",)))
-    held = await bucket.pop_one()
-    await cancel(bucket, "x")
-    assert await bucket.finish("a", receipt=held.receipt) == [Code.NO_SUCH_JOB]
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.pop() == []
-
-
-async def test_what_ended_before_keeps_its_story(bucket: Bucket) -> None:
-    await bucket.push(job("a", tags=("x",), retain_ms=HOUR_MS), job("b", tags=("x",)))
-    await bucket.finish("a")
-    assert await cancel(bucket, "x") == 1
-    assert await bucket.state("a") == "finished"
 
 
 async def test_a_tag_of_many_jobs_is_cancelled_piece_by_piece(bucket: Bucket) -> None:
@@ -76,23 +43,6 @@ async def test_a_tag_of_many_jobs_is_cancelled_piece_by_piece(bucket: Bucket) ->
         await bucket.push(*(job(f"job-{start + n}", tags=("x",)) for n in range(1000)))
     assert await cancel(bucket, "x") == 3000
     assert await bucket.pop() == []
-
-
-@pytest.mark.parametrize("state", STATES)
-async def test_purge_drops_one_state_of_one_topic(bucket: Bucket, state: str) -> None:
-    await fill(bucket, tags=("x",), retain_ms=HOUR_MS)
-    await bucket.put_in("ready", "bystander", topic="u")
-    assert await purge(bucket, "t", state) == 1
-    left = [other for other in STATES if await bucket.get(other)]
-    assert left == [other for other in STATES if other != state]
-    assert await bucket.state("bystander") == "ready"
-
-
-async def test_purge_drops_what_ended(bucket: Bucket) -> None:
-    await bucket.push(*(job(i, retain_ms=HOUR_MS, tags=("x",)) for i in "abc"))
-    await bucket.finish("a", "b")
-    assert await purge(bucket, "t", "ended") == 2
-    assert [await bucket.state(i) for i in "abc"] == [None, None, "ready"]
 
 
 @pytest.mark.parametrize("state", ["delayed", "ready"])
@@ -117,14 +67,6 @@ async def test_purge_ends_though_what_it_meets_is_no_job(bucket: Bucket, state: 
 
 def of_states(counts: TopicView) -> tuple[int, ...]:
     return counts.delayed, counts.ready, counts.reserved, counts.buried
-
-
-async def test_counts_are_exact_in_each_state(bucket: Bucket) -> None:
-    await fill(bucket)
-    await bucket.push(job("b"))
-    assert of_states(await bucket.counts()) == (1, 2, 1, 1)
-    await bucket.delete("ready", "delayed")
-    assert of_states(await bucket.counts()) == (0, 1, 1, 1)
 
 
 async def test_counts_of_many_topics_at_once_are_those_of_each(bucket: Bucket) -> None:
@@ -167,16 +109,6 @@ async def test_a_pause_is_told_until_it_ends(bucket: Bucket) -> None:
     assert HOUR_MS - 60_000 < until_ms - await bucket.now_ms() <= HOUR_MS
     await bucket.store.pause(0, "t", None)
     assert (await bucket.counts()).paused_until_ms is None
-
-
-async def test_pushes_and_timers_go_on_while_a_topic_is_paused(bucket: Bucket) -> None:
-    await bucket.put_in("reserved", "held", ttr_ms=1)
-    await bucket.store.pause(0, "t", 0)
-    await bucket.push(job("a", delay_ms=1))
-    await a_moment()
-    await bucket.tick()
-    assert await bucket.pop() == []
-    assert (await bucket.counts()).ready == 2
 
 
 async def test_a_pause_outlives_its_jobs(bucket: Bucket) -> None:

@@ -1,10 +1,10 @@
-"""The checker is sharp: it passes a good history, and reports each planted fault and nothing else."""
+"""Both checkers are sharp: they pass a good history, and report each planted fault and nothing else."""
 
 import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Self
 
 import pytest
 
@@ -21,34 +21,15 @@ from faults.history import (
     History,
     read_history,
 )
+from tests.tools import test_group_checker as groups
+from tests.tools.test_group_checker import TTR_S, WALL_S, Operations
 
-WALL_S: Final = 1_000_000.0  # the store's clock minus the monotonic one
-TTR_S: Final = 10
 STALE: Final = 4
 RULES: Final = ("lost", "unexpected", "early", "after_end", "unexplained")
 
 
-class Script:
-    """A history that is written by hand; each operation takes 10 ms."""
-
-    def __init__(self) -> None:
-        self.events = [Event(NOTE, INFO, "clock", 0.0, note={"offset_s": WALL_S})]
-        self._number = 0
-
-    def operation(
-        self,
-        verb: str,
-        at_s: float,
-        asked: list[dict[str, Any]],
-        told: list[dict[str, Any]] | None = None,
-        outcome: str = OK,
-        heard_s: float | None = None,
-    ) -> "Script":
-        self._number += 1
-        heard_s = at_s + 0.01 if heard_s is None else heard_s
-        self.events.append(Event(self._number, INVOKE, verb, at_s, asked))
-        self.events.append(Event(self._number, outcome, verb, heard_s, told or ()))
-        return self
+class Script(Operations):
+    """What becomes of job `a`, unless another one is named."""
 
     def push(
         self,
@@ -59,12 +40,12 @@ class Script:
         code: int = 0,
         outcome: str = OK,
         heard_s: float | None = None,
-    ) -> "Script":
+    ) -> Self:
         job = {"id": job_id, "delay_s": delay_s, "ttr_s": TTR_S}
         told = [{"id": job_id, "code": code}] if outcome == OK or code else []
-        return self.operation("push", at_s, [job], told, outcome, heard_s)
+        return self.operation("push", at_s, [job], told, outcome=outcome, heard_s=heard_s)
 
-    def pop(self, at_s: float, job_id: str = "a", *, heard_s: float | None = None) -> "Script":
+    def pop(self, at_s: float, job_id: str = "a", *, heard_s: float | None = None) -> Self:
         return self.operation("pop", at_s, [], [{"id": job_id}], heard_s=heard_s)
 
     def end(
@@ -75,22 +56,22 @@ class Script:
         verb: str = "finish",
         code: int = 0,
         outcome: str = OK,
-    ) -> "Script":
+    ) -> Self:
         told = [{"id": job_id, "code": code}] if outcome == OK or code else []
-        return self.operation(verb, at_s, [{"id": job_id}], told, outcome)
+        return self.operation(verb, at_s, [{"id": job_id}], told, outcome=outcome)
 
-    def clock(self, at_s: float, offset_s: float) -> "Script":
+    def clock(self, at_s: float, offset_s: float) -> Self:
         note = {"offset_s": WALL_S + offset_s}
         self.events.append(Event(NOTE, INFO, "clock", at_s, note=note))
         return self
 
-    def frozen(self, from_s: float, to_s: float) -> "Script":
+    def frozen(self, from_s: float, to_s: float) -> Self:
         return self.fault(from_s, FREEZE).fault(to_s, THAW)
 
-    def killed(self, at_s: float) -> "Script":
+    def killed(self, at_s: float) -> Self:
         return self.fault(at_s, KILL_EVERYSEC)
 
-    def fault(self, at_s: float, what: str) -> "Script":
+    def fault(self, at_s: float, what: str) -> Self:
         self.events.append(Event(NOTE, INFO, "fault", at_s, note={"what": what}))
         return self
 
@@ -224,16 +205,30 @@ PLANTED: Final[dict[str, tuple[str, Callable[[], Script]]]] = {
 }
 
 
-@pytest.mark.parametrize("script", HARMLESS.values(), ids=HARMLESS.keys())
-def test_a_history_that_keeps_the_promises_passes(script: Callable[[], Script]) -> None:
+@pytest.mark.parametrize(
+    "script",
+    [*HARMLESS.values(), *groups.HARMLESS.values()],
+    ids=[*HARMLESS, *(f"groups: {name}" for name in groups.HARMLESS)],
+)
+def test_a_history_that_keeps_the_promises_passes(
+    script: Callable[[], Script | groups.Script],
+) -> None:
     script().judged().check()
 
 
-@pytest.mark.parametrize(("rule", "script"), PLANTED.values(), ids=PLANTED.keys())
-def test_a_planted_fault_is_caught_and_named(rule: str, script: Callable[[], Script]) -> None:
+@pytest.mark.parametrize(
+    ("rules", "rule", "script"),
+    [
+        *((RULES, *planted) for planted in PLANTED.values()),
+        *((groups.RULES, *planted) for planted in groups.PLANTED.values()),
+    ],
+    ids=[*PLANTED, *(f"groups: {name}" for name in groups.PLANTED)],
+)
+def test_a_planted_fault_is_caught_and_named(
+    rules: tuple[str, ...], rule: str, script: Callable[[], Script | groups.Script]
+) -> None:
     verdict = script().judged()
-    broken = {name for name in RULES if getattr(verdict, name)}
-    assert broken == {rule}
+    assert {name for name in rules if getattr(verdict, name)} == {rule}
     with pytest.raises(AssertionError, match=rule):
         verdict.check()
 

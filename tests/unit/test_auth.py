@@ -1,6 +1,7 @@
 """Tokens in force."""
 
 import sys
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -47,13 +48,33 @@ def test_a_request_costs_the_same_however_many_tokens_there_are(number: int) -> 
     assert calls_of(lambda: many.admit(request(number), PRODUCERS)) == cost
 
 
-def test_only_a_whole_token_is_known() -> None:
-    tokens = authenticator(3)
-    assert tokens.admit(request(2), PRODUCERS).allows("t")
-    for value in ("", "token-", f"token-{2:015}", f"token-{2:016}0", "ſoken"):
-        asked = HttpRequest("POST", "/push", {"authorization": f"Bearer {value}"}, None)
-        with pytest.raises(Unauthorized):
-            tokens.admit(asked, PRODUCERS)
+def basic(password: str) -> str:
+    return "Basic " + b64encode(f"any:{password}".encode()).decode()
+
+
+KNOWN: Final = f"token-{0:016}"
+OTHER: Final = f"token-{1:016}"
+
+
+@pytest.mark.parametrize("header", [f"Bearer {KNOWN}", f"bearer   {KNOWN} ", basic(KNOWN)])
+def test_a_token_comes_in_an_authorization_header(header: str) -> None:
+    asked = HttpRequest("POST", "/push", {"authorization": header}, None)
+    assert authenticator(3).admit(asked, PRODUCERS).allows("t")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        *(KNOWN, f"Token {KNOWN}", "Bearer", "Bearer ", f"Bearer {KNOWN}0", f"Bearer {KNOWN[:-1]}"),
+        *(f"Bearer {KNOWN.upper()}", f"Bearer produce:{KNOWN}", f"Bearer {KNOWN},{OTHER}"),
+        *("Bearer токен", "Bearer ſoken", "Bearer \udcff", "Bearer " + "x" * 7000, "Basic !!"),
+        *("Basic /////w==", basic(""), basic("unknown-0123456789")),
+    ],
+)
+def test_only_a_whole_token_is_known(header: str) -> None:
+    asked = HttpRequest("POST", "/push", {"authorization": header}, None)
+    with pytest.raises(Unauthorized):
+        authenticator(3).admit(asked, PRODUCERS)
 
 
 async def test_tokens_that_are_read_anew_may_not_make_their_requests_again() -> None:

@@ -128,18 +128,15 @@ def test_a_mistyped_word_is_told_what_was_meant(
             {"redis.binary": "/no/such"},
             "DELAYQUEUE_REDIS_BINARY: redis.binary = /no/such: no such program; name a",
         ),
-        (
-            {"data_dir": "/proc/no"},
-            "DELAYQUEUE_DATA_DIR: data_dir = /proc/no: No such file or directory; choose a",
-        ),
     ],
 )
-def test_what_keeps_it_from_starting_is_one_line(
+def test_what_keeps_it_from_starting_is_one_line_and_so_says_check(
     run: Run, settings: dict[str, object], says: str
 ) -> None:
-    ended = run(settings=settings)
-    assert ended.returncode == 2
-    assert the_line(ended).startswith(says)
+    for verb, status in ((), 2), (("check",), 1):
+        ended = run(*verb, settings=settings)
+        assert ended.returncode == status
+        assert the_line(ended).startswith(says)
 
 
 def test_a_server_started_in_a_terminal_says_what_it_is_and_where_its_page_is(
@@ -260,27 +257,15 @@ def test_what_is_wrong_with_an_embedded_store_is_one_line(
     assert the_line(ended).startswith(said)
 
 
-def test_check_warns_of_a_store_that_can_lose_jobs(run: Run, redis_server: StoreServer) -> None:
-    store = {"redis.host": redis_server.address, "redis.db": redis_server.new_database()}
-    ended = run("check", settings=store)
-    assert ended.returncode == 0
-    assert "warning: the store can lose jobs when it stops" in ended.stdout
-
-
-def test_check_writes_nothing(run: Run, redis_server: StoreServer) -> None:
+def test_check_warns_of_a_store_that_can_lose_jobs_and_writes_nothing(
+    run: Run, redis_server: StoreServer
+) -> None:
     database = redis_server.new_database()
     ended = run("check", settings={"redis.host": redis_server.address, "redis.db": database})
     assert ended.returncode == 0
+    assert "warning: the store can lose jobs when it stops" in ended.stdout
     with Redis(host=LOOPBACK, port=redis_server.port, db=database) as redis:
         assert redis.dbsize() == 0
-
-
-def test_check_refuses_a_replica(run: Run, processes: Processes) -> None:
-    store = processes.redis("--replicaof", LOOPBACK, "1")
-    ended = run("check", settings={"redis.host": store.address})
-    assert ended.returncode == 1
-    assert "it is a read-only replica: name the master, or the Sentinels" in the_line(ended)
-    store.close()
 
 
 def test_check_fails_with_the_line_that_a_start_would_fail_with(

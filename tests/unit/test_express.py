@@ -354,34 +354,18 @@ async def test_a_request_behind_one_whose_verb_is_under_way_waits_for_it() -> No
         writer.close()
 
 
-async def test_a_client_that_leaves_while_its_verb_is_under_way_is_no_error(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize("is_back", [False, True], ids=["while it is under way", "as it returns"])
+async def test_a_client_that_leaves_its_verb_is_no_error(
+    *, is_back: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     verb = Verb()
-    async with lane(verb.front()) as (express, port):
-        client = socket.create_connection((LOOPBACK, port))
-        client.sendall(post("/push", b"{}"))
-        await until(lambda: bool(verb.calls))
+    async with called(verb) as (express, client):
+        if is_back:  # the result and the reset arrive in one turn of the loop
+            verb.calls[0].set_result("for nobody")
         reset(client)
         await until(lambda: not express.connections)
         await until(verb.calls[0].done)
-        assert verb.calls[0].cancelled()
-        assert verb.left == 1
-    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
-
-
-async def test_a_client_that_is_gone_when_its_verb_has_returned_is_no_error(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """The result and the reset have arrived in one turn of the loop."""
-    verb = Verb()
-    async with lane(verb.front()) as (express, port):
-        client = socket.create_connection((LOOPBACK, port))
-        client.sendall(post("/push", b"{}"))
-        await until(lambda: bool(verb.calls))
-        verb.calls[0].set_result("for nobody")
-        reset(client)
-        await until(lambda: not express.connections)
+        assert (verb.calls[0].cancelled(), verb.left) == (not is_back, int(not is_back))
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
@@ -455,14 +439,10 @@ async def test_a_lane_that_closes_waits_for_verbs_that_are_under_way() -> None:
 
 async def test_a_lane_that_has_waited_long_enough_gives_up_its_verbs() -> None:
     verb = Verb()
-    async with lane(verb.front()) as (express, port):
-        client = socket.create_connection((LOOPBACK, port))
-        client.sendall(post("/push", b"{}"))
-        await until(lambda: bool(verb.calls))
+    async with called(verb) as (express, _):
         await express.close(0.05)
         assert verb.calls[0].cancelled()
         await until(lambda: not express.connections)
-        client.close()
 
 
 @asynccontextmanager
@@ -521,9 +501,10 @@ async def test_what_must_arrive_is_given_back_once_if_its_connection_ends_in_any
         assert len(verb.returned) == (0 if arrived else 1)
 
 
+@pytest.mark.parametrize("closes", [False, True], ids=["its client leaves", "the lane closes"])
 @pytest.mark.parametrize("data", LONG)
-async def test_what_must_arrive_is_given_back_if_its_client_leaves_while_it_is_sent(
-    data: object,
+async def test_what_must_arrive_is_given_back_if_it_ends_while_it_is_sent(
+    data: object, *, closes: bool
 ) -> None:
     verb = Verb(lends=True)
     async with called(verb) as (express, client):
@@ -532,24 +513,14 @@ async def test_what_must_arrive_is_given_back_if_its_client_leaves_while_it_is_s
         await until(lambda: connection._is_stalled)
         await asyncio.sleep(0.05)
         assert verb.returned == []
-        reset(client)
+        if closes:
+            await express.close(0.05)
+        else:
+            reset(client)
         await until(lambda: bool(verb.returned))
         await until(lambda: not express.connections)
         await asyncio.sleep(0.01)
     assert (verb.returned, verb.left) == ([data], 0)
-
-
-@pytest.mark.parametrize("data", LONG)
-async def test_what_must_arrive_is_given_back_if_the_lane_closes_before_all_is_sent(
-    data: object,
-) -> None:
-    verb = Verb(lends=True)
-    async with called(verb) as (express, _):
-        verb.calls[0].set_result(data)
-        [connection] = express.connections
-        await until(lambda: connection._is_stalled)
-        await express.close(0.05)
-        assert verb.returned == [data]
 
 
 @pytest.mark.parametrize("data", LONG)

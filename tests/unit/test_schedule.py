@@ -1,7 +1,7 @@
-"""When a schedule occurs: calendars, time zones, clocks that change, and what was missed."""
+"""When a schedule occurs: calendars, time zones, and what was missed; clocks that change: tests/unit/test_cron.py."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -49,89 +49,10 @@ def occurrences(one: Schedule, after: str, number: int) -> list[str]:
         ("0 12 L * *", "UTC", "2026-02-01 00:00", ["2026-02-28 12:00:00"], "last of the month"),
         ("0 9 * * MON#1", "UTC", "2026-01-01 00:00", ["2026-01-05 09:00:00"], "first Monday"),
         ("*/20 * * * * *", "UTC", "2026-01-01 00:00", ["2026-01-01 00:00:20"], "with seconds"),
-        (
-            "30 2 * * *",
-            "Europe/Berlin",
-            "2026-03-28 12:00",
-            ["2026-03-29 01:00:00", "2026-03-30 00:30:00"],
-            "02:30 does not exist: at 03:00, as soon as the clock has been put forward",
-        ),
-        (
-            "30 2 * * *",
-            "Europe/Berlin",
-            "2026-10-24 12:00",
-            ["2026-10-25 00:30:00", "2026-10-26 01:30:00"],
-            "02:30 comes twice: only the first time",
-        ),
-        (
-            "30 2 * * *",
-            "Europe/Berlin",
-            "2026-10-25 01:10",
-            ["2026-10-26 01:30:00"],
-            "begun in the repeated hour: 02:30 has been",
-        ),
-        (
-            "*/30 * * * *",
-            "Europe/Berlin",
-            "2026-10-25 00:00",
-            ["2026-10-25 00:30:00", "2026-10-25 01:00:00", "2026-10-25 01:30:00"],
-            "every half hour goes on through the repeated hour",
-        ),
-        (
-            "0 * * * *",
-            "Europe/Berlin",
-            "2026-03-29 00:30",
-            ["2026-03-29 01:00:00", "2026-03-29 02:00:00"],
-            "every hour goes on over the gap",
-        ),
-        (
-            "0 0 * * *",
-            "America/Sao_Paulo",
-            "2018-11-03 12:00",
-            ["2018-11-04 03:00:00", "2018-11-05 02:00:00"],
-            "midnight does not exist",
-        ),
-        (
-            "15 2 * * *",
-            "Australia/Lord_Howe",
-            "2026-10-03 00:00",
-            ["2026-10-03 15:30:00", "2026-10-04 15:15:00"],
-            "a change of half an hour",
-        ),
     ],
 )
 def test_the_calendar(cron: str, tz: str, after: str, expected: list[str], _why: str) -> None:
     assert occurrences(schedule(cron=cron, tz=tz), after, len(expected)) == expected
-
-
-@pytest.mark.parametrize("tz", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC"])
-@pytest.mark.parametrize("cron", ["30 2 * * *", "*/15 * * * *", "0 3 * * SUN", "59 1 * * *"])
-def test_occurrences_of_a_year_go_forward_and_until_finds_each(cron: str, tz: str) -> None:
-    one = schedule(cron=cron, tz=tz)
-    start = datetime(2026, 1, 1, tzinfo=UTC)
-    for day in (86, 87, 88, 276, 277, 297, 298, 304, 305):  # around the changes of the clocks
-        time_ms = round((start + timedelta(days=day)).timestamp() * 1000)
-        following = one.after(time_ms)
-        assert following is not None
-        assert following > time_ms
-        assert one.until(following) == following
-        assert one.after(following - 1) == following
-
-
-@pytest.mark.parametrize(
-    ("cron", "tz", "until", "last"),
-    [
-        ("30 2 * * *", "Europe/Berlin", "2026-10-25 01:10", "2026-10-25 00:30:00"),
-        ("30 2 * * SUN", "Europe/Berlin", "2026-10-25 01:00", "2026-10-25 00:30:00"),
-        ("15 1,2 * * *", "Europe/Berlin", "2026-10-25 01:10", "2026-10-25 00:15:00"),
-        ("30 1 * * *", "America/New_York", "2026-11-01 06:20", "2026-11-01 05:30:00"),
-        ("*/15 * * * *", "Europe/Berlin", "2026-10-25 01:10", "2026-10-25 01:00:00"),
-    ],
-)
-def test_the_last_occurrence_is_found_in_the_hour_that_clocks_repeat(
-    cron: str, tz: str, until: str, last: str
-) -> None:
-    assert shown(schedule(cron=cron, tz=tz).until(ms(until))) == last
 
 
 def test_every_is_counted_from_1970() -> None:
