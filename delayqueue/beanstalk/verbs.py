@@ -23,6 +23,7 @@ from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, NoSuchJob, StaleReceipt, Unavailable, WrongState
 from delayqueue.metrics import REFUSED
 from delayqueue.store.census import TopicView
+from delayqueue.store.verbs import Ending
 
 
 def use(server: BeanstalkServer, session: Session, name: str) -> bytes:
@@ -57,8 +58,8 @@ def list_tubes_watched(_: BeanstalkServer, session: Session) -> bytes:
 
 def delete_held(server: BeanstalkServer, session: Session, held: dict[int, Held]) -> Answer:
     """Delete jobs that this connection has held until now, by number. The answer holds a line for each."""
-    jobs = [each.job for each in held.values()]
-    call = server.jobs.finish([job.id for job in jobs], [job.receipt for job in jobs])
+    endings = [Ending(each.job.id, each.job.nonce, "") for each in held.values()]
+    call = server.jobs.finish(endings)
 
     def failed(error: Exception) -> bytes:
         for number, each in held.items():
@@ -134,7 +135,7 @@ def release(
     if held is None:
         return NOT_FOUND
     job, delay_ms = held.job, min(delay_s, MAX_DELAY_S) * 1000
-    call = server.jobs.release(job.id, job.receipt, delay_ms, RELEASED, priority=priority)
+    call = server.jobs.release(job.id, job.nonce, delay_ms, RELEASED, priority=priority)
     return _given_up(server, session, number, held, call, b"RELEASED\r\n")
 
 
@@ -143,7 +144,7 @@ def bury(server: BeanstalkServer, session: Session, number: int, priority: int) 
     if held is None:
         return NOT_FOUND
     job = held.job
-    call = server.jobs.bury(job.id, job.receipt, BURIED, priority=priority)
+    call = server.jobs.bury(job.id, job.nonce, BURIED, priority=priority)
     return _given_up(server, session, number, held, call, b"BURIED\r\n")
 
 
@@ -185,7 +186,7 @@ def touch(server: BeanstalkServer, session: Session, number: int) -> Answer:
         session.touched(held, now_s + held.job.ttr_ms / 1000)
         return b"TOUCHED\r\n"
 
-    call = server.jobs.touch(held.job.id, held.job.receipt, None)
+    call = server.jobs.touch(held.job.id, held.job.nonce, None)
     return Pending(call, read, failed=partial(_lost, session, number, held))
 
 

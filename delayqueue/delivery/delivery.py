@@ -9,7 +9,6 @@ from typing import Any, Self, TypeVar
 from delayqueue.delivery.failure_log import FailureLog
 from delayqueue.delivery.outcome import EarlierResult, Event, WebhookOutcome
 from delayqueue.domain.job import Reserved, ResultRecord
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
 from delayqueue.domain.text import clean
 from delayqueue.domain.troubles import Kind
@@ -18,6 +17,7 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.metrics import SUBSCRIBER_CALLS
 from delayqueue.store.types import Postponement, Recording
+from delayqueue.store.verbs import Ending
 from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,6 @@ class Delivery:
         self._jobs = jobs
         self._call_one = call
         self._job = job
-        self._nonce = nonce_of(job.receipt, job.id)
         self._subscribers = subscribers
         self._refresh = refresh
         self._stopping = stopping
@@ -142,7 +141,7 @@ class Delivery:
         attempts_before = before.attempts if before else 0
         recording = Recording(
             id=self._job.id,
-            nonce=self._nonce,
+            nonce=self._job.nonce,
             subscriber=subscriber.name,
             succeeded=outcome.succeeded,
             message=outcome.message,
@@ -203,11 +202,11 @@ class Delivery:
         if not subscribers:  # all were unsubscribed meanwhile: the job waits for new ones
             self._jobs.polls.requeue([self._job])
         elif is_over:
-            ends = [self._job.id], [self._job.receipt]
-            await self._surely(lambda: self._jobs.finish(*ends, message))
+            ending = Ending(self._job.id, self._job.nonce, message)
+            await self._surely(lambda: self._jobs.finish([ending]))
         else:
             names = tuple(one.name for one in subscribers)
-            postponement = Postponement(self._job.id, self._nonce, message, names)
+            postponement = Postponement(self._job.id, self._job.nonce, message, names)
             await self._surely(lambda: self._jobs.postpone(postponement))
 
     def _is_over(self, subscriber: Subscriber) -> bool:
@@ -263,7 +262,7 @@ class Lease:
         with suppress(StaleReceipt, NoSuchJob):
             while True:
                 try:
-                    await self._jobs.touch(self._job.id, self._job.receipt, None)
+                    await self._jobs.touch(self._job.id, self._job.nonce, None)
                 except Unavailable:
                     await asyncio.sleep(RETRY_S)
                 else:

@@ -91,7 +91,7 @@ class JobCalls:
     async def _work(self, job: Reserved) -> None:
         if job.call is None:
             with suppress(StaleReceipt, NoSuchJob, Unavailable):  # Unavailable: again after its TTR
-                await self._jobs.bury(job.id, job.receipt, "its call cannot be read")
+                await self._jobs.bury(job.id, job.nonce, "its call cannot be read")
             return
         name = _host(job.call.url)
         counters = self._counters.of(name)
@@ -135,7 +135,7 @@ class JobCalls:
 
         async def refresh(_: str | None) -> None:
             if must_wait:  # somebody may have ended the job meanwhile
-                await self._jobs.touch(job.id, job.receipt, None)
+                await self._jobs.touch(job.id, job.nonce, None)
 
         return Delivery(
             self._queue,

@@ -80,7 +80,7 @@ class Webhooks:
             id=f"trial-{secrets.token_hex(8)}",
             body=body.encode(),
             attempt=1,
-            receipt="",
+            nonce="",
             due_ms=round(time.time() * 1000),
             ttr_ms=0,
             retry_ms=None,

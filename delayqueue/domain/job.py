@@ -102,7 +102,7 @@ class Job:
 class Reserved:
     """A job as a consumer gets it.
 
-    `receipt` identifies this reservation, the id with `created_ms` the job: a push of the same id makes another one.
+    The id with `nonce` identifies this reservation, with `created_ms` the job: a push of the same id makes another one.
     `retry_ms` is its own schedule, if it has one; `was_buried`: it was, until this reservation. `revision`: of the
     subscribers at that time, None = unknown. `call`: None = it has none that can be read. `texts`: of its push, those
     that a consumer gets (push_fields.py: POPPED), by their names.
@@ -112,10 +112,10 @@ class Reserved:
     id: str
     body: bytes
     attempt: int
-    receipt: str
+    nonce: str
     due_ms: int
     ttr_ms: int
-    retry_ms: tuple[int, ...] | None
+    retry_ms: tuple[int, ...] | None = None
     texts: dict[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     created_ms: int = 0

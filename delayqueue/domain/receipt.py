@@ -1,4 +1,4 @@
-"""Receipts: each identifies one reservation of one job.
+"""Receipts: each identifies one reservation of one job for the clients of HTTP.
 
 A receipt is `NONCE-CHECK`. The nonce is unique to the call that reserved the job, and the store compares it. The check
 is the CRC-32 of the id; it tells another job's receipt from an old one of this job.

@@ -26,6 +26,7 @@ from delayqueue.domain.job import (
     State,
 )
 from delayqueue.domain.push_fields import KEPT, POPPED
+from delayqueue.domain.receipt import receipt_for
 from delayqueue.domain.text import readable
 from delayqueue.store.record import text
 
@@ -99,7 +100,7 @@ def reserved_job(job: Reserved) -> ReservedJob:
         job.id,
         text(job.body),
         job.attempt,
-        job.receipt,
+        receipt_for(job.nonce, job.id),
         job.due_ms / 1000,
         tags=job.tags or LEFT_OUT,
     )

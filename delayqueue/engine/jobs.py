@@ -10,7 +10,6 @@ from typing import Final
 
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Job, JobView, Reserved
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.end_waits import EndWait
 from delayqueue.engine.polls import Polls
 from delayqueue.engine.take_service import TakeService
@@ -90,24 +89,14 @@ class Jobs:
         """Add many jobs. Returns a code for each."""
         return self._store.run(PUSH, jobs, self.scope)
 
-    def finish(
-        self, ids: Sequence[str], receipts: Sequence[str | None], message: str = ""
-    ) -> Future[list[int]]:
-        """End jobs whose work is done. Returns a code for each.
+    def finish(self, jobs: Sequence[Ending]) -> Future[list[int]]:
+        """End jobs whose work is done. Returns a code for each."""
+        noted = partial(self._workers.finished, jobs) if self._workers.in_hand else list
+        return self._store.run_then(FINISH, jobs, self.scope, noted)
 
-        With a receipt only in that reservation, None = in any state.
-        """
-        items = _endings(ids, receipts, message)
-        if not self._workers.in_hand:
-            return self._store.run(FINISH, items, self.scope)
-        noted = partial(self._workers.finished, receipts)
-        return self._store.run_then(FINISH, items, self.scope, noted)
-
-    def delete(
-        self, ids: Sequence[str], receipts: Sequence[str | None], message: str = ""
-    ) -> Future[list[int]]:
-        """End jobs that are no longer wanted; receipts and codes as in finish()."""
-        return self._store.run(DELETE, _endings(ids, receipts, message), self.scope)
+    def delete(self, jobs: Sequence[Ending]) -> Future[list[int]]:
+        """End jobs that are no longer wanted. Returns a code for each."""
+        return self._store.run(DELETE, jobs, self.scope)
 
     def get(self, ids: Sequence[str]) -> Future[list[JobView | None]]:
         """All about jobs, None for an unknown id; only the first ones if the answer would get too large."""
@@ -122,7 +111,7 @@ class Jobs:
     def release(  # noqa: PLR0913  # everything that can be said about a failed attempt
         self,
         job_id: str,
-        receipt: str | None,
+        nonce: str | None,
         delay_ms: int | None,
         message: str,
         fallback_ms: int | None = None,
@@ -130,21 +119,20 @@ class Jobs:
         priority: int | None = None,
         retry_ms: tuple[int, ...] | None = None,
     ) -> Future[int | None]:
-        """Give a reserved job back after a failed attempt; receipt None = in any reservation.
+        """Give a reserved job back after a failed attempt; nonce None = in any reservation.
 
         A `priority` replaces the job's own, None = keep it.
         The job waits for `delay_ms`; if that is None, as its schedule says; if it has none, as `retry_ms` says, whose
         end buries it even with a `delay_ms`, or else for `fallback_ms`. Returns its due time; None if its schedule was
         over, so that it is buried, or if it has expired.
         """
-        nonce = _nonce(receipt, job_id)
         item = Release(job_id, nonce, delay_ms, message, fallback_ms, priority, retry_ms)
 
         def read(results: Sequence[Moved]) -> int | None:
             if results[0].buried:
                 log.warning("job %r is buried: it failed with no retries left", job_id)
             time_ms = _time(results)
-            self._workers.given_back(receipt)
+            self._workers.given_back(job_id, nonce)
             return time_ms
 
         return self._store.run_then(RELEASE, (item,), self.scope, read)
@@ -168,7 +156,7 @@ class Jobs:
     def touch(
         self,
         job_id: str,
-        receipt: str | None,
+        nonce: str | None,
         ttr_ms: int | None,
         percent: float | None = None,
         message: str | None = None,
@@ -177,18 +165,18 @@ class Jobs:
 
         `percent` and `message` are its progress; None = not told.
         """
-        item = Touch(job_id, _nonce(receipt, job_id), ttr_ms, percent, message)
+        item = Touch(job_id, nonce, ttr_ms, percent, message)
         return self._store.run_then(TOUCH, (item,), self.scope, _time)
 
     def bury(
-        self, job_id: str, receipt: str | None, message: str, *, priority: int | None = None
+        self, job_id: str, nonce: str | None, message: str, *, priority: int | None = None
     ) -> Future[None]:
-        """Bury a job; without a receipt, in any state. A `priority` replaces the job's own, None = keep it."""
-        item = Burial(job_id, _nonce(receipt, job_id), message, priority)
+        """Bury a job; without a nonce, in any state. A `priority` replaces the job's own, None = keep it."""
+        item = Burial(job_id, nonce, message, priority)
 
         def read(results: Sequence[int]) -> None:
             _check(results)
-            self._workers.given_back(receipt)
+            self._workers.given_back(job_id, nonce)
             log.warning("job %r is buried: its worker gave it up", job_id)
 
         return self._store.run_then(BURY, (item,), self.scope, read)
@@ -240,14 +228,3 @@ def _reserved(results: Sequence[Reservation]) -> Reserved:
     if job is None:
         raise OF_CODE[Code(code)]
     return job
-
-
-def _nonce(receipt: str | None, job_id: str) -> str | None:
-    return None if receipt is None else nonce_of(receipt, job_id)
-
-
-def _endings(ids: Sequence[str], receipts: Sequence[str | None], message: str) -> list[Ending]:
-    return [
-        Ending(job_id, _nonce(receipt, job_id), message)
-        for job_id, receipt in zip(ids, receipts, strict=True)
-    ]

@@ -13,7 +13,6 @@ from typing import Final
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import PolledTopic, Reserved
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.bucket_poller import BucketPoller
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.engine.end_waits import EndWaits
@@ -148,10 +147,7 @@ class Polls:
         With `delay_ms` they are delayed for that long. One that was reserved by its id before it was due goes back to
         its time, a buried one is buried again. A message is kept with the jobs, among the remarks of no attempt.
         """
-        returns = [
-            Requeue(job.id, nonce_of(job.receipt, job.id), message, job.was_buried, delay_ms)
-            for job in jobs
-        ]
+        returns = [Requeue(job.id, job.nonce, message, job.was_buried, delay_ms) for job in jobs]
         returns.reverse()  # each goes before the last one
         if returns:
             self._requeuing.start(self._requeue_all(returns))

@@ -17,13 +17,12 @@ from typing import Any, Final, NamedTuple
 from delayqueue.answers.servers import WorkerStats
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Reserved
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.worker_identity import WorkerIdentity
 from delayqueue.engine.heartbeat import SILENCE_MS, WINDOW_S
 from delayqueue.engine.reports import MOST_SHOWN, is_lost, merged, read_worker
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.store import Store
-from delayqueue.store.verbs import HOLD, Holding, NotHeld
+from delayqueue.store.verbs import HOLD, Ending, Holding, NotHeld
 from delayqueue.tasks import by_turns
 
 log = logging.getLogger(__name__)
@@ -40,6 +39,10 @@ TOGETHER: Final = 500  # jobs that are looked at in one call
 
 _written: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
+Hold = tuple[
+    str, str | None
+]  # a job's id and the nonce of a reservation; nobody has one without a nonce
+
 
 @dataclass(slots=True, eq=False)
 class InHand:
@@ -48,7 +51,7 @@ class InHand:
     worker: "SeenWorker"
     id: str
     topic: str
-    receipt: str
+    nonce: str
     since_s: float
     look_s: float  # when to ask the store about it
     deadline_ms: int | None = None  # None = not known yet
@@ -97,7 +100,7 @@ class Workers:
         self._name = name
         self._loop = asyncio.get_running_loop()
         self._seen: dict[str, SeenWorker] = {}
-        self.in_hand: dict[str, InHand] = {}  # by receipt, the oldest first
+        self.in_hand: dict[Hold, InHand] = {}  # the oldest first
         self._last: dict[str, InHand] = {}  # by the job's id, of those in hand
         self._has_told = False
 
@@ -125,11 +128,11 @@ class Workers:
         for job in jobs:
             # it came again: whatever the store says of it later, the attempt before has failed
             if before := self._last.get(job.id):
-                self.given_back(before.receipt)
+                self.given_back(before.id, before.nonce)
             if len(self.in_hand) >= MOST_IN_HAND:
                 return
-            self.in_hand[job.receipt] = self._last[job.id] = InHand(
-                seen, job.id, job.topic, job.receipt, now_s, now_s + SETTLED_S
+            self.in_hand[job.id, job.nonce] = self._last[job.id] = InHand(
+                seen, job.id, job.topic, job.nonce, now_s, now_s + SETTLED_S
             )
 
     def left(self, seen: SeenWorker, jobs: Iterable[Reserved] = ()) -> None:
@@ -138,23 +141,23 @@ class Workers:
         seen.seen_s = seen.waits_until_s = now_s
         seen.gone = True
         for job in jobs:
-            if known := self.in_hand.get(job.receipt):
+            if known := self.in_hand.get((job.id, job.nonce)):
                 self._end(known, now_s)
 
-    def finished(self, receipts: Sequence[str | None], codes: Sequence[int]) -> list[int]:
-        """Note that jobs were finished by these receipts, None = without one, with these codes; returns the codes."""
+    def finished(self, endings: Sequence[Ending], codes: Sequence[int]) -> list[int]:
+        """Note that jobs were finished, with these codes; returns the codes."""
         now_s = self._loop.time()
-        for receipt, code in zip(receipts, codes, strict=True):
-            job = None if receipt is None else self.in_hand.get(receipt)
+        for ending, code in zip(endings, codes, strict=True):
+            job = self.in_hand.get((ending.id, ending.nonce))
             if code == Code.OK and job is not None and not job.is_over:
                 job.worker.finished += 1
                 job.worker.heard(now_s)
                 self._end(job, now_s)
         return list(codes)
 
-    def given_back(self, receipt: str | None) -> None:
-        """Note that the attempt of this receipt has failed; without one nobody knows which."""
-        job = None if receipt is None else self.in_hand.get(receipt)
+    def given_back(self, job_id: str, nonce: str | None) -> None:
+        """Note that the attempt of this reservation has failed; without a nonce nobody knows which."""
+        job = self.in_hand.get((job_id, nonce))
         if job is not None and not job.is_over:
             job.worker.failed += 1
             self._end(job, self._loop.time())
@@ -167,7 +170,7 @@ class Workers:
             job.is_over, job.look_s = True, now_s
 
     def _forget(self, job: InHand) -> None:
-        del self.in_hand[job.receipt]
+        del self.in_hand[job.id, job.nonce]
         if self._last.get(job.id) is job:
             del self._last[job.id]
 
@@ -210,7 +213,7 @@ class Workers:
                 Holding(
                     job.id,
                     job.topic,
-                    nonce_of(job.receipt, job.id),
+                    job.nonce,
                     job.worker.who.name,
                     job.deadline_ms or 0,
                 )

@@ -26,7 +26,6 @@ from redis.exceptions import (
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import CALLS, JobView, Reserved, State
-from delayqueue.domain.receipt import receipt_for
 from delayqueue.metrics import SCRIPT_SECONDS, Histogram, Metrics
 from delayqueue.store.connection import Wait
 from delayqueue.store.durability import Durability, Requirement
@@ -94,9 +93,8 @@ def reserved(found: Sequence[Any], nonce: str, revision: str | None) -> list[Res
     """The jobs that `pop` reserved with this nonce, at this revision, given as id, record, attempt, ..."""
     jobs = []
     for at in range(0, len(found), 3):
-        raw_id, record, attempt = found[at : at + 3]
-        job_id = text(raw_id)
-        job = reserved_job(job_id, record, attempt, receipt_for(nonce, job_id))
+        job_id, record, attempt = found[at : at + 3]
+        job = reserved_job(text(job_id), record, attempt, nonce)
         job.revision = revision
         jobs.append(job)
     return jobs
@@ -107,7 +105,7 @@ def reservation(job_id: str, nonce: str, result: int | Sequence[Any]) -> Reserva
     if isinstance(result, int):
         return Reservation(result, None)
     code, record, attempt, was_buried = result
-    job = reserved_job(job_id, record, attempt, receipt_for(nonce, job_id))
+    job = reserved_job(job_id, record, attempt, nonce)
     job.was_buried = was_buried == 1
     return Reservation(code, job)
 

@@ -197,7 +197,7 @@ BURY: Final = Verb[Burial, int]("bury", dump_rows, _codes)
 
 
 class Claim(NamedTuple):
-    """A job to reserve by its id. The nonce becomes part of its receipt."""
+    """A job to reserve by its id, with this nonce."""
 
     id: str
     nonce: str

@@ -56,7 +56,8 @@ class Responder:
     def _first(self, request: HttpRequest, message: Text) -> tuple[HttpResponse, bytes]:
         """What usual answers with this message have in common."""
         body = as_json(envelope(0, self.say(request, message)))
-        found = self._usual[message] = HttpResponse(body, JSON), body.removesuffix(b"null}")
+        empty = HttpResponse(body, JSON, repeats=True)
+        found = self._usual[message] = empty, body.removesuffix(b"null}")
         return found
 
     async def ok_by_turns(self, request: HttpRequest, data: object, message: Text) -> HttpResponse:

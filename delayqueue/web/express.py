@@ -20,7 +20,15 @@ from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import cancel_all
 from delayqueue.web.app import AiohttpServer, AiohttpTransport, LentRequest
 from delayqueue.web.front import HasFront
-from delayqueue.web.head import END, MAX_HEAD_BYTES, Head, may_become_plain, read_head, start_of
+from delayqueue.web.head import (
+    END,
+    END_BYTES,
+    MAX_HEAD_BYTES,
+    Head,
+    may_become_plain,
+    read_head,
+    start_of,
+)
 from delayqueue.web.http import (
     HTTP_OK,
     JSON,
@@ -65,6 +73,7 @@ class Express:
         self.now_s = self.loop.time()  # as of the last check
         self._date_s = 0
         self._date = b""  # the header, with the line end before it
+        self._repeated: dict[HttpResponse, bytes] = {}  # written in this second
         self._next_look = self.loop.call_later(LOOK_S, self._look)
 
     def connection(self) -> "ExpressConnection":
@@ -79,19 +88,25 @@ class Express:
 
     def written(self, response: HttpResponse, *, closes: bool) -> bytes:
         """The bytes of an answer."""
-        body, now_s = response.body, int(time())
+        now_s = int(time())
         if now_s != self._date_s:
             self._date_s = now_s
             self._date = b"\r\nDate: " + formatdate(now_s, usegmt=True).encode()
-        is_usual = response.status == HTTP_OK and response.headers is JSON
-        return b"%b%d%b%b%b%b" % (
-            OK_JSON if is_usual else start_of(response),
-            len(body),
-            self._date,
-            CLOSE if closes else b"",
-            END,
-            body,
-        )
+            self._repeated.clear()
+        written = None if closes else self._repeated.get(response)
+        if written is None:
+            is_usual = response.status == HTTP_OK and response.headers is JSON
+            written = b"%b%d%b%b%b%b" % (
+                OK_JSON if is_usual else start_of(response),
+                len(response.body),
+                self._date,
+                CLOSE if closes else b"",
+                END,
+                response.body,
+            )
+            if response.repeats and not closes:
+                self._repeated[response] = written
+        return written
 
     def refusal(self, error: QueueError) -> bytes:
         """The last answer on a connection."""
@@ -313,15 +328,11 @@ class ExpressConnection(asyncio.Protocol):
 
     def _next(self) -> None:
         """Answer the next request, if all of it is here."""
-        buffer, express, head = self._buffer, self._express, None
-        if self._is_stalled or not buffer:
+        buffer, express = self._buffer, self._express
+        size = buffer.find(END) + END_BYTES
+        if size < END_BYTES and len(buffer) <= MAX_HEAD_BYTES and may_become_plain(buffer):
             return
-        size = buffer.find(END) + len(END)
-        if size < len(END):
-            if len(buffer) <= MAX_HEAD_BYTES and may_become_plain(buffer):
-                return
-        elif size <= MAX_HEAD_BYTES:
-            head = read_head(buffer[:size])
+        head = read_head(buffer[:size]) if END_BYTES <= size <= MAX_HEAD_BYTES else None
         if head is None or head.length > express.most_bytes or head.path not in express.paths:
             self._lend_next()
             return
@@ -500,7 +511,8 @@ class ExpressConnection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """Answer the next request; close if none can come any more."""
-        self._next()
+        if self._buffer and not self._is_stalled:
+            self._next()
         if self._has_ended and not self._is_busy and not self._is_stalled:
             self._close()
 

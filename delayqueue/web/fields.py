@@ -6,7 +6,7 @@ a number is not an id. Invalid values raise BadValue; parse.py adds the field's 
 
 from collections.abc import Callable
 from enum import StrEnum
-from functools import partial
+from functools import lru_cache, partial
 from typing import Annotated, Any, Final
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
@@ -46,6 +46,8 @@ MOST_BYTES_OF_CHAR: Final = (
     4  # in UTF-8: a text of few characters need not be encoded to be measured
 )
 MAX_POP_CHARS: Final = MAX_POP_TOPICS * (MAX_TOPIC_BYTES + 2)  # with a comma and a blank each
+# A consumer names the same topics again and again: the latest ones are cached, which takes 8 MB if all are the longest.
+REMEMBERED: Final = 128
 
 TEXT: Final[CoreSchema] = str_schema(strict=True)
 NAME: Final = "{}"  # in a message: replaced by the field's name
@@ -202,6 +204,7 @@ def check_pushed_topic(text: str) -> str:
     return check_topic(text)
 
 
+@lru_cache(REMEMBERED)
 def check_pop_topics(text: str) -> tuple[str, ...]:
     """The topics in order of preference, each once."""
     if len(text) > MAX_POP_CHARS:

@@ -170,7 +170,7 @@ class Front:
         code = OK
         try:
             data = later.read(call.result())
-            if isinstance(data, NO_PLAIN_DATA):
+            if data is not None and isinstance(data, NO_PLAIN_DATA):
                 response = self._unpack(cycle, data)
                 if response is None:
                     return

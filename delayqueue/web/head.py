@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from delayqueue.web.http import SERVER, HttpResponse
 
 END: Final = b"\r\n\r\n"
+END_BYTES: Final = len(END)
 MAX_HEAD_BYTES: Final = 4096  # a longer head is not plain
 # A client sends the same head again and again: the latest ones are cached. 0.1 µs instead of 3 to 6 (measured).
 REMEMBERED: Final = 512  # they take 10 MB if somebody sends the longest ones

@@ -49,11 +49,12 @@ class HttpRequest:
 
 @dataclass(slots=True, eq=False)
 class HttpResponse:
-    """One answer. Nobody changes it: the usual ones are sent again and again."""
+    """One answer. Nobody changes it: one that `repeats` is sent again and again."""
 
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=lambda: JSON)
     status: int = HTTP_OK
+    repeats: bool = False
 
 
 async def pieces(data: bytes) -> AsyncIterator[memoryview]:

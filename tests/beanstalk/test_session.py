@@ -8,7 +8,7 @@ from delayqueue.domain.job import Reserved
 
 
 def reserved(job_id: str, ttr_s: int = 10) -> Reserved:
-    return Reserved("t", job_id, b"body", 1, "receipt", 0, ttr_s * 1000, None)
+    return Reserved("t", job_id, b"body", 1, "nonce", 0, ttr_s * 1000, None)
 
 
 def test_a_tube_is_there_as_long_as_somebody_refers_to_it() -> None:

@@ -1,7 +1,7 @@
 """A database with two buckets, whose number changes, and what its servers see."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from inspect import iscoroutinefunction
 from itertools import count
 from typing import Any, Final
@@ -18,6 +18,7 @@ from delayqueue.store.layout import decoded, parse
 from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range
+from delayqueue.store.verbs import Ending
 from tests.store.bucket import WHEEL_SLOTS, scripts
 from tests.store.invariants import violations
 
@@ -87,6 +88,10 @@ def ids(number: int) -> list[str]:
 
 
 A, B = ids(2)
+
+
+def in_any_state(ids: Iterable[str]) -> list[Ending]:
+    return [Ending(job_id, None, "") for job_id in ids]
 
 
 async def pop_all(queue: Jobs, topic: PolledTopic) -> list[str]:

@@ -31,6 +31,7 @@ from tests.store.conftest import connect
 from tests.store.invariants import violations
 from tests.store.model import LIVE
 from tests.store.test_model import (
+    CLOCK,
     JOB_IDS,
     LONG,
     SETTINGS,
@@ -165,7 +166,7 @@ class Moving(Comparison):
         assert [job.id for job in taken] == self.model.take(topic, *due, len(JOB_IDS))
 
     def teardown(self) -> None:
-        self.do(self._redis.delete("clock of the model"))
+        self.do(self._redis.delete(CLOCK))
         buckets = self._new_store().buckets
         buckets.know(max(SIZES))
         found: list[str] = []

@@ -11,14 +11,13 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import MAX_ID_BYTES, Reserved
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import Code
 from delayqueue.store import listings
 from delayqueue.store.store import Store
 from delayqueue.store.types import Listing, Plan, Pushed
 from delayqueue.store.verbs import BURY, REQUEUE, Burial, Requeue
-from tests.engine.moving import EVER, Installation, all_jobs
+from tests.engine.moving import EVER, Installation, all_jobs, in_any_state
 from tests.store.bucket import HOUR_MS, LATER_MS, job
 from tests.store.test_model import LONG
 
@@ -50,7 +49,7 @@ class Crowd:
         for state in states:
             ids = await self.push(JOBS, HOUR_MS if state == "delayed" else 0)
             if state == "finished":
-                await self.queue.finish(ids, [None] * JOBS)
+                await self.queue.finish(in_any_state(ids))
             elif state == "buried":
                 await self._store.run(
                     BURY, [Burial(job_id, None, "no") for job_id in ids], EVERYWHERE
@@ -89,7 +88,7 @@ class Crowd:
         queue = self.queue
         match verb:
             case "end":
-                await queue.delete(ids, [None] * len(ids))
+                await queue.delete(in_any_state(ids))
             case "pop":
                 popped = await queue.polls.pop(("t",), 7, 0)
                 self._held += popped
@@ -119,7 +118,7 @@ class Crowd:
 
 
 def _return(held: Reserved) -> Requeue:
-    return Requeue(held.id, nonce_of(held.receipt, held.id))
+    return Requeue(held.id, held.nonce)
 
 
 async def pages(queue: Jobs, what: Listing, limits: Sequence[int]) -> AsyncIterator[list[str]]:

@@ -36,6 +36,7 @@ from tests.engine.moving import (
     Installation,
     all_jobs,
     before_call,
+    in_any_state,
     pop_all,
     source,
     target,
@@ -125,7 +126,7 @@ async def test_ready_jobs_keep_their_order_within_a_bucket(ours: Installation, s
     for at in range(0, len(names), 500):
         await queue.push_many([job(name) for name in names[at : at + 500]])
     gone = names[3::7]
-    assert set(await queue.delete(gone, [None] * len(gone))) == {
+    assert set(await queue.delete(in_any_state(gone))) == {
         Code.OK
     }  # their ids remain in the lists, as ghosts
     left = sorted(set(names) - set(gone), key=names.index)
@@ -232,7 +233,7 @@ async def test_no_server_does_anything_between_its_first_step_and_its_last(
         for attempt in (
             queue.push(job(B)),
             queue.get([A]),
-            queue.delete([A], [None]),
+            queue.delete(in_any_state([A])),
             queue.kick([A]),
         ):
             with pytest.raises(Unavailable, match="the buckets are being changed"):
@@ -510,14 +511,14 @@ async def test_groups_stay_together_with_their_turns_and_what_is_in_hand(
         held += some
     assert len(held) == len(GROUPS)
     waits, *others = held
-    await all_jobs(server).release(waits.id, waits.receipt, HOUR_MS, "")
+    await all_jobs(server).release(waits.id, waits.nonce, HOUR_MS, "")
     for size in (BEFORE, AFTER, 1, AFTER):
         await ours.rebalance(size)
         assert ours.layout.braces == (size > 1)
         queue = all_jobs(ours.server())
         await queue.push_many([of_group(each, size) for each in GROUPS])
         assert await pop_all(queue, "t") == []
-    await queue.finish([each.id for each in others], [each.receipt for each in others])
+    await queue.finish([Ending(each.id, each.nonce, "") for each in others])
     next_ones = await pop_all(queue, "t")
     assert len(next_ones) == len(GROUPS) - 1
     assert not any(each.startswith(waits.id[:-1]) for each in next_ones)
@@ -530,7 +531,7 @@ async def test_groups_that_would_be_torn_apart_are_counted_first(ours: Installat
     await queue.push_many([*torn, of_group("g", 3), job("plain", priority=1)])
     with pytest.raises(StartupError, match=r"^3 jobs have a group, and ids that"):
         await ours.rebalance()
-    await queue.delete([each.id for each in torn], [None] * 3)
+    await queue.delete(in_any_state(each.id for each in torn))
     await ours.rebalance()
     assert sorted(await pop_all(all_jobs(ours.server()), "t")) == ["plain", "{g}3"]
 
@@ -542,7 +543,7 @@ async def test_a_group_that_no_bucket_can_be_named_for_counts_as_torn(ours: Inst
     await queue.push(of_group("}a", 1))
     with pytest.raises(StartupError, match=r"^1 jobs have a group, and ids that"):
         await ours.rebalance()
-    await queue.delete(["{}a}1"], [None])
+    await queue.delete(in_any_state(["{}a}1"]))
     await ours.rebalance()
 
 
@@ -578,4 +579,4 @@ async def test_a_group_keeps_its_order_over_workers_and_calls(ours: Installation
         assert await pop_all(queue, other) == []
         ids = await pop_all(queue, topic)
         assert sorted(ids) == sorted(f"{{{each}}}{n}" for each in GROUPS)
-        assert {*await queue.finish(ids, [None] * len(ids))} == {Code.OK}
+        assert {*await queue.finish(in_any_state(ids))} == {Code.OK}

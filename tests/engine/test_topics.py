@@ -79,7 +79,7 @@ async def test_a_purge_of_all_states_misses_no_job_that_moves_meanwhile(
     async def give_back() -> None:
         for each in held:
             with suppress(NoSuchJob):
-                await queue.release(each.id, each.receipt, HOUR_MS, "")
+                await queue.release(each.id, each.nonce, HOUR_MS, "")
 
     before_send(queue._store, number, give_back, "purge")
     assert await queue.topics.purge("t", None) == len(names)

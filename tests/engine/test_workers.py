@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from delayqueue.domain.job import Reserved
-from delayqueue.domain.receipt import receipt_for
 from delayqueue.domain.worker_identity import WorkerIdentity
 from delayqueue.engine import workers as engine
 from delayqueue.engine.workers import SeenWorker, Workers
-from delayqueue.store.verbs import Holding, NotHeld
+from delayqueue.store.verbs import Ending, Holding, NotHeld
 
 WAIT_S = 30.0
 DEADLINE_MS = 90_000
@@ -54,13 +53,12 @@ async def look_and_tell(workers: Workers) -> None:
     await workers.tell()
 
 
-def receipt(number: int, nonce: str = "r") -> str:
-    return receipt_for(nonce, f"j{number}")
-
-
 def job(number: int, attempt: int = 1) -> Reserved:
-    nonce = "r" * attempt
-    return Reserved("t", f"j{number}", b"", attempt, receipt(number, nonce), 0, 60_000, None)
+    return Reserved("t", f"j{number}", b"", attempt, "r" * attempt, 0, 60_000, None)
+
+
+def ending(number: int, nonce: str | None = "r") -> Ending:
+    return Ending(f"j{number}", nonce, "")
 
 
 def polling(workers: Workers, name: str = "w") -> SeenWorker:
@@ -86,8 +84,8 @@ async def test_one_is_gone_from_a_broken_poll_to_the_next_sign_of_it() -> None:
     workers.left(seen, [job(2)])
     assert seen.gone
     assert seen.last_s(seen.seen_s + 20) == seen.seen_s
-    assert list(workers.in_hand) == [receipt(1)]
-    assert workers.finished([receipt(2), receipt(1), "other"], [3, 0, 0]) == [3, 0, 0]
+    assert list(workers.in_hand) == [("j1", "r")]
+    assert workers.finished([ending(2), ending(1), ending(1, None)], [3, 0, 0]) == [3, 0, 0]
     assert (seen.gone, seen.finished, workers.in_hand) == (False, 1, {})
 
 
@@ -99,7 +97,7 @@ async def test_there_are_no_more_than_are_promised(monkeypatch: pytest.MonkeyPat
     seen = polling(workers, "b")
     assert workers.polls(WorkerIdentity("c"), ("t",), WAIT_S, "") is None
     workers.took(seen, map(job, range(9)))
-    assert list(workers.in_hand) == [receipt(0), receipt(1), receipt(2)]
+    assert list(workers.in_hand) == [("j0", "r"), ("j1", "r"), ("j2", "r")]
 
 
 @pytest.mark.parametrize("ended", [NotHeld.ENDED, NotHeld.GIVEN_BACK])
@@ -110,8 +108,8 @@ async def test_the_end_of_a_job_is_counted_once_whoever_heard_of_it(
     workers.took(seen, [job(1), job(2)])
     await look_and_tell(workers)
     assert (store.told[0]["in_hand"], store.told[0]["until"]) == (2, DEADLINE_MS)
-    workers.finished([receipt(1)], [0])
-    workers.finished([receipt(1)], [0])  # a client that got no answer repeats it
+    workers.finished([ending(1)], [0])
+    workers.finished([ending(1)], [0])  # a client that got no answer repeats it
     store.asked, store.result = [], ended
     await look_and_tell(workers)
     # the finished one, too, so that the store forgets who had it
@@ -135,9 +133,9 @@ async def test_an_attempt_that_failed_has_not_finished_although_the_next_one_did
     seen = polling(workers)
     workers.took(seen, [job(1)])
     if heard:
-        workers.given_back(receipt(1))
+        workers.given_back("j1", "r")
     workers.took(seen, [job(1, attempt=2)])
-    workers.finished([receipt(1, "rr")], [0])
+    workers.finished([ending(1, "rr")], [0])
     store.result = NotHeld.ENDED  # before anybody has looked
     await look_and_tell(workers)
     assert (store.told[0]["finished"], store.told[0]["failed"]) == (1, 1)

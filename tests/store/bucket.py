@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import IfExists, Job, JobView, PolledTopic, Reserved, State
 from delayqueue.domain.limit import Changes
-from delayqueue.domain.receipt import nonce_of, nonces
+from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Code
 from delayqueue.store import paging as takes
 from delayqueue.store.bucket import TICK_LIMIT
@@ -399,42 +399,38 @@ class Bucket:
         return popped
 
     async def requeue(self, *jobs: Reserved) -> None:
-        returns = [
-            Requeue(job.id, nonce_of(job.receipt, job.id), was_buried=job.was_buried)
-            for job in jobs
-        ]
+        returns = [Requeue(job.id, job.nonce, was_buried=job.was_buried) for job in jobs]
         await self.store.all_of(REQUEUE, returns[::-1])
 
-    async def finish(self, *ids: str, receipt: str | None = None, message: str = "") -> list[int]:
-        return await self.store.all_of(FINISH, _endings(ids, receipt, message))
+    async def finish(self, *ids: str, nonce: str | None = None, message: str = "") -> list[int]:
+        return await self.store.all_of(FINISH, _endings(ids, nonce, message))
 
-    async def delete(self, *ids: str, receipt: str | None = None, message: str = "") -> list[int]:
-        return await self.store.all_of(DELETE, _endings(ids, receipt, message))
+    async def delete(self, *ids: str, nonce: str | None = None, message: str = "") -> list[int]:
+        return await self.store.all_of(DELETE, _endings(ids, nonce, message))
 
     async def bury(
-        self, *ids: str, receipt: str | None = None, message: str = "", priority: int | None = None
+        self, *ids: str, nonce: str | None = None, message: str = "", priority: int | None = None
     ) -> list[int]:
-        burials = [Burial(job_id, _nonce(receipt, job_id), message, priority) for job_id in ids]
+        burials = [Burial(job_id, nonce, message, priority) for job_id in ids]
         return await self.store.all_of(BURY, burials)
 
     async def release(
         self,
         job_id: str,
         *,
-        receipt: str | None = None,
+        nonce: str | None = None,
         delay_ms: int | None = None,
         message: str = "",
         priority: int | None = None,
     ) -> Moved:
-        nonce = _nonce(receipt, job_id)
         release = Release(job_id, nonce, delay_ms, message, priority=priority)
         [moved], _ = await self.store.release(0, [release])
         return moved
 
     async def touch(
-        self, job_id: str, *, receipt: str | None = None, ttr_ms: int | None = None
+        self, job_id: str, *, nonce: str | None = None, ttr_ms: int | None = None
     ) -> Moved:
-        [moved] = await self.store.touch(0, [Touch(job_id, _nonce(receipt, job_id), ttr_ms)])
+        [moved] = await self.store.touch(0, [Touch(job_id, nonce, ttr_ms)])
         return moved
 
     async def reschedule(
@@ -505,9 +501,5 @@ class Bucket:
         assert await self.state(job_id) == state
 
 
-def _nonce(receipt: str | None, job_id: str) -> str | None:
-    return None if receipt is None else nonce_of(receipt, job_id)
-
-
-def _endings(ids: tuple[str, ...], receipt: str | None, message: str) -> list[Ending]:
-    return [Ending(job_id, _nonce(receipt, job_id), message) for job_id in ids]
+def _endings(ids: tuple[str, ...], nonce: str | None, message: str) -> list[Ending]:
+    return [Ending(job_id, nonce, message) for job_id in ids]

@@ -229,7 +229,7 @@ def _turns(contents: Contents, lane: str, ready: Mapping[bytes, set[bytes]]) -> 
 
 
 def _runs(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
-    """A run belongs to a live job that was handed out or buried; only a reserved job has a receipt."""
+    """A run belongs to a live job that was handed out or buried; only a reserved job has a nonce."""
     held = {job_id for _, _, job_id, _ in contents.entries("reserved")}
     for job_id in held - contents.run.keys():
         yield f"{job_id!r} is reserved without a run"
@@ -243,7 +243,7 @@ def _runs(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
         if int(head[1]) == 0 and head.end() == len(raw):
             yield f"{job_id!r} has a run and was never handed out"
         if (head[3] != b"-") != (job_id in held):
-            yield f"{job_id!r} has the receipt {head[3]!r}"
+            yield f"{job_id!r} has the nonce {head[3]!r}"
 
 
 def _are_results_and_notes(raw: bytes, notes_at: int) -> bool:

@@ -160,7 +160,7 @@ class Model:
                 found += self._in_order(topic, mine, got)[: wanted - len(found)]
         disturbed = {*self.disturbed}
         for job_id in found:
-            self._do("pop", job_id, receipt="")
+            self._do("pop", job_id, nonce="")
             self.were_buried.discard(job_id)
         self.disturbed = disturbed  # whoever takes the first ones leaves the others in their order
         return found
@@ -238,12 +238,12 @@ class Model:
         spec = self.jobs[job_id].spec
         return (spec.topic, spec.group) if spec.group else ("", "")
 
-    def hold(self, job_id: str, receipt: str) -> None:
-        """A job that was reserved has this receipt."""
-        self.jobs[job_id] = replace(self.jobs[job_id], holder=receipt)
+    def hold(self, job_id: str, nonce: str) -> None:
+        """A job that was reserved has this nonce."""
+        self.jobs[job_id] = replace(self.jobs[job_id], holder=nonce)
 
-    def end(self, job_id: str, receipt: str, state: str) -> int:
-        return self._do("finish", job_id, receipt=receipt, how=state)
+    def end(self, job_id: str, nonce: str, state: str) -> int:
+        return self._do("finish", job_id, nonce=nonce, how=state)
 
     def discard(self, job_id: str) -> int:
         code = self._not_reserved(job_id)
@@ -266,10 +266,10 @@ class Model:
             self._becomes(job_id, reserved(job, "", (deadline_ms, deadline_ms)))
         return code
 
-    def requeue(self, job_id: str, receipt: str) -> None:
+    def requeue(self, job_id: str, nonce: str) -> None:
         """The attempt is uncounted; the job goes back to where it was reserved."""
         job = self.jobs.get(job_id)
-        if job is None or job.state != "reserved" or job.holder != receipt:
+        if job is None or job.state != "reserved" or job.holder != nonce:
             return
         job = replace(job, attempt=job.attempt - 1, deadline=None, holder="")
         if job_id in self.were_buried:
@@ -280,21 +280,21 @@ class Model:
             self._becomes(job_id, replace(job, state="ready"))
             self.disturbed.add(job.spec.topic)
 
-    def release(self, job_id: str, receipt: str, delay_ms: int | None, priority: int | None) -> int:
+    def release(self, job_id: str, nonce: str, delay_ms: int | None, priority: int | None) -> int:
         return self._do(
             "release",
             job_id,
-            receipt=receipt,
+            nonce=nonce,
             delay_ms=delay_ms,
             fallback_ms=None,
             priority=priority,
         )
 
-    def touch(self, job_id: str, receipt: str, ttr_ms: int | None) -> int:
-        return self._do("touch", job_id, receipt=receipt, ttr_ms=ttr_ms)
+    def touch(self, job_id: str, nonce: str, ttr_ms: int | None) -> int:
+        return self._do("touch", job_id, nonce=nonce, ttr_ms=ttr_ms)
 
-    def bury(self, job_id: str, receipt: str, priority: int | None) -> int:
-        return self._do("bury", job_id, receipt=receipt, priority=priority)
+    def bury(self, job_id: str, nonce: str, priority: int | None) -> int:
+        return self._do("bury", job_id, nonce=nonce, priority=priority)
 
     def kick(self, job_id: str) -> int:
         return self._do("kick", job_id)

@@ -6,7 +6,6 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.fsck import examine
 from delayqueue.engine.job_answers import job_details
 from delayqueue.errors import Code
@@ -134,17 +133,17 @@ async def test_a_job_that_cannot_be_put_back_stays_as_it_is(bucket: Bucket) -> N
     held = await bucket.pop_one()
     before = await bucket.view("a")
     await bucket.spoil("delay:t")
-    later = Requeue("a", nonce_of(held.receipt, "a"), delay_ms=HOUR_MS)
+    later = Requeue("a", held.nonce, delay_ms=HOUR_MS)
     await bucket.store.all_of(REQUEUE, [later])
     assert await bucket.view("a") == before
     await heal(bucket)
 
 
-async def test_a_receipt_is_worth_nothing_without_a_reservation(bucket: Bucket) -> None:
+async def test_a_nonce_is_worth_nothing_without_a_reservation(bucket: Bucket) -> None:
     await bucket.push(job("a"))
     popped = await bucket.pop_one()
     await bucket.redis.zrem(bucket.key("reserved:t"), "a")
-    assert await bucket.finish("a", receipt=popped.receipt) == [Code.STALE_RECEIPT]
+    assert await bucket.finish("a", nonce=popped.nonce) == [Code.STALE_RECEIPT]
     await heal(bucket)
     assert await bucket.state("a") == "ready"
 

@@ -159,7 +159,7 @@ async def test_a_report_that_is_buried_is_handed_on_and_does_not_grow(
     await bucket.bury("a", message="no such account")
     for topic in topics[1:-1]:
         report = await bucket.pop_one(topic)
-        await bucket.bury(report.id, receipt=report.receipt, message="nor here")
+        await bucket.bury(report.id, nonce=report.nonce, message="nor here")
     [last] = await reports(bucket, topics[-1])
     assert (last["id"], last["topic"], last["body"]) == ("a", topics[0], body)
     assert last["reason"] == "no such account"
@@ -220,10 +220,10 @@ async def test_a_report_with_another_body_is_a_job_of_its_own(bucket: Bucket) ->
     await bucket.push(job("a"))
     await bucket.bury("a")
     first = await bucket.pop_one("dead")
-    await bucket.bury(first.id, receipt=first.receipt)
+    await bucket.bury(first.id, nonce=first.nonce)
     assert await bucket.store.all_of(KICK, [Kick(first.id, FORGED)]) == [0]
     again = await bucket.pop_one("dead")
-    await bucket.bury(again.id, receipt=again.receipt)
+    await bucket.bury(again.id, nonce=again.nonce)
     handed_on, quoted = await reports(bucket, "deader")
     assert handed_on["id"] == "a"
     assert (quoted["id"], quoted["body"]) == (first.id, FORGED)
@@ -261,6 +261,6 @@ async def test_a_long_chain_reports_from_its_head_on_and_hands_on_a_hundred_time
         if not found:
             break
         assert json.loads(found[0].body)["id"] == "a"
-        await bucket.bury(found[0].id, receipt=found[0].receipt)
+        await bucket.bury(found[0].id, nonce=found[0].nonce)
         reached += 1
     assert reached == 100

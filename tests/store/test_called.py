@@ -7,7 +7,6 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import NAME, Call
 from delayqueue.domain.job import CALLS, USUAL_PRIORITY, Job, Reserved
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import Method
 from delayqueue.errors import Code
 from delayqueue.store.topics import Topics
@@ -45,7 +44,7 @@ async def calls(bucket: Bucket, wanted: int = 1000) -> list[str]:
 
 
 def failure(job_id: str, held: Reserved) -> Recording:
-    nonce = nonce_of(held.receipt, job_id)
+    nonce = held.nonce
     return Recording(
         job_id, nonce, NAME, succeeded=False, message="503", attempts=1, took_ms=40, delay_ms=0
     )
@@ -137,7 +136,9 @@ async def test_the_more_topics_are_held_the_longer_they_are_not_looked_at(bucket
     held: Any = await bucket.redis.zrange(bucket.key("called_topics"), 0, 0, withscores=True)
     assert held[0][1] >= began_ms + len(topics)
     await bucket.store.pause(0, "topic-7", None)
-    assert await calls(bucket) == ["topic-7"]
+    # on a slow machine it is time to look at the others, too: at a few in each call
+    found = [await calls(bucket) for _ in range(len(topics) // 50)]
+    assert [each for each in found if each] == [["topic-7"]]
 
 
 async def test_a_topics_limit_holds_for_calls(bucket: Bucket) -> None:
@@ -158,7 +159,7 @@ async def test_one_that_is_put_back_is_called_at_once_or_after_a_while(bucket: B
     await bucket.requeue(popped)
     [popped] = await bucket.pop(CALLS)
     assert popped.attempt == 1
-    back = Requeue("a", nonce_of(popped.receipt, "a"), delay_ms=LATER_MS)
+    back = Requeue("a", popped.nonce, delay_ms=LATER_MS)
     await bucket.store.all_of(REQUEUE, [back])
     view = await bucket.view("a")
     assert (view.state, view.attempt) == ("delayed", 0)
@@ -173,7 +174,7 @@ async def test_one_that_has_failed_before_is_put_back_without_counting_an_attemp
     await bucket.push(called("a"))
     [popped] = await bucket.pop(CALLS)
     await bucket.store.all_of(RECORD, [failure("a", popped)])
-    await bucket.release("a", receipt=popped.receipt)
+    await bucket.release("a", nonce=popped.nonce)
     for _ in range(2):
         await a_moment()
         [popped] = await bucket.pop(CALLS)

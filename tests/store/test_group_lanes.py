@@ -54,7 +54,7 @@ async def test_who_waits_for_the_other_lane_is_told_when_its_job_has_ended(
 async def test_a_retry_in_one_lane_holds_up_the_other(strict: Bucket, topic: PolledTopic) -> None:
     await strict.push(in_lane(topic, "first"), in_lane(OTHER[topic], "second"))
     held = await strict.pop_one(topic)
-    await strict.release(held.id, receipt=held.receipt, delay_ms=SOON_MS)
+    await strict.release(held.id, nonce=held.nonce, delay_ms=SOON_MS)
     assert await strict.pop_ids(OTHER[topic]) == []
     await a_moment()
     await strict.tick()

@@ -19,7 +19,7 @@ async def held_up(bucket: Bucket) -> None:
     await limit(bucket, group_order=True)
     await bucket.push(of("a", "first"), of("a", "second"))
     held = await bucket.pop_one()
-    await bucket.release(held.id, receipt=held.receipt, delay_ms=HOUR_MS)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
     assert (held.id, await bucket.pop()) == ("first", [])
 
 
@@ -91,7 +91,7 @@ async def test_a_push_takes_a_job_in_hand_out_of_its_group(
     assert in_hand.keys() == {"a0", "b0"}
     await bucket.push(of("b", "a0"))
     assert await bucket.pop_ids() == ["a1"]
-    assert await bucket.finish("a0", receipt=in_hand["a0"].receipt) == [Code.STALE_RECEIPT]
+    assert await bucket.finish("a0", nonce=in_hand["a0"].nonce) == [Code.STALE_RECEIPT]
     await bucket.finish("b0")
     assert await bucket.pop_ids() == ["a0"]
 

@@ -9,7 +9,6 @@ import pytest
 
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, USUAL_PRIORITY, Job, PolledTopic, Reserved
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store import paging
 from delayqueue.store.types import Demand, Listing
@@ -152,13 +151,13 @@ async def test_a_topic_limits_how_many_of_a_group_are_in_hand(bucket: Bucket) ->
 async def ended_by(bucket: Bucket, how: str, held: Reserved) -> None:
     match how:
         case "finish":
-            await bucket.finish(held.id, receipt=held.receipt)
+            await bucket.finish(held.id, nonce=held.nonce)
         case "delete":
             await bucket.delete(held.id)
         case "release":
-            await bucket.release(held.id, receipt=held.receipt, delay_ms=HOUR_MS)
+            await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
         case "bury":
-            await bucket.bury(held.id, receipt=held.receipt)
+            await bucket.bury(held.id, nonce=held.nonce)
         case "requeue":
             await bucket.requeue(held)
         case "replace":
@@ -193,7 +192,7 @@ async def test_a_ttr_that_has_passed_lets_the_next_go(bucket: Bucket) -> None:
     assert await bucket.pop() == []
     await bucket.tick()
     assert await bucket.pop_ids() in (["a1"], ["a0"])
-    assert await bucket.finish("a0", receipt=held.receipt) == [Code.STALE_RECEIPT]
+    assert await bucket.finish("a0", nonce=held.nonce) == [Code.STALE_RECEIPT]
     assert await bucket.pop() == []
 
 
@@ -207,7 +206,7 @@ async def test_polls_are_told_when_a_held_group_goes_on(bucket: Bucket) -> None:
 
 
 def ending(held: Reserved) -> Ending:
-    return Ending(held.id, nonce_of(held.receipt, held.id), "")
+    return Ending(held.id, held.nonce, "")
 
 
 @pytest.mark.parametrize("limits", [{"group_concurrency": 3}, {"group_concurrency": None}])
@@ -233,9 +232,9 @@ async def test_a_limit_that_is_lowered_holds_what_is_beyond_it(bucket: Bucket) -
     await limit(bucket, group_concurrency=1)
     assert await bucket.pop() == []
     for each in first, second:
-        await bucket.finish(each.id, receipt=each.receipt)
+        await bucket.finish(each.id, nonce=each.nonce)
         assert await bucket.pop() == []
-    await bucket.finish(third.id, receipt=third.receipt)
+    await bucket.finish(third.id, nonce=third.nonce)
     assert await bucket.pop_ids() == ["a3"]
 
 
@@ -244,7 +243,7 @@ async def test_the_order_of_a_group_waits_for_a_retry(bucket: Bucket) -> None:
     await bucket.push(of("a", "created"), of("a", "paid", due_ms=1), of("b", "other"))
     held = {each.id: each for each in await bucket.pop()}
     assert held.keys() == {"paid", "other"}
-    await bucket.release("paid", receipt=held["paid"].receipt, delay_ms=LATER_MS)
+    await bucket.release("paid", nonce=held["paid"].nonce, delay_ms=LATER_MS)
     await bucket.push(of("a", "shipped", due_ms=2))
     assert await bucket.pop() == []
     await later()
@@ -281,7 +280,7 @@ async def test_a_retry_that_is_no_more_lets_the_others_go(bucket: Bucket, how: s
     await limit(bucket, group_order=True)
     await bucket.push(of("a", "first", expire_ms=LATER_MS), of("a", "second"))
     held = await bucket.pop_one()
-    await bucket.release(held.id, receipt=held.receipt, delay_ms=HOUR_MS)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
     assert await bucket.pop() == []
     await GONE[how](bucket)
     assert await bucket.pop_ids() == ["second"]
@@ -292,7 +291,7 @@ async def test_a_retry_that_is_kicked_goes_first(bucket: Bucket) -> None:
     await bucket.push(of("a", "first"), of("a", "second", due_ms=1))
     held = await bucket.pop_one()
     assert held.id == "second"
-    await bucket.release(held.id, receipt=held.receipt, delay_ms=HOUR_MS)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
     await bucket.kick("second")
     assert await bucket.pop_ids() == ["second"]
 
@@ -460,7 +459,7 @@ async def test_any_history_hands_out_no_job_too_many_and_leaves_none(bucket: Buc
         await (step if history.at.random() < 0.9 else history.limit)()
     while history.held or history.left:
         for each in history.held.values():
-            await bucket.finish(each.id, receipt=each.receipt)
+            await bucket.finish(each.id, nonce=each.nonce)
             history.left.discard(each.id)
         history.held = {each.id: each for each in await bucket.pop(wanted=3)}
         assert history.held or not history.left

@@ -14,7 +14,6 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, PolledTopic, Reserved
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.store import paging
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import Change, Demand, Plan, Range
@@ -75,7 +74,7 @@ class World:
         kinds: list[list[Call | None]] = [[None, CALL], [None], [None, None, CALL], [CALL]]
         self.calls = kinds[seed % len(kinds)]
         self.told: defaultdict[PolledTopic, int] = defaultdict(int)
-        self.receipts: dict[str, str] = {}
+        self.nonces: dict[str, str] = {}
         self.waits_for: dict[tuple[str, str], str] = {}  # topic and group -> the job that failed
         self.limits: dict[str, dict[str, Any]] = {topic: {} for topic in TOPICS}
 
@@ -179,7 +178,7 @@ class World:
         assert len({job.id for job in jobs}) == len(jobs) <= wanted
         for job in jobs:
             assert job.id not in before
-            self.receipts[job.id] = job.receipt
+            self.nonces[job.id] = job.nonce
             place = after[job.id]
             topic, group = place
             if not group:
@@ -200,8 +199,8 @@ class World:
 
     def nonce(self, job_id: str) -> str | None:
         """Of its reservation, or of one that is over; sometimes none."""
-        receipt = self.receipts.get(job_id)
-        return nonce_of(receipt, job_id) if receipt and self.at.random() < 0.9 else None
+        nonce = self.nonces.get(job_id)
+        return nonce if nonce and self.at.random() < 0.9 else None
 
     async def finish(self) -> None:
         if job_id := await self.pick():
@@ -212,8 +211,8 @@ class World:
         await self.verb(FINISH, *(Ending(job_id, None, "") for job_id in hand))
 
     async def finish_late(self) -> None:
-        job_id = self.at.choice([*self.receipts, "none"])
-        if job_id in self.receipts:
+        job_id = self.at.choice([*self.nonces, "none"])
+        if job_id in self.nonces:
             await self.verb(FINISH, Ending(job_id, self.nonce(job_id) or "no-1", ""))
 
     async def release(self) -> None:
@@ -229,9 +228,9 @@ class World:
 
     async def requeue(self) -> None:
         if job_id := await self.pick():
-            receipt = nonce_of(self.receipts[job_id], job_id)
+            nonce = self.nonces[job_id]
             await self.verb(
-                REQUEUE, Requeue(job_id, receipt, delay_ms=self.at.choice([None, None, 5]))
+                REQUEUE, Requeue(job_id, nonce, delay_ms=self.at.choice([None, None, 5]))
             )
 
     async def reserve(self) -> None:
@@ -239,7 +238,7 @@ class World:
             RESERVE, Claim(job_id := self.at.choice(self.ids), next(NONCES))
         )
         if reserved.job:
-            self.receipts[job_id] = reserved.job.receipt
+            self.nonces[job_id] = reserved.job.nonce
 
     async def kick(self) -> None:
         await self.verb(

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from delayqueue.domain.job import CALLS
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import Demand
@@ -48,7 +47,7 @@ async def turned(bucket: Bucket) -> AsyncIterator[tuple[Callable[[int], Awaitabl
 
 
 def ends(*jobs: Any) -> list[Ending]:
-    return [Ending(held.id, nonce_of(held.receipt, held.id), "") for held in jobs]
+    return [Ending(held.id, held.nonce, "") for held in jobs]
 
 
 @pytest.mark.parametrize("call", [None, CALL])
@@ -162,8 +161,8 @@ async def test_a_broken_key_of_groups_loses_no_job_and_stops_no_other_topic(
     await bucket.push(of("d", "d0", delay_ms=SOON_MS), job("late", delay_ms=SOON_MS))
     held, failing = await bucket.pop_one(), await bucket.pop_one()
     await bucket.spoil(f"{key}:t")
-    assert await bucket.finish(held.id, receipt=held.receipt) == [Code.OK]
-    await bucket.release(failing.id, receipt=failing.receipt, delay_ms=0)
+    assert await bucket.finish(held.id, nonce=held.nonce) == [Code.OK]
+    await bucket.release(failing.id, nonce=failing.nonce, delay_ms=0)
     pushed, *codes = await bucket.push(of("c", "c0"), job("y"), job("more", topic="u"))
     assert codes == [Code.OK, Code.OK]
     assert {*await bucket.pop_ids("t", "u")} >= {"other", "more"}
@@ -202,7 +201,7 @@ async def test_records_that_are_gone_or_unreadable_stop_no_group(
     await limit(bucket, group_order=True)
     await bucket.push(*many("a", 4), *many("b", 1), job("x"))
     held = await bucket.pop_one()
-    await bucket.release(held.id, receipt=held.receipt, delay_ms=HOUR_MS)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
     for job_id in held.id, "a1":
         await bucket.redis.hdel(bucket.key("job"), job_id)
     await bucket.redis.hset(bucket.key("job"), "a2", "no record")

@@ -76,7 +76,7 @@ async def test_a_retry_that_is_ready_goes_first_and_holds_up_nobody(bucket: Buck
     await limit(bucket, group_order=True)
     await bucket.push(*many("a", 2))
     held = await bucket.pop_one()
-    await bucket.release(held.id, receipt=held.receipt, delay_ms=LATER_MS)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=LATER_MS)
     assert await name_of(bucket, "a1") == "a0"
     await later()
     await bucket.tick()
@@ -91,7 +91,7 @@ async def test_a_retry_that_is_no_more_holds_up_nobody(bucket: Bucket, how: str)
     await limit(bucket, group_order=True)
     await bucket.push(of("a", "first", expire_ms=LATER_MS), of("a", "second"))
     held = await bucket.pop_one()
-    await bucket.release(held.id, receipt=held.receipt, delay_ms=HOUR_MS)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
     assert await name_of(bucket, "second") == "first"
     await GONE[how](bucket)
     assert await name_of(bucket, "second") is None
@@ -128,7 +128,7 @@ async def test_a_job_of_a_worker_is_held_up_by_one_with_a_call_that_failed(bucke
     await limit(bucket, group_order=True)
     await bucket.push(of("a", "call", call=CALL), of("a", "next", call=CALL), of("a", "plain"))
     [held] = await bucket.pop(CALLS)
-    await bucket.release(held.id, receipt=held.receipt, delay_ms=LATER_MS)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=LATER_MS)
     assert await name_of(bucket, "plain") == "call"
     await later()
     await bucket.tick()
@@ -141,7 +141,7 @@ async def test_one_that_was_reserved_by_its_id_holds_up_the_retry_too(bucket: Bu
     await limit(bucket, group_order=True)
     await bucket.push(*many("a", 3))
     held = await bucket.pop_one()
-    await bucket.release(held.id, receipt=held.receipt, delay_ms=0)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=0)
     assert await name_of(bucket, "a0") is None
     await bucket.store.reserve(0, ["a2"])
     assert [await name_of(bucket, each) for each in ("a0", "a1")] == ["a2", "a2"]
@@ -181,7 +181,7 @@ async def test_find_tells_it_too(bucket: Bucket) -> None:
     long = "b" * (PIECE_BYTES + 1)  # of such texts, all jobs are read once more
     await bucket.push(*many("a", 3, body=long), job("x", body=long))
     held = await bucket.pop_one()
-    await bucket.release(held.id, receipt=held.receipt, delay_ms=HOUR_MS)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
     search = Listings(bucket.store, EVERYWHERE)
     expected = HoldUp("a0", State.DELAYED, (await bucket.view("a0")).ready_ms)
     for wanted in Wanted("", "", "t"), Wanted("", long, "t"):
@@ -196,7 +196,7 @@ async def test_a_broken_key_prevents_no_answer(bucket: Bucket, key: str) -> None
     await limit(bucket, group_order=True)
     await bucket.push(*many("a", 2))
     held = await bucket.pop_one()
-    await bucket.release(held.id, receipt=held.receipt, delay_ms=HOUR_MS)
+    await bucket.release(held.id, nonce=held.nonce, delay_ms=HOUR_MS)
     assert await name_of(bucket, "a1") == "a0"
     await bucket.redis.delete(bucket.key(key))
     await bucket.spoil(key)

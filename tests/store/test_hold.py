@@ -6,7 +6,6 @@ from typing import Any, Final
 import pytest
 
 from delayqueue.domain.job import Reserved, State
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.types import Listing
 from delayqueue.store.verbs import HOLD, Holding, NotHeld
 from tests.store.bucket import ALWAYS, HOUR_MS, SOON_MS, Bucket, a_moment, job
@@ -17,14 +16,12 @@ DAY_MS: Final = 24 * HOUR_MS
 async def hold(
     bucket: Bucket, *jobs: Reserved, worker: str = "w 1", known_ms: int = 0
 ) -> list[Any]:
-    items = [
-        Holding(one.id, one.topic, nonce_of(one.receipt, one.id), worker, known_ms) for one in jobs
-    ]
+    items = [Holding(one.id, one.topic, one.nonce, worker, known_ms) for one in jobs]
     return await bucket.store.all_of(HOLD, items)
 
 
 def holders_key(bucket: Bucket, popped: Reserved) -> str:
-    return bucket.key(f"holders:{popped.receipt.partition('-')[0]}")
+    return bucket.key(f"holders:{popped.nonce.partition('-')[0]}")
 
 
 async def test_a_reserved_job_names_its_worker(bucket: Bucket) -> None:

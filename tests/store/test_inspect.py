@@ -384,7 +384,7 @@ async def test_a_holder_keeps_his_job_while_it_is_mended(bucket: Bucket) -> None
     await bucket.redis.zadd(bucket.key("buried:t"), {"a": 1})
     await mended(bucket)
     assert await bucket.state("a") == "reserved"
-    assert await bucket.finish("a", receipt=held.receipt) == [0]
+    assert await bucket.finish("a", nonce=held.nonce) == [0]
 
 
 async def test_what_was_mended_is_counted_by_its_kind_and_logged_in_a_line(

@@ -9,7 +9,6 @@ from redis.asyncio import Redis
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.limit import Limit
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.servers import Servers
@@ -208,7 +207,7 @@ async def test_a_delivery_in_which_a_subscriber_has_worked_counts_though_it_is_u
     [held] = await turned.pop(wanted=1)
     failed = Recording(
         held.id,
-        nonce_of(held.receipt, held.id),
+        held.nonce,
         "its name",
         succeeded=False,
         message="503",
@@ -257,7 +256,7 @@ async def test_those_who_wait_hear_that_a_reservation_has_ended(bucket: Bucket, 
     await limit(bucket, concurrency=1)
     await fill(bucket, 3)
     [held] = await bucket.pop()
-    ending = Ending(held.id, nonce_of(held.receipt, held.id), "")
+    ending = Ending(held.id, held.nonce, "")
     _, change = await getattr(bucket.store, verb)(0, [ending])
     assert change.ready == [("t", 2)]
     assert await bucket.pop_ids() == ["001"]

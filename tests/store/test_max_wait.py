@@ -110,7 +110,7 @@ async def test_a_job_that_somebody_had_begins_a_new_run(bucket: Bucket, state: s
     first_ms = (await bucket.view("a")).created_ms
     if state == "failed":
         popped = await bucket.pop_one()
-        await bucket.release("a", receipt=popped.receipt, delay_ms=HOUR_MS)
+        await bucket.release("a", nonce=popped.nonce, delay_ms=HOUR_MS)
     if state == "ended":
         await bucket.finish("a")
     await a_moment()

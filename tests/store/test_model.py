@@ -29,7 +29,6 @@ from redis.asyncio import Redis
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, USUAL_PRIORITY, IfExists, Job, JobView, Reserved
-from delayqueue.domain.receipt import nonce_of, receipt_for
 from delayqueue.engine.take_service import TakeService
 from delayqueue.store.census import TopicView
 from delayqueue.store.scripts import Scripts, read
@@ -38,11 +37,11 @@ from delayqueue.store.topics import Topics
 from delayqueue.store.types import Plan, Range
 from delayqueue.store.verbs import DISCARD, Discard, Requeue
 from faults.attack.life import Spec
-from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket, VerbStore
+from tests.store.bucket import BUCKET, SCHEDULERS, WHEEL_SLOTS, Bucket, VerbStore
 from tests.store.conftest import connect
 from tests.store.model import LIVE, Model
 
-CLOCK: Final = "clock of the model"
+CLOCK: Final = f"{BUCKET}:clock of the model"
 STORE_CLOCK: Final = """  local function clock_ms()
     local time = call('TIME')
     return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -123,7 +122,7 @@ class Comparison(RuleBasedStateMachine):
         self.topics, self.taking = Topics(store, EVERYWHERE), TakeService(store)
         # in the past, for verbs that use the store's own clock: in the end, all that is over here is over there
         self.model = Model(int(time.time() * 1000) - DAY_MS)
-        self.receipts = defaultdict[str, list[str]](list)  # of all reservations, by job
+        self.nonces = defaultdict[str, list[str]](list)  # of all reservations, by job
         self.do(self._set_clock())
 
     def do(self, work: Awaitable[Any]) -> Any:
@@ -176,31 +175,31 @@ class Comparison(RuleBasedStateMachine):
                 self.release(job_id, "right", None, None)
 
     def _was_given(self, job: Reserved) -> None:
-        self.receipts[job.id].append(job.receipt)
-        self.model.hold(job.id, job.receipt)
+        self.nonces[job.id].append(job.nonce)
+        self.model.hold(job.id, job.nonce)
         known = self.model.jobs[job.id]
         spec = known.spec
         assert (job.attempt, job.due_ms) == (known.attempt, known.due[0])
         assert (job.topic, job.body) == (spec.topic, spec.body)
         assert (job.ttr_ms, job.retry_ms) == (spec.ttr_ms, spec.retry_ms)
 
-    def _receipt(self, job_id: str, uses: str) -> str:
+    def _nonce(self, job_id: str, uses: str) -> str:
         if uses == "right" and job_id in self.model.jobs:
             return self.model.jobs[job_id].holder
-        made_up = receipt_for("0123456789ab-1", job_id)
-        return "" if uses == "none" else next(iter(self.receipts[job_id]), made_up)
+        made_up = "0123456789ab-1"
+        return "" if uses == "none" else next(iter(self.nonces[job_id]), made_up)
 
     @rule(job_id=IDS, uses=USES_RECEIPT)
     def finish(self, job_id: str, uses: str) -> None:
-        receipt = self._receipt(job_id, uses)
-        codes = self.do(self.bucket.finish(job_id, receipt=receipt or None))
-        assert codes == [self.model.end(job_id, receipt, "finished")]
+        nonce = self._nonce(job_id, uses)
+        codes = self.do(self.bucket.finish(job_id, nonce=nonce or None))
+        assert codes == [self.model.end(job_id, nonce, "finished")]
 
     @rule(job_id=IDS, uses=USES_RECEIPT)
     def delete(self, job_id: str, uses: str) -> None:
-        receipt = self._receipt(job_id, uses)
-        codes = self.do(self.bucket.delete(job_id, receipt=receipt or None))
-        assert codes == [self.model.end(job_id, receipt, "cancelled")]
+        nonce = self._nonce(job_id, uses)
+        codes = self.do(self.bucket.delete(job_id, nonce=nonce or None))
+        assert codes == [self.model.end(job_id, nonce, "cancelled")]
 
     @rule(job_id=IDS)
     def discard(self, job_id: str) -> None:
@@ -217,12 +216,12 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(job_id=IDS, uses=st.sampled_from(["right", "right", "old"]))
     def requeue(self, job_id: str, uses: str) -> None:
-        receipt = self._receipt(job_id, uses)
-        if receipt:
+        nonce = self._nonce(job_id, uses)
+        if nonce:
             was_buried = job_id in self.model.were_buried
-            returned = Requeue(job_id, nonce_of(receipt, job_id), was_buried=was_buried)
+            returned = Requeue(job_id, nonce, was_buried=was_buried)
             self.do(self.bucket.store.requeue(0, [returned]))
-            self.model.requeue(job_id, receipt)
+            self.model.requeue(job_id, nonce)
         self.time_passes(0)  # its expiry may have been waiting for this
 
     @rule(
@@ -232,19 +231,17 @@ class Comparison(RuleBasedStateMachine):
         priority=st.none() | PRIORITIES,
     )
     def release(self, job_id: str, uses: str, delay_ms: int | None, priority: int | None) -> None:
-        receipt = self._receipt(job_id, uses)
+        nonce = self._nonce(job_id, uses)
         moved = self.do(
-            self.bucket.release(
-                job_id, receipt=receipt or None, delay_ms=delay_ms, priority=priority
-            )
+            self.bucket.release(job_id, nonce=nonce or None, delay_ms=delay_ms, priority=priority)
         )
-        assert moved.code == self.model.release(job_id, receipt, delay_ms, priority)
+        assert moved.code == self.model.release(job_id, nonce, delay_ms, priority)
 
     @rule(job_id=IDS, uses=USES_RECEIPT, ttr_ms=st.none() | DELAYS_MS)
     def touch(self, job_id: str, uses: str, ttr_ms: int | None) -> None:
-        receipt = self._receipt(job_id, uses)
-        moved = self.do(self.bucket.touch(job_id, receipt=receipt or None, ttr_ms=ttr_ms))
-        assert moved.code == self.model.touch(job_id, receipt, ttr_ms)
+        nonce = self._nonce(job_id, uses)
+        moved = self.do(self.bucket.touch(job_id, nonce=nonce or None, ttr_ms=ttr_ms))
+        assert moved.code == self.model.touch(job_id, nonce, ttr_ms)
         if job_id in self.model.jobs and moved.time_ms is not None:
             assert (moved.time_ms, moved.time_ms) == self.model.jobs[job_id].deadline
 
@@ -255,11 +252,11 @@ class Comparison(RuleBasedStateMachine):
         priority=st.none() | PRIORITIES,
     )
     def bury(self, job_id: str, uses: str, message: str, priority: int | None) -> None:
-        receipt = self._receipt(job_id, uses)
+        nonce = self._nonce(job_id, uses)
         codes = self.do(
-            self.bucket.bury(job_id, receipt=receipt or None, message=message, priority=priority)
+            self.bucket.bury(job_id, nonce=nonce or None, message=message, priority=priority)
         )
-        assert codes == [self.model.bury(job_id, receipt, priority)]
+        assert codes == [self.model.bury(job_id, nonce, priority)]
 
     @rule(ids=st.lists(IDS, min_size=1, max_size=3))
     def kick(self, ids: list[str]) -> None:

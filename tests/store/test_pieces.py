@@ -9,13 +9,12 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import MAX_TAGS, Job, State
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.call import ScriptCall
 from delayqueue.store.types import START, Finding, Listing, Piece, Plan, Pushed, TagPlace
 from delayqueue.store.verbs import FINISH, Burial, Ending, Kick
-from tests.engine.moving import all_jobs
+from tests.engine.moving import all_jobs, in_any_state
 from tests.store.between import Send, intercept
 from tests.store.bucket import ALWAYS, HOUR_MS, Bucket, TagPage, a_moment, job, on_one_store
 
@@ -54,7 +53,7 @@ async def test_a_call_comes_to_so_many_bytes_of_jobs_and_says_how_far_it_came(
     elif verb == "kick":
         assert await queue.kick(IDS[FIT:]) == [0] * (JOBS - FIT)
     else:
-        assert await getattr(queue, verb)(IDS[FIT:], [None] * (JOBS - FIT)) == [0] * (JOBS - FIT)
+        assert await getattr(queue, verb)(in_any_state(IDS[FIT:])) == [0] * (JOBS - FIT)
     state = {"finish": "finished", "delete": "cancelled", "bury": "buried", "kick": "ready"}[verb]
     for job_id in IDS:
         assert await bucket.state(job_id) == state
@@ -255,7 +254,7 @@ async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucke
             sends(call)
 
     intercept(bucket.store, fail_the_second)
-    codes = await all_jobs(bucket.store).finish(IDS, [None] * JOBS)
+    codes = await all_jobs(bucket.store).finish(in_any_state(IDS))
     assert codes == [Code.OK] * FIT + [Code.UNAVAILABLE] * (JOBS - FIT)
 
 
@@ -309,7 +308,7 @@ async def test_jobs_of_groups_take_few_commands_more(
         before = await commands(bucket)
         await bucket.push(*(job(f"job-{n}", texts=texts[n % len(texts)]) for n in range(200)))
         while jobs := await bucket.pop(wanted=100):
-            endings = [Ending(each.id, nonce_of(each.receipt, each.id), "") for each in jobs]
+            endings = [Ending(each.id, each.nonce, "") for each in jobs]
             assert await bucket.store.all_of(FINISH, endings) == [Code.OK] * len(jobs)
         taken.append(await commands(bucket) - before)
     assert taken[1] < most * taken[0], taken
@@ -327,7 +326,7 @@ async def test_a_job_of_the_only_group_takes_few_commands_more(bucket: Bucket) -
         taken = [await bucket.pop_one(topic) for _ in range(10)]
         counts[-1].append(await commands(bucket))
         for each in taken:
-            assert await bucket.finish(each.id, receipt=each.receipt) == [Code.OK]
+            assert await bucket.finish(each.id, nonce=each.nonce) == [Code.OK]
         counts[-1].append(await commands(bucket))
     plain, grouped = ([after - before for before, after in pairwise(each)] for each in counts)
     push, pop, finish = (more - less for less, more in zip(plain, grouped, strict=True))

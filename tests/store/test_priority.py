@@ -87,7 +87,7 @@ async def test_a_job_can_be_reserved_by_its_id(bucket: Bucket, state: str, prior
     assert (code, held.id, held.topic, held.body, held.attempt) == (Code.OK, "a", "t", b"body", 1)
     assert await bucket.state("a") == "reserved"
     assert await bucket.pop() == []
-    assert await bucket.finish("a", receipt=held.receipt) == [Code.OK]
+    assert await bucket.finish("a", nonce=held.nonce) == [Code.OK]
 
 
 async def test_a_job_that_has_expired_cannot_be_reserved(bucket: Bucket) -> None:

@@ -154,7 +154,7 @@ async def test_any_text_is_an_id_a_topic_a_tag_and_a_body(bucket: Bucket, name: 
     await bucket.tick()
     [popped] = await bucket.pop(name)
     assert (popped.id, popped.topic, popped.body) == (name, name, name.encode())
-    assert await bucket.finish(name, receipt=popped.receipt, message=name) == [Code.OK]
+    assert await bucket.finish(name, nonce=popped.nonce, message=name) == [Code.OK]
     view = await bucket.view(name)
     assert (view.state, view.tags, view.message) == ("finished", (name,), name)
     assert await bucket.state("bystander") == "delayed"

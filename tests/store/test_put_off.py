@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, Job, Reserved
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.record import options_of, own_due_ms, parse_record
 from delayqueue.store.types import Listing, Range
 from delayqueue.store.verbs import Requeue
@@ -23,7 +22,7 @@ def called(job_id: str = "a", **options: Any) -> Job:
 async def put_off(bucket: Bucket, delay_ms: int = FAR_MS, job_id: str = "a") -> Reserved:
     """Take the job for its call, and put it off. Returns what was taken."""
     [popped] = [each for each in await bucket.pop(CALLS) if each.id == job_id]
-    nonce = nonce_of(popped.receipt, popped.id)
+    nonce = popped.nonce
     await bucket.store.requeue(0, [Requeue(popped.id, nonce, delay_ms=delay_ms)])
     return popped
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from delayqueue.domain.job import Reserved, ResultRecord
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.types import Moved, Postponement, Recording
 from delayqueue.store.verbs import POSTPONE, RECORD
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later
@@ -26,7 +25,7 @@ async def record(
     """Record a success, or, with a delay, a failure; with an ending, the job is finished."""
     recording = Recording(
         id=held.id,
-        nonce=nonce_of(held.receipt, held.id),
+        nonce=held.nonce,
         subscriber=name,
         succeeded=delay_ms is None,
         message=f"{name} says",
@@ -40,7 +39,7 @@ async def record(
 
 
 async def postpone(bucket: Bucket, held: Reserved, *names: str) -> Moved:
-    nonce = nonce_of(held.receipt, held.id)
+    nonce = held.nonce
     postponement = Postponement(held.id, nonce, "some failed", names)
     [moved] = await bucket.store.all_of(POSTPONE, [postponement])
     return moved
@@ -70,7 +69,7 @@ async def test_a_result_is_kept_with_its_times(bucket: Bucket) -> None:
 async def test_results_go_with_the_job_to_its_end(bucket: Bucket) -> None:
     held = await reserved(bucket, retain_ms=HOUR_MS)
     await record(bucket, held, 'näme "排队"\n')
-    await bucket.finish("a", receipt=held.receipt)
+    await bucket.finish("a", nonce=held.nonce)
     assert await bucket.state("a") == "finished"
     assert list(await results(bucket)) == ['näme "排队"\n']
 
@@ -221,7 +220,7 @@ async def test_results_that_cannot_be_read_cost_no_other_job_its_own(bucket: Buc
     codes = await bucket.store.all_of(
         RECORD,
         [
-            Recording(held.id, nonce_of(held.receipt, held.id), "two", True, "said", 1, 40, None)
+            Recording(held.id, held.nonce, "two", True, "said", 1, 40, None)
             for held in (first, second)
         ],
     )

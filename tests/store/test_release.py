@@ -69,7 +69,7 @@ async def test_a_released_job_without_schedule_is_ready_at_once(bucket: Bucket) 
     assert (moved.code, change.ready, change.next_due_ms) == (Code.OK, [("t", 1)], None)
     view = await bucket.view("a")
     assert (view.state, view.attempt, view.message) == ("ready", 1, "not now")
-    assert await bucket.finish("a", receipt=popped.receipt) == [Code.STALE_RECEIPT]
+    assert await bucket.finish("a", nonce=popped.nonce) == [Code.STALE_RECEIPT]
     assert (await bucket.pop_one()).attempt == 2
 
 

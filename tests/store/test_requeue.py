@@ -6,7 +6,6 @@ from typing import Any, Final
 import pytest
 
 from delayqueue.domain.job import Reserved
-from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
 from delayqueue.store.verbs import Requeue
 from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, a_moment, job
@@ -32,7 +31,7 @@ async def test_many_jobs_go_back_in_their_order(bucket: Bucket) -> None:
 async def test_those_who_wait_hear_of_what_came_back(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"), job("c", topic="u"))
     popped = await bucket.pop("t", "u")
-    returns = [Requeue(job.id, job.receipt.rpartition("-")[0]) for job in popped]
+    returns = [Requeue(job.id, job.nonce) for job in popped]
     _, change = await bucket.store.requeue(0, returns)
     assert sorted(change.ready) == [("t", 2), ("u", 1)]
 
@@ -41,7 +40,7 @@ async def test_what_is_said_of_a_lost_client_is_kept_and_no_attempt(bucket: Buck
     await bucket.push(job("a"))
     for _ in range(2):
         popped = await bucket.pop_one()
-        returns = [Requeue("a", nonce_of(popped.receipt, "a"), "connection lost")]
+        returns = [Requeue("a", popped.nonce, "connection lost")]
         await bucket.store.requeue(0, returns)
     view = await bucket.view("a")
     assert (view.attempt, view.attempts, view.message) == (0, (), "connection lost")
@@ -58,7 +57,7 @@ async def test_a_job_that_was_reserved_by_its_id_goes_back_to_its_time(
     await bucket.push(job("a", delay_ms=HOUR_MS, expire_ms=HOUR_MS, tags=("x",), **options))
     before = await bucket.view("a")
     held = await reserved_by_id(bucket)
-    looked, change = await bucket.store.requeue(0, [Requeue("a", nonce_of(held.receipt, "a"))])
+    looked, change = await bucket.store.requeue(0, [Requeue("a", held.nonce)])
     assert (looked, change.ready) == (1, [])
     assert change.next_due_ms is not None
     assert HOUR_MS - 60_000 < change.next_due_ms <= HOUR_MS

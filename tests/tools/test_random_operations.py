@@ -27,8 +27,8 @@ FAULTS: Final = {
     ),
     "a job is ready before it is due": (
         "push.lua",
-        "job.due > now end",
-        "job.due > now + 400 end",
+        "return job.due > now or",
+        "return job.due > now + 400 or",
         "could be|must not answer so",
     ),
     "a stale receipt is as good as the right one": (

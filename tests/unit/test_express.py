@@ -305,6 +305,26 @@ async def test_a_request_that_arrives_too_slowly_is_ended_however_often_a_byte_c
         writer.close()
 
 
+async def test_an_answer_that_repeats_has_the_date_of_its_second_and_closes_where_it_is_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        raise AssertionError(text)
+
+    now_s = 1_600_000_000.0
+    monkeypatch.setattr("delayqueue.web.express.time", lambda: now_s)
+    one, other = HttpResponse(b"one", repeats=True), HttpResponse(b"other", repeats=True)
+    async with lane(handler) as (express, _):
+        written = express.written(one, closes=False)
+        assert b"Date: Sun, 13 Sep 2020 12:26:40 GMT\r\n" in written
+        assert express.written(one, closes=False) is written
+        assert express.written(other, closes=False).endswith(b"\r\n\r\nother")
+        assert b"Connection: close\r\n" in express.written(one, closes=True)
+        assert express.written(one, closes=False) is written
+        now_s += 1
+        assert express.written(one, closes=False) == written.replace(b"26:40", b"26:41")
+
+
 async def test_a_head_is_read_once_however_slowly_its_body_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -111,7 +111,7 @@ async def test_jobs_of_many_bytes_are_popped_by_turns(body: bytes, kind: type) -
     """Small arrays are not: most polls for several jobs get small ones, and writing by turns takes longer."""
 
     poll = Poll(1, 10, 0)
-    poll.answer([Reserved("t", "1001", body + b"y", 1, "receipt", 0, 5000, None)])
+    poll.answer([Reserved("t", "1001", body + b"y", 1, "nonce", 0, 5000, None)])
     jobs = SimpleNamespace(polls=SimpleNamespace(begin=lambda *_: poll, requeue=list))
     asked = PopRequest.model_validate({"topic": "t", "count": 10})
     api = SimpleNamespace(jobs=jobs, config=Config())

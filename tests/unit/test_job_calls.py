@@ -29,7 +29,7 @@ class Jobs:
     def requeue(self, jobs: list[Reserved], *, delay_ms: int | None = None) -> None:
         self.put_off += [(job.id, delay_ms) for job in jobs]
 
-    async def bury(self, job_id: str, _receipt: str, message: str) -> None:
+    async def bury(self, job_id: str, _nonce: str, message: str) -> None:
         self.buried.append(f"{job_id}: {message}")
 
 

@@ -7,12 +7,14 @@ from typing import Annotated, Final
 from delayqueue.answers.answer import left_out, seconds
 from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
 from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
+from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.job_answers import reserved_job
 from delayqueue.engine.jobs import Jobs, raise_for
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.workers import SeenWorker, Workers
-from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
+from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt
 from delayqueue.net.later import Later
+from delayqueue.store.verbs import Ending
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import (
     BAD,
@@ -101,26 +103,26 @@ class EndRequest(IdRequest):
 
     of_original = True
 
-    def receipt_of_each(self) -> list[str | None]:
-        """The receipt of each id, None if none was given."""
-        if self.ids is None:
-            if self.receipts:
-                raise Invalid(
-                    Text("receipts 只能和 ids 一起用", "receipts: go with ids, not with id")
-                )
-            return [self.receipt or None]
-        if self.receipt:
-            raise Invalid(Text("receipt 只能和 id 一起用", "receipt: goes with id, not with ids"))
-        if self.receipts is None:
-            return [None] * len(self.ids)
-        if len(self.receipts) != len(self.ids):
-            raise Invalid(
-                Text(
-                    "receipts 和 ids 的个数必须相同",
-                    f"receipts: must be one for each of ids, {len(self.ids)}, not {len(self.receipts)}",
-                )
+    def endings(self) -> list[Ending]:
+        """The jobs to end. Raises Invalid if the receipts do not go with the ids."""
+        given = vars(self)  # an attribute of a model takes three times as long as a look-up
+        ids, message, receipt = self.each(), given["message"] or "", given["receipt"]
+        if given["ids"] is None:
+            if given["receipts"]:
+                raise Invalid.of("receipts 只能和 ids 一起用", "receipts: go with ids, not with id")
+            return [Ending(ids[0], _nonce(receipt, ids[0]), message)]
+        if receipt:
+            raise Invalid.of("receipt 只能和 id 一起用", "receipt: goes with id, not with ids")
+        receipts = [None] * len(ids) if self.receipts is None else self.receipts
+        if len(receipts) != len(ids):
+            raise Invalid.of(
+                "receipts 和 ids 的个数必须相同",
+                f"receipts: must be one for each of ids, {len(ids)}, not {len(receipts)}",
             )
-        return [receipt or None for receipt in self.receipts]
+        return [
+            Ending(job_id, _nonce(receipt, job_id), message)
+            for job_id, receipt in zip(ids, receipts, strict=True)
+        ]
 
 
 class TouchRequest(OneRequest):
@@ -176,11 +178,12 @@ def pop(api: Api, asked: PopRequest, request: HttpRequest) -> Later[PopAnswer]:
 
     If the client is gone before it has the answer, they are put back at once.
     """
-    many, jobs = asked.count is not None, api.jobs
-    longest_s = wait_s(asked.timeout, api.config.queue_block_timeout_s)
-    poll = jobs.polls.begin(asked.topic, asked.count or 1, longest_s)
-    if asked.worker is not None:
-        workers, who = api.queue.workers, asked.worker.who
+    given, jobs = vars(asked), api.jobs  # as in EndRequest.endings()
+    many = given["count"] is not None
+    longest_s = wait_s(given["timeout"], api.config.queue_block_timeout_s)
+    poll = jobs.polls.begin(given["topic"], given["count"] or 1, longest_s)
+    if given["worker"] is not None:
+        workers, who = api.queue.workers, given["worker"].who
         if seen := workers.polls(who, asked.topic, longest_s, request.peer or ""):
             return _pop_of(workers, seen, jobs, poll, many=many)
     return Later(
@@ -233,9 +236,7 @@ def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> PopAnswer:
 )
 def finish(api: Api, asked: EndRequest) -> Later[list[Result] | None]:
     """End jobs whose work is done."""
-    ids = asked.each()
-    codes = api.jobs.finish(ids, asked.receipt_of_each(), asked.message or "")
-    return Later(codes, partial(_each, asked, ids))
+    return Later(api.jobs.finish(asked.endings()), partial(_each, asked))
 
 
 @endpoint(
@@ -248,9 +249,7 @@ def finish(api: Api, asked: EndRequest) -> Later[list[Result] | None]:
 )
 def delete(api: Api, asked: EndRequest) -> Later[list[Result] | None]:
     """End jobs that are no longer wanted."""
-    ids = asked.each()
-    codes = api.jobs.delete(ids, asked.receipt_of_each(), asked.message or "")
-    return Later(codes, partial(_each, asked, ids))
+    return Later(api.jobs.delete(asked.endings()), partial(_each, asked))
 
 
 @endpoint(
@@ -265,7 +264,7 @@ def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
     """Give a reserved job back after a failed attempt."""
     due_ms = api.jobs.release(
         asked.id,
-        asked.receipt or None,
+        _nonce(asked.receipt, asked.id),
         ms_or_none(asked.delay),
         asked.message or "",
         ms_or_none(asked.fallback),
@@ -291,7 +290,11 @@ def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
 def touch(api: Api, asked: TouchRequest) -> Later[Deadline]:
     """Extend a reservation, and say how far the job is."""
     deadline_ms = api.jobs.touch(
-        asked.id, asked.receipt or None, ms_or_none(asked.ttr), asked.progress, asked.message
+        asked.id,
+        _nonce(asked.receipt, asked.id),
+        ms_or_none(asked.ttr),
+        asked.progress,
+        asked.message,
     )
     return Later(deadline_ms, _deadline)
 
@@ -305,16 +308,21 @@ def touch(api: Api, asked: TouchRequest) -> Later[Deadline]:
 )
 def bury(api: Api, asked: BuryRequest) -> Later[None]:
     """Bury a job: set it aside until somebody looks at it."""
-    buried = api.jobs.bury(asked.id, asked.receipt or None, asked.message or "")
+    buried = api.jobs.bury(asked.id, _nonce(asked.receipt, asked.id), asked.message or "")
     return Later(buried, _nothing)
 
 
-def _each(asked: EndRequest, ids: Sequence[str], codes: Sequence[int]) -> list[Result] | None:
+def _each(asked: EndRequest, codes: Sequence[int]) -> list[Result] | None:
     """One id: nothing, or the error for its code. `ids`: id and code of each."""
-    if asked.many:
-        return results(ids, codes)
+    if asked.ids is not None:
+        return results(asked.ids, codes)
     raise_for(codes[0])
     return None
+
+
+def _nonce(receipt: str | None, job_id: str) -> str | None:
+    """The nonce in a receipt, None = none was given. Raises Invalid if it is not one of this job."""
+    return nonce_of(receipt, job_id) if receipt else None
 
 
 def _due(due_ms: int | None) -> Due:
