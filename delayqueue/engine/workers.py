@@ -39,9 +39,8 @@ TOGETHER: Final = 500  # jobs that are looked at in one call
 
 _written: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
-Hold = tuple[
-    str, str | None
-]  # a job's id and the nonce of a reservation; nobody has one without a nonce
+# a job's id, and the nonce of its reservation; nobody is found by one without a nonce
+Hold = tuple[str, str | None]
 
 
 @dataclass(slots=True, eq=False)

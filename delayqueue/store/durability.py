@@ -49,9 +49,7 @@ class Requirement:
     from the start on, until doubt().
     """
 
-    def __init__(
-        self, question: Callable[[Redis], Awaitable[None]], trust_s: float = TRUST_S
-    ) -> None:
+    def __init__(self, question: Callable[[Redis], Awaitable[None]], trust_s: float) -> None:
         """`question` asks a server; it raises RedisError if the server does not have it."""
         self._question = question
         self._trust_s = trust_s
@@ -284,9 +282,9 @@ class Durability:
     def of(cls, config: Config) -> Self:
         """The durability that the settings ask for."""
         return cls(
-            Requirement(require_sync) if asks_for_sync(config) else None,
+            Requirement(require_sync, TRUST_S) if asks_for_sync(config) else None,
             Replicas(config) if asks_for_replicas(config) else None,
-            Requirement(require_noeviction) if config.require_noeviction else None,
+            Requirement(require_noeviction, TRUST_S) if config.require_noeviction else None,
         )
 
     def wait(self, verb: ScriptHead) -> Wait | None:

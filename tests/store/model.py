@@ -160,7 +160,7 @@ class Model:
                 found += self._in_order(topic, mine, got)[: wanted - len(found)]
         disturbed = {*self.disturbed}
         for job_id in found:
-            self._do("pop", job_id, nonce="")
+            self._do("pop", job_id, receipt="")
             self.were_buried.discard(job_id)
         self.disturbed = disturbed  # whoever takes the first ones leaves the others in their order
         return found
@@ -243,7 +243,7 @@ class Model:
         self.jobs[job_id] = replace(self.jobs[job_id], holder=nonce)
 
     def end(self, job_id: str, nonce: str, state: str) -> int:
-        return self._do("finish", job_id, nonce=nonce, how=state)
+        return self._do("finish", job_id, receipt=nonce, how=state)
 
     def discard(self, job_id: str) -> int:
         code = self._not_reserved(job_id)
@@ -284,17 +284,17 @@ class Model:
         return self._do(
             "release",
             job_id,
-            nonce=nonce,
+            receipt=nonce,
             delay_ms=delay_ms,
             fallback_ms=None,
             priority=priority,
         )
 
     def touch(self, job_id: str, nonce: str, ttr_ms: int | None) -> int:
-        return self._do("touch", job_id, nonce=nonce, ttr_ms=ttr_ms)
+        return self._do("touch", job_id, receipt=nonce, ttr_ms=ttr_ms)
 
     def bury(self, job_id: str, nonce: str, priority: int | None) -> int:
-        return self._do("bury", job_id, nonce=nonce, priority=priority)
+        return self._do("bury", job_id, receipt=nonce, priority=priority)
 
     def kick(self, job_id: str) -> int:
         return self._do("kick", job_id)

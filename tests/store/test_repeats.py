@@ -14,7 +14,7 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket import OUTDATED
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.durability import Durability, Requirement, require_sync
+from delayqueue.store.durability import TRUST_S, Durability, Requirement, require_sync
 from delayqueue.store.server import MOST_CALLS
 from delayqueue.store.servers import SLOTS, Sentinels, Servers, Span
 from delayqueue.store.store import Store
@@ -269,7 +269,7 @@ async def test_after_a_silence_the_next_call_asks_first_where_the_bucket_is() ->
 async def test_a_silence_on_what_a_call_needs_is_one_of_the_server(
     answers: tuple[bytes, ...], silent_on: bytes
 ) -> None:
-    fsync = Durability(Requirement(require_sync))
+    fsync = Durability(Requirement(require_sync, TRUST_S))
     async with bed(*answers, answer_s=ANSWER_S, durability=fsync) as (server, _, store, reads):
         server.silent_on = silent_on
         verb = "push" if silent_on == b"CONFIG" else VERB
