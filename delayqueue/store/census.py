@@ -248,6 +248,6 @@ def pieces(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _of_known(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:
+def _of_known(combine: Callable[..., int], one: int | None, other: int | None) -> int | None:
     known = [number for number in (one, other) if number is not None]
-    return choose(known) if known else None
+    return combine(known) if known else None

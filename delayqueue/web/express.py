@@ -93,7 +93,8 @@ class Express:
             self._date_s = now_s
             self._date = b"\r\nDate: " + formatdate(now_s, usegmt=True).encode()
             self._repeated.clear()
-        written = None if closes else self._repeated.get(response)
+        repeats = response.repeats and not closes
+        written = self._repeated.get(response) if repeats else None
         if written is None:
             is_usual = response.status == HTTP_OK and response.headers is JSON
             written = b"%b%d%b%b%b%b" % (
@@ -104,7 +105,7 @@ class Express:
                 END,
                 response.body,
             )
-            if response.repeats and not closes:
+            if repeats:
                 self._repeated[response] = written
         return written
 

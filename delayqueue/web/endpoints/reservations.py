@@ -113,7 +113,7 @@ class EndRequest(IdRequest):
             return [Ending(ids[0], _nonce(receipt, ids[0]), message)]
         if receipt:
             raise Invalid.of("receipt 只能和 id 一起用", "receipt: goes with id, not with ids")
-        receipts = [None] * len(ids) if self.receipts is None else self.receipts
+        receipts = [None] * len(ids) if given["receipts"] is None else given["receipts"]
         if len(receipts) != len(ids):
             raise Invalid.of(
                 "receipts 和 ids 的个数必须相同",
