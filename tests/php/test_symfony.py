@@ -158,6 +158,65 @@ def test_a_message_that_fails_comes_again_in_the_place_of_the_failed_one_and_fai
     assert queue.list_jobs("orders.failed").jobs == []
 
 
+MEANWHILE: Final = {
+    "cancelled": ("$client->cancel('order:7');", None, 0),
+    "pushed again": ("$bus->dispatch(new CloseOrder('2002'), $stamps);", "2002", 0),
+    "delivered again": ("$client->release('close-7', delay: 60);", "nobody", 1),
+}
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("retries", [1, 0])
+def test_a_message_that_fails_is_not_sent_again_if_it_is_no_longer_its_workers(
+    symfony: Application, queue: Client, meanwhile: str, retries: int
+) -> None:
+    """Neither in its place nor to the failure transport, where nobody may retry what was cancelled."""
+    does, order, attempt = MEANWHILE[meanwhile]
+    symfony.php(
+        f"""
+        use Symfony\\Component\\Console\\Input\\ArrayInput;
+        use Symfony\\Component\\Messenger\\Event\\WorkerMessageReceivedEvent;
+        use Symfony\\Component\\Messenger\\Stamp\\RedeliveryStamp;
+
+        $client = $services->get(Client::class);
+        $stamps = [new DelayQueueStamp(id: 'close-7', tags: ['order:7']), new DelayStamp(60_000)];
+        $bus->dispatch(new CloseOrder('nobody'), [...$stamps, new DelayStamp(0), new RedeliveryStamp({1 - retries})]);
+        $listener = function () use ($bus, $client, $stamps): void {{ {does} }};
+        $services->get('event_dispatcher')->addListener(WorkerMessageReceivedEvent::class, $listener);
+        $application = new Symfony\\Bundle\\FrameworkBundle\\Console\\Application($kernel);
+        $application->setAutoExit(false);
+        $words = ['command' => 'messenger:consume', 'receivers' => ['async'], '--limit' => 1, '--quiet' => true];
+        exit($application->run(new ArrayInput($words)));
+        """
+    )
+    jobs = queue.list_jobs("orders").jobs
+    assert queue.list_jobs("orders.failed").jobs == []
+    if order is None:
+        assert jobs == []
+    else:
+        [job] = jobs
+        assert (job.id, job.state, job.attempt) == ("close-7", "delayed", attempt)
+        assert order in job.body
+
+
+def test_a_message_of_the_failure_transport_that_fails_again_stays_one_job(
+    symfony: Application, queue: Client
+) -> None:
+    symfony.php(
+        """
+        use Symfony\\Component\\Messenger\\Envelope;
+        use Symfony\\Component\\Messenger\\Stamp\\{RedeliveryStamp, SentToFailureTransportStamp};
+
+        $stamps = [new SentToFailureTransportStamp('async'), new RedeliveryStamp(0)];
+        $transport('failed')->send(new Envelope(new CloseOrder('1'), $stamps));
+        [$received] = $transport('failed')->get();
+        $transport('failed')->send($received->with(new RedeliveryStamp(1))); // and here its worker dies
+        """
+    )
+    [job] = queue.list_jobs("orders.failed").jobs
+    assert job.state == "ready"
+
+
 def test_a_failed_message_can_be_handled_once_more(symfony: Application, queue: Client) -> None:
     symfony.php(
         "$transport('failed')->send(new Symfony\\Component\\Messenger\\Envelope(new CloseOrder('1002')));"
@@ -240,6 +299,9 @@ def test_a_worker_that_was_too_slow_ends_nobodys_message(
         ("delayqueue://host", "http://host:9277  messages 7 5"),
         ("delayqueue://host/0?wait=0", "http://host:9277  0 7 0"),
         ("delayqueue:///orders", "The DSN must be delayqueue://"),
+        ("delayqueue://:SECRET@host/orders", "The DSN has a password or a fragment"),
+        ("delayqueue://SEC#RET@host/orders", "The DSN has a password or a fragment"),
+        ("delayqueue://host/orders?ttr=1.9", "http://host:9277  orders 1.9 5"),  # refused by a push
         (
             "delayqueue://host?wayt=1",
             "Unknown option: wayt. There are topic, token, ttr, wait, tls.",

@@ -33,7 +33,7 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
         private readonly Client $client,
         private readonly SerializerInterface $serializer,
         private readonly string $topic,
-        private readonly int $ttr,
+        private readonly int|float $ttr,
         private readonly float $wait,
         private readonly string $name = '',
         private readonly WorkerTransports $workerTransports = new WorkerTransports(),
@@ -42,13 +42,19 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
 
     public function send(Envelope $envelope): Envelope
     {
+        $failed = $envelope->last(RedeliveryStamp::class) === null
+            ? null
+            : $envelope->last(DelayQueueReceivedStamp::class);
+        if ($failed !== null && !$this->asking(fn (): bool => self::isHeld($failed))) {
+            return $envelope;
+        }
         $stamp = $envelope->last(DelayQueueStamp::class) ?? new DelayQueueStamp();
         $delay = $envelope->last(DelayStamp::class);
         $message = $this->serializer->encode($envelope);
         $id = $this->asking(fn (): string => $this->client->push(
             $this->topic,
             ['body' => $message['body'], 'headers' => $message['headers'] ?? []],
-            id: $this->idOf($envelope, $stamp),
+            id: $this->idOf($envelope, $stamp, $failed),
             delay: max(0, ($delay?->getDelay() ?? 0) / 1000), // a time that has passed is now
             ttr: $stamp->ttr ?? $this->ttr,
             tags: $stamp->tags,
@@ -117,17 +123,30 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
             : $this->decode($job->id, self::parse($job->body), $job->id);
     }
 
-    /** One that is sent again takes the place of the job that failed: there is never more than one of them. */
-    private function idOf(Envelope $envelope, DelayQueueStamp $stamp): ?string
+    /** Whether a job that failed still belongs to this worker. If not, it was cancelled or pushed again, or another one has it. */
+    private static function isHeld(DelayQueueReceivedStamp $failed): bool
     {
-        if ($envelope->last(SentToFailureTransportStamp::class) !== null) {
-            return null; // an id names a job in one topic, and the failed job still has it
+        if (!$failed->job instanceof Job) { // it was looked up, and nobody holds it
+            return true;
         }
-        $job = $envelope->last(RedeliveryStamp::class) === null
-            ? null
-            : $envelope->last(DelayQueueReceivedStamp::class)?->job;
+        try {
+            $failed->client->touch($failed->job);
+        } catch (StaleReceipt | NoSuchJob) {
+            return false;
+        }
 
-        return $job instanceof Job && $job->topic === $this->topic ? $job->id : $stamp->id;
+        return true;
+    }
+
+    /** One that is sent again takes the place of the job that failed: there is never more than one of them. */
+    private function idOf(Envelope $envelope, DelayQueueStamp $stamp, ?DelayQueueReceivedStamp $failed): ?string
+    {
+        if ($failed?->job instanceof Job && $failed->client === $this->client) {
+            return $failed->job->id;
+        }
+
+        // an id names a job in one topic, and one that goes to the failure transport still has it in its own
+        return $envelope->last(SentToFailureTransportStamp::class) === null ? $stamp->id : null;
     }
 
     private function end(Envelope $envelope): void
@@ -163,7 +182,7 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
 
         return $this->serializer->decode($message)
             ->withoutAll(TransportMessageIdStamp::class)
-            ->with(new DelayQueueReceivedStamp($job), new TransportMessageIdStamp($id));
+            ->with(new DelayQueueReceivedStamp($job, $this->client), new TransportMessageIdStamp($id));
     }
 
     /**

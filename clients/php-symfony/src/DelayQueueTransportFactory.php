@@ -40,6 +40,11 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
         if ($parts === false || !isset($parts['host'])) {
             throw new InvalidArgumentException('The DSN must be delayqueue://[TOKEN@]HOST[:PORT][/TOPIC][?OPTIONS].');
         }
+        if (isset($parts['pass']) || isset($parts['fragment'])) {
+            throw new InvalidArgumentException(
+                'The DSN has a password or a fragment: a token stands alone before the @, with %3A for a : and %23 for a #.',
+            );
+        }
         parse_str($parts['query'] ?? '', $query);
         $name = (string) ($options['transport_name'] ?? '');
         unset($options['transport_name']);
@@ -64,7 +69,7 @@ final class DelayQueueTransportFactory implements TransportFactoryInterface
             new Client($url, $options['token']),
             $serializer,
             Settings::topic($options, 'topic'),
-            (int) Settings::seconds($options, 'ttr'),
+            Settings::seconds($options, 'ttr'),
             (float) Settings::seconds($options, 'wait'),
             $name,
             $this->workerTransports,
