@@ -316,6 +316,43 @@ def test_yii2_queue_pushes_removes_cancels_and_works(yii: Project, queue: Client
     assert queue.list_jobs("yii").jobs == []
 
 
+def test_a_job_of_yii_that_is_pushed_within_a_push_leaves_the_other_ones_tags_and_group(
+    yii: Project, queue: Client
+) -> None:
+    yii.php(
+        """
+        class Marked extends app\\jobs\\CloseOrder
+        {
+            public function tags(): array
+            {
+                return ["order:$this->order"];
+            }
+
+            public function group(): string
+            {
+                return "customer-$this->order";
+            }
+        }
+
+        class Audited extends DelayQueue\\Yii2\\Queue
+        {
+            /** As a handler of EVENT_BEFORE_PUSH: parent::push() calls both. */
+            protected function pushMessage($message, $ttr, $delay, $priority)
+            {
+                str_contains($message, 'audit') || $this->push(new Marked(['order' => 'audit']));
+
+                return parent::pushMessage($message, $ttr, $delay, $priority);
+            }
+        }
+
+        (new Audited(['topic' => 'audited']))->push(new Marked(['order' => '1001']));
+        """
+    )
+    marks = {(job.tags, job.group) for job in queue.list_jobs("audited").jobs}
+    assert marks == {((f"order:{each}",), f"customer-{each}") for each in ("audit", "1001")}
+    queue.purge("audited")
+
+
 @pytest.fixture(scope="module")
 def hyperf(framework: Framework) -> Project:
     file = str(STAND_INS / "hyperf_async_queue.php")
@@ -415,6 +452,99 @@ def test_hyperf_buries_what_fails_for_good_and_reloads_it(hyperf: Project, queue
         *("bool(true)", "bool(false)"),
     ]
     assert queue.list_jobs("hyperf").jobs == []
+
+
+CALLED: Final = """
+/** Runs a job that a driver has popped, as its consumer does once a coroutine is free. */
+$call = fn (DelayQueueDriver $driver, array $popped) => (fn () => $this->getCallback(...$popped))->call($driver);
+"""
+
+
+def test_hyperf_fails_no_job_whose_end_it_cannot_tell(hyperf: Project, queue: Client) -> None:
+    """Users compensate in fail(): a job that succeeded is delivered again after its time instead."""
+    with Partner(Answer(403, '{"code":8,"message":"no","data":null}')) as partner:
+        said = hyperf.php(
+            f"""
+            {HYPERF}{CALLED}
+            $unable = ['url' => '{partner.url}', 'retry_seconds' => '500ms'];
+            $unable = new DelayQueueDriver($container, $unable + $config);
+            foreach ([[0, ''], [0, 'RETRY'], [0, 'fail'], [1, 'fail']] as [$attempts, $says]) {{
+                $driver->push(new CloseOrder('1006', $attempts, $says));
+                try {{
+                    $call($unable, $driver->pop())();
+                }} catch (DelayQueue\\Client\\Exception\\Forbidden) {{
+                    echo "cannot tell\\n";
+                }}
+            }}
+            """
+        )
+    assert said.splitlines() == ["BeforeHandle 0", "works on 1006", "cannot tell"] * 4
+    assert [path for path, _ in partner.heads] == ["/finish", "/bury", "/bury", "/release"]
+    assert json.loads(partner.received[3])["delay"] == 0.5
+    assert {job.state for job in queue.list_jobs("hyperf").jobs} == {"reserved"}
+    queue.purge("hyperf")
+
+
+@pytest.mark.parametrize("attempts", [0, 1])
+def test_a_job_of_hyperf_that_is_cancelled_while_it_runs_has_not_failed(
+    hyperf: Project, attempts: int
+) -> None:
+    said = hyperf.php(
+        f"""
+        {HYPERF}
+        class Cancelled extends CloseOrder
+        {{
+            public function handle(): ?Result
+            {{
+                (new Client())->cancel('order:1007');
+
+                return parent::handle();
+            }}
+        }}
+        $driver->push(new Cancelled('1007', {attempts}, 'fail'));
+        $driver->consume();
+        """
+    )
+    assert said.splitlines() == ["BeforeHandle 0", "works on 1007"]
+
+
+def test_a_job_of_hyperf_has_its_whole_time_from_when_it_begins(
+    hyperf: Project, queue: Client
+) -> None:
+    done = Answer(200, '{"code":0,"message":"ok","data":{"deadline":1}}')
+    gone = Answer(200, '{"code":2,"message":"gone","data":null}')
+    with Partner(done, done, gone) as partner:
+        said = hyperf.php(
+            f"""
+            {HYPERF}{CALLED}
+            $running = new DelayQueueDriver($container, ['url' => '{partner.url}'] + $config);
+            foreach (['held', 'gone'] as $order) {{
+                $driver->push(new CloseOrder($order));
+                $run = $call($running, $driver->pop());
+                usleep(1_100_000); // all coroutines are busy
+                $run();
+            }}
+            """
+        )
+    assert said.splitlines() == ["BeforeHandle 0", "works on held", "AfterHandle 0"]
+    assert [path for path, _ in partner.heads] == ["/touch", "/finish", "/touch"]
+    queue.purge("hyperf")
+
+
+def test_hyperf_does_not_spin_while_the_server_is_away(hyperf: Project) -> None:
+    said = hyperf.php(
+        """
+        $config = ['url' => 'http://127.0.0.1:1'];
+        $driver = new DelayQueue\\Hyperf\\DelayQueueDriver(new Hyperf\\Contract\\Container(), $config);
+        $began = hrtime(true);
+        try {
+            $driver->pop();
+        } catch (DelayQueue\\Client\\Exception\\TransportException) {
+            echo hrtime(true) - $began >= 1e9 ? 'has waited' : 'spins';
+        }
+        """
+    )
+    assert said == "has waited"
 
 
 @pytest.fixture(scope="module")

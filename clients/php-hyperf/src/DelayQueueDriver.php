@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace DelayQueue\Hyperf;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Exception\DelayQueueException;
 use DelayQueue\Client\Exception\NoSuchJob;
 use DelayQueue\Client\Exception\StaleReceipt;
 use DelayQueue\Client\Internal\Group;
@@ -33,13 +34,17 @@ class DelayQueueDriver extends Driver
 
     private const KICKED_TOGETHER = 1000;
 
+    private const AWAY_SECONDS = 1; // between polls while the server is away: consume() asks again at once
+
+    private const TOUCH_AFTER_NS = 1_000_000_000; // that a job waited for a free coroutine, which is no time of its handler's
+
     private readonly string $topic;
 
     private readonly int|float $waitSeconds;
 
     private readonly int|float $ttrSeconds;
 
-    /** @var non-empty-list<int> of each attempt; the last one of all that follow */
+    /** @var non-empty-list<int|float> of each attempt; the last one of all that follow */
     private readonly array $retrySeconds;
 
     private readonly Client $client; // of all coroutines: each call takes a connection of its own
@@ -53,7 +58,7 @@ class DelayQueueDriver extends Driver
         $this->waitSeconds = Settings::seconds($config, 'timeout');
         $this->ttrSeconds = Settings::seconds($config, 'handle_timeout');
         $this->retrySeconds = array_map(
-            static fn (mixed $seconds): int => (int) Settings::seconds(['retry_seconds' => $seconds], 'retry_seconds'),
+            static fn (mixed $seconds): int|float => Settings::seconds(['retry_seconds' => $seconds], 'retry_seconds'),
             array_values((array) ($config['retry_seconds'] ?? 10)),
         ) ?: [10];
         $this->client = new Client($config['url'] ?? null, $config['token'] ?? null);
@@ -89,7 +94,13 @@ class DelayQueueDriver extends Driver
     /** @return array{Job, MessageInterface}|array{false, null} */
     public function pop(): array
     {
-        $job = $this->client->pop($this->topic, wait: $this->waitSeconds);
+        try {
+            $job = $this->client->pop($this->topic, wait: $this->waitSeconds);
+        } catch (DelayQueueException $error) {
+            sleep(self::AWAY_SECONDS);
+
+            throw $error;
+        }
         if ($job === null) {
             return [false, null];
         }
@@ -162,41 +173,43 @@ class DelayQueueDriver extends Driver
     /**
      * What runs a job: as in async-queue, but a job that fails stays the same job, with its attempts and their reasons.
      *
-     * @param mixed $data
-     * @param mixed $message
+     * Only its handler can fail it. If the server cannot be told how it ended, it is delivered again after handle_timeout.
+     *
+     * @param Job $data
+     * @param MessageInterface $message
      */
     protected function getCallback($data, $message): callable
     {
-        return function () use ($data, $message): void {
+        $taken = hrtime(true);
+
+        return function () use ($data, $message, $taken): void {
+            if (hrtime(true) - $taken > self::TOUCH_AFTER_NS && !$this->end(static fn (Client $client) => $client->touch($data))) {
+                return; // it was cancelled, or somebody else has it
+            }
             try {
                 $this->event?->dispatch(new BeforeHandle($message));
                 $result = $message->job()->handle();
-                $result = $result instanceof Result ? $result : Result::ACK;
-                match ($result) {
-                    Result::ACK, Result::DROP => $this->ack($data),
-                    Result::REQUEUE => $this->release($data, 0, ''),
-                    Result::RETRY => $message->attempts()
-                        ? $this->release($data, $this->retryDelay($message), '')
-                        : $this->bury($data, 'no attempt is left'),
-                };
-                $this->event?->dispatch(new AfterHandle($message, $result));
             } catch (\Throwable $error) {
-                if ($message->attempts()) {
-                    $this->event?->dispatch(new RetryHandle($message, $error));
-                    $this->release($data, $this->retryDelay($message), (string) $error);
-                } else {
-                    $this->event?->dispatch(new FailedHandle($message, $error));
-                    $this->bury($data, (string) $error);
-                    $message->job()->fail($error);
-                }
+                $this->failed($data, $message, $error);
+
+                return;
             }
+            $result = $result instanceof Result ? $result : Result::ACK;
+            match ($result) {
+                Result::ACK, Result::DROP => $this->ack($data),
+                Result::REQUEUE => $this->release($data, 0, ''),
+                Result::RETRY => $message->attempts()
+                    ? $this->release($data, $this->retryDelay($message), '')
+                    : $this->bury($data, 'no attempt is left'),
+            };
+            $this->event?->dispatch(new AfterHandle($message, $result));
         };
     }
 
     /** Pushes the job again, as a new one. */
     protected function retry(MessageInterface $message): bool
     {
-        return $this->push($message->job(), $this->retryDelay($message));
+        return $this->push($message->job(), (int) ceil($this->retryDelay($message)));
     }
 
     protected function remove(mixed $data): bool
@@ -204,14 +217,27 @@ class DelayQueueDriver extends Driver
         return $this->ack($data);
     }
 
-    private function retryDelay(MessageInterface $message): int
+    /** A job that was cancelled meanwhile, or took longer than handle_timeout, is nobody's failure: neither event nor fail(). */
+    private function failed(Job $job, MessageInterface $message, \Throwable $error): void
+    {
+        if ($message->attempts()) {
+            if ($this->release($job, $this->retryDelay($message), (string) $error)) {
+                $this->event?->dispatch(new RetryHandle($message, $error));
+            }
+        } elseif ($this->bury($job, (string) $error)) {
+            $this->event?->dispatch(new FailedHandle($message, $error));
+            $message->job()->fail($error);
+        }
+    }
+
+    private function retryDelay(MessageInterface $message): int|float
     {
         $last = count($this->retrySeconds) - 1;
 
         return $this->retrySeconds[max(0, min($message->getAttempts() - 1, $last))];
     }
 
-    private function release(Job $job, int $delay, string $reason): bool
+    private function release(Job $job, int|float $delay, string $reason): bool
     {
         return $this->end(static fn (Client $client) => $client->release($job, delay: max(0, $delay), message: $reason));
     }

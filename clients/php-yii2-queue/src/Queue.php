@@ -52,6 +52,7 @@ class Queue extends CliQueue
     /** A job may have methods: tags(), such as ["order:1001"], by which cancel() finds it, and group(), such as "customer-7". */
     public function push($job)
     {
+        $outer = [$this->tags, $this->group]; // a handler of EVENT_BEFORE_PUSH may push, too
         $this->tags = is_object($job) && method_exists($job, 'tags')
             ? Tags::of($job::class, $job->tags(), \Yii::warning(...))
             : [];
@@ -59,7 +60,7 @@ class Queue extends CliQueue
         try {
             return parent::push($job);
         } finally {
-            [$this->tags, $this->group] = [[], null];
+            [$this->tags, $this->group] = $outer;
         }
     }
 
