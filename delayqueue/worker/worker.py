@@ -15,6 +15,7 @@ from delayqueue.client.jobs import DEFAULT_TTR_S
 from delayqueue.client.made_once import made_once
 from delayqueue.client.several import Several, several
 from delayqueue.client.times import seconds
+from delayqueue.domain import push_rules
 from delayqueue.tasks import cancel_all
 from delayqueue.worker import program
 from delayqueue.worker.figures import WorkerFigures
@@ -226,6 +227,7 @@ class Worker:
         policy: Policy,
         arguments: Arguments | None = None,
     ) -> None:
+        topic = push_rules.topic("topic", topic)  # the server understands it so
         self.handlers.add(topic, handler, conditions, arguments)
         if policy != Policy():
             self.handlers.set_policy(topic, policy)

@@ -232,6 +232,18 @@ def test_what_are_no_handlers_is_refused(
     assert worker.handlers.topics == ()
 
 
+def test_a_topic_of_a_worker_is_one_that_a_job_can_have(worker: Worker) -> None:
+    """Its jobs come under the name that the server understands."""
+    worker.on(" paid ", notify)
+    with pytest.raises(ValueError, match="topic: no comma, it separates the topics of a pop"):
+        worker.on("paid,sent", notify)
+    with pytest.raises(ValueError, match="topic: no comma"):
+        worker.task("mail,sms")(lambda: None)
+    with pytest.raises(ValueError, match="topic: must not be empty"):
+        worker.on(" ", notify)
+    assert worker.handlers.topics == ("paid",)
+
+
 async def test_a_job_tells_which_of_its_handlers_have_failed(
     server: QueueServer, queue: AsyncClient, topic: str
 ) -> None:

@@ -202,6 +202,16 @@ async def test_jobs_end_as_their_handlers_do(
     assert "\ufffd" in jobs["gbk"].message
 
 
+async def test_a_topic_with_blanks_around_it_is_the_one_without(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    """The server understands it so, and hands out its jobs under that name."""
+    queue.push("padded", id="padded-1", retain=600)
+    code = "return (new Worker())->on(' padded ', fn (Job $job) => note($job->topic));"
+    await ran(project, server, code=code)
+    assert (notes(project), got(queue, "padded-1").state) == (["padded"], "finished")
+
+
 SEVERAL: Final = """
     function make_invoice(Job $job): string
     {
@@ -567,6 +577,8 @@ async def test_nothing_is_lost_and_nothing_ends_that_did_not_run(
         (["text.php"], "retry \"10s\": must be a list such as ['10s', '1m']"),
         (["nothing.php"], "nothing.php: must return a DelayQueue\\Client\\Worker"),
         (["none-of-it.php"], "name a handler"),
+        (["comma.php"], "topic: no comma, it separates the topics of a pop"),
+        (["blank.php"], "topic: must not be empty"),
         (["one-is-none.php"], "handler 1: must be callable, not string"),
     ],
 )
@@ -575,6 +587,8 @@ def test_a_wrong_use_is_told(project: Project, arguments: list[str], said: str) 
     project.write("nothing.php", "<?php ")
     project.write("idle.php", WORKER + "return new Worker();")
     project.write("none-of-it.php", WORKER + "return (new Worker())->on('t', []);")
+    project.write("comma.php", WORKER + "return (new Worker())->on('a,b', fn () => null);")
+    project.write("blank.php", WORKER + "return (new Worker())->on(' ', fn () => null);")
     handlers = "['strlen', 'no_such_function']"
     project.write("one-is-none.php", WORKER + f"return (new Worker())->on('t', {handlers});")
     project.write("text.php", WORKER + "return (new Worker())->on('t', fn () => null, '10s');")

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace DelayQueue\Client;
 
+use DelayQueue\Client\Internal\PushRules;
 use DelayQueue\Client\Worker\InOrder;
 use DelayQueue\Client\Worker\Limits;
 use DelayQueue\Client\Worker\Log;
@@ -61,6 +62,7 @@ final class Worker
         $policy = new Policy($retry);
         $handler = InOrder::of($handler, $stopOnFailure);
         foreach ((array) $topics as $topic) {
+            $topic = PushRules::pushedTopic('topic', $topic); // the server understands it so
             $this->handlers[$topic] = $handler;
             $this->policies[$topic] = $policy;
         }

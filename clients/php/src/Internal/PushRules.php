@@ -91,7 +91,8 @@ final class PushRules
         return self::name($field, $value, 256);
     }
 
-    private static function pushedTopic(string $field, mixed $value): string
+    /** A topic that a job can have. */
+    public static function pushedTopic(string $field, mixed $value): string
     {
         return str_contains(self::text($field, $value), ',')
             ? self::refuse("$field: no comma, it separates the topics of a pop")
