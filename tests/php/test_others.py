@@ -562,7 +562,8 @@ def test_handlers_of_php_cpm_stay_as_they_are(cpm: Project, queue: Client) -> No
     for order in ("1001", "nobody"):
         cpm.run("php", "push.php", order, "0")
     ini = cpm.folder / "config.ini"
-    ini.write_text(ini.read_text("utf-8") + "max_jobs = 2\n", encoding="utf-8")
+    more = "topic = order, \nmax_jobs = 2\n"  # its users may leave a comma at the end
+    ini.write_text(ini.read_text("utf-8") + more, encoding="utf-8")
     said = cpm.run("php", "vendor/bin/delayqueue-php", "-c", "config.ini")
     assert "closed order 1001\n" in said
     closed, failed = queue.get("close-1001"), queue.get("close-nobody")

@@ -25,7 +25,7 @@ final class Program
     {
         $file = getopt('c:')['c'] ?? null;
         $config = is_string($file) && is_file($file) ? parse_ini_file($file) : false;
-        if ($config === false || !is_string($config['topic'] ?? null) || trim($config['topic']) === '') {
+        if ($config === false || !is_string($config['topic'] ?? null) || trim($config['topic'], ', ') === '') {
             fwrite(STDERR, self::USAGE . "The file names at least a topic; several are one text with commas.\n");
 
             return self::WRONG_USE;
@@ -37,7 +37,7 @@ final class Program
         $logger = new StandardErrorLogger();
         (new Worker($queue->client(), $logger))
             ->on(
-                array_map(trim(...), explode(',', $config['topic'])),
+                (array) preg_split('/\s*,\s*/', trim($config['topic']), flags: PREG_SPLIT_NO_EMPTY),
                 static fn (ReservedJob $job) => self::handle($job, $queue, $logger),
             )
             ->run(

@@ -73,7 +73,7 @@ final class Job
     }
 
     /**
-     * The body, if it is a JSON object or array.
+     * The body, if it is a JSON object or array. A whole number beyond PHP's integers is a text of its digits.
      *
      * @return array<mixed>
      *
@@ -82,7 +82,7 @@ final class Job
     public function json(): array
     {
         try {
-            $data = json_decode($this->body, true, flags: JSON_THROW_ON_ERROR);
+            $data = json_decode($this->body, true, flags: JSON_THROW_ON_ERROR | JSON_BIGINT_AS_STRING);
         } catch (\JsonException $error) {
             throw new BadBody("the body is not JSON: {$error->getMessage()}", 0, $error);
         }

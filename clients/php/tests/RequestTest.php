@@ -168,6 +168,7 @@ final class RequestTest extends TestCase
     {
         $json = static fn (string $body): array => (new Job('t', 'a', $body, 1, 'r', 0.0))->json();
         self::assertSame(['a' => [1]], $json('{"a":[1]}'));
+        self::assertSame(['id' => '12345678901234567890', 'n' => 1.5], $json('{"id":12345678901234567890,"n":1.5}'));
         foreach (['no json' => 'the body is not JSON: Syntax error', '7' => 'the body is JSON, but', '' => 'the body is not'] as $body => $reason) {
             try {
                 $json((string) $body);
