@@ -12,15 +12,22 @@ function queue(string $verb, array $request)
     static $open = []; // one connection per process, since a fork needs its own; kept open between calls
     $url = (getenv('DELAYQUEUE_URL') ?: 'http://localhost:9277') . "/$verb";
     $token = getenv('DELAYQUEUE_TOKEN'); // if the server requires one
-    $body = json_encode($request);
+    $body = json_encode($request ?: new stdClass());
     if ($body === false) {
         throw new InvalidArgumentException('the request cannot be JSON: ' . json_last_error_msg());
     }
+    $file = fopen('php://memory', 'w+');
+    fwrite($file, $body);
+    rewind($file);
     $curl = $open[getmypid()] = $open[getmypid()] ?? curl_init();
     curl_setopt_array($curl, [
         CURLOPT_URL => $url,
-        CURLOPT_POSTFIELDS => $body,
-        CURLOPT_HTTPHEADER => $token ? ["Authorization: Bearer $token"] : [],
+        CURLOPT_CUSTOMREQUEST => 'POST',
+        CURLOPT_UPLOAD => true, // with POSTFIELDS, libcurl repeats a call whose kept connection breaks, even a push
+        CURLOPT_INFILE => $file,
+        CURLOPT_INFILESIZE => strlen($body),
+        CURLOPT_HTTPHEADER => $token ? ['Expect:', "Authorization: Bearer $token"] : ['Expect:'],
+        CURLOPT_PROXY => '', // not even that of the environment
         CURLOPT_RETURNTRANSFER => true,
         CURLOPT_TIMEOUT => $verb === 'push' ? 5 : 200, // seconds: a web page waits for a push, but a /pop may take minutes
         CURLOPT_FORBID_REUSE => strpos($url, 'https:') === 0, // a fork that ends would close its parent's connection
@@ -39,8 +46,11 @@ function queue(string $verb, array $request)
 /** Calls an endpoint as queue() does, but again and again until there is an answer: for workers, which outlive a restart. */
 function insist(string $verb, array $request)
 {
-    // an error message may be in GBK, which JSON cannot hold
-    $request = json_decode(json_encode($request, JSON_INVALID_UTF8_SUBSTITUTE), true);
+    array_walk_recursive($request, function (&$value) {
+        if (is_string($value)) { // an error message may be in GBK, which JSON cannot hold
+            $value = json_decode(json_encode($value, JSON_INVALID_UTF8_SUBSTITUTE));
+        }
+    });
     while (true) {
         try {
             return queue($verb, $request);

@@ -7,13 +7,14 @@ import time
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import ProxyHandler, Request, build_opener
 
 NO_ANSWER = -1
 UNAVAILABLE = 6  # the store is away
 URL = os.environ.get("DELAYQUEUE_URL", "http://localhost:9277")
 TOKEN = os.environ.get("DELAYQUEUE_TOKEN")  # if the server requires one
 TIMEOUT_S = 200  # longer than /pop waits
+OPENER = build_opener(ProxyHandler({}))  # without a proxy, even if the environment names one
 
 
 class QueueError(Exception):
@@ -30,7 +31,7 @@ def queue(verb: str, **request: object) -> Any:
     http_request = Request(f"{URL}/{verb}", json.dumps(request).encode(), headers)
     try:
         try:
-            response = urlopen(http_request, timeout=TIMEOUT_S)
+            response = OPENER.open(http_request, timeout=TIMEOUT_S)
         except HTTPError as error:
             response = error  # an answer, too
         with response:

@@ -24,6 +24,7 @@ from .markdown import blocks, ended, read, run
 WECHAT_FIRST_S: Final = 15
 ALIPAY_FIRST_S: Final = 120
 IN_GBK: Final = "失败".encode("gbk").decode("utf-8", "surrogateescape")
+OK: Final = Answer(200, '{"code":0,"message":"ok","data":null}')
 CUT_OFF: Final = {"Content-Length": "99"}  # of an answer that is shorter
 CODE_OF_ERROR: Final = {
     "python": """from delay_queue import *
@@ -231,6 +232,29 @@ def test_what_is_not_the_queues_answer_is_none(language: Language, answer: Answe
             environment=os.environ | {"DELAYQUEUE_URL": proxy.url},
         )
     assert shown.strip() == "-1"
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=[language.name for language in LANGUAGES])
+def test_the_queue_is_not_asked_through_the_proxy_of_the_environment(language: Language) -> None:
+    """It is for what is far away, and ends a request before a /pop has waited."""
+    with Partner(Answer(502, "<html>")) as proxy, Partner(OK) as queue:
+        shown = run(
+            [
+                "bash",
+                "-c",
+                f"cd {REPOSITORY}/examples/{language.name} && {shlex.join(language.interpreter)}",
+            ],
+            CODE_OF_ERROR[language.name],
+            environment=os.environ
+            | {
+                "DELAYQUEUE_URL": queue.url,
+                "http_proxy": proxy.url,
+                "no_proxy": "",
+                "NO_PROXY": "",
+            },
+        )
+    assert shown == ""
+    assert proxy.received == []
 
 
 async def test_a_body_that_is_none_of_ours_ends_no_worker(shop: Shop) -> None:

@@ -1,6 +1,7 @@
 """The PHP client, in a project of a user, on a real server and before a partner that answers as it is told."""
 
 import asyncio
+import functools
 import json
 import socket
 from pathlib import Path
@@ -237,6 +238,49 @@ async def test_a_pop_is_not_repeated_by_libcurl_behind_our_back(
     [counts] = queue.topics("once")
     assert (counts.ready, counts.reserved) == (1, 1)
     queue.purge("once")
+
+
+async def test_a_push_of_the_client_to_copy_is_not_repeated_by_libcurl_either(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = f"""<?php require '{REPOSITORY}/examples/php/delay_queue.php';
+        queue('resume', ['topic' => 'copied-once']); // leaves a connection
+        touch('copied-open');
+        while (!file_exists('copied-go')) {{
+            usleep(10_000);
+            clearstatcache();
+        }}
+        try {{
+            queue('push', ['topic' => 'copied-once', 'id' => '*', 'ttr' => 60, 'body' => str_repeat('x', 100_000)]);
+        }} catch (QueueError $error) {{
+            echo $error->getCode();
+        }}
+        """
+    project.write("copied.php", code)
+    async with Proxy(server.port) as proxy:
+        run = functools.partial(project.run, DELAYQUEUE_URL=f"http://{proxy.address}")
+        running = asyncio.create_task(asyncio.to_thread(run, "php", "copied.php"))
+        await until((project.folder / "copied-open").exists)
+        proxy.drop_next_answers()
+        (project.folder / "copied-go").touch()
+        assert await running == "-1"
+    assert [topic.ready for topic in queue.topics("copied-once")] == [1]
+    queue.purge("copied-once")
+
+
+def test_the_client_to_copy_sends_what_it_is_given(
+    project: Project, server: QueueServer, queue: Client
+) -> None:
+    code = f"""<?php require '{REPOSITORY}/examples/php/delay_queue.php';
+        echo gettype(queue('stats', [])), ' ';
+        $call = ['url' => 'https://example.com/', 'headers' => new stdClass()];
+        insist('push', ['topic' => 'copied', 'id' => 'copied-sent', 'ttr' => 60, 'delay' => 600, 'call' => $call]);
+        echo gettype(insist('stats', []));
+        """
+    assert project.run("php", project.write("copied.php", code), DELAYQUEUE_URL=server.url) == (
+        "array array"
+    )
+    queue.delete("copied-sent")
 
 
 def test_a_server_that_hangs_holds_a_caller_for_the_limit_of_the_call_alone(
