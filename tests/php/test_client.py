@@ -12,7 +12,6 @@ import pytest
 
 from delayqueue import Client
 from delayqueue.client import Job
-from delayqueue.web.endpoints import ENDPOINTS
 from faults.proxy import Proxy
 from tests.certificates import make
 from tests.client.every_verb import covers
@@ -89,27 +88,6 @@ def test_answers_are_read_to_the_last_member(calls: list[dict[str, Any]]) -> Non
         "/schedules",
         "/buried",
     } < compared
-
-
-@pytest.mark.parametrize("listing", ["schedules", "subscribers"])
-def test_the_list_of_a_server_without_pages_is_the_only_page(
-    project: Project, listing: str
-) -> None:
-    """An older one passes over `limit`."""
-    [example] = next(one.answers for one in ENDPOINTS if one.path == f"/{listing}")
-    listed = [example | {"name": name} for name in ("a", "b")]
-    paged = {listing: listed[:1], "cursor": "more"}
-    with Partner(data_of(listed), data_of([]), data_of(paged)) as partner:
-        said = project.php(
-            f"""
-            foreach (range(1, 3) as $_) {{
-                $page = (new Client())->{listing}Page(limit: 1);
-                echo implode(',', array_column($page->{listing}, 'name')), ' ', $page->cursor, "\\n";
-            }}
-            """,
-            DELAYQUEUE_URL=partner.url,
-        )
-    assert said.splitlines() == ["a,b ", " ", "a more"]
 
 
 def is_refusal(result: object) -> bool:

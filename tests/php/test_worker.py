@@ -13,7 +13,6 @@ import pytest
 from delayqueue import Client
 from delayqueue.answers.jobs import JobDetails
 from delayqueue.client import Job
-from tests.earlier import BEFORE_NAMES, strict_server
 from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until
 
@@ -109,19 +108,6 @@ def project(project: Project) -> Project:
     for name in ("notes", "go"):
         (project.folder / name).unlink(missing_ok=True)
     return project
-
-
-async def test_a_worker_does_without_its_name_at_a_server_that_does_not_know_the_field(
-    project: Project, processes: Processes, redis_server: StoreServer
-) -> None:
-    earlier = strict_server(BEFORE_NAMES, processes, redis_server)
-    with Client(earlier.url) as queue:
-        for number in range(2):
-            queue.push("orders", id=f"nameless-{number}")
-    code = "return (new Worker())->on('orders', fn (Job $job) => note($job->id));"
-    log = await ran(project, earlier, "--max-jobs=2", code=code)
-    assert log.count("worker: unknown field") == 1
-    assert notes(project) == ["nameless-0", "nameless-1"]
 
 
 async def test_a_handler_tells_how_far_its_job_is_and_a_failed_one_shows_where_it_stood(

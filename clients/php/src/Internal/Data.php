@@ -25,18 +25,6 @@ final class Data
     }
 
     /**
-     * A page of an answer; the list of a server that has no pages is the only one.
-     *
-     * @param string $listing the member that is the list
-     *
-     * @throws UnexpectedAnswer if it is neither
-     */
-    public static function page(string $listing, mixed $data): self
-    {
-        return self::of(is_array($data) && array_is_list($data) ? [$listing => $data, 'cursor' => ''] : $data);
-    }
-
-    /**
      * The objects of an answer that is a list.
      *
      * @template T

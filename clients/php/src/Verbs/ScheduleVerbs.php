@@ -98,7 +98,7 @@ trait ScheduleVerbs
     public function schedulesPage(?string $topic = null, int $limit = 1000, ?string $cursor = null): SchedulePage
     {
         $request = Fields::given(['topic' => $topic, 'limit' => $limit, 'cursor' => $cursor]);
-        $read = static fn (mixed $data): SchedulePage => SchedulePage::from(Data::page('schedules', $data));
+        $read = static fn (mixed $data): SchedulePage => SchedulePage::from(Data::of($data));
 
         return $this->send(new Call('/schedules', $request, $read, repeatable: true));
     }

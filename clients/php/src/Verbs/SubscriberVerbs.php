@@ -104,7 +104,7 @@ trait SubscriberVerbs
         ?string $cursor = null,
     ): SubscriberPage {
         $request = Fields::given(['topic' => $topic, 'calls' => $calls ?: null, 'limit' => $limit, 'cursor' => $cursor]);
-        $read = static fn (mixed $data): SubscriberPage => SubscriberPage::from(Data::page('subscribers', $data));
+        $read = static fn (mixed $data): SubscriberPage => SubscriberPage::from(Data::of($data));
 
         return $this->send(new Call('/subscribers', $request, $read, repeatable: true));
     }

@@ -7,7 +7,6 @@ namespace DelayQueue\Client\Worker;
 use DelayQueue\Client\Answer\Attempt;
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Exception\DelayQueueException;
-use DelayQueue\Client\Exception\InvalidRequest;
 use DelayQueue\Client\Exception\NoSuchJob;
 use DelayQueue\Client\Exception\QueueException;
 use DelayQueue\Client\Exception\StaleReceipt;
@@ -44,8 +43,6 @@ final class Run
     private ?Job $running = null; // whose handler runs
 
     private string $trouble = ''; // why the last poll failed
-
-    private bool $isNamed = true; // it says with its polls who it is; false = the server refuses that
 
     private string $reserve = ''; // memory for the report of a job that used up all
 
@@ -98,18 +95,8 @@ final class Run
         try {
             // after a failure it does not wait, so that the log soon tells that it is over
             $wait = $this->trouble === '' ? $waitSeconds : 0.0;
-            $described = $this->isNamed ? $this->described() : null;
-            $job = $this->client->pop($topics, $wait, $this->signals->hasCome(...), $described);
+            $job = $this->client->pop($topics, $wait, $this->signals->hasCome(...), $this->described());
         } catch (QueueException | TransportException $error) {
-            // an older server does not know the field
-            if ($this->isNamed && $error instanceof InvalidRequest && str_starts_with($error->getMessage(), 'worker')) {
-                $this->isNamed = false;
-                $this->log->warning("the server does not take the worker's name; it polls without it: {reason}", [
-                    'reason' => $error->getMessage(),
-                ]);
-
-                return null;
-            }
             if ($error->getMessage() !== $this->trouble) {
                 $this->trouble = $error->getMessage();
                 $this->log->warning('cannot fetch jobs: {reason}', ['reason' => $this->trouble]);
