@@ -63,7 +63,7 @@ class BeanstalkServer:
         jobs = session.close(self.loop.time())
         if untold is not None and (job := jobs.pop(untold, None)) is not None:
             self.jobs.polls.requeue((job,))
-        self.jobs.polls.requeue(jobs.values(), "" if self.is_draining else LOST)
+        self.jobs.polls.requeue(jobs.values(), "" if self.is_draining else LOST, was_told=True)
 
     def allows(self, topic: str) -> bool:
         """Whether clients may reach this topic."""
@@ -77,7 +77,7 @@ class BeanstalkServer:
     def keep(self, session: Session, number: int, held: Held) -> None:
         """Let the connection keep a job for which the store has failed; once it is closed, put the job back."""
         if session.is_closed:
-            self.jobs.polls.requeue((held.job,))
+            self.jobs.polls.requeue((held.job,), was_told=True)
         else:
             session.put_back(number, held)
 

@@ -140,14 +140,22 @@ class Polls:
         self.requeue(poll.take())
 
     def requeue(
-        self, jobs: Iterable[Reserved], message: str = "", *, delay_ms: int | None = None
+        self,
+        jobs: Iterable[Reserved],
+        message: str = "",
+        *,
+        was_told: bool = False,
+        delay_ms: int | None = None,
     ) -> None:
         """Undo reservations whose client is gone, in the background: the jobs are ready again, no attempt counts.
 
         With `delay_ms` they are delayed for that long. One that was reserved by its id before it was due goes back to
-        its time, a buried one is buried again. A message is kept with the jobs, among the remarks of no attempt.
+        its time, a buried one is buried again. A message is kept with the jobs, among the remarks of no attempt. If the
+        client `was_told` of them, they count for their topics' limits, and others of a strict group wait for them.
         """
-        returns = [Requeue(job.id, job.nonce, message, job.was_buried, delay_ms) for job in jobs]
+        returns = [
+            Requeue(job.id, job.nonce, message, was_told, job.was_buried, delay_ms) for job in jobs
+        ]
         returns.reverse()  # each goes before the last one
         if returns:
             self._requeuing.start(self._requeue_all(returns))

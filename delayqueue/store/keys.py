@@ -33,8 +33,8 @@ KEYS: Final[Mapping[str, str]] = {
     "ranked:TOPIC": "zset",
     "called:TOPIC": "zset",  # the ready jobs with a call, in the same way
     "called_topics": "zset",  # topic that has some -> ms from which on pop looks at it
-    # the ready jobs of groups, all with the score 0: length of the group, group, \0, priority, due ms, length of the
-    # id, id (_groups.lua)
+    # the ready jobs of groups, all with the score 0: length of the group, group, \0, priority, due ms, ms of the push,
+    # length of the id, id (_groups.lua)
     "grouped:TOPIC": "zset",
     "turns:TOPIC": "zset",  # group that waits for its turn in this round -> ms since when
     "next:TOPIC": "zset",  # group that had its turn in this round and has more -> ms since when

@@ -299,7 +299,9 @@ async def _take(
     lost = 0
     try:
         while ids:
-            results = (await store.bucket(bucket).run("take", [*where, *ids[:PIECE]])).results
+            reply = await store.bucket(bucket).run("take", [*where, *ids[:PIECE]])
+            store.notify(bucket, reply.change)
+            results = reply.results
             taken += [
                 _taken(job_id, *result)
                 for job_id, result in zip(ids, results, strict=False)
@@ -324,6 +326,6 @@ async def _first(order: DueOrder, most: int) -> list[Found]:
         part = read.following()
 
 
-def _taken(raw_id: bytes, raw: bytes, run: bytes) -> Taken:
+def _taken(raw_id: bytes, raw: bytes, run: bytes, was_first: int) -> Taken:
     view = live_view(text(raw_id), State.FINISHED, raw, run)
-    return Taken(view, raw_id, raw, run)
+    return Taken(view, raw_id, raw, run, was_first)

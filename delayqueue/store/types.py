@@ -161,12 +161,13 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class Taken:
-    """A job that was taken. It is put back with what the store had: id, record and run."""
+    """A job that was taken. It is put back with what the store had: id, record, run, and its place in its group."""
 
     view: JobView
     raw_id: bytes
     record: bytes
     run: bytes
+    was_first: int  # 1 = the others of its group waited for it
 
     @property
     def id(self) -> str:

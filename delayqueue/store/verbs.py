@@ -331,12 +331,13 @@ KICK: Final = Verb[Kick, int](
 class Requeue(NamedTuple):
     """A reservation to undo. The message is kept with the job, "" = none; a job that was buried is buried again.
 
-    With `delay_ms` the job is delayed for that long.
+    `was_told`: the client had got the job, and may have begun with it. With `delay_ms` the job is delayed that long.
     """
 
     id: str
     nonce: str
     message: str = ""
+    was_told: bool = False
     was_buried: bool = False
     delay_ms: int | None = None
 
@@ -346,7 +347,17 @@ class Requeue(NamedTuple):
 REQUEUE: Final = Verb[Requeue, bool](
     "requeue",
     lambda items: dump_rows(
-        [(one.nonce, one.id, one.message, int(one.was_buried), one.delay_ms) for one in items]
+        [
+            (
+                each.nonce,
+                each.id,
+                each.message,
+                int(each.was_told),
+                int(each.was_buried),
+                each.delay_ms,
+            )
+            for each in items
+        ]
     ),
     lambda _, reply: [False] * reply.looked,
     lost=True,
@@ -385,7 +396,7 @@ HOLD: Final = Verb[Holding, int | NotHeld]("hold", dump_rows, _held, NotHeld.UNK
 # Undo takes; a job that was pushed with the same id since stays. The result is whether it is lost.
 RESTORE: Final = Verb[Taken, bool](
     "restore",
-    lambda jobs: dump_rows([(job.raw_id, job.record, job.run) for job in jobs]),
+    lambda jobs: dump_rows([(job.raw_id, job.record, job.run, job.was_first) for job in jobs]),
     lambda jobs, _: [False] * len(jobs),
     lost=True,
     large_part=attrgetter("record"),

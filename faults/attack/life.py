@@ -171,7 +171,12 @@ def bury(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
     elif state.state == "buried":
         yield WRONG, state
     else:
-        after = replace(state, state="buried", deadline=None, holder="")
+        due = state.due
+        if (
+            state.state == "delayed" and state.attempt
+        ):  # that of a retry, for which it waits no more
+            due = min(due[0], at[0]), min(due[1], at[1])
+        after = replace(state, state="buried", due=due, deadline=None, holder="")
         yield DONE, ranked(after, asked.get("priority"))
 
 

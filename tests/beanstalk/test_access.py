@@ -68,7 +68,7 @@ async def test_an_idle_client_with_tls_does_not_delay_the_end(
     pair = make(tmp_path, "server")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*pair)
-    jobs = SimpleNamespace(polls=SimpleNamespace(requeue=lambda *_: None))
+    jobs = SimpleNamespace(polls=SimpleNamespace(requeue=lambda *_, **__: None))
     store = SimpleNamespace(registry=SimpleNamespace(numbers=None))
     nothing = cast("DelayQueue", SimpleNamespace(store=store, within=lambda _: jobs))
     server = BeanstalkServer(nothing, TubeAccess.of(Config()))

@@ -27,7 +27,7 @@ from delayqueue.testing import Queue
 from tests.processes import REPOSITORY, QueueServer
 
 PUBLIC: Final = tuple(
-    f"delayqueue.{name}." for name in ("client", "errors", "job", "testing", "worker")
+    f"delayqueue.{name}." for name in ("answers", "client", "errors", "testing", "worker")
 )
 CHECK_S: Final = 300.0
 
@@ -65,7 +65,7 @@ def test_pyright_knows_the_type_of_everything_that_can_be_imported() -> None:
         for symbol in symbols
         if symbol["name"].startswith(PUBLIC) and not symbol["name"].endswith(".log")
     ]
-    assert "delayqueue.client.job_verbs.JobVerbs.push" in {symbol["name"] for symbol in ours}
+    assert "delayqueue.client.pushes.PushVerbs.push" in {symbol["name"] for symbol in ours}
     assert [
         symbol["name"] for symbol in ours if symbol["isTypeAmbiguous"] or not symbol["isTypeKnown"]
     ] == []

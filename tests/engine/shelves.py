@@ -128,7 +128,7 @@ class Shelf(Bucket):
         if script != "requeue":
             call.end(Reply([[], [], []], (), 0, Change([]), (), 0))
             return
-        ids = call._args[1::5]
+        ids = call._args[1::6]
         arrivals: defaultdict[str, int] = defaultdict(int)
         for job_id in ids:
             topic = shelves.held.pop(job_id)

@@ -50,7 +50,6 @@ class Model:
     first: dict[tuple[str, str], str] = field(default_factory=dict)  # which waits for its retry
     created: dict[str, int] = field(default_factory=dict)  # ms of a job's push
     pushed: dict[tuple[str, str], int] = field(default_factory=dict)  # of a group's last one
-    pushed_since: int = 0
     most_jobs: dict[str, int] = field(default_factory=dict)  # topic -> max_jobs
     dropping: set[str] = field(default_factory=set)  # topics in which the oldest job gives way
 
@@ -175,8 +174,6 @@ class Model:
         """No two pushes of an id have the same time, and no two of a group whose order is strict."""
         created = former_ms + 1 if 0 <= former_ms - self.now_ms < SECOND_MS else self.now_ms
         if spec.group and spec.topic in self.strict:
-            if abs(self.now_ms - self.pushed_since) > SECOND_MS:
-                self.pushed, self.pushed_since = {}, self.now_ms
             created = max(created, self.pushed.get((spec.topic, spec.group), 0) + 1)
             self.pushed[spec.topic, spec.group] = created
         return created
@@ -266,11 +263,13 @@ class Model:
             self._becomes(job_id, reserved(job, "", (deadline_ms, deadline_ms)))
         return code
 
-    def requeue(self, job_id: str, nonce: str) -> None:
+    def requeue(self, job_id: str, nonce: str, *, was_told: bool) -> None:
         """The attempt is uncounted; the job goes back to where it was reserved."""
         job = self.jobs.get(job_id)
         if job is None or job.state != "reserved" or job.holder != nonce:
             return
+        if was_told and job_id not in self.were_buried:
+            self._hold_up(job_id, job)
         job = replace(job, attempt=job.attempt - 1, deadline=None, holder="")
         if job_id in self.were_buried:
             self._becomes(job_id, replace(job, state="buried"))
@@ -412,11 +411,14 @@ class Model:
         """In a strict order a job that has failed comes before the others of its group, until it ends or is buried."""
         if before is None or not before.spec.group:
             return
-        group = before.spec.topic, before.spec.group
         if not isinstance(after, Live) or after.state == "buried":
             self._let_pass(job_id, before)
-        elif before.step < after.step and before.spec.topic in self.strict:
-            self.first.setdefault(group, job_id)
+        elif before.step < after.step:
+            self._hold_up(job_id, before)
+
+    def _hold_up(self, job_id: str, job: Live) -> None:
+        if job.spec.group and job.spec.topic in self.strict:
+            self.first.setdefault((job.spec.topic, job.spec.group), job_id)
 
     def _let_pass(self, job_id: str, job: Live | None) -> None:
         if job is not None and self.first.get((job.spec.topic, job.spec.group)) == job_id:

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import pytest
 
+from delayqueue.domain.job import PolledTopic
 from delayqueue.errors import Code
-from delayqueue.store.types import Demand
+from delayqueue.store.types import Demand, Range
 from delayqueue.store.verbs import RESTORE
 from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, a_moment, job
 from tests.store.test_groups import limit, many, of, one_by_one
@@ -175,10 +176,28 @@ async def test_an_order_that_is_set_again_still_waits_for_the_retry(bucket: Buck
     assert await bucket.pop_ids() == ["second"]
 
 
-async def test_a_take_that_nobody_got_leaves_a_retry_first(bucket: Bucket) -> None:
+async def test_who_waits_for_a_held_job_hears_that_the_one_before_was_taken(
+    bucket: Bucket,
+) -> None:
     await held_up(bucket)
+    heard: list[tuple[int, PolledTopic, int]] = []
+    bucket.store.on_ready(lambda *news: heard.append(news))
+    due_ms = (await bucket.view("first")).due_ms
+    assert [each.id for each in await bucket.take(Range(due_ms, due_ms))] == ["first"]
+    assert heard == [(0, "t", 1)]
+    assert await bucket.pop_ids() == ["second"]
+
+
+@pytest.mark.parametrize("is_kicked", [False, True])
+async def test_a_take_that_nobody_got_leaves_a_retry_first(
+    bucket: Bucket, *, is_kicked: bool
+) -> None:
+    await held_up(bucket)
+    if is_kicked:  # its retry schedule starts over
+        await bucket.kick("first")
     taken = {each.id: each for each in await bucket.take()}
     assert taken.keys() == {"first", "second"}
     await bucket.store.all_of(RESTORE, [taken["first"]])
-    await bucket.push(of("a", "third"))
-    assert await bucket.pop() == []
+    await bucket.tick()
+    await bucket.push(of("a", "urgent", priority=0))
+    assert await bucket.pop_ids() == (["first"] if is_kicked else [])

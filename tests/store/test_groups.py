@@ -1,5 +1,6 @@
 """Groups take turns; within a group the smallest priority goes first, of equal ones the first that was due."""
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ from delayqueue.store.types import Demand, Listing
 from delayqueue.store.verbs import Ending
 from tests.store.bucket import (
     ALWAYS,
+    BUCKET,
     HOUR_MS,
     LATER_MS,
     SOON_MS,
@@ -24,6 +26,7 @@ from tests.store.bucket import (
     later,
     on_one_store,
     on_zset,
+    with_functions,
 )
 from tests.waiting import until_async
 
@@ -86,6 +89,28 @@ async def test_pushes_of_one_call_keep_their_order_where_it_is_strict(
 
     await until_async(are_all)
     assert found == [*EVENTS]
+
+
+async def another_limit(bucket: Bucket) -> None:
+    await bucket.store.limit(0, "another", {"group_concurrency": 1})
+
+
+async def more_than_a_second(_: Bucket) -> None:
+    await asyncio.sleep(1.1)
+
+
+@with_functions
+@pytest.mark.parametrize("what_happens", [another_limit, more_than_a_second])
+async def test_more_pushes_than_there_are_ms_keep_their_order_where_it_is_strict(
+    bucket: Bucket, what_happens: Callable[[Bucket], Awaitable[None]]
+) -> None:
+    """The times that are noted for them are ahead of the clock."""
+    await limit(bucket, group_order=True)
+    await bucket.push(*many("a", 4000, due_ms=1))
+    await what_happens(bucket)
+    await bucket.push(of("a", "last", due_ms=1))
+    ranks: list[Any] = await bucket.redis.zrange(f"{BUCKET}:grouped:t", -1, -1)
+    assert [rank[-4:] for rank in ranks] == [b"last"]
 
 
 async def test_jobs_without_a_group_have_a_turn_like_a_group(bucket: Bucket) -> None:

@@ -9,6 +9,7 @@ from delayqueue.errors import Code
 from delayqueue.store.types import Moved, Plan
 from delayqueue.store.verbs import Kick, Reschedule
 from tests.store.bucket import HOUR_MS, STATES, Bucket, a_moment, job
+from tests.store.turning import DAY_MS, Clock, coarse
 
 
 @pytest.mark.parametrize("state", ["delayed", "buried"])
@@ -111,6 +112,37 @@ async def test_a_job_that_waits_for_a_retry_does_not_expire_by_coming_earlier(
     await bucket.pop_one()
     await bucket.release("a", delay_ms=2 * HOUR_MS)
     await getattr(bucket, verb)("a")
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["a"]
+
+
+@coarse
+@pytest.mark.parametrize("verb", ["kick", "reschedule"])
+async def test_a_dead_letter_that_waited_for_a_retry_can_outlive_its_expiry(
+    wheel: Bucket, clock: Clock, verb: str
+) -> None:
+    await wheel.push(job("a", expire_ms=HOUR_MS))
+    await wheel.pop_one()
+    await wheel.release("a", delay_ms=DAY_MS)
+    await wheel.bury("a")
+    clock.pass_ms(2 * HOUR_MS)
+    await getattr(wheel, verb)("a")
+    await wheel.tick()
+    assert await wheel.pop_ids() == ["a"]
+    await wheel.release("a", delay_ms=DAY_MS)
+    clock.pass_ms(2 * HOUR_MS)
+    await wheel.tick()
+    assert await wheel.state("a") is None
+
+
+async def test_a_job_that_expires_as_late_as_a_record_can_hold_may_be_moved(bucket: Bucket) -> None:
+    far_ms = 10**13
+    await bucket.push(job("a", expire_ms=far_ms))
+    await bucket.pop_one()
+    await bucket.release("a", delay_ms=HOUR_MS)
+    for _ in range(10):
+        await bucket.reschedule("a", due_ms=far_ms)
+        await bucket.reschedule("a", delay_ms=0)
     await bucket.tick()
     assert await bucket.pop_ids() == ["a"]
 

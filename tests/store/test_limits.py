@@ -14,7 +14,7 @@ from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.servers import Servers
 from delayqueue.store.topics import limits_in
 from delayqueue.store.types import START, Change, Demand, Recording
-from delayqueue.store.verbs import RECORD, Ending
+from delayqueue.store.verbs import RECORD, REQUEUE, Ending, Requeue
 from tests.store.bucket import HOUR_MS, Bucket, TagPage, VerbStore, a_moment, job
 from tests.store.conftest import fake
 from tests.store.turning import Clock
@@ -197,6 +197,17 @@ async def test_a_delivery_that_is_undone_does_not_count(turned: Bucket, clock: C
     await fill(turned)
     await turned.requeue(*await turned.pop())
     assert await ask(turned) == (2, 1000)
+
+
+async def test_a_delivery_to_a_client_that_had_the_job_counts_though_it_is_undone(
+    turned: Bucket, clock: Clock
+) -> None:
+    await limit(turned, rate=1, burst=2)
+    await fill(turned)
+    [held] = await turned.pop(wanted=1)
+    await turned.store.all_of(REQUEUE, [Requeue(held.id, held.nonce, was_told=True)])
+    assert (await turned.view(held.id)).attempt == 0
+    assert await ask(turned) == (1, 1000)
 
 
 async def test_a_delivery_in_which_a_subscriber_has_worked_counts_though_it_is_undone(

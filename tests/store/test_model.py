@@ -214,14 +214,14 @@ class Comparison(RuleBasedStateMachine):
             assert job.id == job_id
             self._was_given(job)
 
-    @rule(job_id=IDS, uses=st.sampled_from(["right", "right", "old"]))
-    def requeue(self, job_id: str, uses: str) -> None:
+    @rule(job_id=IDS, uses=st.sampled_from(["right", "right", "old"]), was_told=st.booleans())
+    def requeue(self, job_id: str, uses: str, *, was_told: bool) -> None:
         nonce = self._nonce(job_id, uses)
         if nonce:
             was_buried = job_id in self.model.were_buried
-            returned = Requeue(job_id, nonce, was_buried=was_buried)
+            returned = Requeue(job_id, nonce, was_told=was_told, was_buried=was_buried)
             self.do(self.bucket.store.requeue(0, [returned]))
-            self.model.requeue(job_id, nonce)
+            self.model.requeue(job_id, nonce, was_told=was_told)
         self.time_passes(0)  # its expiry may have been waiting for this
 
     @rule(

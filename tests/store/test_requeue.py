@@ -7,7 +7,8 @@ import pytest
 
 from delayqueue.domain.job import Reserved
 from delayqueue.errors import Code
-from delayqueue.store.verbs import Requeue
+from delayqueue.store.types import Recording
+from delayqueue.store.verbs import RECORD, Requeue
 from tests.store.bucket import HOUR_MS, SOON_MS, Bucket, a_moment, job
 from tests.store.turning import Clock, coarse
 
@@ -45,6 +46,34 @@ async def test_what_is_said_of_a_lost_client_is_kept_and_no_attempt(bucket: Buck
     view = await bucket.view("a")
     assert (view.attempt, view.attempts, view.message) == (0, (), "connection lost")
     assert view.remarks == ("connection lost", "connection lost")
+
+
+@pytest.mark.parametrize("has_worked", [False, True])
+async def test_a_job_that_a_lost_client_had_comes_before_the_others_of_a_strict_group(
+    bucket: Bucket, *, has_worked: bool
+) -> None:
+    """Although others are more urgent; so does one that a subscriber has worked on."""
+    await bucket.store.limit(0, "t", {"group_order": True})
+    await bucket.push(job("a", texts={"group": "g"}))
+    popped = await bucket.pop_one()
+    await bucket.push(job("urgent", texts={"group": "g"}, priority=0))
+    if has_worked:
+        done = Recording(
+            "a",
+            popped.nonce,
+            "its name",
+            succeeded=True,
+            message="",
+            attempts=1,
+            took_ms=0,
+            delay_ms=None,
+        )
+        await bucket.store.all_of(RECORD, [done])
+    returned = Requeue("a", popped.nonce, was_told=not has_worked)
+    await bucket.store.requeue(0, [returned])
+    assert await bucket.pop_ids() == ["a"]
+    await bucket.finish("a")
+    assert await bucket.pop_ids() == ["urgent"]
 
 
 EARLY: Final = {"its usual priority": {}, "a priority": {"priority": 7}}

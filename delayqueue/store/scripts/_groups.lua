@@ -13,7 +13,7 @@
 
 local groups = {
   LANES = { '', 'called_' },  -- '': of workers' jobs
-  pushed = {}, pushed_since = 0,  -- by topic and group: ms of the last push (push.lua, keep_order)
+  pushed = {}, pushed_since = 0,  -- by topic and group: ms of the last push; of the last look at them (push.lua, keep_order)
 }
 
 do  -- limits the scope of the rest

@@ -197,9 +197,14 @@ do  -- limits the scope of the rest
     return firsts[topic]
   end
 
+  -- Whether the others of its group wait for the job.
+  function groups.is_first(id, job)
+    return job.group and has_firsts(job.topic) and redis.pcall('HGET', groups.first_key(job.topic), job.group) == id
+  end
+
   -- The group no longer waits for the job.
   function groups.let_pass(id, job)
-    if not job.group or not has_firsts(job.topic) or redis.pcall('HGET', groups.first_key(job.topic), job.group) ~= id then return end
+    if not groups.is_first(id, job) then return end
     redis.pcall('HDEL', groups.first_key(job.topic), job.group)
     free(job)
   end
@@ -338,9 +343,10 @@ end
 -- Gives a job, which is in no place, a new due time on a client's request; its record is yet to be written. The time at which
 -- it expires moves along, but not closer once the job was handed out: then its due time may be that of a retry.
 local function set_due(id, job, due)
+  local LAST_MS = 90 ^ 7 - 1  -- that a record can hold
   if job.expire > 0 then
     local shift = due - job.own_due
-    if shift > 0 or run_of(id).attempt == 0 then job.expire = job.expire + shift end
+    if shift > 0 or run_of(id).attempt == 0 then job.expire = math.min(job.expire + shift, LAST_MS) end
     enter_expiry(id, job)
   end
   job.due = due

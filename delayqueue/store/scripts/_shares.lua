@@ -26,7 +26,7 @@ do  -- limits the scope of the rest
   function set_limit(topic, settings, limit, number, buckets)
     limit.share, limit.changed = share_of(limit, number, buckets), nil
     local limits_groups = groups.are_limited(limit)
-    if limits_groups then limit.changed, groups.pushed = now, {} end
+    if limits_groups then limit.changed = now end
     settings.limit = (limit.rate or limit.concurrency or limits_groups or limit.buried_retain_ms or limit.buried_to or limit.max_jobs) and limit or nil
     save_settings(topic, settings)
     room.forget()

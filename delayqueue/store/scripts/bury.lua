@@ -20,6 +20,10 @@ local function bury(id, receipt, message, priority)
     call('HSET', RUNS, id, pack_run(run))
   end
   leave(id, job)
+  if state == 'delayed' and run.attempt > 0 and job.due > now then  -- it waits for no retry any more: its expiry moves along from now on
+    job.due = now
+    call('HSET', JOBS, id, pack_record(job))
+  end
   if priority ~= '' then set_priority(id, job, tonumber(priority)) end
   bury_job(id, job)
   if state == 'reserved' then tell('failed', job.topic, 1) end

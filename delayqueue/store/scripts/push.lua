@@ -209,12 +209,18 @@ local function bound_wait(id, job, old)
 end
 
 -- Where the order of groups is strict, no two pushes of a group have the same time: jobs that are due together go in the order of
--- their pushes. For a second after one the library remembers its time (_groups.lua), which can be ahead of the clock by as many ms as
--- there were pushes.
+-- their pushes. That of the last push can be ahead of the clock by as many ms as there were pushes: the library remembers it (_groups.lua)
+-- until the clock has passed it.
 local function keep_order(job)
   local bound = job.group and room.bound_of(job.topic)
   if not bound or not bound.keeps_order then return end
-  if math.abs(now - groups.pushed_since) > KNOWN_MS then groups.pushed, groups.pushed_since = {}, now end
+  local since = now - groups.pushed_since
+  if math.abs(since) > KNOWN_MS then
+    groups.pushed_since = now
+    for name, time in pairs(groups.pushed) do
+      if time < now or since < 0 then groups.pushed[name] = nil end  -- or the clock was put back
+    end
+  end
   local name = queue_key(job.topic) .. '\0' .. job.group
   job.created = math.max(job.created, (groups.pushed[name] or 0) + 1)
   groups.pushed[name] = job.created

@@ -1,15 +1,16 @@
--- Puts back jobs whose client was gone before it got them: at the head of the list, without counting the attempt, also for a
--- limit of the topic; an attempt in which a subscriber has worked on the job counts. A job that was reserved before it was
+-- Puts back jobs whose client is gone: at the head of the list, without counting the attempt, also for a limit of the topic. One that
+-- the client had got counts for the limit, and comes before the others of its group where their order is strict; so does one that a
+-- subscriber has worked on, whose attempt counts, too. A job that was reserved before it was
 -- due goes back to its time, one that was buried is buried again. A job with a call that finds no place at its host is put off: its
 -- record gets the time until which it waits, and its options keep when it was due.
 -- requires  _limits
 -- flags  allow-oom
 -- waits  never
--- ARGV  for each job its receipt, its id, a message ("" = none), "1" if it was buried, else "0", and ms that it is delayed for
---       ("" = it is not); the last one that was reserved comes first
+-- ARGV  for each job its receipt, its id, a message ("" = none), "1" if the client had got it, else "0", "1" if it was buried, else
+--       "0", and ms that it is delayed for ("" = it is not); the last one that was reserved comes first
 -- returns {}; the answer says how many were processed
 -- keeps: only the reservation that the receipt names is undone.
-local STRIDE = 5
+local STRIDE = 6
 
 -- The options get `"put_off":[DUE,UNTIL]`, which holds while the job waits until that time: who gives it another one need not know.
 local function put_off(id, job, due)
@@ -37,10 +38,12 @@ local function has_worked(run)
   return false
 end
 
-local function requeue(receipt, id, message, was_buried, delay)
+local function requeue(receipt, id, message, was_told, was_buried, delay)
   local job, run = held_job(id, receipt)
   if not job then return end
   local counts = has_worked(run)
+  local has_begun = counts or was_told == '1'
+  if has_begun and was_buried ~= '1' then groups.hold_up(id, job) end
   put_back(id, job, run, was_buried == '1', tonumber(delay))
   if not counts then run.attempt = run.attempt - 1 end
   run.receipt = '-'
@@ -49,7 +52,7 @@ local function requeue(receipt, id, message, was_buried, delay)
   unreserve(id, job)
   tell('returned', job.topic, 1)
   local limit = settings_of(job.topic).limit
-  if limit and not counts then count_through(job.topic, limit, -1) end
+  if limit and not has_begun then count_through(job.topic, limit, -1) end
   enter_expiry(id, job)  -- the timer may have skipped it while it was reserved
 end
 

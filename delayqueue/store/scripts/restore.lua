@@ -3,10 +3,10 @@
 -- requires  _job
 -- flags  allow-oom
 -- waits  never
--- ARGV  id, record, run ("" = none), for each job
+-- ARGV  id, record, run ("" = none), "1" if the others of its group waited for it, else "0", for each job
 -- returns {}
 -- keeps: a job that was pushed with the same id since stays, and so does its kept record.
-local function restore(id, job, run)
+local function restore(id, job, run, was_first)
   check_keys(job)
   local ended = call('HGET', ENDED, id)
   local kept = ended and job_of_ended(ended)
@@ -14,7 +14,7 @@ local function restore(id, job, run)
   if run ~= '' then call('HSET', RUNS, id, run) end
   enter(id, job)
   delay_job(id, job, job.due)
-  if run ~= '' and unpack_run(run).step > 0 then groups.hold_up(id, job) end
+  if was_first == '1' then groups.hold_up(id, job) end
   if ended then
     call('HDEL', ENDED, id)
     call('ZREM', done_key(job.topic), id)
@@ -23,9 +23,9 @@ local function restore(id, job, run)
 end
 
 return function(ARGV)
-  for at = 1, #ARGV, 3 do
+  for at = 1, #ARGV, 4 do
     local id, job = ARGV[at], unpack_record(ARGV[at + 1])
-    if job and call('HEXISTS', JOBS, id) == 0 then pcall(restore, id, job, ARGV[at + 2]) end
+    if job and call('HEXISTS', JOBS, id) == 0 then pcall(restore, id, job, ARGV[at + 2], ARGV[at + 3]) end
   end
   return {}
 end
