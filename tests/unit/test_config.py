@@ -341,6 +341,39 @@ def test_a_file_that_is_not_there_is_named(conf: Path) -> None:
     assert complaint(conf) == "FILE: No such file or directory: choose a readable file"
 
 
+NEEDS_TLS: Final = "needs TLS; set redis.tls = yes, or use rediss:// in redis.url"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("redis.tls_ca = x", f"FILE:1: redis.tls_ca: {NEEDS_TLS}"),
+        ("redis.tls = no\nredis.tls_cert = x", f"FILE:2: redis.tls_cert: {NEEDS_TLS}"),
+        ("redis.url = redis://h\nredis.tls_key = x", f"FILE:2: redis.tls_key: {NEEDS_TLS}"),
+        (
+            "redis.tls = yes\nredis.url = redis://h",
+            "FILE:1: redis.tls: FILE:2: redis.url connects without TLS; let the URL begin with rediss://",
+        ),
+        (
+            "redis.url = unix:///sock\nredis.tls = on\nredis.tls_ca = x",
+            "FILE:2: redis.tls: FILE:1: redis.url connects without TLS; let the URL begin with rediss://",
+        ),
+    ],
+)
+def test_a_connection_that_should_be_encrypted_and_would_not_be_is_refused(
+    conf: Path, text: str, message: str
+) -> None:
+    conf.write_text(text, encoding="utf-8")
+    assert complaint(conf) == message
+
+
+def test_a_url_says_by_itself_whether_it_is_encrypted(conf: Path) -> None:
+    ways = "redis.tls = no", "redis.tls = yes", "redis.tls ="
+    for way in ways:
+        assert parsed(conf, f"{way}\nredis.url = REDISS://h\nredis.tls_ca = x").redis_url
+    assert parsed(conf, "redis.tls = no\nredis.url = redis://h").redis_url
+
+
 @pytest.mark.parametrize("endless", ["/dev/zero", "/dev/urandom"])
 def test_a_file_without_an_end_is_refused(endless: str) -> None:
     assert "File too large, has more than 4194304 bytes" in complaint(Path(endless))
