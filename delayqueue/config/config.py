@@ -118,7 +118,7 @@ class Config:
     beanstalk_topics: tuple[str, ...] = option(
         "",
         values.topics,
-        "topics, or prefixes and *, that they may reach; empty = all, or none if tokens are set",
+        "topics, or prefixes and *, that they may reach; empty = all, or none if tokens or a login are set",
     )
     beanstalk_tls: bool = option(
         "no", values.yes_no, "use TLS with them, with the certificate of tls_cert"
