@@ -1,5 +1,6 @@
 """What config files and variables mean, and the messages about invalid ones."""
 
+import os
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -178,6 +179,16 @@ def test_lines_are_read_as_the_original_reads_them(conf: Path, line: str, value:
 def test_values_are_understood(conf: Path, key: str, text: str, value: object) -> None:
     assert parsed(conf, f"{key} = {text}").value(key) == value
     assert load(None, {OPTIONS[key].variable: text}).value(key) == value
+
+
+def test_one_worker_runs_on_each_core_that_the_process_may_use() -> None:
+    usable = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(usable)})
+        assert load(None, {"DELAYQUEUE_WORKERS": "auto"}).workers == 1
+    finally:
+        os.sched_setaffinity(0, usable)
+    assert load(None, {"DELAYQUEUE_WORKERS": "auto"}).workers == len(usable)
 
 
 def test_a_url_wins_over_the_embedded_store() -> None:
