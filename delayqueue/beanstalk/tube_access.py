@@ -16,15 +16,15 @@ class TubeAccess(NamedTuple):
 
     @classmethod
     def of(cls, config: Config) -> "TubeAccess":
-        """Raises StartupError if clients could reach without a token what others need one for, or TLS is not set up."""
+        """Raises StartupError if clients could reach what those of HTTP must log in for, or TLS is not set up."""
         if config.beanstalk_address and config.beanstalk_tls and not config.tls_cert:
             raise StartupError(
                 "beanstalk_tls needs tls_cert; set it, or unset this", key="beanstalk_tls"
             )
-        if config.beanstalk_address and config.has_tokens and not config.beanstalk_topics:
+        if config.beanstalk_address and config.asks and not config.beanstalk_topics:
             raise StartupError(
-                "beanstalk_address: its clients have no tokens, and tokens are set; name in beanstalk_topics what "
-                "everybody may reach there (* is all), or unset it",
+                "beanstalk_address: its clients cannot say who they are, as those of HTTP must by a token or a login; "
+                "name in beanstalk_topics what everybody may reach there (* is all), or unset it",
                 key="beanstalk_address",
             )
         return cls(

@@ -96,7 +96,7 @@ REMOTE: Final[Families] = {
             "topics",
             "list topics with their counts",
             option("--match TEXT", "topics with this in their name"),
-            option("--only", "buried, late, paused or limited ones"),
+            option("--only", "buried, late, paused, limited or full ones"),
             argument(
                 "--buried", dest="only", action="store_const", const="buried", help="--only buried"
             ),

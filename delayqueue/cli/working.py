@@ -153,7 +153,7 @@ async def _supervise(asked: Namespace) -> int:
         asked.processes,
         lambda number: nullcontext(partial(_run, alone, number)),
         stop,
-        _grace_s(asked) + ALSO_S,
+        stop_s=_grace_s(asked) + ALSO_S,
     )
     return DONE
 

@@ -118,7 +118,7 @@ class Config:
     beanstalk_topics: tuple[str, ...] = option(
         "",
         values.topics,
-        "topics, or prefixes and *, that they may reach; empty = all, or none if tokens are set",
+        "topics, or prefixes and *, that they may reach; empty = all, or none if tokens or a login are set",
     )
     beanstalk_tls: bool = option(
         "no", values.yes_no, "use TLS with them, with the certificate of tls_cert"
@@ -311,8 +311,7 @@ class Config:
     @property
     def own_address(self) -> Address:
         """Where the server is reached from its own machine."""
-        host, port = self.bind_address
-        return Address(HERE.get(host, host), port)
+        return reached_at(self.bind_address)
 
     @property
     def own_url(self) -> str:
@@ -324,6 +323,11 @@ class Config:
         """Whether the server starts its own store."""
         elsewhere = self.redis_url or self.redis_sentinel or self.redis_cluster
         return self.redis_host is None and not elsewhere
+
+
+def reached_at(address: Address) -> Address:
+    """Where a server that listens there is reached from its own machine."""
+    return address._replace(host=HERE.get(address.host, address.host))
 
 
 _ROWS: Final[list[Option]] = [

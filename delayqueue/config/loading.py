@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from delayqueue.config import build, failpoint, ini, values
 from delayqueue.config.config import (
@@ -71,24 +72,30 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
             given[option.field] = ini.parsed(
                 where, text, option.parse, secret=option.secret, unit=option.unit
             )
-    with mistakes.noted():
-        _check_store(settings)
     places = {key: setting.place for key, setting in settings.items()}
     config = Config(**given, places=places, file=path)
+    with mistakes.noted():
+        _check_store(settings, config)
     if mistakes.lines:
         raise ConfigError(mistakes.lines, config)
     return config
 
 
-def _check_store(settings: Mapping[str, _Setting]) -> None:
-    """Check that there is one store, and that no TLS file is ignored."""
+def _check_store(settings: Mapping[str, _Setting], config: Config) -> None:
+    """Check that there is one store, and that nothing that is said about TLS is ignored."""
     stores = [
         settings[key] for key in ("redis.url", "redis.sentinel", "redis.cluster") if key in settings
     ]
     for other in stores[1:]:
         raise Mistake(f"{other.where}: the store is {stores[0].where} already; remove one of them")
-    url = settings.get("redis.url")
-    encrypted = url.text.startswith("rediss:") if url else "redis.tls" in settings
+    encrypted = config.redis_tls
+    if config.redis_url:
+        encrypted = urlsplit(config.redis_url).scheme == "rediss"
+        if config.redis_tls and not encrypted:
+            raise Mistake(
+                f"{settings['redis.tls'].where}: {settings['redis.url'].where} connects without TLS; "
+                "let the URL begin with rediss://"
+            )
     for key in ("redis.tls_ca", "redis.tls_cert", "redis.tls_key"):
         if key in settings and not encrypted:
             raise Mistake(

@@ -5,6 +5,7 @@ They raise ValueError("must be ..."), which says what a good value looks like.
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -106,11 +107,16 @@ def yes_no(text: str) -> bool:
 
 def workers(text: str) -> int:
     if text == "auto":
-        return os.cpu_count() or 1
+        return _cores()
     try:
         return whole(1, 256)(text)
     except ValueError as error:
         raise ValueError(f"{error} or auto") from None
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def wheel_slots(text: str) -> int:

@@ -82,18 +82,19 @@ class Process(NamedTuple):
         Of one that does not answer, how long its timer has not ticked: it is stuck, and no alert would ring without.
         """
         found = {str(self.number): own()}
-        sockets = sorted(self.folder.iterdir()) if self.folder else []
-        others = [path for path in sockets if path.name not in found]
+        if self.folder is None:
+            return found
+        numbers = range(1, len(self.pulses) + 1)
+        others = [self.folder / str(number) for number in numbers if number != self.number]
         answers = await asyncio.gather(*map(_ask, others), return_exceptions=True)
         for path, answer in zip(others, answers, strict=True):
-            if isinstance(answer, BaseException):
-                log.warning("worker %s does not send its figures: %r", path.name, answer)
-                number = int(path.name)
-                pulse = self.pulses[number - 1] if number <= len(self.pulses) else 0
-                if pulse:
-                    found[path.name] = {TICK_AGE.name: [[[], time.monotonic() - pulse]]}
-            else:
+            if not isinstance(answer, BaseException):
                 found[path.name] = answer
+            elif pulse := self.pulses[int(path.name) - 1]:  # it has served
+                log.warning(
+                    "worker %s does not send its figures at %s: %r", path.name, path, answer
+                )
+                found[path.name] = {TICK_AGE.name: [[[], time.monotonic() - pulse]]}
         return found
 
 

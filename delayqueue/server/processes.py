@@ -40,10 +40,16 @@ def shared_pulses(count: int) -> MutableSequence[float]:
 
 
 async def supervise(
-    count: int, prepare: Prepare, stop: asyncio.Event, stop_s: float = STOP_S
+    count: int,
+    prepare: Prepare,
+    stop: asyncio.Event,
+    *,
+    ports: Iterable[socket.socket] = (),
+    stop_s: float = STOP_S,
 ) -> None:
     """Keep `count` processes running until `stop` is set, then end them, within `stop_s`.
 
+    The `ports` that are held for them are closed at once then, so that another server can take over.
     One that ends by itself is replaced. `prepare` is called with a process's number, from 1 on, for each start of that
     process. Raises StartupError if one cannot start for the first time; it has said why itself.
     """
@@ -53,22 +59,41 @@ async def supervise(
     ]
     await stop.wait()
     log.info("stopping %d workers", count)
+    for port in ports:
+        port.close()
     for ended in await asyncio.gather(*keepers, return_exceptions=True):
         if isinstance(ended, BaseException):
             raise ended
 
 
-def claim(address: Address) -> None:
-    """Make sure that nobody else listens there: workers that share a port would share it with other programs, too.
-
-    Raises OSError if somebody does.
-    """
+def bound(address: Address) -> socket.socket:
+    """A socket that is bound there. Raises OSError if somebody listens there, or holds the port."""
     family, kind, protocol, _, place = socket.getaddrinfo(
         address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    with socket.socket(family, kind, protocol) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(place)
+    port = socket.socket(family, kind, protocol)
+    try:
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:  # as asyncio's listeners
+            port.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        port.bind(place)
+    except OSError:
+        port.close()
+        raise
+    return port
+
+
+def hold(port: socket.socket) -> None:
+    """Hold a bound port for the workers until it is closed: they would share it with other programs, too.
+
+    Raises OSError if somebody else has begun to hold it, or to listen there.
+    """
+    if sys.platform != "linux":  # elsewhere a socket cannot cease to listen
+        return
+    port.listen(0)  # of all that are bound to the port, the kernel lets one listen
+    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # which those of the workers have
+    port.shutdown(socket.SHUT_RDWR)  # it stays bound, but only workers accept
 
 
 def let_supervisor_reload() -> None:

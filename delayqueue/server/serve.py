@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, MutableSequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import uvloop
 
-from delayqueue.config.config import Config
+from delayqueue.config.config import Config, reached_at
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.log import set_up
@@ -23,7 +23,7 @@ from delayqueue.server.declarations import check_sections
 from delayqueue.server.loops import running
 from delayqueue.server.open_files import raise_limit
 from delayqueue.server.process import Process
-from delayqueue.server.processes import claim, let_supervisor_reload, shared_pulses, supervise
+from delayqueue.server.processes import bound, hold, let_supervisor_reload, shared_pulses, supervise
 from delayqueue.server.reload import Reloader, announce, received
 from delayqueue.server.service import Service
 from delayqueue.server.settings import Settings
@@ -71,7 +71,8 @@ async def serve(config: Config) -> None:
             log = partial(_announce_all, reloader)
             await begin(running({"servers of the store": servers.watch, "log": log}, signals.stop))
             prepare = partial(_prepared, reloader, socket_path, pulses, folder)
-            await supervise(config.workers, prepare, signals.stop)
+            ports = lifetimes.enter_context(_held_ports(config))
+            await supervise(config.workers, prepare, signals.stop, ports=ports)
 
 
 def _meeting_place() -> TemporaryDirectory[str]:
@@ -134,16 +135,40 @@ def _signals() -> Signals:
 
 
 def check_addresses(config: Config, *, may_be_taken: bool = True) -> None:
-    """Raises StartupError if an address is impossible.
+    """Raises StartupError if an address is impossible, or both are one.
 
     Or in use, unless it `may_be_taken`, as it is while this server runs.
     """
+    other = config.beanstalk_address
+    if other and other.port and reached_at(other) == config.own_address:
+        raise StartupError(
+            f"beanstalk_address = {other}: bind_address is there; choose another port",
+            key="beanstalk_address",
+        )
     for key, address in _addresses(config).items():
+        if not address.port and config.workers > 1:
+            raise StartupError(
+                f"{key} = {address}: each worker would listen on another port; name one", key=key
+            )
         try:
-            claim(address)
+            bound(address).close()
         except OSError as error:
             if error.errno != errno.EADDRINUSE or not may_be_taken:
                 raise unusable(address, error, key) from error
+
+
+@contextmanager
+def _held_ports(config: Config) -> Iterator[list[socket.socket]]:
+    """The ports, held for the workers. Raises StartupError if another program has taken one meanwhile."""
+    with ExitStack() as ports:
+        found = []
+        for key, address in _addresses(config).items():
+            try:
+                found.append(ports.enter_context(bound(address)))
+                hold(found[-1])
+            except OSError as error:
+                raise unusable(address, error, key) from error
+        yield found
 
 
 def _addresses(config: Config) -> dict[str, Address]:

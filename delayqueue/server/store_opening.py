@@ -19,7 +19,7 @@ from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.call import remove_old_functions
 from delayqueue.store.connect import check_reachable, connect
 from delayqueue.store.durability import Durability, check_durability
-from delayqueue.store.embedded import embedded_store, place_of, running_in
+from delayqueue.store.embedded import check_is_there, embedded_store, place_of, running_in
 from delayqueue.store.health import durability_warnings
 from delayqueue.store.layout import (
     Stored,
@@ -67,13 +67,18 @@ async def open_servers(
 
 
 @asynccontextmanager
-async def join_servers(config: Config) -> AsyncIterator[Servers]:
-    """The store's connections, also next to a running server: its embedded store is shared."""
+async def join_servers(config: Config, *, may_be_new: bool = False) -> AsyncIterator[Servers]:
+    """The store's connections, also next to a running server: its embedded store is shared.
+
+    Raises StartupError if there is no embedded store, unless it `may_be_new`; and as connect() does.
+    """
     socket_path = await running_in(place_of(config.data_dir)) if config.embedded else None
     if socket_path:
         async with connect(config, socket_path) as servers:
             yield servers
     else:
+        if config.embedded and not may_be_new:
+            check_is_there(place_of(config.data_dir))
         async with open_servers(config) as (servers, _):
             yield servers
 

@@ -307,6 +307,17 @@ def check_startable(data_dir: Path, binary: str) -> None:
         refuse_lost_manifest(data_dir)
 
 
+def check_is_there(data_dir: Path) -> None:
+    """Raises StartupError if there is no store in this absolute path, or not all of it. Creates and starts nothing."""
+    with naming(data_dir):
+        refuse_lost_manifest(data_dir)
+        if not holds_store(data_dir):
+            raise StartupError(
+                f"data_dir = {data_dir}: there is no store; name the data_dir of the server",
+                key="data_dir",
+            )
+
+
 async def running_in(directory: Path) -> str | None:
     """The socket of the embedded store that another process runs on this directory; None if none answers."""
     path = directory / SOCKET

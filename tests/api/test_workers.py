@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -11,16 +12,19 @@ from typing import Final
 import pytest
 
 from delayqueue.config.startup import StartupError
-from delayqueue.server.processes import supervise
+from delayqueue.config.values import Address
+from delayqueue.server.processes import bound, hold, supervise
 from tests.api_client import open_api
 from tests.figures import scrape
-from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
 from tests.waiting import until, until_async
 
 WORKERS: Final = 2
 RESTART_S: Final = 10.0
 START_S: Final = 60.0
 SCRAPE_S: Final = 5.0
+SOON_S: Final = 0.02
+USAGE: Final = 2  # the status of a server that cannot start
 STUCK_S: Final = 5.0  # as in the alert DelayQueueTimerStuck
 
 
@@ -126,8 +130,55 @@ async def test_a_worker_that_cannot_start_again_is_tried_until_it_can(
     await supervising
 
 
+def work_to_the_end(folder: Path, number: int) -> None:
+    """What a process does that still answers its last requests when it is told to end."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    (folder / f"{number}").write_text(str(os.getpid()))
+    while not (folder / "done").exists():
+        time.sleep(SOON_S)
+
+
+async def test_the_port_is_free_as_soon_as_the_workers_are_told_to_end(tmp_path: Path) -> None:
+    """So that the next server can start while this one answers its last requests."""
+    address = Address(LOOPBACK, free_port())
+    port = bound(address)
+    hold(port)
+    stop = asyncio.Event()
+    prepare = lambda number: nullcontext(partial(work_to_the_end, tmp_path, number))  # noqa: E731
+    supervising = asyncio.create_task(supervise(1, prepare, stop, ports=[port], stop_s=START_S))
+    await until(lambda: is_written(tmp_path / "1"), within_s=START_S)
+    with pytest.raises(OSError, match="in use"):
+        bound(address)
+    stop.set()
+    await until(lambda: port.fileno() < 0)
+    bound(address).close()
+    assert not supervising.done()
+    (tmp_path / "done").touch()
+    await supervising
+
+
 def is_written(file: Path) -> bool:
     return file.exists() and bool(file.read_text())
+
+
+async def test_of_two_servers_that_start_together_on_one_port_one_serves(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    """Workers share a port: with two servers there, a client would reach now the one, now the other store."""
+    address = f"{LOOPBACK}:{free_port()}"
+    both = [
+        processes.configured("", redis_server, bind_address=address, workers=WORKERS)
+        for _ in range(2)
+    ]
+    for server in both:
+        server.launch()
+    await until(lambda: any(server.exit_status() is not None for server in both), within_s=START_S)
+    [serving] = [server for server in both if server.exit_status() is None]
+    await until(lambda: serving.logged().count("serving on") == WORKERS, within_s=START_S)
+    assert serving.stop() == 0
+    [refused] = [server for server in both if server is not serving]
+    assert refused.exit_status() == USAGE
+    assert "Address already in use; stop what listens there" in refused.logged()
 
 
 async def test_one_signal_stops_all(many: QueueServer) -> None:

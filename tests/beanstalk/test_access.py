@@ -39,6 +39,10 @@ __all__ = ["own_address"]
     ("config", "says"),
     [
         (Config(beanstalk_address=ADDRESS, auth_tokens=GRANTS), "name in beanstalk_topics"),
+        (
+            Config(beanstalk_address=ADDRESS, proxy_user_header="Remote-User"),
+            "name in beanstalk_topics",
+        ),
         (Config(beanstalk_address=ADDRESS, beanstalk_tls=True), "needs tls_cert"),
     ],
 )

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -10,7 +11,7 @@ from redis import Redis
 
 from delayqueue import log
 from delayqueue.cli import main
-from tests.processes import LOOPBACK, Processes, StoreServer, environment
+from tests.processes import LOOPBACK, Processes, StoreServer, environment, run_program
 
 from .conftest import Ended
 
@@ -161,3 +162,25 @@ def test_it_looks_at_an_embedded_store_with_and_without_its_server(
     assert fsck(settings).status == CLEAN
     server.stop()
     assert fsck(settings).status == CLEAN
+
+
+@pytest.mark.parametrize("verb", [("fsck",), ("rebalance", "--buckets", "4")])
+def test_no_embedded_store_is_made_to_be_checked(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    """The server's own may be elsewhere: an empty one is whole, and would hide what is wrong there."""
+    place = tmp_path / "elsewhere"
+    ended = run_program(*verb, settings={"data_dir": place})
+    assert (ended.returncode, ended.stdout) == (FAILED, "")
+    assert ended.stderr == (
+        f"delay-queue: DELAYQUEUE_DATA_DIR: data_dir = {place}: there is no store; "
+        "name the data_dir of the server\n"
+    )
+    assert not place.exists()
+
+
+def test_a_store_without_its_files_is_refused_with_what_is_left_of_it(
+    fsck: Fsck, tmp_path: Path
+) -> None:
+    (tmp_path / "dump.rdb").touch()
+    ended = fsck({"data_dir": tmp_path})
+    assert ended.status == FAILED
+    assert "make an append-only file of it" in ended.err

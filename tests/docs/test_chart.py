@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from delayqueue import __version__
+from delayqueue.config.config import OPTIONS
 from delayqueue.config.loading import load
 from tests.processes import REPOSITORY
 
@@ -64,6 +65,14 @@ def objects(*values: str) -> dict[str, Any]:
 def test_the_chart_has_the_version_of_the_program() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+def test_every_secret_is_refused_where_everybody_can_read_it() -> None:
+    """A URL of Redis need not have a password."""
+    template = (CHART / "templates" / "configmap.yaml").read_text("utf-8")
+    [refused] = re.findall(r"range \$secret := list (.+?) }}", template)
+    secrets = {option.variable for option in OPTIONS.values() if option.secret}
+    assert set(refused.replace('"', "").split()) == secrets - {"DELAYQUEUE_REDIS_URL"}
 
 
 def test_every_value_is_explained_has_a_type_and_is_used() -> None:
@@ -167,6 +176,7 @@ def test_selectors_find_their_pods() -> None:
         ((REDIS, "config.DELAYQUEUE_AUTH_TOKENS=admin:x"), "existingSecret"),
         ((REDIS, "config.DELAYQUEUE_REDIS_PASSWORD=x"), "existingSecret"),
         ((REDIS, "config.DELAYQUEUE_REDIS_SENTINEL_PASSWORD=x"), "existingSecret"),
+        ((REDIS, "config.DELAYQUEUE_CALL_SECRET=x"), "existingSecret"),
         ((REDIS, "probeScheme=TCP"), "probeScheme"),
         ((REDIS, "config.REDIS_DB=1"), "REDIS_DB"),
         ((REDIS, "replica=2"), "replica"),

@@ -4,11 +4,16 @@ import re
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from delayqueue.cli.remote import REMOTE, WATCH
+from delayqueue.web.endpoints.topics import FILTERS, SORTS
 from tests.processes import QueueServer
 
 from .markdown import examples, looks, read, typed_in
 
 PAGE: Final = read("docs/cli.md")
+VERBS: Final = [verb for family in REMOTE.values() for verb in family]
 PLACEHOLDERS: Final = {
     "<time>": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",
     "<age>": r"\d+\.\ds",
@@ -51,3 +56,18 @@ def pattern(answer: str) -> str:
         return f"(?P<{word.strip('<>')}>{PLACEHOLDERS[word]})" if first else PLACEHOLDERS[word]
 
     return "".join(of_word(word) for word in re.split(r"(<\w+>|\s+)", answer) if word)
+
+
+@pytest.mark.parametrize("page", ["docs/cli.md", "docs/cli.zh-CN.md"])
+def test_every_verb_that_can_watch_is_listed(page: str) -> None:
+    [line] = [line for line in read(page).splitlines() if "--watch 10s" in line]
+    [listed] = re.findall(r"[(（](`.+?)[)）]", line)
+    verbs = [verb.name for verb in VERBS if WATCH in verb.arguments]
+    assert sorted(re.findall("`(.+?)`", listed)) == sorted(verbs)
+
+
+def test_the_help_of_topics_names_what_it_can_sort_and_select() -> None:
+    [topics] = [verb for verb in VERBS if verb.name == "topics"]
+    helps = [argument.options.get("help", "") for argument in topics.arguments]
+    for names in (FILTERS, SORTS):
+        assert any(all(name in text for name in names) for text in helps), set(names)

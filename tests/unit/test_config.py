@@ -1,5 +1,6 @@
 """What config files and variables mean, and the messages about invalid ones."""
 
+import os
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -180,6 +181,16 @@ def test_values_are_understood(conf: Path, key: str, text: str, value: object) -
     assert load(None, {OPTIONS[key].variable: text}).value(key) == value
 
 
+def test_one_worker_runs_on_each_core_that_the_process_may_use() -> None:
+    usable = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(usable)})
+        assert load(None, {"DELAYQUEUE_WORKERS": "auto"}).workers == 1
+    finally:
+        os.sched_setaffinity(0, usable)
+    assert load(None, {"DELAYQUEUE_WORKERS": "auto"}).workers == len(usable)
+
+
 def test_a_url_wins_over_the_embedded_store() -> None:
     assert not load(None, {"DELAYQUEUE_REDIS_URL": "redis://h"}).embedded
 
@@ -339,6 +350,39 @@ def test_a_bad_secret_of_calls_is_refused_and_not_shown(text: str, message: str)
 
 def test_a_file_that_is_not_there_is_named(conf: Path) -> None:
     assert complaint(conf) == "FILE: No such file or directory: choose a readable file"
+
+
+NEEDS_TLS: Final = "needs TLS; set redis.tls = yes, or use rediss:// in redis.url"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("redis.tls_ca = x", f"FILE:1: redis.tls_ca: {NEEDS_TLS}"),
+        ("redis.tls = no\nredis.tls_cert = x", f"FILE:2: redis.tls_cert: {NEEDS_TLS}"),
+        ("redis.url = redis://h\nredis.tls_key = x", f"FILE:2: redis.tls_key: {NEEDS_TLS}"),
+        (
+            "redis.tls = yes\nredis.url = redis://h",
+            "FILE:1: redis.tls: FILE:2: redis.url connects without TLS; let the URL begin with rediss://",
+        ),
+        (
+            "redis.url = unix:///sock\nredis.tls = on\nredis.tls_ca = x",
+            "FILE:2: redis.tls: FILE:1: redis.url connects without TLS; let the URL begin with rediss://",
+        ),
+    ],
+)
+def test_a_connection_that_should_be_encrypted_and_would_not_be_is_refused(
+    conf: Path, text: str, message: str
+) -> None:
+    conf.write_text(text, encoding="utf-8")
+    assert complaint(conf) == message
+
+
+def test_a_url_says_by_itself_whether_it_is_encrypted(conf: Path) -> None:
+    ways = "redis.tls = no", "redis.tls = yes", "redis.tls ="
+    for way in ways:
+        assert parsed(conf, f"{way}\nredis.url = REDISS://h\nredis.tls_ca = x").redis_url
+    assert parsed(conf, "redis.tls = no\nredis.url = redis://h").redis_url
 
 
 @pytest.mark.parametrize("endless", ["/dev/zero", "/dev/urandom"])

@@ -228,6 +228,19 @@ async def test_a_folder_that_takes_no_socket_keeps_nobody_from_serving(
     assert "set TMPDIR" in caplog.text
 
 
+async def test_a_folder_that_is_gone_leaves_the_figures_of_the_process_that_is_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Something may tidy up in TMPDIR. The alert for a process that is stuck needs no folder."""
+    gone = tmp_path / "gone"
+    assert set(await process(gone).all_figures(nothing)) == {"1"}
+    serving = Process([monotonic(), monotonic() - STUCK_S], 1, gone)
+    figures = Figures(await serving.all_figures(Metrics().snapshot), NOBODY)
+    samples = samples_of(exposition(figures, "")[0].decode())
+    assert samples.one("delayqueue_tick_age_seconds", worker="2") >= STUCK_S
+    assert f"worker 2 does not send its figures at {gone}/2: FileNotFoundError" in caplog.text
+
+
 async def test_a_server_of_one_process_has_only_its_own_figures() -> None:
     async with process(None).telling(nothing):
         assert set(await process(None).all_figures(nothing)) == {"1"}
