@@ -92,18 +92,30 @@ def test_think_queue_takes_the_tags_and_the_group_of_the_class_that_it_runs(
     )
     said = think.php(
         """
-        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'short']);
-        $connection->setApp(new think\\App());
-        foreach (['app\\job\\ShipOrder', 'ShipOrder', 'ship_order', 'ship-order@fire'] as $name) {
-            $connection->push($name, ['order' => '1001']);
-            $connection->pop()->fire();
-            $connection->later(1800, $name, ['order' => '1001']);
+        class_alias(app\\job\\ShipOrder::class, 'shop\\job\\SendMail');
+        $queueOf = function (string $namespace) {
+            $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'short']);
+
+            return $connection->setApp((new think\\App())->setNamespace($namespace));
+        };
+        $order = ['order' => '1001'];
+        foreach ([
+            ['app', 'app', 'app\\job\\ShipOrder'],
+            ['app', 'app', 'ShipOrder'],
+            ['app', 'app', 'ship_order'],
+            ['app', 'app', 'ship-order@fire'],
+            ['app\\admin', 'app', 'ShipOrder'], // a request of one of several applications
+            ['shop', 'shop', 'SendMail'],
+        ] as [$pusher, $worker, $name]) {
+            $queueOf($pusher)->push($name, $order);
+            $queueOf($worker)->pop()->fire();
+            $queueOf($pusher)->later(1800, $name, $order);
         }
         """
     )
-    assert said == "closed order 1001\n" * 4
+    assert said == "closed order 1001\n" * 6
     jobs = [(job.tags, job.group) for job in queue.list_jobs("short").jobs]
-    assert jobs == [(("order:1001",), "customer-7")] * 4
+    assert jobs == [(("order:1001",), "customer-7")] * 6
     queue.purge("short")
 
 

@@ -117,8 +117,14 @@ class DelayQueue extends Connector
     private function classOf(string $name): string
     {
         $name = (string) strstr("$name@", '@', true);
+        if (str_contains($name, '\\')) {
+            return $name;
+        }
+        $class = 'job\\' . Str::studly($name);
+        // the worker's namespace is "app" even if this is a request of an application such as "app\admin"
+        $root = class_exists("app\\$class") ? 'app' : $this->app->getNamespace();
 
-        return str_contains($name, '\\') ? $name : $this->app->getNamespace() . '\\job\\' . Str::studly($name);
+        return "$root\\$class";
     }
 
     private function topic(?string $queue): string

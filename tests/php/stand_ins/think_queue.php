@@ -19,9 +19,18 @@ namespace think {
             $this->log = new Log();
         }
 
+        private string $namespace = 'app';
+
         public function getNamespace(): string
         {
-            return 'app';
+            return $this->namespace;
+        }
+
+        public function setNamespace(string $namespace): self
+        {
+            $this->namespace = $namespace;
+
+            return $this;
         }
 
         public function initialize(): void
