@@ -395,7 +395,10 @@ def test_a_bulk_may_be_larger_than_a_request(laravel: Application, queue: Client
         Queue::connection('delay-queue')->bulk(array_fill(0, 1001, new CloseOrder('1002')), '', 'many');
         """
     )
-    assert {topic.topic: topic.ready for topic in queue.topics()} == {"default": 100, "many": 1001}
+    assert {topic.topic: topic.ready for topic in queue.topics() if topic.ready} == {
+        "default": 100,
+        "many": 1001,
+    }
 
 
 def test_a_listener_may_push_while_jobs_are_pushed_together(
@@ -417,7 +420,10 @@ def test_a_listener_may_push_while_jobs_are_pushed_together(
         """
     )
     assert said == "12"
-    assert {topic.topic: topic.ready for topic in queue.topics()} == {"default": 3, "audit": 2}
+    assert {topic.topic: topic.ready for topic in queue.topics() if topic.ready} == {
+        "default": 3,
+        "audit": 2,
+    }
 
 
 def test_monitor_and_clear_work(laravel: Application, queue: Client) -> None:
