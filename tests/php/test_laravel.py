@@ -132,6 +132,44 @@ def test_the_worker_closes_orders_and_failures_come_again_or_are_kept(
     assert queue.cancel("order:nobody") == 1
 
 
+def test_the_command_of_the_page_works_on_jobs_and_hardly_sleeps(laravel: Application) -> None:
+    command = shown("docs/howto/laravel.md", "sh", "php artisan queue:work")
+    assert "--sleep=0.1" in command.split()
+    laravel.php("CloseOrder::dispatch('1001')->onConnection('delay-queue')->delay(1);")
+    said = laravel.artisan(*command.split()[2:], "--quiet", "--max-jobs=1")
+    assert said == "closed order 1001\n"
+
+
+def test_the_lock_of_a_unique_job_outlives_its_cancellation_as_the_page_says(
+    laravel: Application,
+) -> None:
+    said = laravel.php(
+        """
+        class Once extends CloseOrder implements Illuminate\\Contracts\\Queue\\ShouldBeUnique
+        {
+            public $uniqueFor = 3600;
+
+            public function uniqueId(): string
+            {
+                return $this->order;
+            }
+        }
+
+        $queue = Queue::connection('delay-queue');
+        $dispatch = function () use ($queue): void {
+            Once::dispatch('1001')->onConnection('delay-queue')->delay(1800);
+            echo $queue->size();
+        };
+        foreach ([fn () => $dispatch(), fn () => $queue->cancel('order:1001'), fn () => $dispatch()] as $step) {
+            $step();
+        }
+        Illuminate\\Support\\Carbon::setTestNow(now()->addSeconds(3601)); // the cache's clock
+        $dispatch();
+        """
+    )
+    assert said == "101"
+
+
 NOTHING: Final = Answer(200, '{"code":0,"message":"ok","data":null}')
 
 
@@ -266,6 +304,125 @@ def test_the_group_of_a_job_is_that_of_ongroup_or_messagegroup(
         "order:1001": "customer-7",
         "order:1002": "7",
         "order:1003": "customer-8",
+    }
+
+
+def test_a_group_that_is_empty_is_none(laravel: Application, queue: Client) -> None:
+    """As in Laravel's connection for SQS: a customer's job has a group, a guest's has none."""
+    laravel.php(
+        """
+        class OfGuest extends CloseOrder
+        {
+            public $messageGroup = '';
+        }
+
+        Queue::connection('delay-queue')->push(new OfGuest('1001'));
+        """
+    )
+    assert [job.group for job in queue.list_jobs("default").jobs] == [""]
+
+
+def test_what_laravel_wraps_in_jobs_of_its_own_has_tags_a_group_and_a_ttr(
+    laravel: Application,
+) -> None:
+    said = laravel.artisan("run", "wrapped.php", QUEUE_CONNECTION="delay-queue")
+    assert said.splitlines() == [
+        "listener: ttr 600, group 'customer-7', cancelled 1",
+        "notification: ttr 600, group 'customer-7', cancelled 1",
+        "mailable: ttr 600, group 'customer-7', cancelled 1",
+        "broadcast event: ttr 600, group '', cancelled 1",
+    ]
+
+
+def test_a_job_with_a_longer_time_limit_has_a_longer_ttr(laravel: Application) -> None:
+    """It would be delivered again while it runs. How much longer: clients/php/tests/TtrTest.php."""
+    said = laravel.php(
+        """
+        class Slow extends CloseOrder
+        {
+            public $timeout = 500;
+        }
+
+        class Slower extends Slow
+        {
+            public $ttr = 700;
+        }
+
+        $queue = Queue::connection('delay-queue');
+        foreach ([new CloseOrder('1001'), new Slow('1002'), new Slower('1003')] as $job) {
+            echo $queue->client()->get($queue->push($job))->ttr, " ";
+        }
+        """
+    )
+    assert said.split() == ["90", "530", "700"]
+
+
+def test_a_delay_keeps_its_fraction_of_a_second(laravel: Application) -> None:
+    """Which seconds a delay is: clients/php/tests/DurationTest.php."""
+    said = laravel.php(
+        """
+        $now = Illuminate\\Support\\Carbon::parse('2026-12-01 10:00:00.2');
+        Illuminate\\Support\\Carbon::setTestNow($now);
+        $queue = Queue::connection('delay-queue');
+        $show = function (string $id) use ($queue): void {
+            $job = $queue->client()->get($id);
+            echo round($job->due - $job->created, 3), "\n";
+        };
+        foreach ([$now->copy()->addMilliseconds(1900), 0.9, '1.5', new DateInterval('PT60S')] as $delay) {
+            $show($queue->later($delay, new CloseOrder('1001')));
+        }
+        $queue->push(new CloseOrder('1002'), '', 'released');
+        $job = $queue->pop('released');
+        $before = microtime(true);
+        $job->release($now->copy()->addMilliseconds(60700));
+        echo json_encode($queue->client()->get($job->getJobId())->due > $before + 60.6);
+        """
+    )
+    assert said.splitlines() == ["1.9", "0.9", "1.5", "60", "true"]
+
+
+def test_a_bulk_may_be_larger_than_a_request(laravel: Application, queue: Client) -> None:
+    laravel.php(
+        """
+        class Long extends CloseOrder
+        {
+            public $text;
+        }
+
+        $job = new Long('1001');
+        $job->text = str_repeat('x', 100_000); // the server takes 8 MB in a request
+        Queue::connection('delay-queue')->bulk(array_fill(0, 100, $job));
+        Queue::connection('delay-queue')->bulk(array_fill(0, 1001, new CloseOrder('1002')), '', 'many');
+        """
+    )
+    assert {topic.topic: topic.ready for topic in queue.topics() if topic.ready} == {
+        "default": 100,
+        "many": 1001,
+    }
+
+
+def test_a_listener_may_push_while_jobs_are_pushed_together(
+    laravel: Application, queue: Client
+) -> None:
+    said = laravel.php(
+        """
+        $queue = Queue::connection('delay-queue');
+        app('events')->listen(Illuminate\\Queue\\Events\\JobQueued::class, function () use ($queue): void {
+            static $told = 0;
+            if ($told++ === 0) {
+                $queue->bulk([new CloseOrder('9001')], '', 'audit');
+                echo $queue->pendingSize('audit');
+                $queue->push(new CloseOrder('9002'), '', 'audit');
+                echo $queue->pendingSize('audit');
+            }
+        });
+        $queue->bulk([new CloseOrder('1001'), new CloseOrder('1002'), new CloseOrder('1003')]);
+        """
+    )
+    assert said == "12"
+    assert {topic.topic: topic.ready for topic in queue.topics() if topic.ready} == {
+        "default": 3,
+        "audit": 2,
     }
 
 

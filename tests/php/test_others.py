@@ -73,6 +73,77 @@ def test_think_queue_pushes_pops_releases_and_deletes(think: Project, queue: Cli
     assert (later.state, later.ttr) == ("delayed", 90)
 
 
+def test_think_queue_takes_the_tags_and_the_group_of_the_class_that_it_runs(
+    think: Project, queue: Client
+) -> None:
+    think.write(
+        "app/job/ShipOrder.php",
+        """<?php
+        namespace app\\job;
+
+        class ShipOrder extends CloseOrder
+        {
+            public static function group(array $data): string
+            {
+                return 'customer-7';
+            }
+        }
+        """,
+    )
+    said = think.php(
+        """
+        class_alias(app\\job\\ShipOrder::class, 'shop\\job\\SendMail');
+        $queueOf = function (string $namespace) {
+            $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'short']);
+
+            return $connection->setApp((new think\\App())->setNamespace($namespace));
+        };
+        $order = ['order' => '1001'];
+        foreach ([
+            ['app', 'app', 'app\\job\\ShipOrder'],
+            ['app', 'app', 'ShipOrder'],
+            ['app', 'app', 'ship_order'],
+            ['app', 'app', 'ship-order@fire'],
+            ['app\\admin', 'app', 'ShipOrder'], // a request of one of several applications
+            ['shop', 'shop', 'SendMail'],
+        ] as [$pusher, $worker, $name]) {
+            $queueOf($pusher)->push($name, $order);
+            $queueOf($worker)->pop()->fire();
+            $queueOf($pusher)->later(1800, $name, $order);
+        }
+        """
+    )
+    assert said == "closed order 1001\n" * 6
+    jobs = [(job.tags, job.group) for job in queue.list_jobs("short").jobs]
+    assert jobs == [(("order:1001",), "customer-7")] * 6
+    queue.purge("short")
+
+
+def test_think_queue_keeps_fractions_of_a_second_and_time_limits_of_jobs(think: Project) -> None:
+    """Which they are: clients/php/tests/DurationTest.php and TtrTest.php."""
+    said = think.php(
+        """
+        class Slow
+        {
+            public $timeout = 500;
+        }
+
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'slow']);
+        $connection->setApp(new think\\App());
+        $job = $connection->client()->get($connection->later('0.9', new Slow()));
+        echo round($job->due - $job->created, 3), " $job->ttr\n";
+        $connection->client()->purge('slow');
+        $connection->push(new Slow());
+        $held = $connection->pop();
+        $before = microtime(true);
+        $held->release(new DateTimeImmutable('+60 seconds'));
+        echo json_encode($connection->client()->get($held->getJobId())->due > $before + 59.9);
+        $connection->client()->purge('slow');
+        """
+    )
+    assert said.splitlines() == ["0.9 530", "true"]
+
+
 def test_think_queue_waits_only_when_all_queues_of_a_worker_are_empty(think: Project) -> None:
     """In each round: clients/php/tests/TurnsTest.php."""
     code = """
@@ -188,7 +259,8 @@ MARKED: Final = {
 
         $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'marked']);
         $connection->setApp(new think\\App());
-        $push = fn (array $tags, mixed $group) => $connection->push(Marked::class, [$tags, $group]);
+        class_alias(Marked::class, 'app\\job\\Marked');
+        $push = fn (array $tags, mixed $group) => $connection->push('Marked', [$tags, $group]);
         """,
     "yii": """
         class Marked extends app\\jobs\\CloseOrder
@@ -253,7 +325,7 @@ def test_a_job_says_its_tags_and_its_group(
         }
         """
     )
-    assert said.splitlines() == [
+    assert said.replace("app\\job\\", "").splitlines() == [
         (
             "warning: delay-queue: some tags of Marked were left out, and cancel() will not find the job by them: "
             "null is no tag"

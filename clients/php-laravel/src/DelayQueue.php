@@ -11,19 +11,25 @@ use DelayQueue\Client\Internal\Duration;
 use DelayQueue\Client\Internal\Fields;
 use DelayQueue\Client\Internal\Group;
 use DelayQueue\Client\Internal\Tags;
+use DelayQueue\Client\Internal\Ttr;
 use DelayQueue\Client\NewJob;
 use DelayQueue\Client\Worker\Turns;
+use Illuminate\Broadcasting\BroadcastEvent;
 use Illuminate\Contracts\Queue\ClearableQueue;
 use Illuminate\Contracts\Queue\Queue as QueueContract;
+use Illuminate\Events\CallQueuedListener;
+use Illuminate\Mail\SendQueuedMailable;
+use Illuminate\Notifications\SendQueuedNotifications;
 use Illuminate\Queue\Queue;
+use Illuminate\Support\Carbon;
 
 /** A queue connection of Laravel over the delay-queue server: a queue is a topic. */
 class DelayQueue extends Queue implements QueueContract, ClearableQueue
 {
     private const MAX_BATCH = 1000;
 
-    /** @var list<NewJob>|null the jobs of a bulk(), which are sent together */
-    private ?array $batch = null;
+    /** Of payloads: a request has room for eight times as much, which their escapes and tags may need. */
+    private const MAX_BATCH_BYTES = 1 << 20;
 
     private readonly Turns $turns;
 
@@ -56,30 +62,30 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
 
     public function later($delay, $job, $data = '', $queue = null)
     {
-        $options = ['delay' => max(0, $this->secondsUntil(Duration::number($delay)))]; // a time that has passed is now
-
-        return $this->enqueueUsing(
-            $job,
-            $this->createPayload($job, $this->topic($queue), $data, $delay ?: null), // Laravel 8 ignores the last one
-            $queue,
-            $delay ?: null,
-            fn ($payload, $queue) => $this->pushRaw($payload, $queue, $options),
-        );
+        return $this->enqueue($delay, $job, $data, $queue, $this->pushRaw(...));
     }
 
     /** Pushes jobs, each with its own delay, up to 1000 in a call. Throws the error of the first that is refused. */
     public function bulk($jobs, $data = '', $queue = null)
     {
-        $this->batch = [];
+        $batch = [];
+        $isOpen = true;
+        $collect = function ($payload, $queue, $options) use (&$batch, &$isOpen) {
+            if (!$isOpen) { // it has waited for the commit of a transaction
+                return $this->pushRaw($payload, $queue, $options);
+            }
+            $batch[] = $new = new NewJob(...$this->arguments($payload, $queue, $options));
+
+            return $new->id;
+        };
         try {
             foreach ($jobs as $job) {
-                $this->later($job->delay ?? 0, $job, $data, $queue);
+                $this->enqueue($job->delay ?? 0, $job, $data, $queue, $collect);
             }
-            $batch = $this->batch;
         } finally {
-            $this->batch = null; // what waits for the commit of a transaction is pushed by itself
+            $isOpen = false;
         }
-        foreach (array_chunk($batch, self::MAX_BATCH) as $jobs) {
+        foreach (self::requests($batch) as $jobs) {
             foreach ($this->client->pushMany($jobs) as $outcome) {
                 if (!$outcome->succeeded()) {
                     throw QueueException::of($outcome->code, $outcome->message, 0.0);
@@ -91,14 +97,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
     /** @param array<string, mixed> $options arguments of Client::push(), such as an id of your own */
     public function pushRaw($payload, $queue = null, array $options = [])
     {
-        $own = json_decode($payload, true)['delay-queue'] ?? [];
-        $job = $options + $own + ['topic' => $this->topic($queue), 'body' => $payload, 'ttr' => $this->ttr];
-        if ($this->batch === null) {
-            return $this->client->push(...$job);
-        }
-        $this->batch[] = $new = new NewJob(...$job);
-
-        return $new->id;
+        return $this->client->push(...$this->arguments($payload, $queue, $options));
     }
 
     public function pop($queue = null)
@@ -166,20 +165,88 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
     /** With the job's tags, group and ttr: queue:retry has nothing but the payload to push it again. */
     protected function createPayloadArray($job, $queue, $data = '')
     {
-        $own = [];
-        if (is_object($job) && method_exists($job, 'tags')) {
-            $warn = fn (string $message) => $this->container->make('log')->warning($message);
-            $own['tags'] = Tags::of($job::class, $job->tags(), $warn); // such as order:1001, for cancel()
-        }
-        if (is_object($job)) { // onGroup() sets the property; Laravel's connection for SQS asks in this order, too
-            $group = $job->messageGroup ?? (method_exists($job, 'messageGroup') ? $job->messageGroup() : null);
-            $own['group'] = Group::of($job::class, $group);
-        }
-        if (isset($job->ttr)) {
-            $own['ttr'] = $job->ttr; // seconds; for a job whose $timeout is longer than others'
-        }
+        return parent::createPayloadArray($job, $queue, $data) + ['delay-queue' => is_object($job) ? $this->own($job) : []];
+    }
 
-        return parent::createPayloadArray($job, $queue, $data) + ['delay-queue' => Fields::given($own)];
+    /**
+     * What the class of a job says of it. Methods of a listener get the event, as those that Laravel asks.
+     *
+     * @return array<string, mixed>
+     */
+    private function own(object $job): array
+    {
+        $written = self::written($job);
+        $event = $job instanceof CallQueuedListener ? array_values($job->data) : [];
+        $warn = fn (string $message) => $this->container->make('log')->warning($message);
+        $tags = method_exists($written, 'tags') ? $written->tags(...$event) : null; // such as order:1001, for cancel()
+        $grouped = property_exists($job, 'messageGroup') ? $job : $written; // Laravel 12.27 copies it to a job of its own
+        $group = $grouped->messageGroup ?? (method_exists($grouped, 'messageGroup') ? $grouped->messageGroup(...$event) : null);
+
+        return Fields::given([
+            'tags' => Tags::of($written::class, $tags, $warn) ?: null,
+            'group' => Group::of($written::class, blank($group) ? null : $group), // as in Laravel's connection for SQS
+            'ttr' => $written->ttr ?? null, // seconds
+        ]);
+    }
+
+    /** What a user wrote: listeners, notifications, mailables and broadcast events are in jobs of Laravel's own. */
+    private static function written(object $job): object
+    {
+        return match (true) {
+            $job instanceof CallQueuedListener => (new \ReflectionClass($job->class))->newInstanceWithoutConstructor(), // as Laravel does
+            $job instanceof SendQueuedNotifications => $job->notification,
+            $job instanceof SendQueuedMailable => $job->mailable,
+            $job instanceof BroadcastEvent => $job->event,
+            default => $job,
+        };
+    }
+
+    /** @param callable(string, ?string, array<string, mixed>): string $send as pushRaw() */
+    private function enqueue(mixed $delay, mixed $job, mixed $data, ?string $queue, callable $send): mixed
+    {
+        $delay = Duration::number($delay);
+
+        return $this->enqueueUsing(
+            $job,
+            $this->createPayload($job, $this->topic($queue), $data, $delay ?: null), // Laravel 8 ignores the last one
+            $queue,
+            $delay ?: null,
+            static fn ($payload, $queue) => $send($payload, $queue, ['delay' => Duration::until($delay, Carbon::now())]),
+        );
+    }
+
+    /**
+     * @param array<string, mixed> $options
+     *
+     * @return array<string, mixed> of Client::push()
+     */
+    private function arguments(string $payload, ?string $queue, array $options): array
+    {
+        $said = json_decode($payload, true);
+        $default = ['topic' => $this->topic($queue), 'body' => $payload, 'ttr' => Ttr::of($this->ttr, $said['timeout'] ?? null)];
+
+        return $options + ($said['delay-queue'] ?? []) + $default;
+    }
+
+    /**
+     * @param list<NewJob> $jobs
+     *
+     * @return iterable<list<NewJob>> as many as a request may have
+     */
+    private static function requests(array $jobs): iterable
+    {
+        [$request, $bytes] = [[], 0];
+        foreach ($jobs as $job) {
+            $bytes += strlen($job->body);
+            if ($request !== [] && ($bytes > self::MAX_BATCH_BYTES || count($request) === self::MAX_BATCH)) {
+                yield $request;
+                [$request, $bytes] = [[], strlen($job->body)];
+            }
+            $request[] = $job;
+        }
+        if ($request !== []) {
+            yield $request;
+        }
     }
 
     private function counts(?string $queue): ?TopicCounts

@@ -10,6 +10,7 @@ use DelayQueue\Client\Job as ReservedJob;
 use Illuminate\Container\Container;
 use Illuminate\Contracts\Queue\Job as JobContract;
 use Illuminate\Queue\Jobs\Job;
+use Illuminate\Support\Carbon;
 
 /** A job that a worker of Laravel holds. */
 class DelayQueueJob extends Job implements JobContract
@@ -57,7 +58,7 @@ class DelayQueueJob extends Job implements JobContract
 
     public function release($delay = 0)
     {
-        $delay = max(0, $this->secondsUntil(Duration::number($delay)));
+        $delay = Duration::until($delay, Carbon::now());
         parent::release($delay);
         $this->client->release($this->reserved, delay: $delay);
     }

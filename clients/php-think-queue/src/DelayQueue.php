@@ -9,15 +9,14 @@ use DelayQueue\Client\Internal\Duration;
 use DelayQueue\Client\Internal\Group;
 use DelayQueue\Client\Internal\Settings;
 use DelayQueue\Client\Internal\Tags;
+use DelayQueue\Client\Internal\Ttr;
 use DelayQueue\Client\Worker\Turns;
+use think\helper\Str;
 use think\queue\Connector;
-use think\queue\InteractsWithTime;
 
 /** A connection of think-queue over the delay-queue server: a queue is a topic. */
 class DelayQueue extends Connector
 {
-    use InteractsWithTime;
-
     private const DEFAULTS = [
         'url' => null, // DELAYQUEUE_URL
         'token' => null, // DELAYQUEUE_TOKEN
@@ -76,11 +75,11 @@ class DelayQueue extends Connector
      */
     public function later($delay, $job, $data = '', $queue = null)
     {
-        $class = is_object($job) ? $job::class : (string) strstr("$job@", '@', true);
+        $class = is_object($job) ? $job::class : $this->classOf($job);
         [$tags, $group] = [[is_object($job) ? $job : $class, 'tags'], [is_object($job) ? $job : $class, 'group']];
 
         return $this->pushRaw($this->createPayload($job, $data), $queue, [
-            'delay' => max(0, $this->secondsUntil(Duration::number($delay))), // a time that has passed is now
+            'delay' => Duration::until($delay),
             'tags' => is_callable($tags) ? Tags::of($class, $tags($data), $this->app->log->warning(...)) : [],
             'group' => is_callable($group) ? Group::of($class, $group($data)) : null,
         ]);
@@ -89,7 +88,8 @@ class DelayQueue extends Connector
     /** @param array<string, mixed> $options arguments of Client::push(), such as an id of your own */
     public function pushRaw($payload, $queue = null, array $options = [])
     {
-        $job = $options + ['topic' => $this->topic($queue), 'body' => $payload, 'ttr' => $this->ttr];
+        $ttr = Ttr::of($this->ttr, json_decode($payload, true)['timeout'] ?? null);
+        $job = $options + ['topic' => $this->topic($queue), 'body' => $payload, 'ttr' => $ttr];
 
         return $this->client->push(...$job);
     }
@@ -111,6 +111,20 @@ class DelayQueue extends Connector
         $counts = $this->client->topics([$this->topic($queue)])[0] ?? null;
 
         return $counts === null ? 0 : $counts->ready + $counts->delayed + $counts->reserved;
+    }
+
+    /** The class that "CloseOrder", "close_order@fire" or its full name stands for, as Job::resolve() finds it. */
+    private function classOf(string $name): string
+    {
+        $name = (string) strstr("$name@", '@', true);
+        if (str_contains($name, '\\')) {
+            return $name;
+        }
+        $class = 'job\\' . Str::studly($name);
+        // the worker's namespace is "app" even if this is a request of an application such as "app\admin"
+        $root = class_exists("app\\$class") ? 'app' : $this->app->getNamespace();
+
+        return "$root\\$class";
     }
 
     private function topic(?string $queue): string

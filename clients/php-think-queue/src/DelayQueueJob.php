@@ -50,7 +50,7 @@ class DelayQueueJob extends Job
 
     public function release($delay = 0)
     {
-        $delay = max(0, (int) Duration::number($delay));
+        $delay = Duration::until($delay);
         parent::release($delay);
         $this->client->release($this->reserved, delay: $delay);
     }

@@ -30,7 +30,7 @@ final class DurationTest extends TestCase
         }
     }
 
-    public function testWhatACastWouldMakeOtherSecondsOfIsNoNumber(): void
+    public function testWhatACastWouldMakeOtherSecondsOfIsNoDelay(): void
     {
         foreach ([60, '60', 1.5, null, new \DateInterval('PT1S'), new \DateTimeImmutable()] as $delay) {
             self::assertSame($delay, Duration::number($delay));
@@ -43,6 +43,33 @@ final class DurationTest extends TestCase
                 self::assertStringContainsString('must be a number of seconds', $error->getMessage());
             }
         }
+    }
+
+    public function testADelayOfAFrameworkIsSecondsFromNow(): void
+    {
+        $now = new \DateTimeImmutable('2026-12-01 10:00:00.200000 UTC');
+        $cases = [
+            [60, 60],
+            ['60', 60],
+            ['0.9', 0.9],
+            [1.5, 1.5],
+            [null, 0],
+            [-5, 0],
+            [new \DateInterval('PT90S'), 90],
+            [$now->diff($now->modify('-1 hour')), 0],
+            [$now->modify('+1 minute'), 60],
+            [new \DateTimeImmutable('2026-12-01 12:00:01.100 Europe/Paris'), 3600.9],
+            [$now->modify('+1 microsecond'), 0.001], // late rather than early
+            [$now->modify('-1 microsecond'), 0],
+            [$now->modify('-1 hour'), 0],
+            [new \DateTimeImmutable('1969-01-01 UTC'), 0],
+        ];
+        foreach ($cases as $place => [$delay, $seconds]) {
+            self::assertSame($seconds, Duration::until($delay, $now), "case $place");
+        }
+        self::assertEqualsWithDelta(3600, Duration::until(new \DateTimeImmutable('+1 hour')), 60.0);
+        $this->expectExceptionMessage('must be a number of seconds');
+        Duration::until('2026-12-01 10:00');
     }
 
     public function testAJobHasADelayOrADueTime(): void

@@ -19,6 +19,20 @@ namespace think {
             $this->log = new Log();
         }
 
+        private string $namespace = 'app';
+
+        public function getNamespace(): string
+        {
+            return $this->namespace;
+        }
+
+        public function setNamespace(string $namespace): self
+        {
+            $this->namespace = $namespace;
+
+            return $this;
+        }
+
         public function initialize(): void
         {
             spl_autoload_register(function (string $class) {
@@ -55,15 +69,17 @@ namespace {
     }
 }
 
-namespace think\queue {
-    trait InteractsWithTime
+namespace think\helper {
+    class Str
     {
-        protected function secondsUntil($delay)
+        public static function studly(string $value): string
         {
-            return (int) $delay;
+            return str_replace(' ', '', ucwords(str_replace(['-', '_'], ' ', $value)));
         }
     }
+}
 
+namespace think\queue {
     abstract class Connector
     {
         protected $app;
@@ -79,7 +95,9 @@ namespace think\queue {
 
         protected function createPayload($job, $data = '')
         {
-            return json_encode(['job' => $job, 'data' => $data]);
+            return json_encode(is_object($job)
+                ? ['job' => 'think\queue\CallQueuedHandler@call', 'timeout' => $job->timeout ?? null, 'data' => serialize($job)]
+                : ['job' => $job, 'data' => $data]);
         }
     }
 
@@ -90,6 +108,14 @@ namespace think\queue {
         protected $connection;
 
         protected $queue;
+
+        public function fire(): void
+        {
+            $payload = json_decode($this->getRawBody(), true);
+            [$name, $method] = explode('@', "{$payload['job']}@fire");
+            $class = str_contains($name, '\\') ? $name : $this->app->getNamespace() . '\\job\\' . \think\helper\Str::studly($name);
+            (new $class())->$method($this, $payload['data']);
+        }
 
         public function delete()
         {

@@ -40,7 +40,9 @@ final class Duration
     }
 
     /**
-     * A delay that somebody gave to a framework, which would cast it to whole seconds.
+     * A delay that somebody gave to a framework, as it is.
+     *
+     * @return int|float|numeric-string|\DateInterval|\DateTimeInterface|null
      *
      * @throws \InvalidArgumentException if a cast would make other seconds of it: "2026-12-01 10:00" is 2026 of them
      */
@@ -52,6 +54,24 @@ final class Duration
         $given = is_string($delay) ? "\"$delay\"" : get_debug_type($delay);
 
         throw new \InvalidArgumentException("delay $given: must be a number of seconds, or a DateInterval or DateTime if the framework takes one");
+    }
+
+    /**
+     * Seconds until a delay is over that somebody gave to a framework; 0 if it is. Up to a DateTime, they are whole
+     * milliseconds, rounded up: a job may be late by less than one, but not early.
+     *
+     * @throws \InvalidArgumentException as number() does
+     */
+    public static function until(mixed $delay, \DateTimeInterface $now = new \DateTimeImmutable()): int|float
+    {
+        $delay = self::number($delay);
+        $seconds = match (true) {
+            $delay instanceof \DateTimeInterface => ceil(((int) $delay->format('Uu') - (int) $now->format('Uu')) / 1000) / 1000,
+            $delay instanceof \DateInterval => $delay,
+            default => (float) $delay, // "60"
+        };
+
+        return max(0, self::seconds($seconds));
     }
 
     public static function delayOrNull(int|float|string|\DateInterval|null $delay): int|float|null
