@@ -131,14 +131,16 @@ class Reloader:
             # only when they no longer change: they may be half written
             if stamps == self._seen.get(files) != self._read.get(files):
                 self._read[files] = stamps
-                await self._attempt(self._read_changed(read))
+                await self._attempt(self._read_changed(files, read))
             self._seen[files] = stamps
 
-    async def _read_changed(self, read: Callable[[], Settings]) -> None:
+    async def _read_changed(
+        self, files: tuple[Path, ...], read: Callable[[Settings], Settings]
+    ) -> None:
         """Raises StartupError if the files are invalid."""
-        settings = await in_time("reading a file", read)
-        if settings._replace(source=self.settings.source) != self.settings:
-            self._put_into_force(settings)
+        settings = await in_time("reading a file", partial(read, self.settings))
+        if settings != self.settings:
+            self._put_into_force(settings._replace(source=", ".join(map(str, files))))
 
     def _put_into_force(self, settings: Settings) -> None:
         self.settings = settings

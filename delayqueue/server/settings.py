@@ -1,7 +1,6 @@
 """The settings of a server's processes: one process reads and checks them, and all use them."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -39,23 +38,20 @@ class Settings(NamedTuple):
         source = str(config.file or "the environment")
         return cls(config, tuple(all_grants(config)), Certificate.of(config), source, revision)
 
-    def watched(self) -> dict[tuple[Path, ...], Callable[[], Self]]:
+    def watched(self) -> dict[tuple[Path, ...], Callable[["Settings"], "Settings"]]:
         """The files that are read again when they change, and for each group of them what reads it.
 
-        That returns these settings with the new contents, or raises StartupError.
+        That returns the settings that it is given with the new contents, or raises StartupError.
         """
-        tokens, tls = self.config.auth_tokens_file, self.certificate
-        return {
-            **({(tokens,): partial(self._with_tokens, str(tokens))} if tokens else {}),
-            **(
-                {tls.files: partial(self._with_certificate, ", ".join(map(str, tls.files)))}
-                if tls
-                else {}
-            ),
-        }
+        found: dict[tuple[Path, ...], Callable[[Settings], Settings]] = {}
+        if self.config.auth_tokens_file:
+            found[self.config.auth_tokens_file,] = Settings._with_tokens
+        if self.certificate:
+            found[self.certificate.files] = Settings._with_certificate
+        return found
 
-    def _with_tokens(self, source: str) -> Self:
-        return self._replace(grants=tuple(all_grants(self.config)), source=source)
+    def _with_tokens(self) -> Self:
+        return self._replace(grants=tuple(all_grants(self.config)))
 
-    def _with_certificate(self, source: str) -> Self:
-        return self._replace(certificate=Certificate.of(self.config), source=source)
+    def _with_certificate(self) -> Self:
+        return self._replace(certificate=Certificate.of(self.config))

@@ -21,6 +21,8 @@ from delayqueue.server.reload import Reloader, received
 from delayqueue.server.settings import Settings
 from delayqueue.tasks import cancel_all
 from delayqueue.web.auth import all_grants
+from delayqueue.web.tls import Certificate
+from tests.certificates import make
 from tests.waiting import until
 
 FIRST = f"admin:{'a' * 20}"
@@ -78,6 +80,24 @@ async def test_what_changed_before_the_first_look_is_read_as_well(tmp_path: Path
     await until(lambda: reloader.settings.grants[0].token == SECOND.partition(":")[2])
     tokens.write_text(THIRD)
     await until(lambda: reloader.settings.grants[0].token == THIRD.partition(":")[2])
+    await cancel_all([running])
+
+
+async def test_tokens_and_a_certificate_that_change_at_once_are_both_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reload, "LOOK_S", 0.01)
+    tokens = tmp_path / "tokens"
+    pair, new = make(tmp_path, "server"), make(tmp_path, "new")
+    tokens.write_text(FIRST)
+    config = Config(auth_tokens_file=tokens, tls_cert=pair.cert, tls_key=pair.key)
+    reloader = await Reloader.begin(config)
+    tokens.write_text(SECOND)  # one look finds these changes, since the first is yet to come
+    new.cert.replace(pair.cert)
+    new.key.replace(pair.key)
+    running = asyncio.create_task(reloader.run(asyncio.Event(), nobody_asks))
+    await until(lambda: reloader.settings.certificate == Certificate.of(config))
+    assert reloader.settings.grants == tuple(all_grants(config))
     await cancel_all([running])
 
 
