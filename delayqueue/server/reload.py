@@ -201,4 +201,4 @@ def _stamp(file: Path) -> Stamp:
         status = file.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_ctime_ns, status.st_size, status.st_ino  # ctime: rights count, too

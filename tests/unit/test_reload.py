@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -120,6 +121,24 @@ async def test_a_file_that_is_written_anew_with_the_same_is_no_news(
         os.utime(decider.tokens, (number, number))
         await until(lambda number=number: len(read) > number)  # type: ignore[misc]
     assert decider.reloader.settings is known
+
+
+async def test_a_file_that_becomes_readable_later_is_read_then(
+    decider: Decider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def read_as_others(config: Config) -> list[Grant]:  # tests may run as root, who reads all
+        if not decider.tokens.stat().st_mode & stat.S_IROTH:
+            raise StartupError("Permission denied")
+        return all_grants(config)
+
+    monkeypatch.setattr("delayqueue.server.settings.all_grants", read_as_others)
+    other = decider.tokens.with_name("other")
+    other.write_text(SECOND)
+    other.chmod(0o600)
+    other.replace(decider.tokens)
+    await until(lambda: "not reloaded, the previous settings stay: Permission" in caplog.text)
+    decider.tokens.chmod(0o644)
+    await until(lambda: decider.token == SECOND.partition(":")[2])
 
 
 async def test_reading_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
