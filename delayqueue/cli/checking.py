@@ -3,22 +3,17 @@
 import os
 from argparse import Namespace
 from collections.abc import Callable
-from functools import partial
 
 import uvloop
 
 from delayqueue import log
-from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.cli.subcommand import DONE, REFUSED, complain, say
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
-from delayqueue.config.sections import Declared
 from delayqueue.config.startup import ConfigError, StartupError
-from delayqueue.delivery.addresses import AddressGuard
-from delayqueue.delivery.call_guard import check_declared_calls
-from delayqueue.domain.subscriber import Subscriber
 from delayqueue.server.declarations import check_sections
 from delayqueue.server.serve import check_addresses
+from delayqueue.server.settings import Settings
 from delayqueue.server.tracing import check_tracing
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
@@ -27,9 +22,7 @@ from delayqueue.store.embedded import check_startable, holds_store, place_of, ru
 from delayqueue.store.health import alarms, durability_warnings
 from delayqueue.store.layout import check_layout, check_writable, layout_warnings
 from delayqueue.store.watch import Marks
-from delayqueue.web.auth import Authenticator
 from delayqueue.web.proxy_login import proxy_warnings
-from delayqueue.web.tls import Certificate
 
 
 def check(asked: Namespace) -> int:
@@ -44,13 +37,7 @@ def check(asked: Namespace) -> int:
         config, understood = error.rest, False
         wrong += error.lines(None)
     log.set_up(config.log_level, config.log_format)
-    looks: list[Callable[[Config], object]] = [
-        *(Authenticator.of, Certificate.of, TubeAccess.of, check_tracing),
-        *(partial(_check_subscriber, one) for one in config.declared.subscribers),
-        check_declared_calls,
-        check_addresses,
-    ]
-    for look in looks:
+    for look in (Settings.read, check_tracing, check_addresses):
         wrong += _found(look, config)
     if not wrong:
         say("ok: settings")
@@ -68,10 +55,6 @@ def _found(look: Callable[[Config], object], config: Config) -> list[str]:
     except StartupError as error:
         return error.lines(config)
     return []
-
-
-def _check_subscriber(declared: Declared[Subscriber], config: Config) -> None:
-    AddressGuard(config.webhook_allow).check_declared([declared])
 
 
 def _check_store(config: Config) -> None:
