@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.context import SpawnProcess
 from typing import cast
@@ -34,9 +34,9 @@ Prepare = Callable[[int], AbstractContextManager[Callable[[], None]]]
 _SPAWN = multiprocessing.get_context("spawn")  # forking a running loop is not safe
 
 
-def shared_pulses(count: int) -> MutableSequence[float]:
-    """A number for each of `count` processes, 0 at first, to pass to `work`; all processes see what one writes."""
-    return cast("MutableSequence[float]", _SPAWN.RawArray("d", count))
+def shared_numbers(numbers: Sequence[float]) -> MutableSequence[float]:
+    """These numbers, to pass to `work`: all processes see what one writes."""
+    return cast("MutableSequence[float]", _SPAWN.RawArray("d", numbers))
 
 
 async def supervise(
