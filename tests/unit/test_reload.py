@@ -21,10 +21,11 @@ from delayqueue.server import reload
 from delayqueue.server.reload import Reloader, received
 from delayqueue.server.settings import Settings
 from delayqueue.tasks import cancel_all
+from delayqueue.threads import Threads
 from delayqueue.web.auth import all_grants
 from delayqueue.web.tls import Certificate
 from tests.certificates import make
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 FIRST = f"admin:{'a' * 20}"
 SECOND = f"admin:{'b' * 20}"
@@ -144,7 +145,51 @@ async def test_a_file_that_becomes_readable_later_is_read_then(
 async def test_reading_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reload, "READ_S", 0.05)
     with pytest.raises(StartupError, match=re.escape("reading a file takes longer than 0.05 s")):
-        await reload.in_time("reading a file", Event().wait)
+        await reload.in_time(Threads("reload"), "reading a file", Event().wait)
+
+
+async def test_a_file_system_that_hangs_delays_nothing_else(
+    decider: Decider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers, asked, look_up = Event(), list[Path](), Path.stat
+
+    def hangs(path: Path, **how: Any) -> os.stat_result:
+        if path == decider.tokens and not answers.is_set():
+            asked.append(path)
+            answers.wait(PATIENCE_S)
+        return look_up(path, **how)
+
+    with monkeypatch.context() as hanging:
+        hanging.setattr(Path, "stat", hangs)
+        hanging.setattr(reload, "READ_S", 0.05)
+        said = f"the previous settings stay: looking at {decider.tokens} takes longer than 0.05 s"
+        await until(lambda: bool(asked) and said in caplog.text)
+        hanging.setattr(reload, "READ_S", PATIENCE_S)
+        await decider.reload()
+        await until(lambda: decider.reloader.settings.revision == 1)
+        assert len(asked) == 1  # threads do not become many
+        decider.tokens.write_text(SECOND)
+        answers.set()
+        await until(lambda: decider.token == SECOND.partition(":")[2])
+
+
+async def test_a_file_that_took_too_long_to_read_is_read_again(
+    decider: Decider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = Event()
+
+    def hangs(config: Config) -> list[Grant]:
+        answers.wait(PATIENCE_S)
+        return all_grants(config)
+
+    monkeypatch.setattr("delayqueue.server.settings.all_grants", hangs)
+    monkeypatch.setattr(reload, "READ_S", 0.05)
+    decider.tokens.write_text(SECOND)
+    said = f"the previous settings stay: reading {decider.tokens} takes longer than 0.05 s"
+    await until(lambda: said in caplog.text)
+    monkeypatch.setattr(reload, "READ_S", PATIENCE_S)
+    answers.set()
+    await until(lambda: decider.token == SECOND.partition(":")[2])
 
 
 async def test_what_goes_wrong_unexpectedly_ends_nothing(
