@@ -23,7 +23,13 @@ from delayqueue.server.declarations import check_sections
 from delayqueue.server.loops import running
 from delayqueue.server.open_files import raise_limit
 from delayqueue.server.process import NONE_DECLARED, Process
-from delayqueue.server.processes import claim, let_supervisor_reload, shared_numbers, supervise
+from delayqueue.server.processes import (
+    SameCode,
+    claim,
+    let_supervisor_reload,
+    shared_numbers,
+    supervise,
+)
 from delayqueue.server.reload import Reloader, announce, received
 from delayqueue.server.service import Service
 from delayqueue.server.settings import Settings
@@ -72,7 +78,7 @@ async def serve(config: Config) -> None:
             log = partial(_announce_all, reloader)
             await begin(running({"servers of the store": servers.watch, "log": log}, signals.stop))
             first = Process(pulses, declared, folder=folder)
-            prepare = partial(_prepared, reloader, socket_path, first)
+            prepare = partial(_prepared, reloader, socket_path, SameCode(), first)
             await supervise(config.workers, prepare, signals.stop)
 
 
@@ -101,18 +107,20 @@ async def _announce_all(reloader: Reloader) -> None:
 def _prepared(
     reloader: Reloader,
     socket_path: str | None,
+    same_code: SameCode,
     first: Process,
     number: int,
 ) -> Iterator[Callable[[], None]]:
     """The work of process `number`, which receives reloaded settings until the block ends."""
     with reloader.line(f"worker {number}") as (settings, line):
-        yield partial(_work, first._replace(number=number), socket_path, settings, line)
+        process = first._replace(number=number)
+        yield partial(_work, same_code, process, socket_path, settings, line)
 
 
 def _work(
-    process: Process, socket_path: str | None, settings: Settings, line: socket.socket
+    _: SameCode, process: Process, socket_path: str | None, settings: Settings, line: socket.socket
 ) -> None:
-    """The work of one of several processes on the port."""
+    """The work of one of several processes on the port. The first argument has done its own when it was read."""
     config = settings.config
     set_up(config.log_level, config.log_format)
 

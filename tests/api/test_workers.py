@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 from contextlib import nullcontext
 from functools import partial
@@ -14,13 +15,17 @@ from delayqueue.config.startup import StartupError
 from delayqueue.server.processes import supervise
 from tests.api_client import open_api
 from tests.figures import scrape
-from tests.processes import Processes, QueueServer, StoreServer
+from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer
 from tests.waiting import until, until_async
 
 WORKERS: Final = 2
 RESTART_S: Final = 10.0
 START_S: Final = 60.0
 SCRAPE_S: Final = 5.0
+SAYS_RESTART: Final = (
+    "delay-queue: the program's files are not those that the server was started with, as after an upgrade; "
+    "restart the server\n"
+)
 STUCK_S: Final = 5.0  # as in the alert DelayQueueTimerStuck
 
 
@@ -128,6 +133,33 @@ async def test_a_worker_that_cannot_start_again_is_tried_until_it_can(
 
 def is_written(file: Path) -> bool:
     return file.exists() and bool(file.read_text())
+
+
+async def test_a_worker_that_dies_after_an_upgrade_is_not_replaced_by_the_new_version(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    """The new version has other settings, and would take one for another; the other worker serves."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(REPOSITORY / "delayqueue", tmp_path / "delayqueue", ignore=ignored)
+    server = processes.configured("language = en\n", redis_server, workers=WORKERS)
+    server.wrap("env", f"PYTHONPATH={tmp_path}")
+    server.start()
+    await until(lambda: server.logged().count("serving on") == WORKERS, within_s=START_S)
+    config = tmp_path / "delayqueue" / "config" / "config.py"
+    first = "    bind_address: Address"
+    before, after = config.read_text("utf-8").split(first)
+    added = '    added: str = option("", str, "a setting of the new version")\n'
+    config.write_text(f"{before}{added}{first}{after}", encoding="utf-8")
+    os.kill(serving(server)[0], signal.SIGKILL)
+    await until(lambda: SAYS_RESTART in server.logged(), within_s=START_S)
+    await until(server.is_ready)
+    assert "Traceback" not in server.logged()
+
+    assert server.stop() == 0
+    server.start()
+    served = 2 * WORKERS
+    await until(lambda: server.logged().count("serving on") == served, within_s=START_S)
+    assert server.stop() == 0
 
 
 async def test_one_signal_stops_all(many: QueueServer) -> None:
