@@ -21,6 +21,7 @@ from delayqueue.store.durability import check_durability, replica_warnings
 from delayqueue.store.embedded import check_startable, holds_store, place_of, running_in
 from delayqueue.store.health import alarms, durability_warnings
 from delayqueue.store.layout import check_layout, check_writable, layout_warnings
+from delayqueue.store.topics import check_limits
 from delayqueue.store.watch import Marks
 from delayqueue.web.proxy_login import proxy_warnings
 
@@ -44,7 +45,8 @@ def check(asked: Namespace) -> int:
     for warning in proxy_warnings(config):
         say(f"warning: {warning}")
     if understood:
-        wrong += _found(_check_store, config)
+        # both find a circle of limits
+        wrong += [line for line in _found(_check_store, config) if line not in wrong]
     return complain(wrong, REFUSED) if wrong else DONE
 
 
@@ -84,6 +86,8 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
         check_startable(data_dir, config.redis_binary)
         socket_path = await running_in(data_dir)
         if socket_path is None:
+            if not holds_store(data_dir):
+                check_limits(config.declared.limits, config.bucket_size)
             return [], True
     async with connect(config, socket_path) as servers:
         await check_durability(servers, config)

@@ -256,6 +256,20 @@ def test_a_start_and_check_say_all_that_is_wrong_without_a_store(run: Run, tmp_p
     assert not (tmp_path / "data").exists()
 
 
+def test_a_start_and_check_refuse_a_limit_that_a_new_store_would_be_too_large_for(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "dq.conf").write_text(
+        "redis.host = embedded\nbucket_size = 2\n[limit t]\nconcurrency = 1\n"
+    )
+    settings = {"data_dir": str(tmp_path / "data"), "bind_address": f"{LOOPBACK}:0"}
+    for verb, status in (("check",), 1), ((), 2):
+        ended = run("-c", "dq.conf", *verb, settings=settings)
+        assert ended.returncode == status
+        said = "delay-queue: [limit t]: concurrency: must be at least 2"
+        assert [line for line in ended.stderr.splitlines() if line.startswith(said)]
+
+
 def test_check_warns_of_addresses_that_are_not_those_of_proxies_alone(
     run: Run, tmp_path: Path
 ) -> None:
