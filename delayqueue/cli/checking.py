@@ -3,22 +3,17 @@
 import os
 from argparse import Namespace
 from collections.abc import Callable
-from functools import partial
 
 import uvloop
 
 from delayqueue import log
-from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.cli.subcommand import DONE, REFUSED, complain, say
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
-from delayqueue.config.sections import Declared
 from delayqueue.config.startup import ConfigError, StartupError
-from delayqueue.delivery.addresses import AddressGuard
-from delayqueue.delivery.call_guard import check_declared_calls
-from delayqueue.domain.subscriber import Subscriber
 from delayqueue.server.declarations import check_sections
 from delayqueue.server.serve import check_addresses
+from delayqueue.server.settings import Settings
 from delayqueue.server.tracing import check_tracing
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
@@ -26,10 +21,9 @@ from delayqueue.store.durability import check_durability, replica_warnings
 from delayqueue.store.embedded import check_startable, holds_store, place_of, running_in
 from delayqueue.store.health import alarms, durability_warnings
 from delayqueue.store.layout import check_layout, check_writable, layout_warnings
+from delayqueue.store.topics import check_limits
 from delayqueue.store.watch import Marks
-from delayqueue.web.auth import Authenticator
 from delayqueue.web.proxy_login import proxy_warnings
-from delayqueue.web.tls import Certificate
 
 
 def check(asked: Namespace) -> int:
@@ -44,20 +38,15 @@ def check(asked: Namespace) -> int:
         config, understood = error.rest, False
         wrong += error.lines(None)
     log.set_up(config.log_level, config.log_format)
-    looks: list[Callable[[Config], object]] = [
-        *(Authenticator.of, Certificate.of, TubeAccess.of, check_tracing),
-        *(partial(_check_subscriber, one) for one in config.declared.subscribers),
-        check_declared_calls,
-        check_addresses,
-    ]
-    for look in looks:
+    for look in (Settings.read, check_tracing, check_addresses):
         wrong += _found(look, config)
     if not wrong:
         say("ok: settings")
     for warning in proxy_warnings(config):
         say(f"warning: {warning}")
     if understood:
-        wrong += _found(_check_store, config)
+        # both find a circle of limits
+        wrong += [line for line in _found(_check_store, config) if line not in wrong]
     return complain(wrong, REFUSED) if wrong else DONE
 
 
@@ -68,10 +57,6 @@ def _found(look: Callable[[Config], object], config: Config) -> list[str]:
     except StartupError as error:
         return error.lines(config)
     return []
-
-
-def _check_subscriber(declared: Declared[Subscriber], config: Config) -> None:
-    AddressGuard(config.webhook_allow).check_declared([declared])
 
 
 def _check_store(config: Config) -> None:
@@ -101,6 +86,8 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
         check_startable(data_dir, config.redis_binary)
         socket_path = await running_in(data_dir)
         if socket_path is None:
+            if not holds_store(data_dir):
+                check_limits(config.declared.limits, config.bucket_size)
             return [], True
     async with connect(config, socket_path) as servers:
         await check_durability(servers, config)

@@ -14,10 +14,7 @@ from typing import Any, Final
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from delayqueue.config.sections import Declared
-from delayqueue.config.startup import StartupError
 from delayqueue.delivery.urls import host_of
-from delayqueue.domain.subscriber import Subscriber
 from delayqueue.errors import BadValue
 from delayqueue.tasks import SingleFlight
 from delayqueue.threads import Threads
@@ -114,14 +111,6 @@ class AddressGuard:
         address = literal(host)
         if address is not None:
             self._check(address, str(address))
-
-    def check_declared(self, subscribers: Iterable[Declared[Subscriber]]) -> None:
-        """Check the subscribers in a config file. Raises StartupError, which names the place, if one is forbidden."""
-        for where, subscriber in subscribers:
-            try:
-                self.check_url(subscriber.url)
-            except ValueError as error:
-                raise StartupError(f"{where}: url = {subscriber.url}: {error}") from None
 
     def check_target(self, target: Target) -> None:
         """Check a target, as getaddrinfo describes it. Raises PermissionError if it is forbidden."""

@@ -43,10 +43,18 @@ class CallGuard:
         )
 
 
-def check_declared_calls(config: Config) -> None:
-    """Check the calls of schedules in the config file. Raises StartupError, which names each that is forbidden."""
-    guard = CallGuard(config.call_allow)
+def check_declared_urls(config: Config) -> None:
+    """Check the URLs of subscribers and of schedules' calls in the config file.
+
+    Raises StartupError, which names each that is forbidden.
+    """
+    webhooks, guard = AddressGuard(config.webhook_allow), CallGuard(config.call_allow)
     wrong: list[str] = []
+    for where, subscriber in config.declared.subscribers:
+        try:
+            webhooks.check_url(subscriber.url)
+        except ValueError as error:
+            wrong.append(f"{where}: url = {subscriber.url}: {error}")
     for where, schedule in config.declared.schedules:
         if schedule.call is None:
             continue

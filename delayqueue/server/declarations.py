@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import MutableSequence
 from typing import Final
 
 from delayqueue.config.config import Config
@@ -10,6 +11,7 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.registrations import entry_of, refuse_taken
 from delayqueue.errors import Unavailable
+from delayqueue.server.settings import Settings
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import check_layout
 from delayqueue.store.registry import registered_in
@@ -36,18 +38,34 @@ async def check_sections(servers: Servers, config: Config) -> None:
 class Declarations:
     """Keeps the sections of a config declared."""
 
-    def __init__(self, config: Config, queue: DelayQueue, servers: Servers) -> None:
-        self._config = config
+    def __init__(
+        self,
+        settings: Settings,
+        queue: DelayQueue,
+        servers: Servers,
+        declared: MutableSequence[float],
+    ) -> None:
+        """`declared`, shared by the processes, is told the revision whose sections are declared."""
+        self._settings = settings
+        self._declared = declared
         self._queue = queue
         self._servers = servers
         self._topics = queue.within(EVERYWHERE).topics
         self._undeclared = asyncio.Event()  # sections that the store does not know yet
         self._waits = False  # for the store, and the log has said so
 
-    def use(self, config: Config) -> None:
-        """Declare the sections of this config from now on."""
-        self._config = config
+    def use(self, settings: Settings) -> None:
+        """Let run() declare the sections of these settings."""
+        self._settings = settings
         self._undeclared.set()
+
+    def take_over(self) -> None:
+        """Let run() declare the sections if no other process of this server has.
+
+        If one has, another server may have declared its own by now.
+        """
+        if self._declared[0] != self._settings.revision:
+            self._undeclared.set()
 
     async def declare(self) -> None:
         """Declare them, or, if the store does not answer, leave that to run().
@@ -55,11 +73,12 @@ class Declarations:
         Raises StartupError if the store has other entries of such a name, or a limit is too small; then nothing is
         declared.
         """
-        sections = self._config.sections
+        config, revision = self._settings.config, self._settings.revision
+        sections = config.sections
         if sections is None:
             return
         try:
-            await check_sections(self._servers, self._config)
+            await check_sections(self._servers, config)
             await self._queue.subscribers.declare([one.entry for one in sections.subscribers])
             await self._queue.schedules.declare([one.entry for one in sections.schedules])
             await self._topics.declare_limits(sections.limits)
@@ -70,6 +89,7 @@ class Declarations:
             self._undeclared.set()
         else:
             self._waits = False
+            self._declared[0] = revision
 
     async def run(self) -> None:
         """Declare the sections whenever they have changed, as soon as the store answers, until cancelled."""

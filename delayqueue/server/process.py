@@ -19,17 +19,21 @@ ANSWER_S: Final = (
     2.0  # of a process that takes longer to send its figures, only the age of its pulse is known
 )
 
+NONE_DECLARED: Final = -1.0
+
 Figures = Callable[[], Snapshot]
 
 
 class Process(NamedTuple):
     """Which of the processes this is: the first has number 1.
 
-    `pulses` holds for each process the monotonic time when it was last seen to work, 0 before it serves. In `folder`
-    each has a socket where it tells its figures; None = it is the only one.
+    `pulses` holds for each process the monotonic time when it was last seen to work, 0 before it serves. `declared` has
+    one number: the revision of the settings whose sections one of the processes declared last, NONE_DECLARED at first.
+    In `folder` each has a socket where it tells its figures; None = it is the only one.
     """
 
     pulses: MutableSequence[float]
+    declared: MutableSequence[float]
     number: int = 1
     folder: Path | None = None
 

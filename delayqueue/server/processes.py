@@ -8,11 +8,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.context import SpawnProcess
-from typing import cast
+from typing import NoReturn, cast
 
+from delayqueue.config.build import code_digest
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.tasks import left_when
@@ -34,9 +35,31 @@ Prepare = Callable[[int], AbstractContextManager[Callable[[], None]]]
 _SPAWN = multiprocessing.get_context("spawn")  # forking a running loop is not safe
 
 
-def shared_pulses(count: int) -> MutableSequence[float]:
-    """A number for each of `count` processes, 0 at first, to pass to `work`; all processes see what one writes."""
-    return cast("MutableSequence[float]", _SPAWN.RawArray("d", count))
+def shared_numbers(numbers: Sequence[float]) -> MutableSequence[float]:
+    """These numbers, to pass to `work`: all processes see what one writes."""
+    return cast("MutableSequence[float]", _SPAWN.RawArray("d", numbers))
+
+
+class SameCode:
+    """Goes to a process before all that only this version of the program may read.
+
+    Objects are sent without the names of their fields, so the code of another version, which was installed meanwhile,
+    would take one setting for another. The process ends instead.
+    """
+
+    def __init__(self) -> None:
+        self._digest = code_digest()
+
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return _end_unless_same, (self._digest,)
+
+
+def _end_unless_same(digest: str) -> None:
+    if code_digest() != digest:
+        _end(
+            "the program's files are not those that the server was started with, as after an upgrade; "
+            "restart the server"
+        )
 
 
 async def supervise(
@@ -181,5 +204,9 @@ def _work(work: Callable[[], None], supervisor: int) -> None:
     try:
         work()
     except StartupError as error:
-        sys.stderr.write(f"delay-queue: {error}\n")
-        sys.exit(STARTUP_FAILED)
+        _end(str(error))
+
+
+def _end(why: str) -> NoReturn:
+    sys.stderr.write(f"delay-queue: {why}\n")
+    sys.exit(STARTUP_FAILED)

@@ -31,6 +31,7 @@ LOOK_S: Final = 0.5  # between two checks of the files
 SIZE_BYTES: Final = 8  # of the number before each message
 
 T = TypeVar("T")
+Files = tuple[Path, ...]
 Stamp = tuple[int, int, int] | None
 Check = Callable[[Config], Awaitable[None]]  # raises StartupError
 
@@ -38,18 +39,22 @@ Check = Callable[[Config], Awaitable[None]]  # raises StartupError
 class Reloader:
     """Has the settings in force, and decides which take their place."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, threads: Threads) -> None:
+        """`threads` read files."""
         self.settings = settings
+        self._threads = threads
         self._changed = asyncio.Event()  # set, and replaced, when others are in force
-        self._seen: dict[tuple[Path, ...], tuple[Stamp, ...]] = {}
-        self._read: dict[tuple[Path, ...], tuple[Stamp, ...]] = {}
+        self._seen: dict[Files, tuple[Stamp, ...]] = {}
+        self._read: dict[Files, tuple[Stamp, ...]] = {}
+        self._busy: set[Files] = set()  # at which a thread is
 
     @classmethod
     async def begin(cls, config: Config) -> Self:
         """A reloader with the settings that the server starts with. Raises StartupError if they are invalid."""
-        settings = await in_time("reading files", partial(Settings.read, config))
+        threads = Threads("reload")
+        settings = await in_time(threads, "reading files", partial(Settings.read, config))
         _warn(config)
-        return cls(settings)
+        return cls(settings, threads)
 
     async def run(self, requested: asyncio.Event, check: Check) -> None:
         """Read everything again whenever `requested` is set, and a file when it has changed, until cancelled.
@@ -115,7 +120,7 @@ class Reloader:
     async def _reload(self, check: Check) -> None:
         """Raises StartupError if something is wrong with the new settings."""
         doing, work = "reading the settings", partial(read_again, self.settings)
-        settings, left = await in_time(doing, work)
+        settings, left = await in_time(self._threads, doing, work)
         with suppress(StoreUnwell, TimeoutError):
             async with asyncio.timeout(CHECK_S):
                 await check(settings.config)
@@ -125,20 +130,37 @@ class Reloader:
             log.warning("not changed: %s; this takes a restart", ", ".join(left))
 
     async def _look(self) -> None:
-        """Read the files that have changed."""
+        """Read the files that have changed, except at a file system that hangs."""
         for files, read in self.settings.watched().items():
-            stamps = tuple(map(_stamp, files))
-            # only when they no longer change: they may be half written
-            if stamps == self._seen.get(files) != self._read.get(files):
-                self._read[files] = stamps
-                await self._attempt(self._read_changed(read))
-            self._seen[files] = stamps
+            if files not in self._busy:
+                await self._attempt(self._look_at(files, read))
 
-    async def _read_changed(self, read: Callable[[], Settings]) -> None:
-        """Raises StartupError if the files are invalid."""
-        settings = await in_time("reading a file", read)
-        if settings._replace(source=self.settings.source) != self.settings:
-            self._put_into_force(settings)
+    async def _look_at(self, files: Files, read: Callable[[Settings], Settings]) -> None:
+        """Raises StartupError if the files have changed and are invalid, or it takes too long."""
+        stamps = await self._at(files, "looking at", partial(_stamps, files))
+        # only when they no longer change: they may be half written
+        if stamps == self._seen.get(files) != self._read.get(files):
+            self._read[files] = stamps
+            try:
+                settings = await self._at(files, "reading", partial(read, self.settings))
+            except TooSlow:
+                del self._read[files]
+                raise
+            if settings != self.settings:
+                self._put_into_force(settings._replace(source=_names(files)))
+        self._seen[files] = stamps
+
+    async def _at(self, files: Files, doing: str, work: Callable[[], T]) -> T:
+        """What `work` at these files returns. Raises TooSlow; then a thread is busy at them until it ends."""
+
+        def working() -> T:
+            try:
+                return work()
+            finally:
+                self._busy.discard(files)
+
+        self._busy.add(files)
+        return await in_time(self._threads, f"{doing} {_names(files)}", working)
 
     def _put_into_force(self, settings: Settings) -> None:
         self.settings = settings
@@ -161,16 +183,20 @@ async def received(line: socket.socket) -> AsyncIterator[Settings]:
         writer.close()
 
 
-async def in_time(doing: str, work: Callable[[], T]) -> T:
+class TooSlow(StartupError):
+    """Files were not read in time. A thread may still be at it."""
+
+
+async def in_time(threads: Threads, doing: str, work: Callable[[], T]) -> T:
     """What `work` returns. It runs in a thread: meanwhile everything else goes on.
 
-    Raises StartupError, which says what it was `doing`, if it takes too long.
+    Raises TooSlow, which says what it was `doing`, if it takes too long.
     """
     try:
         async with asyncio.timeout(READ_S):
-            return await Threads("reload").run(work)
+            return await threads.run(work)
     except TimeoutError:
-        raise StartupError(f"{doing} takes longer than {READ_S:g} s") from None
+        raise TooSlow(f"{doing} takes longer than {READ_S:g} s") from None
 
 
 def read_again(settings: Settings) -> tuple[Settings, list[str]]:
@@ -194,9 +220,17 @@ def _warn(config: Config) -> None:
         log.warning("%s", warning)
 
 
+def _names(files: Files) -> str:
+    return ", ".join(map(str, files))
+
+
+def _stamps(files: Files) -> tuple[Stamp, ...]:
+    return tuple(map(_stamp, files))
+
+
 def _stamp(file: Path) -> Stamp:
     try:
         status = file.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_ctime_ns, status.st_size, status.st_ino  # ctime: rights count, too

@@ -5,7 +5,7 @@ import errno
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, MutableSequence
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,15 @@ from delayqueue.net.listener import unusable
 from delayqueue.server.declarations import check_sections
 from delayqueue.server.loops import running
 from delayqueue.server.open_files import raise_limit
-from delayqueue.server.process import Process
-from delayqueue.server.processes import bound, hold, let_supervisor_reload, shared_pulses, supervise
+from delayqueue.server.process import NONE_DECLARED, Process
+from delayqueue.server.processes import (
+    SameCode,
+    bound,
+    hold,
+    let_supervisor_reload,
+    shared_numbers,
+    supervise,
+)
 from delayqueue.server.reload import Reloader, announce, received
 from delayqueue.server.service import Service
 from delayqueue.server.settings import Settings
@@ -60,17 +67,19 @@ async def serve(config: Config) -> None:
         check = partial(check_sections, servers)
         reload = partial(reloader.run, signals.reload, check)
         await begin(running({"reload": reload}, signals.stop))
-        pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
+        shared = list if config.workers == 1 else shared_numbers
+        pulses, declared = shared([0.0] * config.workers), shared([NONE_DECLARED])
         await begin(Notifier(os.environ, os.getpid()).reporting(pulses, signals.stop))
         if config.workers == 1:
-            service = Service(Process(pulses), servers, socket_path, signals.stop)
+            service = Service(Process(pulses, declared), servers, socket_path, signals.stop)
             await service.run(reloader.settings, reloader.news(reloader.settings))
         else:
             folder = Path(lifetimes.enter_context(_meeting_place()))
             await _check_store(servers, config, socket_path)
             log = partial(_announce_all, reloader)
             await begin(running({"servers of the store": servers.watch, "log": log}, signals.stop))
-            prepare = partial(_prepared, reloader, socket_path, pulses, folder)
+            first = Process(pulses, declared, folder=folder)
+            prepare = partial(_prepared, reloader, socket_path, SameCode(), first)
             ports = lifetimes.enter_context(_held_ports(config))
             await supervise(config.workers, prepare, signals.stop, ports=ports)
 
@@ -100,19 +109,20 @@ async def _announce_all(reloader: Reloader) -> None:
 def _prepared(
     reloader: Reloader,
     socket_path: str | None,
-    pulses: MutableSequence[float],
-    folder: Path,
+    same_code: SameCode,
+    first: Process,
     number: int,
 ) -> Iterator[Callable[[], None]]:
     """The work of process `number`, which receives reloaded settings until the block ends."""
     with reloader.line(f"worker {number}") as (settings, line):
-        yield partial(_work, Process(pulses, number, folder), socket_path, settings, line)
+        process = first._replace(number=number)
+        yield partial(_work, same_code, process, socket_path, settings, line)
 
 
 def _work(
-    process: Process, socket_path: str | None, settings: Settings, line: socket.socket
+    _: SameCode, process: Process, socket_path: str | None, settings: Settings, line: socket.socket
 ) -> None:
-    """The work of one of several processes on the port."""
+    """The work of one of several processes on the port. The first argument has done its own when it was read."""
     config = settings.config
     set_up(config.log_level, config.log_format)
 

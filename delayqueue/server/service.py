@@ -82,8 +82,10 @@ class Service:
             frontend = Frontend(
                 settings, queue, webhooks, traced.front, partial(process.all_figures, figures)
             )
-            sections = Declarations(config, queue, self._servers)
-            if not process.is_replacement:  # by now others may have declared theirs
+            sections = Declarations(settings, queue, self._servers, process.declared)
+            if process.is_replacement:
+                sections.take_over()
+            else:
                 await sections.declare()
             _spare_the_collector()
 
@@ -201,7 +203,7 @@ async def _follow(
     """Use the settings that take the place of those known, until cancelled."""
     async for settings in news:
         if settings.revision != known.revision:
-            sections.use(settings.config)
+            sections.use(settings)
         frontend.use(settings)
         known = settings
         announce(settings)

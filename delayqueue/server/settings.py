@@ -1,19 +1,20 @@
 """The settings of a server's processes: one process reads and checks them, and all use them."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from delayqueue.beanstalk.tube_access import TubeAccess
 from delayqueue.config.config import Config
-from delayqueue.delivery.addresses import AddressGuard
-from delayqueue.delivery.call_guard import check_declared_calls
+from delayqueue.config.startup import StartupError
+from delayqueue.delivery.call_guard import check_declared_urls
 from delayqueue.domain.access import Grant
 from delayqueue.store.topics import check_limits
 from delayqueue.web.auth import all_grants
 from delayqueue.web.proxy_login import ProxyLogins
 from delayqueue.web.tls import Certificate
+
+T = TypeVar("T")
 
 
 class Settings(NamedTuple):
@@ -30,32 +31,45 @@ class Settings(NamedTuple):
 
     @classmethod
     def read(cls, config: Config, revision: int = 0) -> Self:
-        """Read the files that the config names, and check everything. Raises StartupError if something is wrong."""
-        AddressGuard(config.webhook_allow).check_declared(config.declared.subscribers)
-        check_declared_calls(config)
-        ProxyLogins.of(config)
-        TubeAccess.of(config)
-        check_limits(config.declared.limits, 1)  # what the number of buckets adds, the store tells
-        source = str(config.file or "the environment")
-        return cls(config, tuple(all_grants(config)), Certificate.of(config), source, revision)
+        """Read the files that the config names, and check everything.
 
-    def watched(self) -> dict[tuple[Path, ...], Callable[[], Self]]:
+        Raises StartupError, with a line for each thing that is wrong, if something is.
+        """
+        wrong: list[str] = []
+
+        def checked(check: Callable[[Config], T]) -> T | None:
+            try:
+                return check(config)
+            except StartupError as error:
+                wrong.extend(error.lines(config))
+                return None
+
+        grants, certificate = checked(all_grants), checked(Certificate.of)
+        for check in (ProxyLogins.of, TubeAccess.of, check_declared_urls, _check_limits):
+            checked(check)
+        if wrong:
+            raise StartupError(*wrong)
+        source = str(config.file or "the environment")
+        return cls(config, tuple(grants or ()), certificate, source, revision)
+
+    def watched(self) -> dict[tuple[Path, ...], Callable[["Settings"], "Settings"]]:
         """The files that are read again when they change, and for each group of them what reads it.
 
-        That returns these settings with the new contents, or raises StartupError.
+        That returns the settings that it is given with the new contents, or raises StartupError.
         """
-        tokens, tls = self.config.auth_tokens_file, self.certificate
-        return {
-            **({(tokens,): partial(self._with_tokens, str(tokens))} if tokens else {}),
-            **(
-                {tls.files: partial(self._with_certificate, ", ".join(map(str, tls.files)))}
-                if tls
-                else {}
-            ),
-        }
+        found: dict[tuple[Path, ...], Callable[[Settings], Settings]] = {}
+        if self.config.auth_tokens_file:
+            found[self.config.auth_tokens_file,] = Settings._with_tokens
+        if self.certificate:
+            found[self.certificate.files] = Settings._with_certificate
+        return found
 
-    def _with_tokens(self, source: str) -> Self:
-        return self._replace(grants=tuple(all_grants(self.config)), source=source)
+    def _with_tokens(self) -> Self:
+        return self._replace(grants=tuple(all_grants(self.config)))
 
-    def _with_certificate(self, source: str) -> Self:
-        return self._replace(certificate=Certificate.of(self.config), source=source)
+    def _with_certificate(self) -> Self:
+        return self._replace(certificate=Certificate.of(self.config))
+
+
+def _check_limits(config: Config) -> None:
+    check_limits(config.declared.limits, 1)  # what the number of buckets adds, the store tells

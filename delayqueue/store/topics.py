@@ -275,14 +275,17 @@ class Topics:
 
 
 def check_limits(limits: Mapping[str, Limit], buckets: int) -> None:
-    """Raises StartupError if a declared limit is too small for this number of buckets."""
+    """Raises StartupError, which names each declared limit that is too small for this number of buckets, or a loop."""
+    wrong: list[str] = []
     for topic, limit in limits.items():
         try:
             check_shares(limit.changes(), buckets)
         except Invalid as error:
-            raise StartupError(f"[limit {topic}]: {error}") from None
+            wrong.append(f"[limit {topic}]: {error}")
     if (topic_in_loop := loop_in(limits)) is not None:
-        raise StartupError(f"[limit {topic_in_loop}]: {LOOP.en}")
+        wrong.append(f"[limit {topic_in_loop}]: {LOOP.en}")
+    if wrong:
+        raise StartupError(*wrong)
 
 
 def check_shares(limits: Changes, buckets: int) -> None:

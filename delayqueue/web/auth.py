@@ -106,11 +106,6 @@ class Authenticator:
         self.revision = 0  # grows whenever tokens and logins take the place of others
         self.use(grants, rate, logins)
 
-    @classmethod
-    def of(cls, config: Config) -> "Authenticator":
-        """The authenticator for these settings. Raises StartupError if their file cannot be read."""
-        return cls(all_grants(config), config.token_rate, ProxyLogins.of(config))
-
     def use(self, grants: Iterable[Grant], rate: int, logins: ProxyLogins | None = None) -> None:
         """Replace the present tokens and logins by these."""
         former = self._principals if rate == self._rate else {}

@@ -8,24 +8,29 @@ from typing import Any, Final
 import pytest
 
 from tests.api.test_workers import START_S, serving
-from tests.api_client import Api, open_api
+from tests.api_client import OK, Api, open_api
 from tests.processes import ProcessError, Processes, QueueServer, StoreServer, run_program
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 URL: Final = "https://example.com/"
 OTHERS: Final = "[subscriber new]\ntopic = t\nurl = https://example.com/\n[limit t]\nrate = 1\n"
+LISTS: Final = ("/subscribers", "/schedules", "/topics")
 TAKEN: Final = "[schedule s]: the store has another schedule of this name, made at run time"
 
 
 async def declared(api: Api) -> set[str]:
     """What config files declare."""
+    return declared_in([(await api.call(path, {})).ok() for path in LISTS])
+
+
+def declared_in(lists: list[Any]) -> set[str]:
+    subscribers, schedules, topics = lists
     named = {
         f"{kind} {one['name']}"
-        for kind in ("subscriber", "schedule")
-        for one in (await api.call(f"/{kind}s", {})).ok()
+        for kind, ones in (("subscriber", subscribers), ("schedule", schedules))
+        for one in ones
         if one["declared"]
     }
-    topics = (await api.call("/topics", {})).ok()
     limits = {f"limit {each['topic']}" for each in topics if (each["limit"] or {}).get("declared")}
     return named | limits
 
@@ -90,6 +95,49 @@ async def test_a_worker_that_dies_is_replaced_and_declares_nothing_anew(
         os.kill(serving(one)[0], signal.SIGKILL)
         await until(lambda: one.logged().count("serving on") == 3, within_s=START_S)
         assert await declared(api) == {"limit u"}
+
+
+async def test_sections_that_wait_for_the_store_are_declared_though_all_workers_die_meanwhile(
+    processes: Processes,
+) -> None:
+    """Those of the start, and those of a reload."""
+    store = processes.redis("--appendonly", "yes", "--appendfsync", "always")
+    store.kill()
+    old = f"[subscriber a]\ntopic = t\nurl = {URL}\n[schedule s]\ntopic = t\nevery = 1h\n"
+    server = processes.configured(old, None, redis__host=store.address, workers=2)
+    server.launch()
+    await until(lambda: server.logged().count("serving on") == 2, within_s=START_S)
+    await all_die(server)
+    store.start()
+    async with open_api(server.url) as api:
+        await until_async(lambda: has_declared(api, "subscriber a", "schedule s"))
+
+        store.kill()
+        (server.home / "delay-queue.conf").write_text("[limit t]\nrate = 1\n", encoding="utf-8")
+        server.send(signal.SIGHUP)
+        await until(lambda: server.logged().count("reloaded: ") == 3)
+        await all_die(server)
+        store.start()
+        await until_async(lambda: has_declared(api, "limit t"))
+    assert server.stop() == 0
+
+
+async def all_die(server: QueueServer) -> None:
+    """Kill all workers, and wait for their replacements."""
+    served, workers = server.logged().count("serving on"), serving(server)
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    await until(
+        lambda: server.logged().count("serving on") == served + len(workers), within_s=START_S
+    )
+
+
+async def has_declared(api: Api, *names: str) -> bool:
+    """Whether config files declare just these; each worker notices by itself that the store is back."""
+    answers = [await api.call(path, {}) for path in LISTS]
+    return {each.code for each in answers} == {OK} and declared_in(
+        [each.data for each in answers]
+    ) == set(names)
 
 
 async def test_the_log_says_what_takes_the_place_of_what_another_file_declares(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import time
 from contextlib import nullcontext
@@ -16,7 +17,7 @@ from delayqueue.config.values import Address
 from delayqueue.server.processes import bound, hold, supervise
 from tests.api_client import open_api
 from tests.figures import scrape
-from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
+from tests.processes import LOOPBACK, REPOSITORY, Processes, QueueServer, StoreServer, free_port
 from tests.waiting import until, until_async
 
 WORKERS: Final = 2
@@ -25,6 +26,10 @@ START_S: Final = 60.0
 SCRAPE_S: Final = 5.0
 SOON_S: Final = 0.02
 USAGE: Final = 2  # the status of a server that cannot start
+SAYS_RESTART: Final = (
+    "delay-queue: the program's files are not those that the server was started with, as after an upgrade; "
+    "restart the server\n"
+)
 STUCK_S: Final = 5.0  # as in the alert DelayQueueTimerStuck
 
 
@@ -179,6 +184,33 @@ async def test_of_two_servers_that_start_together_on_one_port_one_serves(
     [refused] = [server for server in both if server is not serving]
     assert refused.exit_status() == USAGE
     assert "Address already in use; stop what listens there" in refused.logged()
+
+
+async def test_a_worker_that_dies_after_an_upgrade_is_not_replaced_by_the_new_version(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    """The new version has other settings, and would take one for another; the other worker serves."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(REPOSITORY / "delayqueue", tmp_path / "delayqueue", ignore=ignored)
+    server = processes.configured("language = en\n", redis_server, workers=WORKERS)
+    server.wrap("env", f"PYTHONPATH={tmp_path}")
+    server.start()
+    await until(lambda: server.logged().count("serving on") == WORKERS, within_s=START_S)
+    config = tmp_path / "delayqueue" / "config" / "config.py"
+    first = "    bind_address: Address"
+    before, after = config.read_text("utf-8").split(first)
+    added = '    added: str = option("", str, "a setting of the new version")\n'
+    config.write_text(f"{before}{added}{first}{after}", encoding="utf-8")
+    os.kill(serving(server)[0], signal.SIGKILL)
+    await until(lambda: SAYS_RESTART in server.logged(), within_s=START_S)
+    await until(server.is_ready)
+    assert "Traceback" not in server.logged()
+
+    assert server.stop() == 0
+    server.start()
+    served = 2 * WORKERS
+    await until(lambda: server.logged().count("serving on") == served, within_s=START_S)
+    assert server.stop() == 0
 
 
 async def test_one_signal_stops_all(many: QueueServer) -> None:

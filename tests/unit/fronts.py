@@ -82,7 +82,7 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
         jobs=queue,
         config=config,
         responder=Responder(config.language),
-        guard=Authenticator.of(config),
+        guard=Authenticator(config.auth_tokens, config.token_rate),
         snapshots=nothing,
         check_url=str,
         check_call=None,

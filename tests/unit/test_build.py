@@ -8,7 +8,7 @@ import pytest
 
 from delayqueue import __version__
 from delayqueue.config import build as builds
-from delayqueue.config.build import build
+from delayqueue.config.build import build, code_digest
 
 
 @pytest.fixture(autouse=True)
@@ -23,8 +23,7 @@ def place(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
     """Let the package be in this folder."""
     package = folder / "delayqueue"
     package.mkdir()
-    monkeypatch.setattr(builds, "__file__", str(package / "config" / "build.py"))
-    monkeypatch.setattr(builds, "FILE", package / "COMMIT")
+    monkeypatch.setattr(builds, "PACKAGE", package)
     return package
 
 
@@ -78,3 +77,15 @@ def test_a_git_that_fails_keeps_nothing_from_starting(
     monkeypatch.setenv("PATH", "")
     build.cache_clear()
     assert build() == __version__
+
+
+def test_other_code_has_another_digest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = place(monkeypatch, tmp_path)
+    (package / "config").mkdir()
+    module = package / "config" / "a.py"
+    module.write_text("1")
+    digest = code_digest()
+    (package / "a.pyc").write_text("Python's own")
+    assert code_digest() == digest
+    module.write_text("2")
+    assert code_digest() != digest

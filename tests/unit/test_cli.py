@@ -232,6 +232,44 @@ def test_check_says_all_that_is_wrong_at_once(run: Run, tmp_path: Path) -> None:
     ] == []
 
 
+def test_a_start_and_check_say_all_that_is_wrong_without_a_store(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "dq.conf").write_text(
+        "redis.host = embedded\n"
+        "tls_key = key.pem\n"
+        "[limit a]\nburied_to = b\n[limit b]\nburied_to = a\n"
+        "[subscriber a]\ntopic = t\nurl = http://10.0.0.1/\n"
+        "[subscriber b]\ntopic = t\nurl = http://10.0.0.2/\n"
+    )
+    settings = {"data_dir": str(tmp_path / "data"), "bind_address": f"{LOOPBACK}:0"}
+    checked = run("-c", "dq.conf", "check", settings=settings)
+    begun = run("-c", "dq.conf", settings=settings)
+    assert (checked.returncode, begun.returncode) == (1, 2)
+    expected = [
+        "delay-queue: tls_key and tls_client_ca need tls_cert",
+        "delay-queue: dq.conf:7: [subscriber a]: url = http://10.0.0.1/: ",
+        "delay-queue: dq.conf:10: [subscriber b]: url = http://10.0.0.2/: ",
+        "delay-queue: [limit a]: buried_to",
+    ]
+    for ended in checked, begun:
+        lines = ended.stderr.splitlines()
+        assert [line[: len(known)] for line, known in zip(lines, expected, strict=True)] == expected
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_start_and_check_refuse_a_limit_that_a_new_store_would_be_too_large_for(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "dq.conf").write_text(
+        "redis.host = embedded\nbucket_size = 2\n[limit t]\nconcurrency = 1\n"
+    )
+    settings = {"data_dir": str(tmp_path / "data"), "bind_address": f"{LOOPBACK}:0"}
+    for verb, status in (("check",), 1), ((), 2):
+        ended = run("-c", "dq.conf", *verb, settings=settings)
+        assert ended.returncode == status
+        said = "delay-queue: [limit t]: concurrency: must be at least 2"
+        assert [line for line in ended.stderr.splitlines() if line.startswith(said)]
+
+
 def test_check_warns_of_addresses_that_are_not_those_of_proxies_alone(
     run: Run, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from delayqueue.metrics import (
     Metrics,
     Snapshot,
 )
-from delayqueue.server.process import Process
+from delayqueue.server.process import NONE_DECLARED, Process
 from delayqueue.store.census import TopicView
 from delayqueue.store.types import Health
 from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, exposition, process_figures
@@ -172,7 +172,7 @@ def test_a_store_that_does_not_answer_is_shown_as_down() -> None:
 
 
 def process(folder: Path | None, number: int = 1) -> Process:
-    return Process([0.0, 0.0], number, folder)
+    return Process([0.0, 0.0], [NONE_DECLARED], number, folder)
 
 
 def nothing() -> Snapshot:
@@ -208,9 +208,9 @@ async def test_a_worker_that_is_stuck_holds_up_nobody(
     silent = await asyncio.start_unix_server(lambda _, writer: held.append(writer), tmp_path / "2")
     async with silent:
         assert set(await process(tmp_path).all_figures(nothing)) == {"1"}
-        starting = Process([monotonic(), 0], 1, tmp_path)
+        starting = Process([monotonic(), 0], [NONE_DECLARED], 1, tmp_path)
         assert set(await starting.all_figures(nothing)) == {"1"}
-        stuck = Process([monotonic(), monotonic() - STUCK_S], 1, tmp_path)
+        stuck = Process([monotonic(), monotonic() - STUCK_S], [NONE_DECLARED], 1, tmp_path)
         figures = Figures(await stuck.all_figures(Metrics().snapshot), NOBODY)
         samples = samples_of(exposition(figures, "")[0].decode())
         assert samples.one("delayqueue_tick_age_seconds", worker="2") == pytest.approx(STUCK_S, 0.1)

@@ -39,6 +39,10 @@ def read(conf: Path, text: str) -> Config:
     return load(conf, {})
 
 
+def guard_of(config: Config) -> Authenticator:
+    return Authenticator(config.auth_tokens, config.token_rate, ProxyLogins.of(config))
+
+
 def asked(
     user: str | None = "alice",
     groups: str | None = None,
@@ -66,7 +70,7 @@ GRANTED: Final = [
 def test_groups_give_roles(
     conf: Path, text: str, groups: str | None, roles: str, _why: str
 ) -> None:
-    guard = Authenticator.of(read(conf, text))
+    guard = guard_of(read(conf, text))
     who = asked(groups=groups)
     assert "+".join(sorted(guard.access(who).roles)) == roles
     assert guard.access(who).name == "alice"
@@ -91,7 +95,7 @@ def test_only_the_proxy_says_who_somebody_is(
     conf: Path, peer: str | None, is_proxy: bool, header: str
 ) -> None:
     """Others are refused: even with a token, and whatever they say of the address that they come from."""
-    guard = Authenticator.of(read(conf, f"{LOGINS}auth_tokens = admin:{TOKEN}"))
+    guard = guard_of(read(conf, f"{LOGINS}auth_tokens = admin:{TOKEN}"))
     headers = {"remote-user": "alice", "remote-groups": "admin"}
     if not is_proxy:
         headers = {header: headers[header], "authorization": f"Bearer {TOKEN}"}
@@ -125,7 +129,7 @@ DOUBTFUL: Final[list[tuple[HttpRequest, str]]] = [
 def test_what_the_proxy_says_in_doubt_is_refused(
     conf: Path, request_: HttpRequest, says: str
 ) -> None:
-    guard = Authenticator.of(read(conf, f"{LOGINS}auth_tokens = admin:{TOKEN}"))
+    guard = guard_of(read(conf, f"{LOGINS}auth_tokens = admin:{TOKEN}"))
     for refuses in (
         lambda: guard.admit(request_, VIEWERS),
         lambda: guard.check_again(request_, VIEWERS, ["t"]),
@@ -137,7 +141,7 @@ def test_what_the_proxy_says_in_doubt_is_refused(
 
 
 def test_names_are_what_they_are(conf: Path) -> None:
-    guard = Authenticator.of(read(conf, LOGINS))
+    guard = guard_of(read(conf, LOGINS))
     for name in ("王小明", "Zoë O'Hara", "x" * MAX_NAME_CHARS, "alice@example.com", "%61"):
         assert guard.access(asked(name, "view")).name == name
 
@@ -145,7 +149,7 @@ def test_names_are_what_they_are(conf: Path) -> None:
 def test_a_name_that_stands_for_a_group_is_not_divided(conf: Path) -> None:
     """Cloudflare tells addresses alone, and a user may have chosen what stands before the @."""
     by_name = "proxy_user_header = X-User\nproxy_roles_header = x-user\nproxy_allow = 10.1.2.3\n"
-    guard = Authenticator.of(read(conf, f"{by_name}proxy_roles = view:*, admin:alice@example.com"))
+    guard = guard_of(read(conf, f"{by_name}proxy_roles = view:*, admin:alice@example.com"))
     for name, roles in (
         ("alice@example.com", {Role.ADMIN, Role.VIEW}),
         ('"x,alice@example.com,"@evil.example', {Role.VIEW}),
@@ -157,7 +161,7 @@ def test_a_name_that_stands_for_a_group_is_not_divided(conf: Path) -> None:
 
 
 def test_who_is_refused_reads_that_it_is_about_a_user(conf: Path) -> None:
-    guard = Authenticator.of(read(conf, LOGINS))
+    guard = guard_of(read(conf, LOGINS))
     with pytest.raises(Forbidden, match="user alice has the roles view: they may not call this"):
         guard.admit(asked(groups="view"), PRODUCERS)
     with pytest.raises(Forbidden, match="call: user alice has no role call for topic t"):
@@ -166,7 +170,7 @@ def test_who_is_refused_reads_that_it_is_about_a_user(conf: Path) -> None:
 
 def test_a_login_counts_before_a_token(conf: Path) -> None:
     """Proxies pass on the password of Basic, or a token of their own, in Authorization."""
-    guard = Authenticator.of(read(conf, f"{LOGINS}auth_tokens = produce:{TOKEN}"))
+    guard = guard_of(read(conf, f"{LOGINS}auth_tokens = produce:{TOKEN}"))
     for token in (TOKEN, "unknown"):
         both = asked(groups="view", headers={"authorization": f"Bearer {token}"})
         assert guard.access(both).roles == VIEWERS
@@ -176,7 +180,7 @@ def test_a_login_counts_before_a_token(conf: Path) -> None:
 
 def test_whoever_neither_has_a_token_nor_is_logged_in_is_refused(conf: Path) -> None:
     """Also without any token in the settings: a proxy that forgets the header must not open the door."""
-    guard = Authenticator.of(read(conf, LOGINS))
+    guard = guard_of(read(conf, LOGINS))
     assert guard.asks
     for peer in (PROXY, "127.0.0.1"):
         with pytest.raises(Unauthorized, match="a login by the proxy") as refused:
@@ -189,14 +193,14 @@ def test_whoever_neither_has_a_token_nor_is_logged_in_is_refused(conf: Path) -> 
 
 
 def test_without_the_setting_the_headers_mean_nothing() -> None:
-    guard = Authenticator.of(Config())
+    guard = guard_of(Config())
     assert not guard.asks
     assert guard.admit(asked(groups="view"), PRODUCERS).allows("t")
     assert (guard.access(asked()).name, guard.name_of(asked())) == ("", "anybody")
 
 
 def test_other_settings_take_the_place_of_the_former(conf: Path) -> None:
-    guard = Authenticator.of(read(conf, LOGINS))
+    guard = guard_of(read(conf, LOGINS))
     guard.use([], 0, ProxyLogins.of(read(conf, f"{LOGINS}proxy_roles = produce:staff")))
     assert guard.access(asked(groups="staff")).roles == PRODUCERS
     with pytest.raises(QueueError):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,8 +21,11 @@ from delayqueue.server import reload
 from delayqueue.server.reload import Reloader, received
 from delayqueue.server.settings import Settings
 from delayqueue.tasks import cancel_all
+from delayqueue.threads import Threads
 from delayqueue.web.auth import all_grants
-from tests.waiting import until
+from delayqueue.web.tls import Certificate
+from tests.certificates import make
+from tests.waiting import PATIENCE_S, until
 
 FIRST = f"admin:{'a' * 20}"
 SECOND = f"admin:{'b' * 20}"
@@ -81,6 +85,24 @@ async def test_what_changed_before_the_first_look_is_read_as_well(tmp_path: Path
     await cancel_all([running])
 
 
+async def test_tokens_and_a_certificate_that_change_at_once_are_both_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reload, "LOOK_S", 0.01)
+    tokens = tmp_path / "tokens"
+    pair, new = make(tmp_path, "server"), make(tmp_path, "new")
+    tokens.write_text(FIRST)
+    config = Config(auth_tokens_file=tokens, tls_cert=pair.cert, tls_key=pair.key)
+    reloader = await Reloader.begin(config)
+    tokens.write_text(SECOND)  # one look finds these changes, since the first is yet to come
+    new.cert.replace(pair.cert)
+    new.key.replace(pair.key)
+    running = asyncio.create_task(reloader.run(asyncio.Event(), nobody_asks))
+    await until(lambda: reloader.settings.certificate == Certificate.of(config))
+    assert reloader.settings.grants == tuple(all_grants(config))
+    await cancel_all([running])
+
+
 async def nobody_asks(_: Config) -> None:
     raise AssertionError
 
@@ -102,10 +124,72 @@ async def test_a_file_that_is_written_anew_with_the_same_is_no_news(
     assert decider.reloader.settings is known
 
 
+async def test_a_file_that_becomes_readable_later_is_read_then(
+    decider: Decider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def read_as_others(config: Config) -> list[Grant]:  # tests may run as root, who reads all
+        if not decider.tokens.stat().st_mode & stat.S_IROTH:
+            raise StartupError("Permission denied")
+        return all_grants(config)
+
+    monkeypatch.setattr("delayqueue.server.settings.all_grants", read_as_others)
+    other = decider.tokens.with_name("other")
+    other.write_text(SECOND)
+    other.chmod(0o600)
+    other.replace(decider.tokens)
+    await until(lambda: "not reloaded, the previous settings stay: Permission" in caplog.text)
+    decider.tokens.chmod(0o644)
+    await until(lambda: decider.token == SECOND.partition(":")[2])
+
+
 async def test_reading_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reload, "READ_S", 0.05)
     with pytest.raises(StartupError, match=re.escape("reading a file takes longer than 0.05 s")):
-        await reload.in_time("reading a file", Event().wait)
+        await reload.in_time(Threads("reload"), "reading a file", Event().wait)
+
+
+async def test_a_file_system_that_hangs_delays_nothing_else(
+    decider: Decider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers, asked, look_up = Event(), list[Path](), Path.stat
+
+    def hangs(path: Path, **how: Any) -> os.stat_result:
+        if path == decider.tokens and not answers.is_set():
+            asked.append(path)
+            answers.wait(PATIENCE_S)
+        return look_up(path, **how)
+
+    with monkeypatch.context() as hanging:
+        hanging.setattr(Path, "stat", hangs)
+        hanging.setattr(reload, "READ_S", 0.05)
+        said = f"the previous settings stay: looking at {decider.tokens} takes longer than 0.05 s"
+        await until(lambda: bool(asked) and said in caplog.text)
+        hanging.setattr(reload, "READ_S", PATIENCE_S)
+        await decider.reload()
+        await until(lambda: decider.reloader.settings.revision == 1)
+        assert len(asked) == 1  # threads do not become many
+        decider.tokens.write_text(SECOND)
+        answers.set()
+        await until(lambda: decider.token == SECOND.partition(":")[2])
+
+
+async def test_a_file_that_took_too_long_to_read_is_read_again(
+    decider: Decider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = Event()
+
+    def hangs(config: Config) -> list[Grant]:
+        answers.wait(PATIENCE_S)
+        return all_grants(config)
+
+    monkeypatch.setattr("delayqueue.server.settings.all_grants", hangs)
+    monkeypatch.setattr(reload, "READ_S", 0.05)
+    decider.tokens.write_text(SECOND)
+    said = f"the previous settings stay: reading {decider.tokens} takes longer than 0.05 s"
+    await until(lambda: said in caplog.text)
+    monkeypatch.setattr(reload, "READ_S", PATIENCE_S)
+    answers.set()
+    await until(lambda: decider.token == SECOND.partition(":")[2])
 
 
 async def test_what_goes_wrong_unexpectedly_ends_nothing(

@@ -10,7 +10,7 @@ from delayqueue.config.ini import SHOWN_CHARS
 from delayqueue.config.loading import load
 from delayqueue.config.sections import LIMIT_KEYS, NO_HANDLERS
 from delayqueue.config.startup import ConfigError, StartupError
-from delayqueue.delivery.call_guard import check_declared_calls
+from delayqueue.delivery.call_guard import check_declared_urls
 from delayqueue.domain.call import Call
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.schedule import CatchUp, Schedule
@@ -120,7 +120,7 @@ def test_a_start_refuses_a_call_that_is_forbidden(conf: Path, settings: str, mes
     conf.write_text(f"language = en\n{settings}\n{PLAN}call = {URL}\n", encoding="utf-8")
     config = load(conf, {})
     try:
-        check_declared_calls(config)
+        check_declared_urls(config)
     except StartupError as error:
         found = str(error).replace(str(conf), "FILE")
     else:
