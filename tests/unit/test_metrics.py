@@ -234,7 +234,8 @@ async def test_a_folder_that_is_gone_leaves_the_figures_of_the_process_that_is_a
     """Something may tidy up in TMPDIR. The alert for a process that is stuck needs no folder."""
     gone = tmp_path / "gone"
     assert set(await process(gone).all_figures(nothing)) == {"1"}
-    serving = Process([monotonic(), monotonic() - STUCK_S], 1, gone)
+    pulses = [monotonic(), monotonic() - STUCK_S]
+    serving = Process(pulses, [NONE_DECLARED], 1, gone)
     figures = Figures(await serving.all_figures(Metrics().snapshot), NOBODY)
     samples = samples_of(exposition(figures, "")[0].decode())
     assert samples.one("delayqueue_tick_age_seconds", worker="2") >= STUCK_S
