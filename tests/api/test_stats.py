@@ -1,5 +1,8 @@
 """/stats and the filters of /topics."""
 
+import os
+from pathlib import Path
+
 from delayqueue.web.endpoints.operations import COUNTED
 from tests.api_client import Api, open_api
 from tests.processes import Processes, StoreServer
@@ -98,3 +101,13 @@ async def test_without_counts_it_tells_what_takes_no_count_of_all_topics(api: Ap
     assert whole.keys() - part.keys() == set(COUNTED)
     assert part["settings"] == whole["settings"]
     assert [each["name"] for each in part["servers"]] == [each["name"] for each in whole["servers"]]
+
+
+async def test_a_folder_whose_name_is_not_utf_8_is_shown(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    folder = f"{tmp_path}/{os.fsdecode('配置'.encode('gbk'))}"
+    server = processes.server(redis_server, data_dir=folder)
+    async with open_api(server.url) as api:
+        stats = (await api.call("/stats", {})).ok()
+    assert stats["settings"]["data_dir"].startswith(f"{tmp_path}/\ufffd")

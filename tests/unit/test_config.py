@@ -1,5 +1,6 @@
 """What config files and variables mean, and the messages about invalid ones."""
 
+import os
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -443,6 +444,14 @@ def test_secrets_do_not_show() -> None:
     assert [grant.topics for grant in config.auth_tokens] == ["*", "a*"]
     assert "s3" not in repr(config)
     assert config.shown()["call_secret"] == "***"
+
+
+def test_paths_that_are_not_utf_8_can_be_shown() -> None:
+    folder = os.fsdecode("/配置".encode("gbk"))
+    config = Config(data_dir=Path(folder), places={"data_dir": f"{folder}/dq.conf:3"})
+    for shown in (config.shown()["data_dir"], config.set_in()["data_dir"]):
+        assert "/\ufffd" in shown
+        shown.encode()
 
 
 @pytest.mark.parametrize(
