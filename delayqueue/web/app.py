@@ -342,8 +342,10 @@ class LentRequest:
             except asyncio.CancelledError:  # the client is gone
                 call.add_done_callback(then)
                 raise
-            except Exception:  # noqa: S110  # `then` answers it
-                pass
+            except Exception as error:  # `then` answers it
+                # `await` has taken the traceback out of a task: another result() would raise the error without it
+                call = self._loop.create_future()
+                call.set_exception(error)
             then(call)
             del call, then  # it may hold an error, whose traceback holds this frame
         if self._response is None:
