@@ -231,6 +231,9 @@ def process_figures() -> Snapshot:
 
 def exposition(figures: Figures, accepted: str) -> tuple[bytes, str]:
     """The text that Prometheus reads, and its Content-Type; `accepted` is the request's Accept header."""
-    encode, content_type = choose_encoder(accepted)
+    try:
+        encode, content_type = choose_encoder(accepted)
+    except (TypeError, ValueError):  # a version that is no number
+        encode, content_type = choose_encoder("")
     # a name with control characters must not reach the terminal of who looks at the text
     return escaped(encode(figures).decode(), r"\\").encode(), content_type

@@ -49,6 +49,10 @@ def _listed(names: Iterable[str]) -> str:
 def refuse_unknown(name: str, fields: Sequence[str]) -> None:
     """Raises Invalid with the unknown field and the one of `fields` that it resembles."""
     name = name[:NAME_CHARS]
+    if not fields:
+        raise Invalid.of(
+            f"未知字段 {name}，此请求没有字段", f"{name}: unknown field; this request has none"
+        )
     # the object in which they are says nothing about likeness
     path = "".join(fields[0].rpartition(".")[:2])
     own = [each[len(path) :] for each in fields]
