@@ -192,9 +192,8 @@ def _members(field: str, value: Any, rules: Mapping[str, Rule]) -> dict[str, Any
 def retry_schedule(field: str, value: Any) -> dict[str, Any]:
     """A retry schedule, as it is sent."""
     found = _members(field, value, RETRY)
-    if len(found.keys() & {"delays", "preset", "max"}) != 1:
-        raise ValueError(f"{field}: give one of delays, preset, max")
     try:
+        retry.check_parts(found)
         if "delays" in found:
             retry.explicit(found["delays"])
         elif "preset" in found:

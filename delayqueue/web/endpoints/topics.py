@@ -30,7 +30,7 @@ from delayqueue.web.fields import (
     one_of,
     optional,
 )
-from delayqueue.web.requests import Request, TopicRequest
+from delayqueue.web.requests import PushedTopicRequest, Request, TopicRequest
 
 TOPIC: Final = TopicCounts(
     topic="order",
@@ -132,7 +132,7 @@ def attention(topic: TopicView) -> list[str]:
     return [why for why, holds in found.items() if holds]
 
 
-class LimitRequest(TopicRequest):
+class LimitRequest(PushedTopicRequest):
     """A topic whose deliveries are limited; null removes a limit, an omitted one stays."""
 
     rate: Rate | None = None
@@ -168,7 +168,7 @@ class LimitRequest(TopicRequest):
         return wanted
 
 
-class PauseRequest(TopicRequest):
+class PauseRequest(PushedTopicRequest):
     """A topic to pause, for `seconds` or until it is resumed."""
 
     seconds: SomeSeconds | None = optional("For how long; until /resume by default.")
