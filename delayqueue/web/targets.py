@@ -90,7 +90,8 @@ class CallRequest(Request):
 
     def call(self) -> Call:
         """The call; Call has the defaults."""
-        given: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"timeout"})
+        plain = type(self).model_fields.keys() - {"timeout"}  # no unknown field, whatever its name
+        given: dict[str, Any] = self.model_dump(include=plain, exclude_none=True)
         if self.timeout is not None:
             given["timeout_ms"] = duration_ms(self.timeout)
-        return Call(**{name: given[name] for name in given if name in Call.__slots__})
+        return Call(**given)
