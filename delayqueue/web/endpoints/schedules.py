@@ -13,10 +13,10 @@ from delayqueue.domain import schedule as rules
 from delayqueue.domain.job import CHANGE, IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.schedule import CatchUp
-from delayqueue.engine.jobs import raise_for
-from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, TooLarge
+from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, TooLarge, TopicFull
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
+from delayqueue.web.endpoints.push import refusal
 from delayqueue.web.fields import (
     Body,
     Group,
@@ -212,14 +212,16 @@ async def preview_schedule(api: Api, asked: PreviewRequest) -> list[Occurrence]:
 @endpoint(
     "/run-schedule",
     ADMINS,
-    errors=(*BAD, NoSuchJob, JobExists),
+    errors=(*BAD, NoSuchJob, JobExists, TopicFull),
     asks={"name": "report"},
     answers={"id": "report@2026-11-23T07:12:30.250Z"},
 )
 async def run_schedule(api: Api, asked: NameRequest) -> NewId:
     """Push a schedule's job now."""
     job = await api.queue.schedules.job_now(asked.name)
-    raise_for((await api.jobs.push(job)).code)
+    pushed = await api.jobs.push(job)
+    if pushed.code:
+        raise refusal(pushed)
     return NewId(job.id)
 
 
