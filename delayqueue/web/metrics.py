@@ -192,7 +192,7 @@ def _of_topics(topics: TopicFigures) -> Iterator[Family]:
     yield _gauge("delayqueue_topic_jobs", "Jobs of a topic in a state.", jobs, "topic", "state")
     yield _gauge(
         "delayqueue_topic_oldest_ready_seconds",
-        "How long the oldest ready job of a topic has been due.",
+        "How long the oldest ready job of a topic has been due, and in the queue.",
         ages,
         "topic",
     )
