@@ -19,7 +19,7 @@ from delayqueue.web.endpoints.schedules import ScheduleRequest
 from delayqueue.web.endpoints.subscribers import SubscribeRequest
 from delayqueue.web.endpoints.topics import LimitRequest
 from delayqueue.web.http import HttpRequest
-from delayqueue.web.parse import MOST_LOGGED, Model, Reader, parse_array
+from delayqueue.web.parse import MOST_LOGGED, Model, Reader, is_array, parse_array
 from delayqueue.web.targets import CallRequest
 
 VALUES: Final[tuple[Any, ...]] = (True, 1, 1.5, 10**30, "x", "", [], [1], [[]], {}, {"a": 1})
@@ -145,6 +145,12 @@ def test_a_message_names_the_field_and_what_may_stand_there(raw: str, zh: str, e
     with pytest.raises(BadJson) as refused:
         parse(PushRequest, raw.encode())
     assert refused.value.text == Text(zh, en)
+
+
+@pytest.mark.parametrize("blanks", [0, 1, 63, 64, 1000])
+def test_an_array_is_one_behind_any_blanks(blanks: int) -> None:
+    assert is_array(b" \n\t\r"[:blanks] + b" " * blanks + b'[{"id": 1}]')
+    assert not is_array(b" " * blanks + b'{"id": []}')
 
 
 @pytest.mark.parametrize("raw", [b"[1", b"[]", b'["\xff"]', b"{"])

@@ -204,8 +204,14 @@ def _urgency(topic: TopicView) -> tuple[int, int, int]:
     return topic.buried, topic.ready + topic.reserved, topic.delayed
 
 
-@endpoint("/workers", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=[WORKER])
-async def workers(api: Api) -> Large[list[WorkerStats]]:
+class EmptyRequest(Request):
+    """No fields. As it has a body, mistakes in it are told, and changes that the page makes are in its audit log."""
+
+    without_topic = ()  # the handler refuses whoever may not reach all topics
+
+
+@endpoint("/workers", VIEWERS, methods=("POST", "GET"), asks={}, answers=[WORKER])
+async def workers(api: Api, asked: EmptyRequest) -> Large[list[WorkerStats]]:  # noqa: ARG001  # it declares the model
     """Return the workers that send their names with /pop, first those that are gone with reserved jobs.
 
     They are seen a few seconds later, and forgotten a minute after the last sign of them.
@@ -276,14 +282,8 @@ async def readyz(api: Api, request: HttpRequest) -> Readiness | None:
     return None if readiness == Readiness([]) else readiness
 
 
-class AcceptStoreRequest(Request):
-    """Nothing: there is one store. With a body, the page's calls are in its audit log."""
-
-    without_topic = ()
-
-
 @endpoint("/accept-store", ADMINS, asks={})
-async def accept_store(api: Api, asked: AcceptStoreRequest, request: HttpRequest) -> None:  # noqa: ARG001  # it declares the model
+async def accept_store(api: Api, asked: EmptyRequest, request: HttpRequest) -> None:  # noqa: ARG001  # it declares the model
     """Confirm that an emptied or replaced store is a new one, which ends the warning on all servers."""
     api.scope.check(None)
     await api.queue.store.watch.accept()
