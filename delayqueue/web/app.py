@@ -309,7 +309,8 @@ class LentRequest:
             asked = HttpRequest(
                 request.method, request.path, headers, lender.peer, repeated=frozenset(repeated)
             )
-            lender.begin(asked, None if has_body else b"")
+            front = self._transport.server.server.front
+            front.begin(asked, None if has_body else b"", lender)
         try:
             response, is_last = await self._decided()
             written = _written(response)

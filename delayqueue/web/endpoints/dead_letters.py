@@ -116,10 +116,7 @@ class NoteRequest(Request):
 async def buried(api: Api, asked: BuriedRequest) -> Large[DeadLetters]:
     """Group dead letters by the reason of their last failure."""
     steps = asked.chart()
-    if asked.topic is None:
-        topics = await api.jobs.census.names(api.scope.allows)
-    else:
-        topics = list(filter(api.scope.allows, [asked.topic]))
+    topics = await api.jobs.census.names() if asked.topic is None else [asked.topic]
     what = ("buried", asked.topic, asked.reason)
     reason = cache(reason_of)  # many dead letters have the same message
     letters, cursor = await api.jobs.listings.dead_letters(

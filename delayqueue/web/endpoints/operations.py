@@ -4,7 +4,7 @@ import logging
 from heapq import nlargest
 from typing import Any, Final
 
-from delayqueue.answers.answer import LEFT_OUT, seconds
+from delayqueue.answers.answer import LEFT_OUT, left_out, seconds
 from delayqueue.answers.servers import (
     Access,
     Attention,
@@ -119,12 +119,6 @@ WORKER: Final = WorkerStats(
 )
 
 
-COUNTED: Final = (  # from a count of all topics
-    *("topics", "paused", "delayed", "ready", "reserved", "buried", "oldest_ready_age"),
-    *("busiest", "attention", "called"),
-)
-
-
 class StatsRequest(Request):
     """How much of the overview."""
 
@@ -147,7 +141,7 @@ class StatsRequest(Request):
 async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
     """Return the totals of all topics, and the servers, the store and the settings."""
     api.scope.check(None)
-    counted = dict.fromkeys(COUNTED, LEFT_OUT) if asked.counts is False else await _counted(api)
+    counted = left_out(Stats) if asked.counts is False else await _counted(api)
     store = api.queue.store
     health = await store.health()
     reports = await api.queue.heartbeat.servers()
@@ -174,7 +168,7 @@ async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
 
 
 async def _counted(api: Api) -> dict[str, Any]:
-    """The members COUNTED."""
+    """The members of Stats that take a count of all topics."""
     topics = await api.jobs.census.all()
     sums, paused = TopicView(""), 0
     busiest, troubled = list[TopicView](), list[TopicView]()

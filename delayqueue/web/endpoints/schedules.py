@@ -25,9 +25,9 @@ from delayqueue.web.fields import (
     Ttr,
     Validate,
     check_body,
-    choice,
     ms,
     ms_or_none,
+    one_of,
     optional,
 )
 from delayqueue.web.requests import IfNamed, NameRequest, PagedRequest, Request
@@ -79,7 +79,7 @@ TimeZone = Annotated[
 ]
 CatchUpWord = Annotated[
     CatchUp,
-    choice(CatchUp),
+    one_of(*CatchUp),
     Field(
         description="What to do about times that were missed because no server was running: "
         "`skip`, `once`, the default, or `all`."

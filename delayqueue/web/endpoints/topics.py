@@ -87,10 +87,6 @@ PurgeState = Annotated[
 ]
 
 
-LIMITS: Final = {
-    *("rate", "burst", "concurrency", "group_concurrency", "group_order"),
-    *("buried_retain", "buried_to", "max_jobs", "when_full"),
-}
 NEARLY_FULL: Final = 0.8  # of max_jobs
 LATE_MS: Final = 60_000  # a job that has been ready for this long is late
 MAX_OFFSET: Final = 10**9
@@ -162,7 +158,8 @@ class LimitRequest(PushedTopicRequest):
 
     def changes(self) -> rules.Changes:
         """The wanted limits, by name; None = no limit."""
-        wanted = self.model_dump(include=LIMITS, exclude_unset=True)
+        limits = type(self).model_fields.keys() - {"topic"}
+        wanted = self.model_dump(include=limits, exclude_unset=True)
         if "buried_retain" in wanted:
             wanted["buried_retain_ms"] = ms_or_none(wanted.pop("buried_retain"))
         return wanted
