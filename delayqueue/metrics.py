@@ -131,12 +131,12 @@ READY_LATENESS: Final = Metric(
 )
 DELIVERY_LATENESS: Final = Metric(
     "delayqueue_delivery_lateness_seconds",
-    "From due to delivered, of first deliveries.",
+    "From due, or pushed if that was later, to delivered, of first deliveries.",
     bounds=LATENESS_S,
 )
 CALL_LATENESS: Final = Metric(
     "delayqueue_call_lateness_seconds",
-    "From due to called, of the first calls of jobs with a call.",
+    "From due, or pushed if that was later, to called, of the first calls of jobs with a call.",
     bounds=LATENESS_S,
 )
 HANDLING: Final = Metric(

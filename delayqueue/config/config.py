@@ -12,6 +12,7 @@ from delayqueue.config.sections import Sections
 from delayqueue.config.values import EMBEDDED, Address
 from delayqueue.domain.access import Grant, GroupRole
 from delayqueue.domain.subscriber import MAX_CONCURRENCY
+from delayqueue.domain.text import readable
 from delayqueue.log import LEVELS
 
 # the default of `redis.host` in a config file: the original's
@@ -306,7 +307,8 @@ class Config:
     def set_in(self) -> dict[str, str]:
         """Where each setting was set that does not have its default: "FILE:LINE", or a variable's name."""
         usual = Config()
-        return {key: at for key, at in self.places.items() if self.value(key) != usual.value(key)}
+        set_keys = [key for key in self.places if self.value(key) != usual.value(key)]
+        return {key: readable(self.places[key]) for key in set_keys}
 
     @property
     def own_address(self) -> Address:
@@ -344,4 +346,4 @@ def _shown(option: Option, value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, tuple) and not isinstance(value, Address):
         return ", ".join(map(str, value))
-    return "" if value is None else str(value)
+    return "" if value is None else readable(str(value))  # a path can be any bytes

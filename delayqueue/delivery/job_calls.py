@@ -99,7 +99,7 @@ class JobCalls:
         try:
             if host.is_full or host.users >= self._share:
                 delay_ms = host.again_ms(self._placed / host.users)
-                counters.put_off(job.due_ms / 1000, delay_ms / 1000)
+                counters.put_off(job.late_from_ms / 1000, delay_ms / 1000)
                 self._put_off(job, delay_ms)
             elif self._bytes > ROOM_BYTES:
                 self._put_off(job, randint(*CROWDED_MS))  # noqa: S311  # no secret
@@ -145,7 +145,7 @@ class JobCalls:
             subscribers=lambda: (subscriber,),
             refresh=refresh,
             stopping=self._stopping,
-            place=_place(host, counters, job.due_ms / 1000),
+            place=_place(host, counters, job.late_from_ms / 1000),
             failures=self._failures,
         )
 
@@ -155,7 +155,7 @@ class JobCalls:
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         if event.attempt == 1:
-            self._lateness.observe(max(0.0, time() - event.due_ms / 1000))
+            self._lateness.observe(max(0.0, time() - event.late_from_ms / 1000))
         with counters.calling():
             outcome = await self._outcome(subscriber, event)
         error = None if outcome.succeeded else clean(outcome.message)

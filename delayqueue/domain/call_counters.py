@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from heapq import nlargest
 from math import ceil, inf
 from time import time
-from typing import Any, Final, Self
-
-from delayqueue.domain.written import known
+from typing import Any, Final
 
 MOST_HOSTS: Final = 200  # remembered; the report on all takes half a millisecond
 MOST_REPORTED: Final = 20
@@ -46,11 +44,6 @@ class HostReport:
         0  # calls that failed since the last success, however long ago: retries can be hours apart
     )
     succeeded_at: float = 0  # unix seconds, 0 = no success is remembered
-
-    @classmethod
-    def read(cls, written: dict[str, Any]) -> Self:
-        """Parse what a server wrote; fields that only a newer version knows are ignored."""
-        return cls(**known(cls, written))
 
     def __add__(self, other: "HostReport") -> "HostReport":
         """The sum of two reports on one host."""

@@ -123,6 +123,11 @@ class Reserved:
     revision: str | None = None
     call: Call | None = None
 
+    @property
+    def late_from_ms(self) -> int:
+        """Since when it is late: it was due, and there. A client may push a job whose time is over."""
+        return max(self.due_ms, self.created_ms)
+
 
 @dataclass(slots=True)
 class FailedAttempt:

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, Final, Self
-
-from delayqueue.domain.written import known
+from typing import Final
 
 MOST_OUTBOXES: Final = 20  # that a process remembers, those of which it heard last
 MAX_NAME_BYTES: Final = 256
@@ -27,11 +25,6 @@ class Outbox:
     reason: str = ""
     oldest_s: float = 0
     ago_s: float = 0
-
-    @classmethod
-    def read(cls, written: dict[str, Any]) -> Self:
-        """Parse what a server wrote; fields that only a newer version knows are ignored."""
-        return cls(**known(cls, written))
 
 
 class Outboxes:

@@ -5,7 +5,7 @@ What only a server knows is not here: how large a body may be, which calls it ma
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -157,12 +157,20 @@ def _true_or_false(field: str, value: Any) -> bool:
     return value
 
 
-def if_exists(field: str, value: Any) -> str:
-    """What to do if the id exists."""
-    word = text(field, value)
-    if word not in set(IfExists):
-        raise ValueError(f"{field} {shown(str(word))}: must be one of {', '.join(IfExists)}")
-    return str(word)
+def _one_of(words: Iterable[str]) -> Rule:
+    """The rule for a text that is one of these."""
+    known = list(map(str, words))
+
+    def rule(field: str, value: Any) -> str:
+        word = text(field, value)
+        if word not in known:
+            raise ValueError(f"{field} {shown(str(word))}: must be one of {', '.join(known)}")
+        return str(word)
+
+    return rule
+
+
+if_exists: Final = _one_of(IfExists)
 
 
 def traceparent(field: str, value: Any) -> str:
@@ -192,9 +200,8 @@ def _members(field: str, value: Any, rules: Mapping[str, Rule]) -> dict[str, Any
 def retry_schedule(field: str, value: Any) -> dict[str, Any]:
     """A retry schedule, as it is sent."""
     found = _members(field, value, RETRY)
-    if len(found.keys() & {"delays", "preset", "max"}) != 1:
-        raise ValueError(f"{field}: give one of delays, preset, max")
     try:
+        retry.check_parts(found)
         if "delays" in found:
             retry.explicit(found["delays"])
         elif "preset" in found:
@@ -247,11 +254,6 @@ def _by(check: Callable[[Any], object], kind: Rule) -> Rule:
     return rule
 
 
-def _method(word: str) -> None:
-    if word not in set(Method):
-        raise BadValue(f"只能是 {'、'.join(Method)}", f"must be one of {', '.join(Method)}")
-
-
 def _headers(field: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{field}: must be an object")
@@ -278,7 +280,7 @@ RETRY: Final[Mapping[str, Rule]] = {
 
 CALL: Final[Mapping[str, Rule]] = {
     "url": _by(call_rules.check_url, text),
-    "method": _by(_method, text),
+    "method": _one_of(Method),
     "headers": _by(call_rules.check_headers, _headers),
     "timeout": _by(_timeout, _number),
     "expect": _by(subscriber.check_expect, text),

@@ -7,13 +7,14 @@ expanded when the job is pushed, so each job has its own jitter.
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from delayqueue.errors import BadValue, shown
 
 MAX_STEPS = 64
 MAX_DELAY_MS = 2**31 * 1000
 MAX_TEXT_CHARS = 64
+FORMULA = ("base", "factor", "cap", "jitter")  # what changes only delays that are made by `max`
 
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
@@ -45,6 +46,15 @@ def duration_ms(value: float | str) -> int:
             f'{shown(value)}: must be seconds or a text like "15s", "2m", "1h", 0 to 2^31 s',
         )
     return round(ms)
+
+
+def check_parts(given: Collection[str]) -> None:
+    """Raises BadValue unless a schedule with these fields is a list, a preset or a formula, and one of them only."""
+    if len({"delays", "preset", "max"}.intersection(given)) != 1:
+        raise BadValue("需要 delays、preset 或 max 之一", "give one of delays, preset, max")
+    lost = [] if "max" in given else [part for part in FORMULA if part in given]
+    if lost:
+        raise BadValue(f"{lost[0]} 只能和 max 一起用", f"{lost[0]} goes with max")
 
 
 def explicit(delays: Sequence[float | str]) -> tuple[int, ...]:

@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from time import monotonic
-from typing import Any, Final, Self
-
-from delayqueue.domain.written import known
+from typing import Final
 
 MOST: Final = 50  # remembered, the latest ones
 MAX_MESSAGE_CHARS: Final = 200
@@ -43,11 +41,6 @@ class TroubleReport:
     count: int = 1
     ago_s: float = 0
     message: str = ""
-
-    @classmethod
-    def read(cls, written: dict[str, Any]) -> Self:
-        """Parse what a server wrote; fields that only a newer version knows are ignored."""
-        return cls(**known(cls, written))
 
 
 class Troubles:

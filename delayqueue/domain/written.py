@@ -2,7 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
+
+Kind = TypeVar("Kind")
+
+
+def read(kind: type[Kind], written: Mapping[str, Any]) -> Kind:
+    """Parse a dataclass that another server wrote. Raises TypeError if a member is missing that has no default."""
+    return kind(**known(kind, written))
 
 
 def known(kind: type[Any], written: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Registrations(Generic[Kept]):
             entry, one = found[0]
             if one.declared:
                 raise self._exists(name)
-            [wanted] = await self._entries([replace(one, **fields)])
+            [wanted] = await self._entries([self._changed(one, fields)])
             code = Code(await self._registry.change(self._kind, wanted, entry))
 
     async def remove(self, name: str) -> None:
@@ -70,6 +70,10 @@ class Registrations(Generic[Kept]):
             if code != Code.OK:
                 raise _taken(self._kind, entry)
         self._log_changes({entry.name: entry.definition for entry in entries}, stored)
+
+    def _changed(self, one: Kept, fields: Mapping[str, Any]) -> Kept:
+        """One with these fields changed."""
+        return replace(one, **fields)
 
     async def _entries(self, wanted: Iterable[Kept]) -> list[Entry]:
         """The store's entries for these."""

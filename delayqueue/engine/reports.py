@@ -19,7 +19,7 @@ from delayqueue.domain.outboxes import Outbox
 from delayqueue.domain.text import readable
 from delayqueue.domain.troubles import Kind, TroubleReport
 from delayqueue.domain.troubles import together as troubles_of
-from delayqueue.domain.written import known
+from delayqueue.domain.written import known, read
 
 # of a server that says nothing
 SILENT: Final = ServerStats(
@@ -60,9 +60,9 @@ class ServerReport:
         figures = known(ServerStats, told) | {"name": name, "seen": seen_ms / 1000}
         return cls(
             replace(SILENT, **figures),
-            calls=tuple(map(HostReport.read, told.get("calls", ()))),
-            outboxes=tuple(map(Outbox.read, told.get("outboxes", ()))),
-            troubles=tuple(map(TroubleReport.read, told.get("troubles", ()))),
+            calls=tuple(read(HostReport, one) for one in told.get("calls", ())),
+            outboxes=tuple(read(Outbox, one) for one in told.get("outboxes", ())),
+            troubles=tuple(read(TroubleReport, one) for one in told.get("troubles", ())),
             halts=told.get("halts", False),
         )
 

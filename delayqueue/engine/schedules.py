@@ -3,17 +3,18 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import count
+from typing import Any
 
 from delayqueue.answers import schedules as answers
 from delayqueue.answers.answer import LEFT_OUT, seconds
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.job import Job
-from delayqueue.domain.schedule import Schedule
+from delayqueue.domain.schedule import Schedule, check_form
 from delayqueue.engine.job_answers import job_call
 from delayqueue.engine.registrations import Registrations, read_all
-from delayqueue.errors import Invalid, Unavailable
+from delayqueue.errors import BadValue, Invalid, Unavailable
 from delayqueue.store.registry import DueJobs, Entry, OccurrenceJob, Registry
 
 log = logging.getLogger(__name__)
@@ -87,6 +88,15 @@ class Schedules(Registrations[Schedule]):
             except Unavailable:
                 wait_s = RETRY_S
             await asyncio.sleep(wait_s)
+
+    def _changed(self, one: Schedule, fields: Mapping[str, Any]) -> Schedule:
+        """One with these fields changed. Raises Invalid if a time zone is among them, and it has no `cron` then."""
+        changed = super()._changed(one, fields)
+        try:
+            check_form(cron=bool(changed.cron), every=bool(changed.every_ms), tz=fields.get("tz"))
+        except BadValue as error:
+            raise Invalid(error.text) from None
+        return changed
 
     async def _entries(self, wanted: Iterable[Schedule]) -> list[Entry]:
         """The store's entries for these, with their next occurrences.

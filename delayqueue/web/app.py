@@ -309,7 +309,8 @@ class LentRequest:
             asked = HttpRequest(
                 request.method, request.path, headers, lender.peer, repeated=frozenset(repeated)
             )
-            lender.begin(asked, None if has_body else b"")
+            front = self._transport.server.server.front
+            front.begin(asked, None if has_body else b"", lender)
         try:
             response, is_last = await self._decided()
             written = _written(response)
@@ -342,8 +343,10 @@ class LentRequest:
             except asyncio.CancelledError:  # the client is gone
                 call.add_done_callback(then)
                 raise
-            except Exception:  # noqa: S110  # `then` answers it
-                pass
+            except Exception as error:  # `then` answers it
+                # `await` has taken the traceback out of a task: another result() would raise the error without it
+                call = self._loop.create_future()
+                call.set_exception(error)
             then(call)
             del call, then  # it may hold an error, whose traceback holds this frame
         if self._response is None:

@@ -33,12 +33,9 @@ def target_of(endpoint: Endpoint, asked: object) -> Target | None:
     """What a request of the page would change; None = nothing."""
     if endpoint.roles is None or Role.VIEW in endpoint.roles:
         return None
-    target = {name: getattr(asked, name, None) for name in TARGETS}
-    many = getattr(asked, "ids", None)
-    named = {
-        name: value for name, value in target.items() if value is not None and not callable(value)
-    }
-    if many and isinstance(asked, Request):
+    given = vars(asked) if isinstance(asked, Request) else {}  # without unknown fields
+    named = {name: given[name] for name in TARGETS if given.get(name) is not None}
+    if many := given.get("ids"):
         some = many if len(many) <= MOST_IDS else [*many[:MOST_IDS], "…"]
         return named | {"jobs": len(many), "ids": some}
     return named

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
-from http import HTTPStatus
 from typing import Final
 
 from delayqueue.answers.answer import members_of
@@ -19,13 +18,6 @@ LANGUAGE: Final = "accept-language"
 def envelope(code: int, message: str, data: object = None) -> dict[str, object]:
     """The envelope as an object."""
     return {"code": int(code), "message": message, "data": data}
-
-
-def answer(
-    body: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] = JSON
-) -> HttpResponse:
-    """An answer with this object as JSON."""
-    return HttpResponse(as_json(body), headers, status)
 
 
 class Responder:
@@ -72,7 +64,7 @@ class Responder:
         headers = {**_headers(request), **error.headers}
         if given_id:
             headers[REQUEST_ID] = given_id
-        return answer(body, error.status, headers)
+        return HttpResponse(as_json(body), headers, error.status)
 
 
 async def _write(value: object, written: bytearray) -> None:

@@ -374,10 +374,6 @@ class ExpressConnection(asyncio.Protocol):
             self._is_full = False
             self.transport.resume_reading()
 
-    def begin(self, request: HttpRequest, body: bytes | None) -> None:
-        """Start to answer a request."""
-        self._express.server.front.begin(request, body, self)
-
     def _lend_next(self) -> None:
         """Let aiohttp answer the next request."""
         self._whole_bytes = 0

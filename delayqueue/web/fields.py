@@ -5,8 +5,7 @@ a number is not an id. Invalid values raise BadValue; parse.py adds the field's 
 """
 
 from collections.abc import Callable
-from enum import StrEnum
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
@@ -19,7 +18,6 @@ from pydantic_core.core_schema import (
     union_schema,
 )
 
-from delayqueue.domain.choice import check_choice
 from delayqueue.domain.job import (
     MAX_BATCH,
     MAX_DELAY_S,
@@ -264,11 +262,6 @@ def is_traceparent(text: str) -> bool:
     return TRACEPARENT.fullmatch(text) is not None
 
 
-def choice(kind: type[StrEnum]) -> Validate:
-    """The rule for a text that is the value of a member."""
-    return Validate(partial(check_choice, kind), TEXT, enum=list(kind))
-
-
 def one_of(*words: str) -> Validate:
     """The rule for a text that is one of these; its value is that one."""
     by_name = {str(word): word for word in words}
@@ -431,4 +424,5 @@ Message = Annotated[
     Field(description=f"Kept with the attempt, {MAX_MESSAGE_CHARS} characters at most."),
 ]
 Traceparent = Annotated[str, Validate(check_traceparent)]
+Part = Annotated[str, Validate(_check_name(MAX_ID_BYTES), plain=_short(MAX_ID_BYTES))]
 ShortText = Annotated[str, Validate(_check_name(MAX_TEXT_BYTES), plain=_short(MAX_TEXT_BYTES))]

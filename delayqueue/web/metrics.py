@@ -192,7 +192,7 @@ def _of_topics(topics: TopicFigures) -> Iterator[Family]:
     yield _gauge("delayqueue_topic_jobs", "Jobs of a topic in a state.", jobs, "topic", "state")
     yield _gauge(
         "delayqueue_topic_oldest_ready_seconds",
-        "How long the oldest ready job of a topic has been due.",
+        "How long the oldest ready job of a topic has been due, and in the queue.",
         ages,
         "topic",
     )
@@ -231,6 +231,9 @@ def process_figures() -> Snapshot:
 
 def exposition(figures: Figures, accepted: str) -> tuple[bytes, str]:
     """The text that Prometheus reads, and its Content-Type; `accepted` is the request's Accept header."""
-    encode, content_type = choose_encoder(accepted)
+    try:
+        encode, content_type = choose_encoder(accepted)
+    except (TypeError, ValueError):  # a version that is no number
+        encode, content_type = choose_encoder("")
     # a name with control characters must not reach the terminal of who looks at the text
     return escaped(encode(figures).decode(), r"\\").encode(), content_type

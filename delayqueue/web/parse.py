@@ -143,7 +143,7 @@ class Reader:
             warnings.note(request, warnings.LONG_DELAY, [f"{delay_s:.0f}"])
             self._metrics.count(REQUEST_WARNINGS, "long_delay")
             if self._strict:
-                warnings.refuse_long_delay(delay_s)
+                warnings.refuse_long_delay(delay_s, has_due="due" in model.model_fields)
 
 
 def parse_array(raw: bytes) -> list[object]:
@@ -166,7 +166,7 @@ def _list_of(model: type[Model]) -> TypeAdapter[list[Model]]:
 
 def is_array(raw: bytes) -> bool:
     """Whether the JSON text is an array."""
-    return raw[:64].lstrip()[:1] == b"["
+    return raw.lstrip().startswith(b"[")
 
 
 def in_lower_case(model: type[Request], members: object) -> object:

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from delayqueue.answers.schedules import Schedule
 from delayqueue.answers.subscribers import Subscriber
 from delayqueue.domain import retry, subscriber, worker_identity
-from delayqueue.domain.job import CHANGE, MAX_DUE_S, IfExists
+from delayqueue.domain.job import CHANGE, MAX_DUE_S, MAX_TOPIC_BYTES, IfExists
 from delayqueue.domain.outboxes import MAX_REASON_CHARS, MAX_ROWS, Outbox
-from delayqueue.errors import BadValue, Invalid, Text
+from delayqueue.errors import Invalid, Text
 from delayqueue.store.paging import page_of
 from delayqueue.web.fields import (
     FIRST,
@@ -26,6 +26,7 @@ from delayqueue.web.fields import (
     JobIds,
     Number,
     OutboxName,
+    PushedTopic,
     SchemaExtra,
     Tag,
     Topic,
@@ -127,6 +128,12 @@ class TopicRequest(Request):
     topic: Topic
 
 
+class PushedTopicRequest(TopicRequest):
+    """One topic that jobs can be pushed to: not a list of them, as /pop takes."""
+
+    topic: PushedTopic = Field(description=f"The topic, 1 to {MAX_TOPIC_BYTES} bytes, no comma.")
+
+
 class AnyTopicRequest(Request):
     """One topic, or all."""
 
@@ -225,12 +232,12 @@ Steps = Annotated[
 Factor = Annotated[
     Number,
     SchemaExtra(minimum=1, maximum=100),
-    Field(description="Each delay is this many times the one before."),
+    Field(description="Each delay is this many times the one before. 2 by default."),
 ]
 Jitter = Annotated[
     Number,
     SchemaExtra(minimum=0, maximum=1),
-    Field(description="Each delay is moved at random by up to this part of itself."),
+    Field(description="Each delay is moved at random by up to this part of itself. 0 by default."),
 ]
 
 
@@ -240,16 +247,16 @@ class RetryRequest(Request):
     delays: Delays | None = None
     preset: Preset | None = None
     max: Steps | None = None
-    base: Number | str = Field(1, description="The first delay of the formula.")
-    factor: Factor = 2
-    cap: Number | str = Field(86_400, description="The longest delay of the formula.")
-    jitter: Jitter = 0
+    base: Number | str | None = optional("The first delay of the formula. 1 by default.")
+    factor: Factor | None = None
+    cap: Number | str | None = optional("The longest delay of the formula. 86400 by default.")
+    jitter: Jitter | None = None
     _delays_ms: tuple[int, ...] = PrivateAttr()
 
     def model_post_init(self, _context: Any) -> None:
         """Expand the schedule. Raises BadValue if it is invalid."""
-        if sum(part is not None for part in (self.delays, self.preset, self.max)) != 1:
-            raise BadValue("需要 delays、preset 或 max 之一", "give one of delays, preset, max")
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        retry.check_parts(given)
         if self.delays is not None:
             self._delays_ms = retry.explicit(self.delays)
         elif self.preset is not None:
@@ -257,10 +264,10 @@ class RetryRequest(Request):
         else:
             self._delays_ms = retry.exponential(
                 steps=self.max or 0,
-                base_ms=retry.duration_ms(self.base),
-                factor=self.factor,
-                cap_ms=retry.duration_ms(self.cap),
-                jitter=self.jitter,
+                base_ms=retry.duration_ms(given.get("base", 1)),
+                factor=given.get("factor", 2),
+                cap_ms=retry.duration_ms(given.get("cap", 86_400)),
+                jitter=given.get("jitter", 0),
                 random=random,
             )
 

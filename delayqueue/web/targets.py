@@ -12,7 +12,7 @@ from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.subscriber import Method
 from delayqueue.errors import BadValue, Forbidden, Invalid
 from delayqueue.web.api import Api
-from delayqueue.web.fields import Number, Validate, choice, optional
+from delayqueue.web.fields import Number, Validate, one_of, optional
 from delayqueue.web.requests import Request
 
 
@@ -56,7 +56,7 @@ Expect = Annotated[
         description="What the answer must be, or contain if written as `*TEXT*`; anything by default."
     ),
 ]
-MethodWord = Annotated[Method, choice(Method), Field(description="`POST` by default.")]
+MethodWord = Annotated[Method, one_of(*Method), Field(description="`POST` by default.")]
 Headers = Annotated[
     dict[str, str],
     Validate(call_rules.check_headers, maxProperties=call_rules.MAX_HEADERS),
@@ -90,7 +90,8 @@ class CallRequest(Request):
 
     def call(self) -> Call:
         """The call; Call has the defaults."""
-        given: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"timeout"})
+        plain = type(self).model_fields.keys() - {"timeout"}  # no unknown field, whatever its name
+        given: dict[str, Any] = self.model_dump(include=plain, exclude_none=True)
         if self.timeout is not None:
             given["timeout_ms"] = duration_ms(self.timeout)
-        return Call(**{name: given[name] for name in given if name in Call.__slots__})
+        return Call(**given)

@@ -49,6 +49,10 @@ def _listed(names: Iterable[str]) -> str:
 def refuse_unknown(name: str, fields: Sequence[str]) -> None:
     """Raises Invalid with the unknown field and the one of `fields` that it resembles."""
     name = name[:NAME_CHARS]
+    if not fields:
+        raise Invalid.of(
+            f"未知字段 {name}，此请求没有字段", f"{name}: unknown field; this request has none"
+        )
     # the object in which they are says nothing about likeness
     path = "".join(fields[0].rpartition(".")[:2])
     own = [each[len(path) :] for each in fields]
@@ -64,9 +68,13 @@ def refuse_unknown(name: str, fields: Sequence[str]) -> None:
     )
 
 
-def refuse_long_delay(delay_s: float) -> None:
-    """Raises Invalid with the way to send a unix time."""
+def refuse_long_delay(delay_s: float, *, has_due: bool) -> None:
+    """Raises Invalid with the way to send a unix time, if the request has one."""
+    zh, en = (
+        ("unix时间请用 due", "send a unix time as due")
+        if has_due
+        else ("须为从现在起的秒数，不是unix时间", "give seconds from now, not a unix time")
+    )
     raise Invalid.of(
-        f"delay {delay_s:.0f} 超过一年，unix时间请用 due",
-        f"delay {delay_s:.0f}: more than a year; send a unix time as due",
+        f"delay {delay_s:.0f} 超过一年，{zh}", f"delay {delay_s:.0f}: more than a year; {en}"
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from delayqueue.client.jobs import retry_request
 from delayqueue.domain import retry as schedules
+from delayqueue.domain.push_rules import given
 from delayqueue.domain.retry import MAX_STEPS
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ class Policy(NamedTuple):
 
 def _written_out(retry: Retry, steps: int | None) -> tuple[int, ...]:
     """The delays in ms; a formula without a number of delays gets `steps`."""
-    match retry_request(retry):
+    request = given(retry_request(retry))
+    if not request.keys().isdisjoint({"delays", "preset"}):
+        schedules.check_parts(request)
+    match request:
         case {"delays": delays}:
             return schedules.explicit(delays)
         case {"preset": name}:

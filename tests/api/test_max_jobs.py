@@ -39,3 +39,18 @@ async def test_max_jobs_is_told_only_where_it_is_set(api: Api, topic: str) -> No
     assert told.keys() & limits.keys() == set()
     refused = await api.call("/limit", {"topic": topic, "when_full": "drop_oldest"}, ENGLISH)
     assert refused.refused() == "when_full: needs max_jobs"
+
+
+async def test_a_job_of_a_schedule_that_is_pushed_now_is_a_push(
+    ordered_api: Api, topic: str
+) -> None:
+    """At its times it is not: tests/store/test_max_jobs.py."""
+    api = ordered_api
+    (await api.call("/schedule", {"name": topic, "topic": topic, "every": "1d"})).ok()
+    (await api.call("/limit", {"topic": topic, "max_jobs": 1})).ok()
+    (await api.push(topic=topic, id=topic, delay=60)).ok()
+    answer = await api.call("/run-schedule", {"name": topic}, ENGLISH)
+    assert (answer.code, answer.message) == (FULL, "topic full: 1 jobs")
+    (await api.delete(topic)).ok()
+    (await api.call("/run-schedule", {"name": topic})).ok()
+    (await api.call("/unschedule", {"name": topic})).ok()

@@ -1,6 +1,10 @@
 """/stats and the filters of /topics."""
 
-from delayqueue.web.endpoints.operations import COUNTED
+import os
+from pathlib import Path
+
+from delayqueue.answers.answer import left_out
+from delayqueue.answers.servers import Stats
 from tests.api_client import Api, open_api
 from tests.processes import Processes, StoreServer
 from tests.waiting import until_async
@@ -95,6 +99,16 @@ async def test_what_becomes_due_is_counted_if_asked_for(api: Api, topic: str) ->
 async def test_without_counts_it_tells_what_takes_no_count_of_all_topics(api: Api) -> None:
     whole = (await api.call("/stats", {})).ok()
     part = (await api.call("/stats", {"counts": False})).ok()
-    assert whole.keys() - part.keys() == set(COUNTED)
+    assert whole.keys() - part.keys() == left_out(Stats).keys()
     assert part["settings"] == whole["settings"]
     assert [each["name"] for each in part["servers"]] == [each["name"] for each in whole["servers"]]
+
+
+async def test_a_folder_whose_name_is_not_utf_8_is_shown(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    folder = f"{tmp_path}/{os.fsdecode('配置'.encode('gbk'))}"
+    server = processes.server(redis_server, data_dir=folder)
+    async with open_api(server.url) as api:
+        stats = (await api.call("/stats", {})).ok()
+    assert stats["settings"]["data_dir"].startswith(f"{tmp_path}/\ufffd")

@@ -206,9 +206,10 @@ def test_a_topic_without_handlers_is_named(worker: Worker) -> None:
         lambda: Worker().on("topic", retry=[], max_attempts=2),
         lambda: Worker().on("topic", retry=["10 parsecs"]),
         lambda: Worker().on("topic", retry="weekly"),
+        lambda: Worker().on("topic", retry={"preset": "wechat", "jitter": 0.1}),
         lambda: Worker().on("topic", timeout=0),
     ],
 )
 def test_a_mistake_is_said_at_once(mistake) -> None:  # type: ignore[no-untyped-def]  # any callable
-    with pytest.raises(ValueError, match=r"concurrency|handlers|topic|attempts|must be|delay"):
+    with pytest.raises(ValueError, match=r"concurrency|handlers|topic|attempts|must be|delay|goes"):
         mistake()

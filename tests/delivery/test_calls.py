@@ -187,6 +187,15 @@ async def test_a_schedule_calls_a_url(shop: Shop) -> None:
     (await shop.api.call("/unschedule", {"name": shop.topic})).ok()
 
 
+async def test_a_call_is_not_late_before_its_job_was_pushed(shop: Shop) -> None:
+    before = await scrape(shop.api)
+    await push(shop, shop.topic, due=0)
+    await shop.becomes("finished")
+    after = await scrape(shop.api)
+    assert grown(before, after, "delayqueue_call_lateness_seconds_count") == 1
+    assert grown(before, after, "delayqueue_call_lateness_seconds_sum") < 3600
+
+
 # what follows a failure
 
 

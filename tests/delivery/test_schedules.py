@@ -260,6 +260,10 @@ async def test_a_schedule_changes_only_as_asked(api: Api, topic: str) -> None:
     (await api.call("/schedule", change | {"every": "15m"})).ok()
     [shown] = (await api.call("/schedules", {"topic": topic})).ok()
     assert (shown["cron"], shown["every"]) == ("", 900)
+    zone = await api.call("/schedule", change | {"tz": "Europe/Paris"}, {"Accept-Language": "en"})
+    assert zone.refused().startswith("tz: is only for cron")
+    assert (await api.call("/schedules", {"topic": topic})).ok() == [shown]
+    (await api.call("/schedule", change | {"tz": "UTC"})).ok()
     (await api.call("/schedule", change | {"cron": "* * * * *", "every": 5})).refused()
     (await api.call("/schedule", change | {"name": f"{topic}-unknown"})).refused(NO_SUCH_JOB)
     assert "topic" in (await api.call("/schedule", {"name": topic, "every": 5})).refused()

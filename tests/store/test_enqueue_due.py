@@ -7,7 +7,7 @@ import pytest
 
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, Job
-from delayqueue.domain.schedule import Schedule
+from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.engine.schedules import CORRECTION_MS, Schedules
 from delayqueue.store.registry import DueJobs, Enqueued, Entry, OccurrenceJob, Registry
 from delayqueue.tasks import cancel_all
@@ -194,6 +194,32 @@ async def test_a_clock_that_is_put_back_by_little_repeats_no_occurrence(
     await until_async(has_looked)
     await cancel_all([task])
     assert (await next_times(schedules))["little"] == planned["little"]
+
+
+@coarse
+async def test_occurrences_that_were_missed_come_though_the_body_was_changed_first(
+    wheel: Bucket, clock: Clock
+) -> None:
+    """As a program does that sends its schedules when it starts, after an outage."""
+    schedules = Schedules(wheel.store.registry)
+    one = Schedule(name="s", topic="t", every_ms=HOUR_MS, catch_up=CatchUp.ALL)
+    missed = await schedules.schedule(one, "fail")
+    clock.pass_ms(2 * HOUR_MS)
+    await schedules.change("s", {"body": "new"})
+    assert await schedules.next_ms("s") == missed
+    task = asyncio.create_task(schedules.run())
+
+    async def has_caught_up() -> bool:
+        return (await next_times(schedules))["s"] > clock.now_ms
+
+    await until_async(has_caught_up)
+    await cancel_all([task])
+    await wheel.tick()
+    popped = await wheel.pop()
+    assert [(job.due_ms, job.body) for job in popped] == [
+        (missed, b"new"),
+        ((missed or 0) + HOUR_MS, b"new"),
+    ]
 
 
 @coarse

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from delayqueue.errors import Code
+from delayqueue.store.registry import DueJobs, Entry, OccurrenceJob
 from delayqueue.store.verbs import PUSH
 from tests.store.bucket import HOUR_MS, Bucket, a_moment, calls_of, job, with_functions
 
@@ -49,6 +50,15 @@ async def test_a_push_beyond_it_is_refused_and_says_how_many_there_may_be(full: 
 async def test_a_report_of_a_dead_letter_is_added_to_a_full_topic(full: Bucket) -> None:
     await full.store.limit(0, "u", {"buried_to": "t"})
     await full.put_in("buried", "dead", topic="u")
+    assert await count(full) == MOST + 1
+
+
+async def test_a_job_of_a_schedule_is_added_to_a_full_topic_at_its_time(full: Bucket) -> None:
+    registry, now_ms = full.store.registry, await full.now_ms()
+    entry = Entry("s", "{}", now_ms)
+    await registry.register("schedules", entry, "fail")
+    jobs = [OccurrenceJob("s@now", "s@now~", now_ms)]
+    assert (await registry.enqueue_due(DueJobs(entry, None, job("", topic="t"), jobs))).done
     assert await count(full) == MOST + 1
 
 

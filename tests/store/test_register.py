@@ -1,9 +1,12 @@
 """register, unregister, registered: subscribers and schedules, which all servers share."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.store.registry import Entry, Registry
@@ -105,6 +108,49 @@ async def test_a_reservation_tells_the_revision_at_its_time(
     assert await told() == (await registry.registered("subscribers")).revision != first
     await bucket.spoil("revisions")
     assert await told() is None
+
+
+@pytest.mark.parametrize("how", ["change", "replace", "declare"])
+@pytest.mark.parametrize(
+    ("fields", "time_ms"),
+    [
+        ({"body": "new"}, 5000),
+        ({"topic": "u", "ttr_ms": 1000, "catch_up": CatchUp.ALL}, 5000),
+        ({"every_ms": 2000}, 6000),
+        ({"every_ms": 0, "cron": "* * * * *"}, 6000),
+        ({"paused": True}, None),
+        ({"tz": "Asia/Shanghai"}, 6000),
+    ],
+    ids=str,
+)
+async def test_a_schedule_keeps_its_next_time_which_may_be_due_if_its_times_stay(
+    registry: Registry, how: str, fields: dict[str, Any], time_ms: int | None
+) -> None:
+    schedule = Schedule(name="s", topic="t", every_ms=1000, declared=how == "declare")
+    former = Entry("s", schedule.definition, 5000)
+    new_ms = None if fields.get("paused") else 6000
+    wanted = Entry("s", replace(schedule, **fields).definition, new_ms)
+    if how == "declare":
+        codes = [*await registry.declare("schedules", [former])]
+        codes += await registry.declare("schedules", [wanted])
+    else:
+        codes = [await registry.register("schedules", former, "fail")]
+        if how == "change":
+            codes.append(await registry.change("schedules", wanted, former))
+        else:
+            codes.append(await registry.register("schedules", wanted, "replace"))
+    assert codes == [0, 0]
+    assert (await registry.registered("schedules")).entries == [wanted._replace(time_ms=time_ms)]
+
+
+@pytest.mark.parametrize("former", ["no JSON", "1", "{}"])
+async def test_a_schedule_in_the_place_of_what_cannot_be_read_gets_its_next_time(
+    registry: Registry, former: str
+) -> None:
+    await registry.register("schedules", Entry("s", former, 5000), "fail")
+    wanted = Entry("s", Schedule(name="s", topic="t", every_ms=1000).definition, 6000)
+    assert await registry.register("schedules", wanted, "replace") == 0
+    assert (await registry.registered("schedules")).entries == [wanted]
 
 
 async def test_what_a_file_declares_replaces_what_it_declared_before(registry: Registry) -> None:

@@ -12,6 +12,7 @@ from delayqueue.domain.call_counters import (
     HostReport,
     together,
 )
+from delayqueue.domain.written import read
 
 
 class Clock:
@@ -83,7 +84,7 @@ def test_reports_of_several_processes_are_added_and_read_whatever_newer_ones_wri
     bad = HostReport("b", failed=19)
     found = together([other, one, bad])
     assert found == [bad, HostReport("a", 2, 7, 60.0, 95.0, 3, 3, 4, 6.0, 7.0, "later")]
-    assert HostReport.read(asdict(one) | {"newer": 1}) == one
+    assert read(HostReport, asdict(one) | {"newer": 1}) == one
 
 
 def test_who_waits_is_counted_until_it_is_tried_again() -> None:

@@ -489,6 +489,14 @@ def test_secrets_do_not_show() -> None:
     assert config.shown()["call_secret"] == "***"
 
 
+def test_paths_that_are_not_utf_8_can_be_shown() -> None:
+    folder = os.fsdecode("/配置".encode("gbk"))
+    config = Config(data_dir=Path(folder), places={"data_dir": f"{folder}/dq.conf:3"})
+    for shown in (config.shown()["data_dir"], config.set_in()["data_dir"]):
+        assert "/\ufffd" in shown
+        shown.encode()
+
+
 @pytest.mark.parametrize(
     ("name", "meets"),
     [

@@ -414,6 +414,22 @@ async def test_a_defect_beside_a_verb_is_logged_and_not_shown(
         writer.close()
 
 
+@BOTH_WAYS
+async def test_the_log_says_where_a_defect_is(
+    lines: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        await asyncio.sleep(0)
+        raise KeyError(text)
+
+    async with lane(handler) as (_, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(post("/push", said("a secret"), *lines))
+        assert (await read_answer(reader))[0].startswith(b"HTTP/1.1 503")
+        writer.close()
+    assert "in handler\n    raise KeyError(text)" in caplog.text
+
+
 async def test_errors_of_requests_that_came_at_once_are_answered_one_a_turn() -> None:
     """Neither do they nest, nor do others wait for all of them."""
     count = 500

@@ -17,9 +17,10 @@ from delayqueue.errors import QueueError, TooLarge
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import OPEN, Large, Returnable, endpoint
 from delayqueue.web.endpoints.reservations import AT_ONCE_BYTES, PopRequest, pop
-from delayqueue.web.envelope import answer, envelope
+from delayqueue.web.envelope import envelope
 from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, HttpResponse
+from delayqueue.web.responses import as_json
 from tests.waiting import Turns, until
 
 from .fronts import Client, Handler, TextRequest, front_of
@@ -101,7 +102,7 @@ async def test_a_long_answer_lets_others_have_their_turn(
         await client.ask(front_with(returned), request("/pop"))
     assert turns.count > len(LIST) // 2
     [got] = client.got
-    assert got.body == answer(envelope(0, "ok", data)).body
+    assert got.body == as_json(envelope(0, "ok", data))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ async def test_jobs_of_many_bytes_are_popped_by_turns(body: bytes, kind: type) -
 async def test_an_answer_in_pieces_is_json_when_it_is_empty(empty: Any) -> None:
     client = Client()
     await client.ask(front_with(Large(empty)), request("/pop"))
-    assert client.got[0].body == answer(envelope(0, "ok", empty)).body
+    assert client.got[0].body == as_json(envelope(0, "ok", empty))
 
 
 JOB: Final = TakenJob("t", "a", "", 0)

@@ -61,6 +61,14 @@ def shown(workers: dict[str, Metrics], store: StoreFigures | None = NOBODY) -> S
     return samples_of(exposition(Figures(figures, store), "")[0].decode())
 
 
+@pytest.mark.parametrize("version", ["latest", "1..0", "", "1.0.0;escaping=x", "9"])
+@pytest.mark.parametrize("kind", ["application/openmetrics-text", "text/plain"])
+def test_a_version_that_there_is_not_is_answered_in_another_one(kind: str, version: str) -> None:
+    text, content_type = exposition(Figures({}, NOBODY), f"{kind};version={version}")
+    assert b"delayqueue_store_up" in text
+    assert content_type.startswith(("text/plain", "application/openmetrics-text"))
+
+
 def test_what_was_counted_is_shown_for_each_worker() -> None:
     one, two = Metrics(), Metrics()
     one.count_event("pushed", "t", 2)

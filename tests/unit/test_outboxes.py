@@ -8,6 +8,7 @@ from delayqueue.domain.outboxes import (
     Outbox,
     Outboxes,
 )
+from delayqueue.domain.written import read
 from delayqueue.engine.reports import SILENT, ServerReport, outboxes
 
 
@@ -56,5 +57,5 @@ def test_of_several_servers_the_latest_word_counts_and_failed_rows_come_first() 
 
 def test_what_a_newer_server_wrote_is_read() -> None:
     one = Outbox("a", 1, "no", 0.5, 2.0)
-    assert Outbox.read(asdict(one) | {"newer": 1}) == one
-    assert Outbox.read({"name": "a"}) == replace(one, failed=0, reason="", oldest_s=0, ago_s=0)
+    assert read(Outbox, asdict(one) | {"newer": 1}) == one
+    assert read(Outbox, {"name": "a"}) == replace(one, failed=0, reason="", oldest_s=0, ago_s=0)

@@ -1,20 +1,36 @@
 """The message about a request whose JSON does not fit: the field, and what it may be, in one language at a time."""
 
+import dataclasses
 import json
 import re
 from typing import Any, Final
 
 import pytest
 
+from delayqueue.domain.call import Call
+from delayqueue.domain.limit import Limit
+from delayqueue.domain.schedule import Schedule
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.errors import BadJson, Invalid, Text
 from delayqueue.metrics import Metrics
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.endpoints.push import PushRequest
+from delayqueue.web.endpoints.schedules import ScheduleRequest
+from delayqueue.web.endpoints.subscribers import SubscribeRequest
+from delayqueue.web.endpoints.topics import LimitRequest
 from delayqueue.web.http import HttpRequest
-from delayqueue.web.parse import MOST_LOGGED, Model, Reader, parse_array
+from delayqueue.web.parse import MOST_LOGGED, Model, Reader, is_array, parse_array
+from delayqueue.web.targets import CallRequest
 
 VALUES: Final[tuple[Any, ...]] = (True, 1, 1.5, 10**30, "x", "", [], [1], [[]], {}, {"a": 1})
 MODELS: Final = {each.path: each.takes for each in ENDPOINTS if each.takes}
+# the least that each object in a request has
+INNER: Final[dict[str, dict[str, Any]]] = {
+    "retry": {"max": 2},
+    "call": {"url": "http://example.com/"},
+    "worker": {"name": "w"},
+    "outbox": {"name": "o"},
+}
 SENTENCE: Final = re.compile(r"\b[A-Za-z]+ [a-z]+ [a-z]+")
 CHINESE: Final = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
@@ -52,6 +68,28 @@ def test_every_field_of_a_wrong_type_is_told_in_each_language(path: str) -> None
     for field, text in said:
         assert in_one_language_each(text), text
         assert text.en.startswith(field)
+
+
+@pytest.mark.parametrize("path", MODELS)
+def test_null_is_the_same_as_no_value_of_every_optional_field(path: str) -> None:
+    model = MODELS[path]
+    optional = {name: None for name, field in model.model_fields.items() if not field.is_required()}
+    assert refusal(path, optional) is None
+    for name, inner in model.inner.items():
+        assert refusal(path, {name: dict.fromkeys(inner.model_fields) | INNER[name]}) is None
+
+
+@pytest.mark.parametrize("kind", [Call, Subscriber, Schedule, Limit])
+def test_an_unknown_field_has_no_effect_whatever_its_name(kind: type[Any]) -> None:
+    def given(model: type[Model], asked: dict[str, Any]) -> Model:
+        names = {field.name: "x" for field in dataclasses.fields(kind)}
+        unknown = {name: value for name, value in names.items() if name not in model.model_fields}
+        return parse(model, json.dumps(asked | unknown).encode())
+
+    assert given(CallRequest, INNER["call"]).call() == Call(**INNER["call"])
+    assert given(SubscribeRequest, {"name": "n", "order": 1}).given() == {"name": "n", "order": 1}
+    assert given(ScheduleRequest, {"name": "n", "body": "b"}).changes(9) == {"body": "b"}
+    assert given(LimitRequest, {"topic": "t", "rate": 1}).changes() == {"rate": 1}
 
 
 @pytest.mark.parametrize(
@@ -107,6 +145,12 @@ def test_a_message_names_the_field_and_what_may_stand_there(raw: str, zh: str, e
     with pytest.raises(BadJson) as refused:
         parse(PushRequest, raw.encode())
     assert refused.value.text == Text(zh, en)
+
+
+@pytest.mark.parametrize("blanks", [0, 1, 63, 64, 1000])
+def test_an_array_is_one_behind_any_blanks(blanks: int) -> None:
+    assert is_array(b" \n\t\r"[:blanks] + b" " * blanks + b'[{"id": 1}]')
+    assert not is_array(b" " * blanks + b'{"id": []}')
 
 
 @pytest.mark.parametrize("raw", [b"[1", b"[]", b'["\xff"]', b"{"])

@@ -7,7 +7,7 @@
 --       first topics' jobs, number of topics, topics in the order to search; "" instead of one = jobs with a call, of all topics
 -- returns for each request { id, record, attempt, ... }, and at last the revision of the subscribers, "" if another bucket holds
 --         them; the answer says how many of the requests, from the first on, were done before the call reached its limits. The
---         event of a first attempt has ms from due to now
+--         event of a first attempt has ms from due to now, or from its push if that was later
 -- keeps: an id is trusted only if its record exists, belongs to this topic, and is in none of the sets. A client that is told of
 --        a job has its reservation: it is written first.
 local CHUNK = 32          -- records that are read together
@@ -90,7 +90,7 @@ local function reserve(topic, ids, found, key, of)
         hands[#hands + 1], hands[#hands + 2] = '0', groups.hand_of(id, job.group)
       end
       told[#told + 1], told[#told + 2], told[#told + 3] = id, records[i], run.attempt
-      if run.attempt == 1 then delays[#delays + 1] = math.max(0, now - job.due) end
+      if run.attempt == 1 then delays[#delays + 1] = math.max(0, now - math.max(job.due, job.created)) end
     end
   end
   if #hands > 0 then call('ZADD', groups.hand_key(topic), unpack(hands)) end

@@ -10,7 +10,8 @@
 -- returns a code for each, WRONG_STATE if another one is there than the expected one; declare changes nothing if one of them
 --         is refused
 -- keeps: what a config file declares and what was registered at run time never replace each other. An entry that is
---        already registered as given stays untouched.
+--        already registered as given stays untouched. A schedule whose times stay as they are keeps its next one, which
+--        may be due.
 
 return function(ARGV)
   local kind, if_exists = ARGV[1], ARGV[2]
@@ -25,15 +26,34 @@ return function(ARGV)
     return if_exists == 'fail' and EXISTS or OK
   end
 
-  local function put(name, definition, time)
-    local old = call('HGET', entries, name)
-    if old == definition or old and if_exists == 'keep' then return end
-    call('HSET', entries, name, definition)
+  local function has_same_times(old, definition)
+    local readable, one, other = pcall(function() return cjson.decode(old), cjson.decode(definition) end)
+    if not readable or type(one) ~= 'table' or type(other) ~= 'table' then return false end
+    for _, field in ipairs({ 'cron', 'every_ms', 'tz', 'paused' }) do
+      if one[field] ~= other[field] then return false end
+    end
+    return true
+  end
+
+  local function keeps_time(name, old, definition)
+    if kind ~= 'schedules' or not old or not has_same_times(old, definition) then return false end
+    return call('ZSCORE', named_key('schedule_times'), name)
+  end
+
+  local function set_time(name, time)
     if time ~= '' then
       call('ZADD', named_key('schedule_times'), time, name)
     elseif kind == 'schedules' then
       call('ZREM', named_key('schedule_times'), name)  -- of the one that it replaces
     end
+  end
+
+  local function put(name, definition, time)
+    local old = call('HGET', entries, name)
+    if old == definition or old and if_exists == 'keep' then return end
+    local keeps = keeps_time(name, old, definition)
+    call('HSET', entries, name, definition)
+    if not keeps then set_time(name, time) end
     changed = true
   end
 

@@ -2,7 +2,7 @@
 -- requires  _job
 -- flags  no-writes
 -- ARGV  topics
--- returns for each topic { delayed, ready, reserved, buried, ms since the oldest ready job was due, or -1,
+-- returns for each topic { delayed, ready, reserved, buried, ms since the oldest ready job was due and there, or -1,
 --                          paused until ms (0 = until resumed, -1 = not paused), limit (JSON, "" = none),
 --                          ready ones before the usual priority, ready ones with a call, groups with ready ones that stand in line, and that
 --                          are held, -1 = no job is of a group }, or delayed for one that has nothing else;
@@ -11,7 +11,9 @@ local GHOSTS_SKIPPED = 100  -- at the head of a ready list, to find its oldest j
 
 local function age_of(id, topic)
   local job = read_job(id)
-  if job and job.topic == topic and state_of(id, job) == 'ready' then return math.max(0, now - job.due) end
+  if job and job.topic == topic and state_of(id, job) == 'ready' then
+    return math.max(0, now - math.max(job.due, job.created))  -- nobody can have handed it out before it was pushed
+  end
   return nil
 end
 

@@ -34,8 +34,10 @@ MAX_STEPS: Final = 100  # there can be thousands of groups
 MAX_NOTE_CHARS: Final = 500
 MAX_REASON_CHARS: Final = 200
 TRACEBACK: Final = "Traceback ("  # Python's; its last line names the exception
-# ids: words of hexadecimal digits with a number among them, and numbers of four digits or more. Not 503, not "30 s".
-VARYING: Final = re.compile(r"\b(?=[a-f-]*[0-9])[0-9a-f]{8}[0-9a-f-]*\b|[0-9]{4,}", re.IGNORECASE)
+# ids: words of hexadecimal digits, if a number is among them, and numbers of four digits or more. Not 503, not "30 s".
+# A look ahead for that number would take quadratic time, and a worker writes the message.
+VARYING: Final = re.compile(r"\b[0-9a-f]{8}[0-9a-f-]*\b|[0-9]{4,}", re.IGNORECASE)
+DIGIT: Final = re.compile("[0-9]")
 IdCount = Annotated[
     int, Bounds(1, MOST_LETTERS), Field(description="The most ids per group; 1 by default.")
 ]
@@ -114,10 +116,7 @@ class NoteRequest(Request):
 async def buried(api: Api, asked: BuriedRequest) -> Large[DeadLetters]:
     """Group dead letters by the reason of their last failure."""
     steps = asked.chart()
-    if asked.topic is None:
-        topics = await api.jobs.census.names(api.scope.allows)
-    else:
-        topics = list(filter(api.scope.allows, [asked.topic]))
+    topics = await api.jobs.census.names() if asked.topic is None else [asked.topic]
     what = ("buried", asked.topic, asked.reason)
     reason = cache(reason_of)  # many dead letters have the same message
     letters, cursor = await api.jobs.listings.dead_letters(
@@ -179,4 +178,9 @@ def reason_of(message: str) -> str:
     if not lines:
         return ""
     said = lines[-1] if lines[0].startswith(TRACEBACK) else lines[0]
-    return VARYING.sub("#", said)[:MAX_REASON_CHARS]
+    return VARYING.sub(_without_id, said)[:MAX_REASON_CHARS]
+
+
+def _without_id(found: re.Match[str]) -> str:
+    """# for an id; a word of hexadecimal letters only, such as "facade", stays."""
+    return "#" if DIGIT.search(found[0]) else found[0]

@@ -1,30 +1,19 @@
 """Searching jobs by a part of their id, body or message, and by tag, group, topic, state and due time."""
 
-from typing import Annotated, Final
+from typing import Final
 
 from delayqueue.answers.answer import LEFT_OUT, left_out
 from delayqueue.answers.jobs import Findings, FoundJob
-from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.engine.job_answers import held_by
-from delayqueue.errors import BadValue, Invalid
+from delayqueue.errors import Invalid
 from delayqueue.store.listings import ANY_TIME, Filters, Wanted
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.endpoints.ranges import RangeRequest
-from delayqueue.web.fields import Group, JobCount, JobState, Tag, Validate, optional
+from delayqueue.web.fields import Group, JobCount, JobState, Part, Tag, optional
 from delayqueue.web.requests import AnyTopicRequest
 
 DEFAULT_COUNT: Final = 100
-
-
-def check_part(text: str) -> str:
-    """Check a part of an id or a body."""
-    if not 1 <= len(text.encode()) <= MAX_ID_BYTES:
-        raise BadValue(f"须为1 - {MAX_ID_BYTES}字节", f"must have 1 to {MAX_ID_BYTES} bytes")
-    return text
-
-
-Part = Annotated[str, Validate(check_part)]
 
 
 class FindRequest(AnyTopicRequest, RangeRequest):

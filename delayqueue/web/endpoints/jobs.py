@@ -174,8 +174,8 @@ class KickRequest(TagRequest):
 
     def by_tag(self) -> bool:
         """Whether a tag was given instead of ids."""
-        if self.tag is not None and self.count is not None:
-            raise Invalid.of("count 不能和 tag 一起用", "count: goes with topic, not with tag")
+        if self.count is not None and (self.topic is None or self.tag is not None):
+            raise Invalid.of("count 只能和 topic 一起用", "count: goes with topic, without tag")
         return super().by_tag()
 
     def by_topic(self) -> bool:

@@ -4,7 +4,7 @@ import logging
 from heapq import nlargest
 from typing import Any, Final
 
-from delayqueue.answers.answer import LEFT_OUT, seconds
+from delayqueue.answers.answer import LEFT_OUT, left_out, seconds
 from delayqueue.answers.servers import (
     Access,
     Attention,
@@ -119,12 +119,6 @@ WORKER: Final = WorkerStats(
 )
 
 
-COUNTED: Final = (  # from a count of all topics
-    *("topics", "paused", "delayed", "ready", "reserved", "buried", "oldest_ready_age"),
-    *("busiest", "attention", "called"),
-)
-
-
 class StatsRequest(Request):
     """How much of the overview."""
 
@@ -147,7 +141,7 @@ class StatsRequest(Request):
 async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
     """Return the totals of all topics, and the servers, the store and the settings."""
     api.scope.check(None)
-    counted = dict.fromkeys(COUNTED, LEFT_OUT) if asked.counts is False else await _counted(api)
+    counted = left_out(Stats) if asked.counts is False else await _counted(api)
     store = api.queue.store
     health = await store.health()
     reports = await api.queue.heartbeat.servers()
@@ -174,7 +168,7 @@ async def stats(api: Api, asked: StatsRequest, request: HttpRequest) -> Stats:
 
 
 async def _counted(api: Api) -> dict[str, Any]:
-    """The members COUNTED."""
+    """The members of Stats that take a count of all topics."""
     topics = await api.jobs.census.all()
     sums, paused = TopicView(""), 0
     busiest, troubled = list[TopicView](), list[TopicView]()
@@ -204,8 +198,14 @@ def _urgency(topic: TopicView) -> tuple[int, int, int]:
     return topic.buried, topic.ready + topic.reserved, topic.delayed
 
 
-@endpoint("/workers", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=[WORKER])
-async def workers(api: Api) -> Large[list[WorkerStats]]:
+class EmptyRequest(Request):
+    """No fields. As it has a body, mistakes in it are told, and changes that the page makes are in its audit log."""
+
+    without_topic = ()  # the handler refuses whoever may not reach all topics
+
+
+@endpoint("/workers", VIEWERS, methods=("POST", "GET"), asks={}, answers=[WORKER])
+async def workers(api: Api, asked: EmptyRequest) -> Large[list[WorkerStats]]:  # noqa: ARG001  # it declares the model
     """Return the workers that send their names with /pop, first those that are gone with reserved jobs.
 
     They are seen a few seconds later, and forgotten a minute after the last sign of them.
@@ -276,14 +276,8 @@ async def readyz(api: Api, request: HttpRequest) -> Readiness | None:
     return None if readiness == Readiness([]) else readiness
 
 
-class AcceptStoreRequest(Request):
-    """Nothing: there is one store. With a body, the page's calls are in its audit log."""
-
-    without_topic = ()
-
-
 @endpoint("/accept-store", ADMINS, asks={})
-async def accept_store(api: Api, asked: AcceptStoreRequest, request: HttpRequest) -> None:  # noqa: ARG001  # it declares the model
+async def accept_store(api: Api, asked: EmptyRequest, request: HttpRequest) -> None:  # noqa: ARG001  # it declares the model
     """Confirm that an emptied or replaced store is a new one, which ends the warning on all servers."""
     api.scope.check(None)
     await api.queue.store.watch.accept()

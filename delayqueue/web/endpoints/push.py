@@ -182,7 +182,7 @@ def _pushed(
     if pushed.other_topic is not None:
         _note_other_topic(api, pushed.other_topic, request)
     if pushed.code:
-        raise _refusal(pushed)
+        raise refusal(pushed)
     return NewId(job.id) if job.id != asked.id else None
 
 
@@ -204,7 +204,7 @@ async def _push_many(
         if done.other_topic is not None:
             _note_other_topic(api, done.other_topic, request)
         if done.code:
-            message = api.responder.say(request, _refusal(done).text)
+            message = api.responder.say(request, refusal(done).text)
         results.append(Outcome(job.id, done.code, message))
     return results
 
@@ -241,7 +241,7 @@ def _no_delay(unknown: Iterable[str]) -> Invalid:
     )
 
 
-def _refusal(pushed: Pushed) -> QueueError:
+def refusal(pushed: Pushed) -> QueueError:
     """Why a job was not pushed: the topic of the other job with that id, or how many jobs its topic may have."""
     if pushed.code == Code.TOPIC_FULL:
         return TopicFull.at(pushed.max_jobs)

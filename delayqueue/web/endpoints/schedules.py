@@ -13,10 +13,10 @@ from delayqueue.domain import schedule as rules
 from delayqueue.domain.job import CHANGE, IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.schedule import CatchUp
-from delayqueue.engine.jobs import raise_for
-from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, TooLarge
+from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, TooLarge, TopicFull
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
+from delayqueue.web.endpoints.push import refusal
 from delayqueue.web.fields import (
     Body,
     Group,
@@ -25,9 +25,9 @@ from delayqueue.web.fields import (
     Ttr,
     Validate,
     check_body,
-    choice,
     ms,
     ms_or_none,
+    one_of,
     optional,
 )
 from delayqueue.web.requests import IfNamed, NameRequest, PagedRequest, Request
@@ -79,7 +79,7 @@ TimeZone = Annotated[
 ]
 CatchUpWord = Annotated[
     CatchUp,
-    choice(CatchUp),
+    one_of(*CatchUp),
     Field(
         description="What to do about times that were missed because no server was running: "
         "`skip`, `once`, the default, or `all`."
@@ -212,14 +212,16 @@ async def preview_schedule(api: Api, asked: PreviewRequest) -> list[Occurrence]:
 @endpoint(
     "/run-schedule",
     ADMINS,
-    errors=(*BAD, NoSuchJob, JobExists),
+    errors=(*BAD, NoSuchJob, JobExists, TopicFull),
     asks={"name": "report"},
     answers={"id": "report@2026-11-23T07:12:30.250Z"},
 )
 async def run_schedule(api: Api, asked: NameRequest) -> NewId:
     """Push a schedule's job now."""
     job = await api.queue.schedules.job_now(asked.name)
-    raise_for((await api.jobs.push(job)).code)
+    pushed = await api.jobs.push(job)
+    if pushed.code:
+        raise refusal(pushed)
     return NewId(job.id)
 
 

@@ -14,7 +14,7 @@ from delayqueue.engine.subscribers import calling_order
 from delayqueue.errors import Invalid, JobExists, NoSuchJob, TooLarge, WrongState
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
-from delayqueue.web.fields import Body, Bounds, PushedTopic, Validate, check_body, choice, optional
+from delayqueue.web.fields import Body, Bounds, PushedTopic, Validate, check_body, one_of, optional
 from delayqueue.web.requests import (
     IfNamed,
     NameRequest,
@@ -70,7 +70,7 @@ Secret = Annotated[
 ]
 OnFailureWord = Annotated[
     OnFailure,
-    choice(OnFailure),
+    one_of(*OnFailure),
     Field(
         description=(
             "What happens to the job after the last failure: `bury`, the default, or `continue` with the next one."
@@ -79,7 +79,7 @@ OnFailureWord = Annotated[
 ]
 PayloadWord = Annotated[
     Payload,
-    choice(Payload),
+    one_of(*Payload),
     Field(
         description=(
             "What is sent: the job's `body`, the default, or an `event`: JSON with the job and the results so far."

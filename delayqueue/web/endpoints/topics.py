@@ -30,7 +30,7 @@ from delayqueue.web.fields import (
     one_of,
     optional,
 )
-from delayqueue.web.requests import Request, TopicRequest
+from delayqueue.web.requests import PushedTopicRequest, Request, TopicRequest
 
 TOPIC: Final = TopicCounts(
     topic="order",
@@ -87,10 +87,6 @@ PurgeState = Annotated[
 ]
 
 
-LIMITS: Final = {
-    *("rate", "burst", "concurrency", "group_concurrency", "group_order"),
-    *("buried_retain", "buried_to", "max_jobs", "when_full"),
-}
 NEARLY_FULL: Final = 0.8  # of max_jobs
 LATE_MS: Final = 60_000  # a job that has been ready for this long is late
 MAX_OFFSET: Final = 10**9
@@ -132,7 +128,7 @@ def attention(topic: TopicView) -> list[str]:
     return [why for why, holds in found.items() if holds]
 
 
-class LimitRequest(TopicRequest):
+class LimitRequest(PushedTopicRequest):
     """A topic whose deliveries are limited; null removes a limit, an omitted one stays."""
 
     rate: Rate | None = None
@@ -162,13 +158,14 @@ class LimitRequest(TopicRequest):
 
     def changes(self) -> rules.Changes:
         """The wanted limits, by name; None = no limit."""
-        wanted = self.model_dump(include=LIMITS, exclude_unset=True)
+        limits = type(self).model_fields.keys() - {"topic"}
+        wanted = self.model_dump(include=limits, exclude_unset=True)
         if "buried_retain" in wanted:
             wanted["buried_retain_ms"] = ms_or_none(wanted.pop("buried_retain"))
         return wanted
 
 
-class PauseRequest(TopicRequest):
+class PauseRequest(PushedTopicRequest):
     """A topic to pause, for `seconds` or until it is resumed."""
 
     seconds: SomeSeconds | None = optional("For how long; until /resume by default.")

@@ -266,6 +266,11 @@ final class PushRules
         if (count(array_intersect_key($given, ['delays' => 1, 'preset' => 1, 'max' => 1])) !== 1) {
             self::refuse("$field: give one of delays, preset, max");
         }
+        foreach (isset($given['max']) ? [] : ['base', 'factor', 'cap', 'jitter'] as $part) {
+            if (isset($given[$part])) {
+                self::refuse("$field: $part goes with max");
+            }
+        }
         if (count($delays) > 64) {
             self::refuse("$field: " . count($delays) . ' steps: must be at most 64');
         }
