@@ -269,7 +269,11 @@ class Worker:
         self.load()
         if not self.handlers.topics:
             raise ValueError("this worker has no handlers: decorate a function with on() or task()")
-        async with self.async_client as client, self.handlers.context() as context:
+        async with (
+            self.figures.beating(),
+            self.async_client as client,
+            self.handlers.context() as context,
+        ):
             run = WorkerRun(
                 self.handlers,
                 client,

@@ -92,7 +92,6 @@ class WorkerRun:
         polling = asyncio.create_task(self._poll(), name="poll")
         stopping = asyncio.create_task(stop.wait(), name="stop")
         enough = asyncio.create_task(self._enough.wait(), name="limit")
-        beating = asyncio.create_task(self._figures.beat(), name="beat")
         try:
             await asyncio.wait([polling, stopping, enough], return_when=asyncio.FIRST_COMPLETED)
             await self._leave(polling)
@@ -100,7 +99,7 @@ class WorkerRun:
                 log.info("stopping; jobs still running: %d", len(left))
                 await asyncio.wait(left, timeout=seconds(grace))
         finally:
-            await cancel_all([polling, stopping, enough, beating])
+            await cancel_all([polling, stopping, enough])
             await self._abandon(self._in_hand())
         if not polling.cancelled():
             polling.result()  # raises: it ends by itself only if it has a bug

@@ -1,12 +1,13 @@
 """`delay-queue worker` with several processes, limits and an address for health checks."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -163,6 +164,29 @@ def test_a_blocked_loop_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
         assert asked(port, "/healthz")[0] == 200
         monkeypatch.setattr("time.monotonic", lambda now=figures.beat_s: now + LATE_S + 1)
         assert asked(port, "/healthz") == (503, "a handler blocks the loop for 16 s\n")
+
+
+async def test_a_lifespan_that_starts_or_ends_slowly_is_not_unhealthy(
+    server: QueueServer, topic: str
+) -> None:
+    """The loop goes on meanwhile; a probe would kill a worker that waits for its database."""
+    worker, stop = Worker(server.url), asyncio.Event()
+    worker.on(topic)(lambda _: None)
+
+    async def beats() -> None:
+        before_s = worker.figures.beat_s
+        await until(lambda: worker.figures.beat_s > before_s, within_s=STOP_S)
+
+    @worker.lifespan
+    async def live() -> AsyncGenerator[None, None]:
+        await beats()
+        await beats()
+        stop.set()
+        yield
+        await beats()
+        await beats()
+
+    await worker.work(stop)
 
 
 def test_labels_are_escaped() -> None:
