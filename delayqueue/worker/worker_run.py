@@ -22,7 +22,6 @@ from delayqueue.worker.verdict import (
     Finished,
     Released,
     is_order,
-    verdict_of,
     with_traceback,
 )
 
@@ -215,12 +214,10 @@ class WorkerRun:
         if last is not None and await self._kills(job, last):
             log.error("job %s of %s: its worker has died %d times", job.id, job.topic, last)
             return Released(f"its worker has died {last} times")
-        try:
-            return Finished(await self._handlers.run(job, self._executor, self._context, tell))
-        except BaseException as error:  # other people's code: whatever it raises
+        verdict, error = await self._handlers.run(job, self._executor, self._context, tell)
+        if error is not None:
             if asyncio.current_task() in self._dropped:
-                raise
-            verdict = verdict_of(error)
+                raise error
             log.warning(
                 "job %s of %s, attempt %d: %s",
                 job.id,
@@ -229,7 +226,7 @@ class WorkerRun:
                 verdict.message,
                 exc_info=None if is_order(error) else error,
             )
-            return verdict
+        return verdict
 
     def _drop(self, task: asyncio.Task[None]) -> None:
         """Cancel the handlers of a job that is not this worker's any more."""

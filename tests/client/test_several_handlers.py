@@ -178,6 +178,56 @@ def test_a_middleware_sees_what_the_handler_raised(worker: Worker) -> None:
     assert group.message == "failed: no_points, no_points-2"
 
 
+def test_a_middleware_may_try_the_handlers_again(worker: Worker) -> None:
+    """What the first try has left counts no more."""
+    tries = []
+
+    @worker.middleware
+    async def again(job: ReservedJob, go_on: Next) -> None:
+        try:
+            await go_on(job)
+        except OSError:
+            await go_on(job)
+
+    def flaky(job: HandledJob) -> str:
+        tries.append([*job.results])
+        if len(tries) == 1:
+            raise OSError("first")
+        return "ok"
+
+    worker.on("one", flaky)
+    assert testing.run(worker, "one") == Finished("ok")
+    tries.clear()
+    worker.on("two", [lambda _: "a", flaky])
+    assert testing.run(worker, "two") == Finished("a; ok")
+    assert tries == [["<lambda>"], ["<lambda>"]]
+
+
+def test_a_middleware_sees_an_error_that_no_attempt_would_cure(worker: Worker) -> None:
+    """As it was raised; it still buries the job, unless the middleware makes something else of it."""
+    seen: list[BaseException] = []
+
+    @worker.middleware
+    async def watch(job: ReservedJob, go_on: Next) -> None:
+        try:
+            await go_on(job)
+        except LookupError as error:
+            seen.append(error)
+            if job.topic == "translated":
+                raise OSError("away") from error
+            if job.topic != "swallowed":
+                raise
+
+    for topic in ("raised", "translated", "swallowed"):
+        worker.on(topic, raising(LookupError("gone")), bury_on=LookupError)
+    worker.on("several", [notify, raising(LookupError("gone"))], bury_on=LookupError)
+    assert testing.run(worker, "raised") == Buried("LookupError: gone")
+    assert testing.run(worker, "several") == Buried("fail: LookupError: gone")
+    assert testing.run(worker, "translated") == Released("OSError: away")
+    assert testing.run(worker, "swallowed") == Finished()
+    assert [repr(error) for error in seen] == ["LookupError('gone')"] * 4
+
+
 def test_the_current_job_has_the_results_and_is_still_plain_data(worker: Worker) -> None:
     found: dict[str, Any] = {}
 
