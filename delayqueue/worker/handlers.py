@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from delayqueue.answers.jobs import ReservedJob
 from delayqueue.client import tracing
 from delayqueue.client.several import Collected, several
+from delayqueue.domain import push_rules
 from delayqueue.domain.text import clean, message_of, text_of
 from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
 from delayqueue.worker.current import handling
@@ -97,6 +98,7 @@ class Handlers:
 
     def __init__(self) -> None:
         self._of_topic: dict[str, list[_Entry]] = {}
+        self._tasks: set[str] = set()  # their topics
         self._policies: dict[str, Policy] = {}
         self._middlewares: list[tuple[Callable[..., Awaitable[None]], bool]] = []
         self._lifespan: Lifespan | None = None
@@ -107,6 +109,19 @@ class Handlers:
         """The topics that have handlers."""
         return tuple(self._of_topic)
 
+    def check(self, topics: Sequence[str], *, is_task: bool = False) -> None:
+        """Raises ValueError or TypeError unless these topics can get one more handler, or the function of a task.
+
+        The server would strip white space, so that the jobs came with a topic of another name.
+        """
+        for place, topic in enumerate(topics):
+            if push_rules.topic("topic", topic) != topic:
+                raise ValueError(f"topic {topic!r}: no white space at its ends")
+            if topic in topics[:place]:
+                raise ValueError(f"topic {topic}: named twice")
+            if topic in self._tasks or (is_task and topic in self._of_topic):
+                raise ValueError(f"{topic}: a task has its topic for itself")
+
     def add(
         self,
         topic: str,
@@ -114,7 +129,7 @@ class Handlers:
         conditions: Conditions,
         arguments: Arguments | None = None,
     ) -> None:
-        """Call `handler` for jobs of `topic`, with these `arguments`, or those that it asks for.
+        """Call `handler` for jobs of `topic`, with these `arguments` of a task, or those that it asks for.
 
         Raises ValueError if the handler has an argument that no handler gets, or a yield.
         """
@@ -124,6 +139,8 @@ class Handlers:
             raise ValueError(f"{name_of(handler)}: {error}") from None
         if arguments is None:
             arguments = arguments_of(handler)
+        else:
+            self._tasks.add(topic)
         entries = self._of_topic.setdefault(topic, [])
         name = _unlike(_short_name(handler), {entry.name for entry in entries})
         entries.append(_Entry(conditions.order, len(entries), name, handler, arguments, conditions))

@@ -167,6 +167,7 @@ class Worker:
         names, handlers = _told(topics)
 
         def decorate(handler: H) -> H:
+            self.handlers.check(names)
             for topic in names:
                 self._add(topic, handler, conditions, policy)
             return handler
@@ -205,9 +206,7 @@ class Worker:
 
         def decorate(function: Callable[[Unpack[Ts]], R]) -> Task[R, Unpack[Ts]]:
             task = Task(self, topic, function, ttr, former, group)
-            for each in task.topics:
-                if each in self.handlers.topics:
-                    raise ValueError(f"{each}: a task has its topic for itself")
+            self.handlers.check(task.topics, is_task=True)
             if times is not None:
                 if not task.parameters.are_optional:
                     raise ValueError(f"{topic}: a task with times is called without arguments")

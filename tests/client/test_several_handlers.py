@@ -1,7 +1,7 @@
 """Several handlers of a topic: in order, each with what those before it returned, and each one's failure told."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, assert_type
@@ -280,6 +280,34 @@ def test_what_are_no_handlers_is_refused(
     with pytest.raises(ValueError, match="on: name a topic"):
         worker.on()
     assert worker.handlers.topics == ()
+
+
+@pytest.mark.parametrize(
+    ("topics", "says"),
+    [
+        (("mail ",), "topic 'mail ': no white space at its ends"),
+        (("x,y",), "topic: no comma"),
+        (("",), "topic: must not be empty"),
+        (("t", "é" * 129), "topic: 258 bytes, at most 256"),
+        (("mail", "mail"), "topic mail: named twice"),
+    ],
+)
+def test_topics_that_no_job_would_have_are_refused(
+    worker: Worker, topics: Sequence[str], says: str
+) -> None:
+    """The server would give the jobs another topic, or refuse all polls."""
+    topic, *others = topics
+    for register in (worker.on(*topics), worker.task(topic, also=others)):
+        with pytest.raises(ValueError, match=says):
+            register(lambda: None)
+    assert worker.handlers.topics == ()
+
+
+def test_a_topic_of_a_task_takes_no_other_handler(worker: Worker) -> None:
+    worker.task("close", also=["old"])(lambda: None)
+    for topic in ("close", "old"):
+        with pytest.raises(ValueError, match=f"{topic}: a task has its topic for itself"):
+            worker.on(topic, notify)
 
 
 async def test_a_job_tells_which_of_its_handlers_have_failed(
