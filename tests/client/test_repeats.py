@@ -126,6 +126,21 @@ async def test_a_retry_leaves_a_new_job_to_the_worker_that_has_it(
     assert await queue.get(held.id) is None
 
 
+async def test_a_subscriber_with_jitter_is_not_its_own_rival(
+    client: Caller, proxy: Proxy, topic: str
+) -> None:
+    """The server draws its delays, so the second try would be another subscriber of the name."""
+    retry = {"max": 3, "jitter": 0.5}
+    await client.topics()
+    proxy.drop_next_answers()
+    with pytest.raises(TransportError):
+        await client.subscribe(topic, topic, WEBHOOK, retry=retry)
+    await client.topics()
+    proxy.drop_next_answers()
+    await client.subscribe(topic, topic, WEBHOOK, retry=retry, if_exists="replace")
+    await client.unsubscribe(topic)
+
+
 @pytest.mark.parametrize("options", [{"id": "mine"}, {"if_exists": "replace"}, {"max_wait": 60}])
 def test_a_push_that_may_be_meant_to_replace_is_sent_as_it_is(options: dict[str, Any]) -> None:
     asked: Any = Asked()

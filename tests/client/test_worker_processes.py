@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -20,6 +21,7 @@ from delayqueue.client import Job
 from delayqueue.worker.figures import LATE_S, WorkerFigures
 from delayqueue.worker.health import answering
 from delayqueue.worker.process_limits import ProcessLimits
+from delayqueue.worker.program import HANGS
 from tests.processes import REPOSITORY, QueueServer, free_port
 from tests.waiting import until, until_async
 
@@ -37,12 +39,23 @@ def work(mebibytes: int = 0) -> str:
 """
 
 
+ENDLESS: Final = """
+import asyncio
+from pathlib import Path
+@worker.lifespan
+async def live():
+    Path("started").touch()
+    yield
+    await asyncio.sleep(3600)
+"""
+
+
 @contextmanager
 def workers(
-    server: QueueServer, folder: Path, topic: str, *options: str
+    server: QueueServer, folder: Path, topic: str, *options: str, text: str = PROGRAM
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Worker processes whose task keeps its process's id as its message."""
-    (folder / "program.py").write_text(PROGRAM.format(topic=topic), "utf-8")
+    (folder / "program.py").write_text(text.format(topic=topic), "utf-8")
     command = [sys.executable, "-m", "delayqueue", "worker", "program:worker", "--url", server.url]
     environ = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     with (
@@ -156,6 +169,34 @@ async def test_a_port_that_is_taken_is_said(
     log = (tmp_path / "log").read_text("utf-8")
     assert f"--health 127.0.0.1:{port}: Address already in use" in log
     assert "Traceback" not in log
+
+
+async def test_a_lifespan_that_does_not_end_is_named(
+    server: QueueServer, topic: str, tmp_path: Path
+) -> None:
+    """Not as a handler that blocks the loop: nobody would find it."""
+    with workers(server, tmp_path, topic, "--grace", "0", text=PROGRAM + ENDLESS) as process:
+        await until((tmp_path / "started").exists, within_s=STARTS_S)
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, STOP_S) == HANGS
+    assert "or the lifespan takes too long to end" in (tmp_path / "log").read_text("utf-8")
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no ::1")
+def test_health_is_told_at_an_address_of_ipv6_too() -> None:
+    with (
+        answering("::1", 0, WorkerFigures()) as port,
+        urllib.request.urlopen(f"http://[::1]:{port}/healthz", timeout=STOP_S) as answer,
+    ):
+        assert answer.read() == b"ok\n"
 
 
 def test_a_blocked_loop_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
