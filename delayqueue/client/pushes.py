@@ -65,6 +65,24 @@ def push_request(job: dict[str, Any]) -> dict[str, Any]:
     return given(**job | {"tags": several("tags", job["tags"]) or None, "delay": delay})
 
 
+def new_job(
+    id: str | None,  # noqa: A002  # its name in the API
+    if_exists: OnConflict | None,
+    max_wait: Seconds | None,
+    group: str | None,
+) -> dict[str, Any]:
+    """The fields `id` and `if_exists` of a job, whose id is made if none is given.
+
+    Nobody else has an id that is made: what exists with it is this job, pushed by an earlier try, and a worker may have
+    it already. So it is kept; max_wait is for pushes that replace.
+    """
+    if id is not None:
+        return {"id": id, "if_exists": if_exists}
+    if if_exists is max_wait is None:
+        if_exists = IfExists.KEEP
+    return {"id": new_id(group), "if_exists": if_exists}
+
+
 class PushVerbs:
     """The endpoint /push."""
 
@@ -98,10 +116,12 @@ class PushVerbs:
         A push that repeats another one, with the same `id` and `idempotency_key`, changes nothing. With `max_wait`,
         pushes that replace each other put the job off no longer than that.
 
-        Retried if the connection breaks; that is safe, because the id stays the same. With `if_exists="fail"`, raises
-        JobExists if the id already exists, and is not retried; nor is one with the id "*", which the server makes.
+        Retried if the connection breaks. A retry adds nothing to a job that waits or that a worker has, if `id` is not
+        given; with an `id` it replaces the job, unless `if_exists="keep"`. A job that has ended meanwhile is added once
+        more, unless `retain` keeps its id known. With `if_exists="fail"`, raises JobExists if the id already exists,
+        and is not retried; nor is one with the id "*", which the server makes.
         """
-        request = push_request(locals() | {"id": new_id(group) if id is None else id})
+        request = push_request(locals() | new_job(id, if_exists, max_wait, group))
         again = _may_push_again(request)
         join = list if again else None
 
@@ -115,7 +135,8 @@ class PushVerbs:
     def push_many(self, jobs: Several[Job]) -> ApiRequest[list[Outcome]]:
         """Add 1 to 1000 jobs. Returns an outcome per job; an invalid one does not affect the others.
 
-        Retried if the connection breaks, unless one of them has `if_exists="fail"` or the id "*".
+        Retried if the connection breaks, unless one of them has `if_exists="fail"` or the id "*". A retry replaces jobs
+        that workers already have, so that they run again, except those with `if_exists="keep"`.
         """
         requests = [job.request() for job in several("jobs", jobs)]
         outcomes = partial(outcome_of_each, requests)

@@ -11,6 +11,7 @@ from delayqueue.client.api_request import ApiRequest, verb
 from delayqueue.client.fields import each, nothing, read, read_page
 from delayqueue.client.jobs import OnConflict, Retry, given
 from delayqueue.client.times import Seconds
+from delayqueue.domain.job import IfExists
 from delayqueue.domain.subscriber import LONGEST_TRIAL_S
 
 
@@ -41,7 +42,11 @@ class SubscriberVerbs:
         Raises JobExists if the name is taken, unless `if_exists` is "replace", "keep" or "change": that changes only
         what is given, and raises NoSuchJob if there is no such subscriber.
         """
-        return ApiRequest("/subscribe", given(**locals()), nothing, repeatable=True)
+        request = given(**locals())
+        # the server draws other delays each time: a repetition would take the first try's for another subscriber
+        is_drawn = isinstance(retry, Mapping) and bool(retry.get("jitter"))
+        again = not is_drawn or if_exists not in {None, IfExists.FAIL}
+        return ApiRequest("/subscribe", request, nothing, repeatable=again)
 
     @verb
     def unsubscribe(self, name: str) -> ApiRequest[None]:

@@ -26,7 +26,7 @@ from delayqueue.domain.job import LONG_DELAY_S, MAX_BATCH
 from delayqueue.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from celery import Celery
 
@@ -71,7 +71,7 @@ def install(
             app.amqp.send_task_message(producer, task, message, **options)
 
     app.amqp_cls = partial(_Sender, push_later=send.push, beyond_s=seconds(beyond))
-    app.control_cls = partial(_Control, relay=relay)
+    app.control_cls = partial(_Control, relay=relay, topic=topic)
     for made in ("amqp", "control"):  # of an app that has been used
         vars(app).pop(made, None)
     return relay
@@ -133,20 +133,27 @@ class _Sender(AMQP):  # type: ignore[misc]  # Celery has no types
 class _Control(Control):  # type: ignore[misc]  # Celery has no types
     """Revokes what still waits, too."""
 
-    def __init__(self, app: Celery, relay: Worker) -> None:
+    def __init__(self, app: Celery, relay: Worker, topic: str) -> None:
         super().__init__(app)
         self._relay = relay
+        self._topic = topic
 
     def revoke(self, task_id: str | list[str], *args: Any, **kwargs: Any) -> Any:
         """Delete the jobs of these tasks, then tell the workers, which may have some of them."""
         ids = [task_id] if isinstance(task_id, str) else list(task_id)
         for first in range(0, len(ids), MAX_BATCH):
-            some = ids[first : first + MAX_BATCH]
-            outcomes = self._relay.client.delete_many(some)
-            for one, outcome in zip(some, outcomes, strict=True):
-                if outcome.code == 0:  # no worker will say so
-                    self.app.backend.mark_as_revoked(one, "revoked")
+            self._delete(ids[first : first + MAX_BATCH])
         return super().revoke(task_id, *args, **kwargs)
+
+    def _delete(self, ids: Sequence[str]) -> None:
+        """Delete what waits of these tasks. The states of others are the workers' to tell."""
+        found = self._relay.client.get_many(ids)
+        waiting = [
+            job.id for job in found if job and job.topic == self._topic and job.ended is None
+        ]
+        for outcome in self._relay.client.delete_many(waiting) if waiting else ():
+            if outcome.code == 0:  # no worker will say so
+                self.app.backend.mark_as_revoked(outcome.id, "revoked")
 
 
 def _delay_s(headers: dict[str, Any], options: dict[str, Any]) -> float:

@@ -10,7 +10,6 @@ from typing import Final
 from delayqueue.delivery.outcome import WebhookOutcome
 from delayqueue.delivery.urls import host_and_port_of
 from delayqueue.domain.subscriber import Subscriber
-from delayqueue.errors import BadValue
 from delayqueue.store.types import Recording
 
 log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ class FailureLog:
         self, subscriber: Subscriber, topic: str, recording: Recording, outcome: WebhookOutcome
     ) -> None:
         """Log a failed call; without the answer's text, which may hold what no log should."""
-        where, between = _host(subscriber.url), ""
+        where, between = host_and_port_of(subscriber.url), ""
         line = self._lines.get((subscriber.name, where))
         if line is not None and self._clock() < line.at_s + EVERY_S:
             line.unlogged += 1
@@ -70,11 +69,3 @@ class FailureLog:
         self._lines.move_to_end(key)
         if len(self._lines) > MOST:
             self._lines.popitem(last=False)
-
-
-def _host(url: str) -> str:
-    """The host and port of a URL; "" for a URL without one, which the failure reports."""
-    try:
-        return host_and_port_of(url)
-    except BadValue:
-        return ""

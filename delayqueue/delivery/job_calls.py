@@ -93,7 +93,7 @@ class JobCalls:
             with suppress(StaleReceipt, NoSuchJob, Unavailable):  # Unavailable: again after its TTR
                 await self._jobs.bury(job.id, job.nonce, "its call cannot be read")
             return
-        name = _host(job.call.url)
+        name = host_and_port_of(job.call.url)
         counters = self._counters.of(name)
         host = self._hosts.setdefault(name, HostPlaces(self._per_host))
         try:
@@ -180,10 +180,3 @@ async def _place(host: HostPlaces, counters: HostCounters, due_s: float) -> Asyn
         async with host.place():
             waits.close()
             yield
-
-
-def _host(url: str) -> str:
-    """The host and port of a URL; "" for one that cannot be called, which the guard reports then."""
-    with suppress(ValueError):
-        return host_and_port_of(url)
-    return ""

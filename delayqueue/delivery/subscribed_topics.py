@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from itertools import groupby
 from typing import Any
@@ -14,6 +14,7 @@ from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.subscriber import Subscriber
+from delayqueue.domain.troubles import Kind
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.subscribers import Subscribed
@@ -93,6 +94,7 @@ class SubscribedTopics:
         self._jobs = queue.within(EVERYWHERE)
         self._webhooks = webhooks
         self._consumers: dict[str, SubscribedTopic] = {}
+        self._names: set[str] = set()  # of the subscribers
         self._failures = FailureLog()
         self._tasks = TaskGroup()
         self._stopping = False
@@ -129,7 +131,11 @@ class SubscribedTopics:
         if deliveries:
             await asyncio.wait(deliveries, timeout=GRACE_S)
 
-    def _follow(self, subscribers: Iterable[Subscribed]) -> None:
+    def _follow(self, subscribers: Sequence[Subscribed]) -> None:
+        names = {one.subscriber.name for one in subscribers}
+        for gone in self._names - names:
+            self._queue.troubles.over(Kind.SUBSCRIBER, gone)
+        self._names = names
         by_topic = {
             topic: list(group)
             for topic, group in groupby(subscribers, lambda one: one.subscriber.topic)

@@ -44,6 +44,8 @@ def host_of(text: str) -> str:
 
 
 def host_and_port_of(text: str) -> str:
-    """The host and the port that are called, as in a URL. Raises BadValue if there are none."""
-    host, port = host_of(text), request_url(text).port
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    """The host and the port that are called, as in a URL; "" for one that cannot be called, which its call reports."""
+    with suppress(ValueError):
+        host, port = host_of(text), request_url(text).port
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return ""

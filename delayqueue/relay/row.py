@@ -76,6 +76,8 @@ class OutboxRow:
 
         Raises an error of any kind if it has a field that no job has, or a value that no field can have.
         """
+        if self.delay_s and self.due_s is not None:
+            raise ValueError("delay and due exclude each other")
         options: Any = json.loads(self.options or "{}")
         if not isinstance(options, dict):
             raise TypeError("options: must be a JSON object")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from delayqueue.tasks import cancel_all
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.handled_job import tell_nobody
-from delayqueue.worker.verdict import Finished, verdict_of
 
 if TYPE_CHECKING:
     from delayqueue.answers.jobs import ReservedJob
@@ -26,10 +25,8 @@ async def verdict_on(
         ends: list[Verdict] = []
 
         async def work() -> None:
-            try:
-                ends.append(Finished(await worker.handlers.run(job, Executor(), shared, tell)))
-            except BaseException as error:
-                ends.append(verdict_of(error))
+            verdict, _ = await worker.handlers.run(job, Executor(), shared, tell)
+            ends.append(verdict)
 
         run = asyncio.create_task(work(), name=f"job {job.id}")  # which its handler may cancel
         try:

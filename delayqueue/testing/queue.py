@@ -16,7 +16,7 @@ from delayqueue.domain.push_fields import POPPED
 from delayqueue.domain.push_rules import NEW_ID
 from delayqueue.errors import Code, JobExists, NoSuchJob, QueueError, WrongState, shown
 from delayqueue.testing.handling import verdict_on
-from delayqueue.testing.rules import asked, pushed
+from delayqueue.testing.rules import asked, check_count, pushed
 from delayqueue.worker.handled_job import HandledJob
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.verdict import Buried, Released, with_traceback
@@ -56,6 +56,7 @@ class _Held:
     began_s: float = 0.0  # of its last attempt
     attempts: list[dict[str, Any]] = field(default_factory=list)  # that have failed
     progress: dict[str, Any] | None = None  # of the last attempt
+    ended_s: float | None = None  # None = it goes on
 
     @property
     def is_waiting(self) -> bool:
@@ -68,6 +69,15 @@ class _Held:
             percent = self.progress["percent"]
         at_s = self.began_s  # the clock stands still while handlers run
         self.progress = {"percent": percent, "message": message or "", "at": at_s}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended and its record is kept."""
+        return self.ended_s is not None
+
+    def is_kept(self, now_s: float) -> bool:
+        """Whether it goes on, or its record is still kept."""
+        return self.ended_s is None or now_s < self.ended_s + self.request.get("retain", 0)
 
     @property
     def own_delays_s(self) -> tuple[float, ...] | None:
@@ -136,7 +146,9 @@ class Queue(Client):
         return ran
 
     def _move(self, to_s: float) -> None:
-        self.now_s = max(self.now_s, to_s)
+        if to_s > self.now_s:
+            self.now_s = to_s
+            self._jobs = {id_: held for id_, held in self._jobs.items() if held.is_kept(to_s)}
         if self.turn is not None:
             self.turn(self.now_s)
 
@@ -171,7 +183,7 @@ class Queue(Client):
             raise NotImplementedError(f"{request.path}: not in memory; test with a real server")
         if request.path == "/push":
             return request.read(self._push(request.json))
-        return request.read(verbs[request.path](asked(request.json)))
+        return request.read(verbs[request.path](asked(request.path, request.json)))
 
     def _first(self, until_s: float) -> tuple[Worker, _Held] | None:
         waiting = [
@@ -194,7 +206,7 @@ class Queue(Client):
         job = HandledJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, **told)
         held.progress = None
         verdict = await verdict_on(worker, job, context, held.tell)
-        if self._jobs.get(job_id) is held:  # otherwise it was pushed again, or deleted, meanwhile
+        if self._jobs.get(job_id) is held and not held.is_over:  # not pushed again, nor deleted
             verdict = self._settle(worker, held, verdict)
         return Ran(job, verdict)
 
@@ -213,11 +225,15 @@ class Queue(Client):
             verdict = Buried(verdict.message, verdict.traceback)
         if isinstance(verdict, Buried):
             held.state = State.BURIED
-        elif held.request.get("retain"):
-            held.state, held.progress = State.FINISHED, None
         else:
-            del self._jobs[held.request["id"]]
+            held.progress = None
+            self._end(held, State.FINISHED)
         return verdict
+
+    def _end(self, held: _Held, state: State) -> None:
+        held.state, held.ended_s = state, self.now_s
+        if not held.is_kept(self.now_s):
+            del self._jobs[held.request["id"]]
 
     def _delay_s(self, worker: Worker, held: _Held, wanted_s: float | None) -> float | None:
         """How long a failed job waits; None = it is buried."""
@@ -232,6 +248,7 @@ class Queue(Client):
 
     def _push(self, request: Any) -> Any:
         if isinstance(request, list):
+            check_count(request)
             return [self._outcome(one) for one in request]
         request, made = pushed(request), None
         if request["id"] == NEW_ID:
@@ -245,7 +262,7 @@ class Queue(Client):
             raise JobExists.of(text, text)
         if existing and request.get("if_exists") == "fail":
             raise JobExists
-        if existing and request.get("if_exists") == "keep":
+        if existing and _keeps(request, existing):
             return None
         self._pushed += 1
         due_s = request.get("due", self.now_s + request.get("delay", 0))
@@ -277,7 +294,7 @@ class Queue(Client):
             **group,
             "created": 0.0,
             "started": None,
-            "ended": None,
+            "ended": held.ended_s,
             "attempts": held.attempts,
             "results": [],
             "state": self._state(held),
@@ -312,21 +329,24 @@ class Queue(Client):
 
     def _new_due_s(self, held: _Held, request: dict[str, Any]) -> float:
         if "by" in request:
-            return max(self.now_s, held.due_s + float(request["by"]))
+            due_s = held.due_s + float(request["by"])
+            return due_s if due_s > self.now_s else min(self.now_s, held.due_s)
         return float(request.get("due", self.now_s + request.get("delay", 0)))
 
     def _delete(self, request: dict[str, Any]) -> Any:
         for job_id in request.get("ids", [request.get("id")]):
-            self._jobs.pop(job_id, None)  # an unknown one has been deleted, as the server says
+            held = self._jobs.get(job_id)  # an unknown one has been deleted, as the server says
+            if held and not held.is_over:
+                self._end(held, State.CANCELLED)
         ended = [{"id": job_id, "code": Code.OK} for job_id in request.get("ids", ())]
         return ended if "ids" in request else None
 
     def _cancel(self, request: dict[str, Any]) -> Any:
-        return self._change(request, {*State} - {State.FINISHED}, self._remove)
+        def cancel(held: _Held) -> dict[str, Any]:
+            self._end(held, State.CANCELLED)
+            return {}
 
-    def _remove(self, held: _Held) -> dict[str, Any]:
-        del self._jobs[held.request["id"]]
-        return {}
+        return self._change(request, {*WAITING, State.RESERVED}, cancel)
 
     def _change(
         self, request: dict[str, Any], states: set[State], change: Callable[[_Held], dict[str, Any]]
@@ -367,7 +387,7 @@ class Queue(Client):
 
     def _known(self, job_id: str, states: set[State]) -> _Held:
         held = self._jobs.get(job_id)
-        if held is None:
+        if held is None or held.is_over:
             raise NoSuchJob
         if self._state(held) not in states:
             raise WrongState
@@ -378,6 +398,12 @@ def _repeats(request: dict[str, Any], earlier: dict[str, Any]) -> bool:
     """Whether a push is one that has been made already."""
     same = ("topic", "idempotency_key")
     return "idempotency_key" in request and all(request[it] == earlier.get(it) for it in same)
+
+
+def _keeps(request: dict[str, Any], existing: _Held) -> bool:
+    """Whether a push leaves the job of its id as it is. If that has ended, another key means another job."""
+    is_new = existing.is_over and "idempotency_key" in request
+    return request.get("if_exists") == "keep" and not is_new
 
 
 class _Asynchronous(AsyncClient):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from delayqueue.domain.text import escaped
+from delayqueue.tasks import cancel_all
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
 
 BEAT_S: Final = 1.0
 # without a beat: a handler blocks the loop, so that no reservation is extended
@@ -49,8 +50,16 @@ class WorkerFigures:
         """Count an attempt whose outcome the server has taken."""
         self._ends[topic, outcome] += 1
 
-    async def beat(self) -> None:
-        """Show that the loop goes on, until cancelled."""
+    @asynccontextmanager
+    async def beating(self) -> AsyncGenerator[None, None]:
+        """Show that the loop goes on while the block runs."""
+        beat = asyncio.create_task(self._beat(), name="beat")
+        try:
+            yield
+        finally:
+            await cancel_all([beat])
+
+    async def _beat(self) -> None:
         while True:
             self.beat_s = time.monotonic()
             await asyncio.sleep(BEAT_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from delayqueue.answers.jobs import ReservedJob
 from delayqueue.client import tracing
 from delayqueue.client.several import Collected, several
+from delayqueue.domain import push_rules
 from delayqueue.domain.text import clean, message_of, text_of
 from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
 from delayqueue.worker.current import handling
 from delayqueue.worker.handled_job import HandledJob, HandlerResult, Tell, tell_nobody
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.verdict import (
+    Buried,
     Bury,
-    Failures,
     Finished,
-    Hopeless,
+    Released,
     Retry,
     TimeLimit,
     Verdict,
     verdict_of,
+    verdict_of_several,
 )
 
 if TYPE_CHECKING:
@@ -96,6 +98,7 @@ class Handlers:
 
     def __init__(self) -> None:
         self._of_topic: dict[str, list[_Entry]] = {}
+        self._tasks: set[str] = set()  # their topics
         self._policies: dict[str, Policy] = {}
         self._middlewares: list[tuple[Callable[..., Awaitable[None]], bool]] = []
         self._lifespan: Lifespan | None = None
@@ -106,6 +109,19 @@ class Handlers:
         """The topics that have handlers."""
         return tuple(self._of_topic)
 
+    def checked(self, topics: Iterable[str], *, is_task: bool = False) -> list[str]:
+        """These topics without white space around them, as their jobs come from the server.
+
+        Raises ValueError or TypeError unless they can get one more handler, or the function of a task.
+        """
+        found = [push_rules.topic("topic", topic) for topic in topics]
+        for place, topic in enumerate(found):
+            if topic in found[:place]:
+                raise ValueError(f"topic {topic}: named twice")
+            if topic in self._tasks or (is_task and topic in self._of_topic):
+                raise ValueError(f"{topic}: a task has its topic for itself")
+        return found
+
     def add(
         self,
         topic: str,
@@ -113,7 +129,7 @@ class Handlers:
         conditions: Conditions,
         arguments: Arguments | None = None,
     ) -> None:
-        """Call `handler` for jobs of `topic`, with these `arguments`, or those that it asks for.
+        """Call `handler` for jobs of `topic`, with these `arguments` of a task, or those that it asks for.
 
         Raises ValueError if the handler has an argument that no handler gets, or a yield.
         """
@@ -123,6 +139,8 @@ class Handlers:
             raise ValueError(f"{name_of(handler)}: {error}") from None
         if arguments is None:
             arguments = arguments_of(handler)
+        else:
+            self._tasks.add(topic)
         entries = self._of_topic.setdefault(topic, [])
         name = _unlike(_short_name(handler), {entry.name for entry in entries})
         entries.append(_Entry(conditions.order, len(entries), name, handler, arguments, conditions))
@@ -178,11 +196,10 @@ class Handlers:
 
     async def run(
         self, job: ReservedJob, executor: Executor, context: Any, tell: Tell = tell_nobody
-    ) -> str:
-        """Call the job's handlers one after the other. Returns their messages; `tell` gets their progress.
+    ) -> tuple[Verdict, BaseException | None]:
+        """Call the job's handlers one after the other; `tell` gets their progress.
 
-        Raises what the topic's only handler raised, Failures if one of several has failed, and whatever a middleware
-        raises.
+        Returns the verdict, and what the handlers or a middleware have raised, if it is a failure.
         """
         calls = _HandlerRun(self._of_topic[job.topic], executor, context, tell)
         course: Next = calls.run
@@ -192,11 +209,15 @@ class Handlers:
         try:
             with handling(job, context), tracing.processing(job, no_failure=Retry):
                 await course(job)
-        except BaseException as error:
-            if error is calls.raised and calls.are_several:
-                raise Failures(calls.failed) from error
-            raise
-        return "; ".join(calls.messages)
+        except BaseException as error:  # other people's code: whatever it raises
+            return calls.verdict_on(error), error
+        return Finished("; ".join(calls.messages)), None
+
+
+class _Failure(NamedTuple):
+    name: str  # of the handler
+    error: BaseException
+    verdict: Released | Buried
 
 
 class _HandlerRun:
@@ -211,16 +232,28 @@ class _HandlerRun:
         self._tell = tell
         self.messages: list[str] = []
         self.results: dict[str, HandlerResult] = {}
-        self.failed: list[tuple[str, BaseException]] = []
-        self.raised: BaseException | None = None  # by run()
+        self._failed: list[_Failure] = []
+        self._raised: BaseException | None = None  # by run()
+        self._hopeless: BaseException | None = (
+            None  # the last error that another attempt would not cure
+        )
 
-    @property
-    def are_several(self) -> bool:
-        """Whether the topic has several handlers, so that messages must say which one has failed."""
-        return len(self._entries) > 1
+    def verdict_on(self, error: BaseException) -> Verdict:
+        """What an error means that run() or a middleware has raised."""
+        if error is not self._raised:
+            return verdict_of(error)
+        if len(self._entries) == 1:
+            return self._failed[0].verdict
+        return verdict_of_several([(one.name, one.verdict) for one in self._failed])
 
     async def run(self, job: ReservedJob) -> None:
-        """Call the handlers. Raises what the one that failed has raised, or a group if several have failed."""
+        """Call the handlers, also once more for a middleware that tries them again.
+
+        Raises what the one that failed has raised, or a group if several have failed.
+        """
+        self.messages.clear()  # of an earlier run
+        self.results.clear()
+        self._failed.clear()
         job = HandledJob.of(job, self.results, self._tell)  # a middleware may pass on another one
         for entry in self._entries:
             try:
@@ -228,8 +261,9 @@ class _HandlerRun:
             except asyncio.CancelledError:
                 raise
             except BaseException as error:  # other people's code: whatever it raises
-                self.failed.append((entry.name, error))
-                self.results[entry.name] = HandlerResult(False, verdict_of(error).message)
+                verdict = verdict_of(error, is_hopeless=error is self._hopeless)
+                self._failed.append(_Failure(entry.name, error, verdict))
+                self.results[entry.name] = HandlerResult(False, verdict.message)
                 if entry.conditions.stop_on_failure:
                     break
             else:
@@ -237,27 +271,27 @@ class _HandlerRun:
                 self.results[entry.name] = HandlerResult(True, text)
                 if returned is not None:
                     self.messages.append(clean(text))
-        if self.failed:
-            self.raised = _one_of(self.failed)
-            raise self.raised
+        if self._failed:
+            self._raised = _one_of(self._failed)
+            raise self._raised
 
     async def _call(self, entry: _Entry, job: ReservedJob) -> object:
-        """What a handler returned. Raises what it raised, as the cause of Hopeless if another attempt would, too."""
+        """What a handler returned. Raises what it raised."""
         call = partial(entry.handler, *entry.arguments(job, self._context))
         timeout_s = entry.conditions.timeout_s
         try:
             returned: object = await self._executor.call(call, timeout_s, f"job {job.id}")
         except BaseException as error:
             if entry.conditions.is_hopeless(error):
-                raise Hopeless from error
+                self._hopeless = error
             raise
         check_done(returned)
         return returned
 
 
-def _one_of(failed: Sequence[tuple[str, BaseException]]) -> BaseException:
-    errors = [error for _, error in failed]
-    names = ", ".join(name for name, _ in failed)
+def _one_of(failed: Sequence[_Failure]) -> BaseException:
+    errors = [one.error for one in failed]
+    names = ", ".join(one.name for one in failed)
     return errors[0] if len(errors) == 1 else BaseExceptionGroup(f"failed: {names}", errors)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +24,12 @@ def answering(host: str, port: int, figures: WorkerFigures) -> AbstractContextMa
 
     The block is given the port. Raises OSError, at once, if the address cannot be used.
     """
-    return _running(ThreadingHTTPServer((host, port), partial(_Request, figures)))
+    server = _Server6 if ":" in host else ThreadingHTTPServer
+    return _running(server((host, port), partial(_Request, figures)))
+
+
+class _Server6(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
 
 
 @contextmanager

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEFT_S: Final = 1.0  # for leftover tasks of handlers
-HANGING_S: Final = 5.0  # beyond the grace, before the program ends while a handler blocks its loop
+HANGING_S: Final = 5.0  # beyond the grace, for the lifespan to end; a handler may block its loop
 HANGS: Final = 1  # exit status
 
 
@@ -90,5 +90,6 @@ def _stopped_by_signals(
 
 def _end() -> None:
     # no logging: a handler may hang in it
-    os.write(2, b"delay-queue: a handler blocks the loop: the worker ends without it\n")
+    why = b"a handler blocks the loop, or the lifespan takes too long to end"
+    os.write(2, b"delay-queue: %s: the worker ends without it\n" % why)
     os._exit(HANGS)

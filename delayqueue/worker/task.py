@@ -15,7 +15,7 @@ from typing import (
 )
 
 from delayqueue.client.jobs import DEFAULT_TTR_S, OnConflict
-from delayqueue.client.pushes import Job
+from delayqueue.client.pushes import Job, new_job
 from delayqueue.client.several import Several, several
 from delayqueue.worker.current import tags_of_current_job
 from delayqueue.worker.parameters import Parameters
@@ -140,10 +140,13 @@ class Task(Generic[R, Unpack[Ts]]):
         return await self._worker.async_client.push_many(self._jobs(rows, options))
 
     def _jobs(self, rows: Several[tuple[Unpack[Ts]]], options: Options) -> list[Job]:
-        return [
-            Job(topic=self.topic, **self._given(several("row", row), options))
-            for row in several("rows", rows)
-        ]
+        return [self._new_job(several("row", row), options) for row in several("rows", rows)]
+
+    def _new_job(self, args: Sequence[object], options: Options) -> Job:
+        """A job that is pushed once, so that a retry may keep it."""
+        given = self._given(args, options)
+        made = new_job(*map(given.get, ("id", "if_exists", "max_wait", "group")))
+        return Job(topic=self.topic, **given | made)
 
     def cancel(self, tag: str) -> int:
         """End the jobs of this task that have the tag, also those of its former names. Returns how many."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import available_timezones
 
 from delayqueue.client.api_request import TransportError
 from delayqueue.client.times import seconds
+from delayqueue.domain.push_rules import stripped
 from delayqueue.domain.schedule import Schedule as Rules
 from delayqueue.domain.schedule import check_cron, check_every, check_form, check_tz
 from delayqueue.errors import BadValue, Invalid, QueueError, TooMany, Unavailable
@@ -70,16 +72,20 @@ class Times(NamedTuple):
             cron=self.cron or "",
             every_ms=0 if self.every is None else round(seconds(self.every) * 1000),
             tz=self.tz or "UTC",
-            group=self.group or "",
+            group=stripped(self.group or ""),
         )
 
     def matches(self, schedule: Schedule) -> bool:
         """Whether the schedule pushes the task's jobs at these times."""
-        every = None if self.every is None else seconds(self.every)
-        return (
-            (schedule.topic, schedule.cron, schedule.every) == (self.topic, self.cron or "", every)
-            and (schedule.ttr, schedule.group) == (seconds(self.ttr), self.group or "")
-            and (self.cron is None or schedule.tz == (self.tz or schedule.tz))
+        wanted = self.schedule
+        return wanted == replace(
+            wanted,
+            topic=schedule.topic,
+            ttr_ms=schedule.ttr * 1000,
+            cron=schedule.cron,
+            every_ms=round((schedule.every or 0) * 1000),
+            tz=schedule.tz,
+            group=schedule.group,
         )
 
 

@@ -75,46 +75,33 @@ class TimeLimit(Exception):
     """A handler took longer than its `timeout`."""
 
 
-class Failures(Exception):
-    """Handlers of a topic that has several have failed: their names, and what each one has raised."""
-
-    def __init__(self, failed: Sequence[tuple[str, BaseException]]) -> None:
-        super().__init__("; ".join(f"{name}: {error_message(error)}" for name, error in failed))
-        self.failed: Sequence[tuple[str, BaseException]] = failed
-
-
-class Hopeless(Exception):
-    """A handler raised its cause, and another attempt would raise it again, as `bury_on` and `retry_on` say."""
-
-
-def verdict_of(error: BaseException) -> Released | Buried:
-    """What a handler's exception means."""
-    if isinstance(error, Failures):
-        return _verdict_of_several(error.failed)
+def verdict_of(error: BaseException, *, is_hopeless: bool = False) -> Released | Buried:
+    """What a handler's exception means. `is_hopeless`: another attempt would raise it again."""
     if isinstance(error, Retry):
         return Released(message_of(error), error.delay)
     if isinstance(error, Bury):
         return Buried(message_of(error))
     if isinstance(error, TimeLimit):
         return Released(message_of(error), traceback=_end_of(error.__cause__))
-    if isinstance(error, Hopeless) and error.__cause__ is not None:
-        return Buried(error_message(error.__cause__), _end_of(error.__cause__))
+    if is_hopeless:
+        return Buried(error_message(error), _end_of(error))
     return Released(error_message(error), traceback=_end_of(error))
 
 
 def is_order(error: BaseException) -> bool:
     """Whether the error is an order (Retry, Bury), so that its traceback tells nothing."""
-    if isinstance(error, Failures):
-        return all(is_order(one) for _, one in error.failed)
+    if isinstance(error, BaseExceptionGroup):  # of several handlers
+        return all(map(is_order, error.exceptions))
     return isinstance(error, (Retry, Bury))
 
 
-def _verdict_of_several(failed: Sequence[tuple[str, BaseException]]) -> Released | Buried:
-    """One verdict for all: buried if another attempt would help none of them.
+def verdict_of_several(verdicts: Sequence[tuple[str, Released | Buried]]) -> Released | Buried:
+    """One verdict for those on all handlers that have failed, with their names.
+
+    Buried if another attempt would help none of them.
 
     It is delivered again by its schedule, unless each one has told a delay: then after the shortest.
     """
-    verdicts = [(name, verdict_of(error)) for name, error in failed]
     message = clean("; ".join(f"{name}: {one.message}" for name, one in verdicts))
     calls = "\n".join(one.traceback for _, one in verdicts if one.traceback)
     delays = [one.delay for _, one in verdicts if isinstance(one, Released)]

@@ -15,7 +15,6 @@ from delayqueue.client.jobs import DEFAULT_TTR_S
 from delayqueue.client.made_once import made_once
 from delayqueue.client.several import Several, several
 from delayqueue.client.times import seconds
-from delayqueue.domain import push_rules
 from delayqueue.tasks import cancel_all
 from delayqueue.worker import program
 from delayqueue.worker.figures import WorkerFigures
@@ -168,7 +167,7 @@ class Worker:
         names, handlers = _told(topics)
 
         def decorate(handler: H) -> H:
-            for topic in names:
+            for topic in self.handlers.checked(names):
                 self._add(topic, handler, conditions, policy)
             return handler
 
@@ -205,14 +204,12 @@ class Worker:
         times = _times(Times(topic, ttr, cron, every, tz))
 
         def decorate(function: Callable[[Unpack[Ts]], R]) -> Task[R, Unpack[Ts]]:
-            task = Task(self, topic, function, ttr, former, group)
-            for each in task.topics:
-                if each in self.handlers.topics:
-                    raise ValueError(f"{each}: a task has its topic for itself")
+            name, *others = self.handlers.checked([topic, *former], is_task=True)
+            task = Task(self, name, function, ttr, tuple(others), group)
             if times is not None:
                 if not task.parameters.are_optional:
                     raise ValueError(f"{topic}: a task with times is called without arguments")
-                self.times.append(times._replace(group=task.group_of({})))
+                self.times.append(times._replace(topic=name, group=task.group_of({})))
             for each in task.topics:
                 self._add(each, function, conditions, policy, task.parameters.arguments)
             return task
@@ -227,7 +224,6 @@ class Worker:
         policy: Policy,
         arguments: Arguments | None = None,
     ) -> None:
-        topic = push_rules.topic("topic", topic)  # the server understands it so
         self.handlers.add(topic, handler, conditions, arguments)
         if policy != Policy():
             self.handlers.set_policy(topic, policy)
@@ -271,7 +267,11 @@ class Worker:
         self.load()
         if not self.handlers.topics:
             raise ValueError("this worker has no handlers: decorate a function with on() or task()")
-        async with self.async_client as client, self.handlers.context() as context:
+        async with (
+            self.figures.beating(),
+            self.async_client as client,
+            self.handlers.context() as context,
+        ):
             run = WorkerRun(
                 self.handlers,
                 client,

@@ -7,6 +7,7 @@ import logging
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from delayqueue.client.api_request import TransportError
@@ -21,7 +22,6 @@ from delayqueue.worker.verdict import (
     Finished,
     Released,
     is_order,
-    verdict_of,
     with_traceback,
 )
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 POLL_S: Final = 30.0  # length of a poll; the order of topics changes between polls
-RETRY_S: Final = 1.0  # before the next poll while the server is unavailable
+RETRY_S: Final = 1.0  # before the next poll or touch while the server is unavailable
 FIRST_RETRY_S: Final = 0.5  # before the next report of a job's end; doubled up to RETRY_S
 LONGEST_RETRY_S: Final = 5.0
 LEAVE_S: Final = 1.0  # for jobs that the server has sent when the worker stops
@@ -91,7 +91,6 @@ class WorkerRun:
         polling = asyncio.create_task(self._poll(), name="poll")
         stopping = asyncio.create_task(stop.wait(), name="stop")
         enough = asyncio.create_task(self._enough.wait(), name="limit")
-        beating = asyncio.create_task(self._figures.beat(), name="beat")
         try:
             await asyncio.wait([polling, stopping, enough], return_when=asyncio.FIRST_COMPLETED)
             await self._leave(polling)
@@ -99,7 +98,7 @@ class WorkerRun:
                 log.info("stopping; jobs still running: %d", len(left))
                 await asyncio.wait(left, timeout=seconds(grace))
         finally:
-            await cancel_all([polling, stopping, enough, beating])
+            await cancel_all([polling, stopping, enough])
             await self._abandon(self._in_hand())
         if not polling.cancelled():
             polling.result()  # raises: it ends by itself only if it has a bug
@@ -139,9 +138,8 @@ class WorkerRun:
                     )
                     continue
                 log.warning("cannot fetch jobs: %s", error)
-                wanted_s = error.retry_after_s if isinstance(error, TooMany) else 0
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._leaving.wait(), max(RETRY_S, wanted_s))
+                    await asyncio.wait_for(self._leaving.wait(), _pause_s(error))
 
     async def _take(self, topics: Sequence[str], most: int, wait_s: float) -> int:
         """Take up to `most` jobs and begin with them. Returns how many came."""
@@ -216,12 +214,10 @@ class WorkerRun:
         if last is not None and await self._kills(job, last):
             log.error("job %s of %s: its worker has died %d times", job.id, job.topic, last)
             return Released(f"its worker has died {last} times")
-        try:
-            return Finished(await self._handlers.run(job, self._executor, self._context, tell))
-        except BaseException as error:  # other people's code: whatever it raises
+        verdict, error = await self._handlers.run(job, self._executor, self._context, tell)
+        if error is not None:
             if asyncio.current_task() in self._dropped:
-                raise
-            verdict = verdict_of(error)
+                raise error
             log.warning(
                 "job %s of %s, attempt %d: %s",
                 job.id,
@@ -230,7 +226,7 @@ class WorkerRun:
                 verdict.message,
                 exc_info=None if is_order(error) else error,
             )
-            return verdict
+        return verdict
 
     def _drop(self, task: asyncio.Task[None]) -> None:
         """Cancel the handlers of a job that is not this worker's any more."""
@@ -328,6 +324,11 @@ def _turned(items: Sequence[T], turn: int) -> Sequence[T]:
     return [*items[at:], *items[:at]]
 
 
+def _pause_s(error: QueueError | TransportError) -> float:
+    """How long to wait after a call that failed, before the next try."""
+    return max(RETRY_S, error.retry_after_s) if isinstance(error, TooMany) else RETRY_S
+
+
 @contextmanager
 def _kept(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> Iterator[None]:
     """Extend the reservation during the block; calls `lost` if somebody else may have the job by now."""
@@ -348,16 +349,23 @@ def _kept(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> 
 
 async def _keep(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> None:
     ttr_s = None
+    fails = False
     while True:
+        retry_s = inf
         try:
             if ttr_s is None:
                 details = await client.get(job.id)
                 ttr_s = details.ttr if details else None
             await client.touch(job)
+            fails = False
         except (StaleReceipt, NoSuchJob):
             log.warning("job %s no longer belongs to this worker", job.id)
             lost()
             return
         except (QueueError, TransportError) as error:
-            log.warning("job %s could not be extended: %s", job.id, error)
-        await asyncio.sleep(FIRST_TOUCH_S if ttr_s is None else ttr_s / TOUCHES_PER_TTR)
+            if not fails:
+                log.warning("job %s could not be extended so far: %s", job.id, error)
+            fails = True
+            retry_s = _pause_s(error)
+        pause_s = FIRST_TOUCH_S if ttr_s is None else ttr_s / TOUCHES_PER_TTR
+        await asyncio.sleep(min(pause_s, retry_s))

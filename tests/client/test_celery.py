@@ -146,6 +146,21 @@ def test_a_revoked_task_leaves_the_queue(shop: Shop) -> None:
     assert [ran.job.id for ran in shop.queue.advance("1h")] == [results[2].id]
 
 
+@pytest.mark.parametrize("state", ["STARTED", "RETRY", "FAILURE", "SUCCESS"])
+def test_to_revoke_a_task_that_does_not_wait_leaves_its_state_to_the_workers(
+    shop: Shop, state: str
+) -> None:
+    result = shop.close.apply_async(("1001",))  # no eta: it is the workers'
+    error = ValueError("declined")
+    shop.app.backend.store_result(
+        result.id, error if state in {"RETRY", "FAILURE"} else None, state
+    )
+    shop.queue.push("other", id=result.id, delay=HOUR_S)  # of another program
+    result.revoke()
+    assert result.state == state
+    assert shop.queue.get(result.id) is not None
+
+
 def test_while_the_broker_is_away_nothing_is_lost() -> None:
     shop = Shop()
     shop.app.conf.broker_url = f"redis://127.0.0.1:{free_port()}"

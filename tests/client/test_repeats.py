@@ -1,7 +1,7 @@
 """Every verb of both clients, when the server has carried it out and its answer is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
@@ -18,6 +18,7 @@ from delayqueue.client import (
     api_request,
 )
 from delayqueue.client.api_request import ApiRequest
+from delayqueue.worker import Task, Worker
 from faults.proxy import Proxy
 from tests.client.conftest import Caller
 from tests.client.every_verb import CALLS, SCENE, WEBHOOK, Asked, Scene
@@ -94,6 +95,56 @@ async def test_a_call_that_may_be_repeated_changes_nothing_the_second_time(
     with suppress(QueueError):  # it says that this is done already
         await client.send(request)
     assert await contents(client, scene) == once
+
+
+NEW_JOBS: Final[dict[str, Callable[[Client, str], Any]]] = {
+    "push": lambda client, topic: client.push(topic),
+    "push of a group": lambda client, topic: client.push(topic, group="a"),
+    "push_many of a task": lambda client, topic: task_of(client, topic).push_many([()]),
+}
+
+
+def task_of(client: Client, topic: str) -> Task[None]:
+    worker = Worker()
+    worker.client = client
+    return worker.task(topic)(lambda: None)
+
+
+@pytest.mark.parametrize("way", NEW_JOBS)
+async def test_a_retry_leaves_a_new_job_to_the_worker_that_has_it(
+    queue: AsyncClient, topic: str, way: str
+) -> None:
+    """Nobody else has the id that the client made, so the job is the one of the first try."""
+    asked = NEW_JOBS[way](Asked(), topic)
+    request = ApiRequest(asked.path, asked.json, read=repr)
+    await queue.send(request)
+    held = await queue.pop(topic, wait=20)
+    assert held is not None
+    await queue.send(request)
+    assert await queue.pop(topic, wait=0) is None
+    await queue.finish(held)  # raises if the worker has lost it
+    assert await queue.get(held.id) is None
+
+
+async def test_a_subscriber_with_jitter_is_not_its_own_rival(
+    client: Caller, proxy: Proxy, topic: str
+) -> None:
+    """The server draws its delays, so the second try would be another subscriber of the name."""
+    retry = {"max": 3, "jitter": 0.5}
+    await client.topics()
+    proxy.drop_next_answers()
+    with pytest.raises(TransportError):
+        await client.subscribe(topic, topic, WEBHOOK, retry=retry)
+    await client.topics()
+    proxy.drop_next_answers()
+    await client.subscribe(topic, topic, WEBHOOK, retry=retry, if_exists="replace")
+    await client.unsubscribe(topic)
+
+
+@pytest.mark.parametrize("options", [{"id": "mine"}, {"if_exists": "replace"}, {"max_wait": 60}])
+def test_a_push_that_may_be_meant_to_replace_is_sent_as_it_is(options: dict[str, Any]) -> None:
+    asked: Any = Asked()
+    assert asked.push("t", **options).json.get("if_exists") == options.get("if_exists")
 
 
 async def test_a_new_job_is_pushed_once_alone_or_in_a_batch(

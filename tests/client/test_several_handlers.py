@@ -1,7 +1,7 @@
 """Several handlers of a topic: in order, each with what those before it returned, and each one's failure told."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, assert_type
@@ -178,6 +178,56 @@ def test_a_middleware_sees_what_the_handler_raised(worker: Worker) -> None:
     assert group.message == "failed: no_points, no_points-2"
 
 
+def test_a_middleware_may_try_the_handlers_again(worker: Worker) -> None:
+    """What the first try has left counts no more."""
+    tries = []
+
+    @worker.middleware
+    async def again(job: ReservedJob, go_on: Next) -> None:
+        try:
+            await go_on(job)
+        except OSError:
+            await go_on(job)
+
+    def flaky(job: HandledJob) -> str:
+        tries.append([*job.results])
+        if len(tries) == 1:
+            raise OSError("first")
+        return "ok"
+
+    worker.on("one", flaky)
+    assert testing.run(worker, "one") == Finished("ok")
+    tries.clear()
+    worker.on("two", [lambda _: "a", flaky])
+    assert testing.run(worker, "two") == Finished("a; ok")
+    assert tries == [["<lambda>"], ["<lambda>"]]
+
+
+def test_a_middleware_sees_an_error_that_no_attempt_would_cure(worker: Worker) -> None:
+    """As it was raised; it still buries the job, unless the middleware makes something else of it."""
+    seen: list[BaseException] = []
+
+    @worker.middleware
+    async def watch(job: ReservedJob, go_on: Next) -> None:
+        try:
+            await go_on(job)
+        except LookupError as error:
+            seen.append(error)
+            if job.topic == "translated":
+                raise OSError("away") from error
+            if job.topic != "swallowed":
+                raise
+
+    for topic in ("raised", "translated", "swallowed"):
+        worker.on(topic, raising(LookupError("gone")), bury_on=LookupError)
+    worker.on("several", [notify, raising(LookupError("gone"))], bury_on=LookupError)
+    assert testing.run(worker, "raised") == Buried("LookupError: gone")
+    assert testing.run(worker, "several") == Buried("fail: LookupError: gone")
+    assert testing.run(worker, "translated") == Released("OSError: away")
+    assert testing.run(worker, "swallowed") == Finished()
+    assert [repr(error) for error in seen] == ["LookupError('gone')"] * 4
+
+
 def test_the_current_job_has_the_results_and_is_still_plain_data(worker: Worker) -> None:
     found: dict[str, Any] = {}
 
@@ -232,16 +282,36 @@ def test_what_are_no_handlers_is_refused(
     assert worker.handlers.topics == ()
 
 
-def test_a_topic_of_a_worker_is_one_that_a_job_can_have(worker: Worker) -> None:
-    """Its jobs come under the name that the server understands."""
+def test_topics_are_those_that_their_jobs_come_with(worker: Worker) -> None:
     worker.on(" paid ", notify)
-    with pytest.raises(ValueError, match="topic: no comma, it separates the topics of a pop"):
-        worker.on("paid,sent", notify)
-    with pytest.raises(ValueError, match="topic: no comma"):
-        worker.task("mail,sms")(lambda: None)
-    with pytest.raises(ValueError, match="topic: must not be empty"):
-        worker.on(" ", notify)
-    assert worker.handlers.topics == ("paid",)
+    worker.task(" close", also=["old "])(lambda: None)
+    assert worker.handlers.topics == ("paid", "close", "old")
+
+
+@pytest.mark.parametrize(
+    ("topics", "says"),
+    [
+        (("x,y",), "topic: no comma"),
+        (("",), "topic: must not be empty"),
+        (("t", "é" * 129), "topic: 258 bytes, at most 256"),
+        (("mail", " mail"), "topic mail: named twice"),
+    ],
+)
+def test_topics_that_no_job_would_have_are_refused(
+    worker: Worker, topics: Sequence[str], says: str
+) -> None:
+    topic, *others = topics
+    for register in (worker.on(*topics), worker.task(topic, also=others)):
+        with pytest.raises(ValueError, match=says):
+            register(lambda: None)
+    assert worker.handlers.topics == ()
+
+
+def test_a_topic_of_a_task_takes_no_other_handler(worker: Worker) -> None:
+    worker.task("close", also=["old"])(lambda: None)
+    for topic in ("close", "old"):
+        with pytest.raises(ValueError, match=f"{topic}: a task has its topic for itself"):
+            worker.on(topic, notify)
 
 
 async def test_a_job_tells_which_of_its_handlers_have_failed(

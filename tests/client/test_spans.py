@@ -191,6 +191,7 @@ class Told(BaseException):
     [
         (ValueError("no address"), "builtins.ValueError"),
         (Bury("no address"), "delayqueue.worker.verdict.Bury"),
+        (IndexError("no address"), "builtins.IndexError"),
         (Told("no address"), f"{__name__}.Told"),
     ],
 )
@@ -200,7 +201,7 @@ async def test_a_failed_run_says_why_and_the_next_one_is_a_span_too(
     worker = Worker(server.url)
     runs: list[int] = []
 
-    @worker.on(topic, retry=["10ms"])
+    @worker.on(topic, retry=["10ms"], bury_on=IndexError)
     async def handle(job: Any) -> None:
         runs.append(job.attempt)
         if len(runs) == 1:
@@ -209,7 +210,7 @@ async def test_a_failed_run_says_why_and_the_next_one_is_a_span_too(
     async with AsyncClient(server.url) as queue, at_work(worker):
         job_id = await queue.push(topic)
         await spans.ended(f"process {topic}")
-        if isinstance(error, Bury):
+        if isinstance(error, (Bury, IndexError)):
             await until_state(queue, job_id, "buried")
             await queue.kick(job_id)
         await spans.ended(f"process {topic}", 2)

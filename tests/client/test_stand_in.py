@@ -11,6 +11,7 @@ import pytest
 from delayqueue import Client, Worker
 from delayqueue.client import Job
 from delayqueue.config.config import Config
+from delayqueue.domain.job import State
 from delayqueue.errors import QueueError
 from delayqueue.testing import Finished, Queue, Ran
 from delayqueue.testing.rules import MAX_BODY_BYTES
@@ -34,6 +35,12 @@ def outcome(queue: Client, deed: Callable[[Client], object]) -> object:
         return deed(queue)
     except QueueError as error:
         return type(error), str(error).partition(";")[0]  # the server may know what was meant
+
+
+def state_of(queue: Client, job_id: str) -> object:
+    """The job's state, and whether it has ended; None if there is no such job."""
+    job = queue.get(job_id)
+    return job and (job.state, job.ended is not None)
 
 
 DEEDS: Final[dict[str, Callable[[Client], object]]] = {
@@ -66,6 +73,42 @@ DEEDS: Final[dict[str, Callable[[Client], object]]] = {
         outcome(queue, lambda queue: queue.push("other", id="shared", if_exists="keep")),
         outcome(queue, lambda queue: queue.push("one", id="shared", if_exists="fail")),
     ),
+    "a deleted job is kept as cancelled": lambda queue: (
+        queue.push("t", id="gone", delay=60, retain="10m"),
+        queue.delete("gone"),
+        queue.delete("gone"),
+        state_of(queue, "gone"),
+        outcome(queue, lambda queue: queue.kick("gone")),
+        outcome(queue, lambda queue: queue.reschedule("gone", delay=5)),
+        outcome(queue, lambda queue: queue.push("t", id="gone", if_exists="fail")),
+        queue.push("t", id="gone", if_exists="keep"),
+        state_of(queue, "gone"),
+        queue.push("t", id="gone", delay=60, if_exists="keep", idempotency_key="other"),
+        state_of(queue, "gone"),
+    ),
+    "a repetition of a cancelled job changes nothing": lambda queue: (
+        queue.push("t", id="once", delay=60, retain=60, tags=["of-once"], idempotency_key="k"),
+        queue.cancel("of-once"),
+        queue.cancel("of-once"),
+        queue.push("t", id="once", delay=60, idempotency_key="k"),
+        state_of(queue, "once"),
+        queue.push("t", id="once", delay=60),
+        state_of(queue, "once"),
+    ),
+    "a move to nowhere": lambda queue: queue.reschedule("unknown"),
+    "a move to two times": lambda queue: queue.reschedule("unknown", delay=5, due=4e9),
+    "a move to a time and by a distance": lambda queue: queue.reschedule("unknown", due=4e9, by=5),
+    "a due job is moved": lambda queue: (
+        queue.push("untaken", id="past", due=1000),
+        queue.reschedule("past", by=30),
+        state_of(queue, "past"),
+    ),
+    "ready jobs of a tag are kicked": lambda queue: queue.kick_tag("none", state=State.READY),
+    "reserved jobs of a topic are kicked": lambda queue: queue.kick_topic(
+        "none", state=State.RESERVED
+    ),
+    "no jobs": lambda queue: queue.push_many([]),
+    "1001 jobs": lambda queue: queue.push_many([Job(topic="t") for _ in range(1001)]),
     "white space around an id": lambda queue: (
         queue.push("t", id=" spaced "),
         getattr(queue.get("spaced"), "id", None),
@@ -152,6 +195,36 @@ def test_tasks_with_times_run_when_the_clock_comes_to_them() -> None:
     assert [one.job.due - 1_800_000_000 for one in ran] == [0, 900, 1800]
     assert ran[0].job.id == "task:sweep@2027-01-15T08:00:00Z"
     assert ran[0].job.body == "{}"
+
+
+@pytest.mark.parametrize("ends", ["finished", "cancelled"])
+def test_the_record_of_an_ended_job_is_kept_as_long_as_it_says(ends: str) -> None:
+    worker = Worker()
+    worker.on("t")(lambda _: None)
+    queue = Queue(worker)
+    job_id = queue.push("t", retain="10m", delay="1m")
+    if ends == "cancelled":
+        queue.delete(job_id)
+        queue.advance("9m")
+    else:
+        queue.advance("10m")
+    assert state_of(queue, job_id) == (ends, True)
+    queue.advance("1m")
+    assert queue.get(job_id) is None
+
+
+def test_a_job_that_is_deleted_while_its_handler_runs_stays_cancelled() -> None:
+    worker = Worker()
+    queue = Queue(worker)
+
+    @worker.on("t")
+    def end(job: Any) -> None:
+        queue.delete(job.id)
+        raise ValueError
+
+    job_id = queue.push("t", retain="10m")
+    queue.advance()
+    assert state_of(queue, job_id) == ("cancelled", True)
 
 
 def test_another_clock_is_turned_with_the_queues(monkeypatch: pytest.MonkeyPatch) -> None:

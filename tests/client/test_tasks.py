@@ -17,7 +17,7 @@ from delayqueue import AsyncClient, Client, Worker
 from delayqueue.testing import Buried, Finished, Released
 from delayqueue.worker import ReservedJob, current_context, current_job
 from delayqueue.worker.timetable import declare
-from tests.client.conftest import at_work, shop
+from tests.client.conftest import RecordingClient, at_work, shop
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -374,6 +374,30 @@ async def test_a_restart_does_not_put_off_what_is_due(
     [again] = await queue.schedules(topic)
     assert again.next == first.next
     await queue.unschedule(f"task:{topic}")
+
+
+async def test_a_task_without_a_zone_is_pushed_by_utc_again(
+    server: QueueServer, queue: AsyncClient, topic: str
+) -> None:
+    cron = "30 9 * * MON-FRI"
+    await declare(queue, timed(topic, server, cron=cron, tz="Asia/Shanghai").times, prune=False)
+    await declare(queue, timed(topic, server, cron=cron).times, prune=False)
+    [changed] = await queue.schedules(topic)
+    assert changed.tz == "UTC"
+    await queue.unschedule(f"task:{topic}")
+
+
+@pytest.mark.parametrize("times", [{"every": 600.0004}, {"every": "2h", "group": lambda: " a "}])
+async def test_a_schedule_as_the_server_writes_it_is_not_made_anew(
+    server: QueueServer, topic: str, times: dict[str, Any]
+) -> None:
+    """The server counts in milliseconds, and leaves out white space around names."""
+    worker = timed(topic, server, **times)
+    async with RecordingClient(server.url) as client:
+        await declare(client, worker.times, prune=False)
+        await declare(client, worker.times, prune=False)
+        assert [one.path for one in client.sent].count("/schedule") == 1
+        await client.unschedule(f"task:{topic}")
 
 
 async def test_a_task_that_an_operator_has_paused_stays_paused(

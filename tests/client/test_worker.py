@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from delayqueue import testing
-from delayqueue.client import AsyncClient, Job, ReservedJob
+from delayqueue.client import AsyncClient, Job, ReservedJob, TransportError
+from delayqueue.client.api_request import ApiRequest
 from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS, MAX_POP_TOPICS
 from delayqueue.worker import Bury, Retry, Worker
 from delayqueue.worker.program import HANGS
@@ -36,6 +37,7 @@ STOP_S: Final = 30.0
 NOWHERE: Final = Path(os.devnull)  # for what it prints
 TASKS: Final = "tests.client.tasks:worker"
 WORKERS: Final = 4
+TOUCHES_LOST: Final = 2
 JOBS: Final = int(os.environ.get("WORKER_JOBS", "1000"))  # that fail at random
 
 
@@ -144,6 +146,38 @@ async def test_a_job_that_takes_longer_than_its_ttr_is_not_given_to_another(
     with working(server, trace):
         await until_state(queue, job_id, None)
     assert trace.lines() == [f"slow {job_id} 1", f"slept {job_id} 1"]
+
+
+class CutClient(AsyncClient):
+    """Its first touches get no answer."""
+
+    touches = 0
+
+    async def send(self, request: ApiRequest[Any]) -> Any:
+        if request.path == "/touch":
+            self.touches += 1
+            if self.touches <= TOUCHES_LOST:
+                raise TransportError("cut off")
+        return await super().send(request)
+
+
+async def test_a_touch_that_failed_is_soon_tried_again(
+    server: QueueServer, queue: AsyncClient, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A third of the TTR later might be too late, although the server is back long since."""
+    worker, end = Worker(server.url), asyncio.Event()
+    client = worker.async_client = CutClient(server.url)
+
+    @worker.on(topic)
+    async def handle(_: ReservedJob) -> None:
+        await end.wait()
+
+    await queue.push(topic, ttr=600)
+    async with at_work(worker):
+        await until(lambda: client.touches > TOUCHES_LOST)
+        end.set()
+    told = [one for one in caplog.records if "could not be extended" in one.getMessage()]
+    assert len(told) == 1
 
 
 async def test_a_job_that_always_fails_is_buried_in_the_end(

@@ -1,12 +1,14 @@
 """`delay-queue worker` with several processes, limits and an address for health checks."""
 
+import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +21,7 @@ from delayqueue.client import Job
 from delayqueue.worker.figures import LATE_S, WorkerFigures
 from delayqueue.worker.health import answering
 from delayqueue.worker.process_limits import ProcessLimits
+from delayqueue.worker.program import HANGS
 from tests.processes import REPOSITORY, QueueServer, free_port
 from tests.waiting import until, until_async
 
@@ -36,12 +39,23 @@ def work(mebibytes: int = 0) -> str:
 """
 
 
+ENDLESS: Final = """
+import asyncio
+from pathlib import Path
+@worker.lifespan
+async def live():
+    Path("started").touch()
+    yield
+    await asyncio.sleep(3600)
+"""
+
+
 @contextmanager
 def workers(
-    server: QueueServer, folder: Path, topic: str, *options: str
+    server: QueueServer, folder: Path, topic: str, *options: str, text: str = PROGRAM
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Worker processes whose task keeps its process's id as its message."""
-    (folder / "program.py").write_text(PROGRAM.format(topic=topic), "utf-8")
+    (folder / "program.py").write_text(text.format(topic=topic), "utf-8")
     command = [sys.executable, "-m", "delayqueue", "worker", "program:worker", "--url", server.url]
     environ = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     with (
@@ -157,12 +171,63 @@ async def test_a_port_that_is_taken_is_said(
     assert "Traceback" not in log
 
 
+async def test_a_lifespan_that_does_not_end_is_named(
+    server: QueueServer, topic: str, tmp_path: Path
+) -> None:
+    """Not as a handler that blocks the loop: nobody would find it."""
+    with workers(server, tmp_path, topic, "--grace", "0", text=PROGRAM + ENDLESS) as process:
+        await until((tmp_path / "started").exists, within_s=STARTS_S)
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, STOP_S) == HANGS
+    assert "or the lifespan takes too long to end" in (tmp_path / "log").read_text("utf-8")
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no ::1")
+def test_health_is_told_at_an_address_of_ipv6_too() -> None:
+    with (
+        answering("::1", 0, WorkerFigures()) as port,
+        urllib.request.urlopen(f"http://[::1]:{port}/healthz", timeout=STOP_S) as answer,
+    ):
+        assert answer.read() == b"ok\n"
+
+
 def test_a_blocked_loop_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
     figures = WorkerFigures()
     with answering("127.0.0.1", 0, figures) as port:
         assert asked(port, "/healthz")[0] == 200
         monkeypatch.setattr("time.monotonic", lambda now=figures.beat_s: now + LATE_S + 1)
         assert asked(port, "/healthz") == (503, "a handler blocks the loop for 16 s\n")
+
+
+async def test_a_lifespan_that_starts_or_ends_slowly_is_not_unhealthy(
+    server: QueueServer, topic: str
+) -> None:
+    """The loop goes on meanwhile; a probe would kill a worker that waits for its database."""
+    worker, stop = Worker(server.url), asyncio.Event()
+    worker.on(topic)(lambda _: None)
+
+    async def beats() -> None:
+        before_s = worker.figures.beat_s
+        await until(lambda: worker.figures.beat_s > before_s, within_s=STOP_S)
+
+    @worker.lifespan
+    async def live() -> AsyncGenerator[None, None]:
+        await beats()
+        await beats()
+        stop.set()
+        yield
+        await beats()
+        await beats()
+
+    await worker.work(stop)
 
 
 def test_labels_are_escaped() -> None:

@@ -6,13 +6,14 @@ from typing import Any, Final
 
 import pytest
 
+from delayqueue.domain.troubles import FAILS_AFTER
 from tests.api_client import Api, Json, open_api
 from tests.figures import scrape
 from tests.processes import Processes, StoreServer
 from tests.waiting import until_async
 
 from .conftest import Shop
-from .receiver import SECRET, Receiver
+from .receiver import SECRET, Answer, Receiver
 
 MAPPED: Final = ip_address("::ffff:10.0.0.1")  # Python 3.13 writes it so, 3.12 as ::ffff:a00:1
 
@@ -107,6 +108,22 @@ async def test_who_is_unsubscribed_is_called_no_more(shop: Shop) -> None:
     await shop.push("second")
     await shop.becomes("finished", "second")
     assert shop.receiver.paths == ["once", "other"]
+
+
+async def test_the_trouble_of_a_subscriber_is_over_when_it_is_unsubscribed(shop: Shop) -> None:
+    async def is_reported() -> bool:
+        troubles = (await shop.api.call("/stats", {})).ok()["troubles"]
+        return any(one["name"] == name for one in troubles)
+
+    async def is_over() -> bool:
+        return not await is_reported()
+
+    name = await shop.subscribe("broken", retry={"delays": [0.01] * FAILS_AFTER})
+    shop.receiver.says("broken", Answer(500))
+    await shop.push()
+    await until_async(is_reported)
+    (await shop.api.call("/unsubscribe", {"name": name})).ok()
+    await until_async(is_over)
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,24 @@ def test_what_may_be_repeated_is_and_nothing_else(
     assert len(partner.received) == (3 if repeats else len(answers)), why
 
 
+def test_a_repeated_push_leaves_a_job_to_its_worker_if_the_client_has_made_its_id(
+    project: Project,
+) -> None:
+    """Nobody else has that id; a push that may be meant to replace a job is sent as it is."""
+    ways = {
+        "push('t')": "keep",
+        "push('t', group: 'a')": "keep",
+        "push('t', ifExists: 'replace')": "replace",
+        "push('t', maxWait: 60)": None,
+        "push('t', id: 'a')": None,
+    }
+    with Partner(*[OK] * len(ways)) as partner:
+        calls = "".join(f"(new Client())->{way};" for way in ways)
+        project.php(calls, DELAYQUEUE_URL=partner.url)
+    sent = [json.loads(body).get("if_exists") for body in partner.received]
+    assert sent == [*ways.values()]
+
+
 async def test_a_pop_is_not_repeated_by_libcurl_behind_our_back(
     project: Project, server: QueueServer, queue: Client
 ) -> None:

@@ -19,6 +19,7 @@ from tests.relay.conftest import Outbox, unchecked
 from tests.relay.databases import TAKERS
 
 LEASE_S: Final = 30
+FAR_S: Final = 4_000_000_000
 
 
 @pytest.fixture(name="unchecked")
@@ -88,6 +89,15 @@ def test_a_cancel_of_no_id_fails_and_the_rows_behind_it_are_moved(unchecked: Out
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
     assert outbox.state(outbox.topic) == "ready"
     assert outbox.rows("failed") == ["id: must not be empty"] * 2
+
+
+def test_a_row_with_a_delay_and_a_due_time_fails_as_such_a_push_does(outbox: Outbox) -> None:
+    ids = [f"{outbox.topic}-{number}" for number in range(2)]
+    outbox.insert(id=ids[0], delay=60, due=FAR_S)
+    outbox.insert(id=ids[1], delay=0, due=FAR_S)
+    assert outbox.once().returncode == 1
+    assert failures(outbox) == {ids[0]: "delay and due exclude each other"}
+    assert outbox.state(ids[1]) == "delayed"
 
 
 def test_an_id_with_white_space_around_it_does_not_pass_for_another_row_of_the_job(

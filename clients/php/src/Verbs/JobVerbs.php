@@ -34,8 +34,10 @@ trait JobVerbs
     /**
      * Adds a job, due after `delay` or at `due`. Returns its id.
      *
-     * Repeated if the connection breaks, which is safe because the id stays the same; with `ifExists: 'fail'` it is not
-     * repeated, and throws JobExists if the id exists; nor is one with the id "*", which the server makes.
+     * Repeated if the connection breaks. A repetition adds nothing to a job that waits or that a worker has, if `id` is
+     * not given; with an `id` it replaces the job, unless `ifExists: 'keep'`. A job that has ended meanwhile is added
+     * once more, unless `retain` keeps its id known. With `ifExists: 'fail'` it is not repeated, and throws JobExists if
+     * the id exists; nor is one with the id "*", which the server makes.
      *
      * @param string|array<mixed>|object $body text, or what is sent as JSON
      * @param string|null $id names the job among those of all topics; null = a new one
@@ -75,6 +77,10 @@ trait JobVerbs
         ?string $group = null,
         int|float|string|\DateInterval|null $maxWait = null,
     ): string {
+        if ($id === null && $maxWait === null) {
+            // nobody else has an id that is made: what exists with it is this job, and a worker may have it already
+            $ifExists ??= IfExists::Keep;
+        }
         $job = new NewJob(
             topic: $topic,
             body: $body,
@@ -101,6 +107,9 @@ trait JobVerbs
 
     /**
      * Adds 1 to 1000 jobs. Returns an outcome for each; one that is refused does not affect the others.
+     *
+     * Repeated if the connection breaks, unless one of them has `ifExists: 'fail'` or the id "*". A repetition replaces
+     * jobs that workers already have, so that they run again, except those with `ifExists: 'keep'`.
      *
      * @param iterable<NewJob> $jobs
      *
