@@ -21,7 +21,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.config.values import Address
 from delayqueue.store.connection import NO_ANSWER
 from delayqueue.store.server import ANSWER_S, Server
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import cancel_all, read_error
 
 log = logging.getLogger(__name__)
 
@@ -351,7 +351,7 @@ class Cluster:
                 if addresses:
                     address = addresses.pop()
                     task = asyncio.create_task(self._ask(address), name=f"ask {address}")
-                    task.add_done_callback(_note)
+                    task.add_done_callback(read_error)
                     asked.add(task)
                 answered, asked = await asyncio.wait(
                     asked,
@@ -386,12 +386,6 @@ class Cluster:
 async def _asked(redis: Redis, *words: str) -> Any:
     """The raw answer: redis-py parses these only for its own Sentinel and Cluster clients."""
     return await redis.execute_command(*words)  # type: ignore[no-untyped-call]  # redis-py has no types here
-
-
-def _note(task: asyncio.Task[Any]) -> None:
-    """Read its error, which nobody else does once another server has answered: asyncio would log that."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _place(server: Sequence[Any], asked: Address) -> Address:

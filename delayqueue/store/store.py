@@ -273,6 +273,7 @@ class Store:
         self.nonces: Final = nonces()  # of reservations
         self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
         self.recoveries: Final = Tasks("call of the store")
+        self.changes: Final = Tasks("settings of a topic")  # which all buckets get, whoever leaves
         self.closed: Text | None = None  # why no calls are made now
         self.refused_generation = -1  # the last one of a layout that a bucket has refused
         self._buckets: list[Bucket] = []  # all that this process knows
