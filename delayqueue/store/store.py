@@ -380,7 +380,7 @@ class Store:
 
     def ailment(self) -> Text | None:
         """Why calls fail now; None if none does."""
-        return self.closed or next(filter(None, (each.ailment for each in self._buckets)), None)
+        return self.closed or next(filter(None, (each.ailment for each in self.in_force)), None)
 
     def on_ready(self, listener: Callable[[int, PolledTopic, int], None]) -> None:
         """Call `listener(bucket, topic, count)` whenever a call has made jobs ready."""
@@ -425,7 +425,7 @@ class Store:
         groups = self._by_server()
         answered = await asyncio.gather(*(self._answers(min(buckets)) for buckets in groups))
         reached = (buckets for buckets, answers in zip(groups, answered, strict=True) if answers)
-        silent = {each.number for each in self._buckets if each.is_away}
+        silent = {each.number for each in self.in_force if each.is_away}
         return set(range(self.buckets.count)).difference(*reached) | silent
 
     def _by_server(self) -> list[set[int]]:

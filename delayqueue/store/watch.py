@@ -252,7 +252,9 @@ class StoreWatch:
         self.alarms = alarms
 
     def _note_evictions(self, looks: Sequence[Look]) -> None:
-        evicted = sum(look.info.get("evicted_keys", 0) for look in looks if look.evicts)
+        if not looks or not all("evicted_keys" in look.info for look in looks):
+            return  # the counts of all are compared, at the next look
+        evicted = sum(look.info["evicted_keys"] for look in looks if look.evicts)
         if self._evicted is not None and evicted > self._evicted:
             log.error(
                 "the store has dropped %d keys for room: each can hold thousands of jobs",
