@@ -284,6 +284,7 @@ def _way_out(reason: str, config: Config) -> _WayOut:
         "cluster support disabled": _WayOut(
             "name that server in redis.host, or start it with cluster-enabled yes"
         ),
+        "in cluster mode": _WayOut("name the servers of that Cluster in redis.cluster"),
         "Authentication required|password|WRONGPASS|AUTH": _WayOut(f"correct {password}{quotes}"),
         "DB index": _WayOut(
             f"lower the number in {db}, or raise `databases` in the store's config"

@@ -18,6 +18,7 @@ from redis.exceptions import (
     BusyLoadingError,
     ClusterDownError,
     MasterDownError,
+    MovedError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
@@ -72,6 +73,10 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     MasterDownError: Text("与它的 master 断开了连接", "it has lost its master"),
     ClusterDownError: Text(
         "Cluster 中没有服务器负责所需的槽", "no server of the Cluster holds a slot that is needed"
+    ),
+    MovedError: Text(  # to a call that follows no topology
+        "它是 Cluster 中的一台：请在 redis.cluster 中填写这些服务器",
+        "it is a server of a Cluster: name its servers in redis.cluster",
     ),
     OutOfMemoryError: Text(
         "内存已满，不接受新任务：请在其配置中调大 `maxmemory`，或者结束一些任务",

@@ -161,6 +161,8 @@ class Servers:
         its calls fail: half of the bucket's keys would be missing.
         """
         if isinstance(error, MovedError):
+            if self._topology is None:  # it is one server of a Cluster, whose others are unknown
+                raise error
             self._note(error, server.address)
             return
         if isinstance(error, AskError):

@@ -14,13 +14,14 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from delayqueue.config.config import Config
-from delayqueue.config.startup import StartupError
+from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
 from delayqueue.store.announcements import listen
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
 from delayqueue.store.health import durability_warnings
+from delayqueue.store.layout import claim_layout
 from delayqueue.store.servers import Cluster, Servers, Span
 from delayqueue.tasks import cancel_all
 from tests.certificates import make
@@ -91,6 +92,32 @@ async def test_buckets_live_on_all_masters(cluster: StoreCluster) -> None:
         for redis, tags_here in servers.groups(tags).items():
             keys: Any = await redis.keys("{spread_*:job")
             assert {key.decode() for key in keys} == {f"{tag}:job" for tag in tags_here}
+
+
+@pytest.mark.parametrize(
+    ("database", "says"),
+    [
+        (1, "SELECT is not allowed in cluster mode; name the servers of that Cluster in redis.clu"),
+        (0, "it is a server of a Cluster: name its servers in redis.cluster"),
+    ],
+)
+async def test_one_server_of_a_cluster_is_no_store_and_the_way_out_is_said(
+    cluster: StoreCluster, database: int, says: str
+) -> None:
+    holder = cluster.holder("{dq_bucket_1}")
+    other = next(node for node in cluster.nodes[:SHARDS] if node is not holder)
+    config = Config(redis_host=Address(LOOPBACK, other.port), redis_db=database)
+
+    async def start() -> None:
+        async with connect(config, None) as servers:
+            store = VerbStore(servers, Buckets(config.bucket_name, config.queue_name))
+            with pytest.raises(Unavailable, match=says):
+                await store.tick(0)
+            await claim_layout(servers, config)
+
+    with pytest.raises(StartupError, match=says) as refused:
+        await start()
+    assert not isinstance(refused.value, StoreUnwell)
 
 
 async def test_a_call_follows_a_bucket_that_has_moved(mortal_cluster: StoreCluster) -> None:
