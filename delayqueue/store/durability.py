@@ -32,7 +32,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.errors import Text
 from delayqueue.store.connection import NotReplicatedError, Wait
-from delayqueue.store.health import Look, NotDurableError, require_noeviction
+from delayqueue.store.health import STORE, Look, NotDurableError, require_noeviction
 from delayqueue.store.scripts import REPLICATE, ScriptHead
 from delayqueue.store.servers import Servers
 from delayqueue.tasks import SingleFlight
@@ -77,7 +77,6 @@ class Requirement:
 
 
 FSYNC: Final = "fsync"
-STORE: Final = Text("存储", "the store")
 NEEDED: Final = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
 
 

@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.errors import Text, Unavailable, utc
 from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.health import OF_CLASS, Look, look_at, translated
+from delayqueue.store.health import OF_CLASS, Look, alarms_of, look_at, translated
 from delayqueue.store.servers import Servers
 
 if TYPE_CHECKING:
@@ -217,10 +217,8 @@ class StoreWatch:
     async def look(self) -> None:
         """Look once."""
         store = self._store
-        looks: list[Look] = []
-        with suppress(TimeoutError):
-            looks = await look_at(store.servers, store.buckets.tags)
-        found = [alarm for look in looks for alarm in look.alarms()]
+        looks = await look_at(store.servers, store.buckets.tags)
+        found = alarms_of(looks)
         is_open = bool(looks) and store.closed is None
         self.ailment = next(filter(None, (look.ailment for look in looks)), None)
         if not is_open:

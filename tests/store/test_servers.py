@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
@@ -20,7 +21,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.announcements import listen
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
-from delayqueue.store.health import durability_warnings
+from delayqueue.store.health import OF_CLASS, durability_warnings, look_at
 from delayqueue.store.layout import claim_layout
 from delayqueue.store.servers import Cluster, Servers, Span
 from delayqueue.tasks import cancel_all
@@ -267,6 +268,23 @@ async def works(store: VerbStore, bucket: int) -> bool:
     except Unavailable:
         return False
     return True
+
+
+async def test_a_look_at_all_servers_says_which_one_is_silent(mortal_cluster: StoreCluster) -> None:
+    config = of_cluster(mortal_cluster, redis_read_timeout_ms=1000, redis_write_timeout_ms=1000)
+    async with opened(config) as (store, servers):
+        frozen = mortal_cluster.holder("{dq_bucket_1}")
+        mine = [
+            number
+            for number, keys in enumerate(store.buckets.keys, 1)
+            if mortal_cluster.holder(keys.tag) is frozen
+        ]
+        frozen.freeze()
+        looks = await look_at(servers, store.buckets.tags)
+        assert len(looks) == SHARDS
+        assert [(look.buckets, look.ailment) for look in looks if look.ailment] == [
+            (mine, OF_CLASS[RedisTimeoutError])
+        ]
 
 
 async def test_a_server_starts_while_a_master_is_away(mortal_cluster: StoreCluster) -> None:
