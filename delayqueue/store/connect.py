@@ -84,8 +84,6 @@ async def check_reachable(servers: Servers, config: Config, socket_path: str | N
         if way_out.heals and (text := ailment(error)):
             raise StoreUnwell(message, text, key=key) from None
         raise StartupError(message, key=key) from None
-    except OSError as error:  # redis-py turns all others into its own errors
-        raise StartupError(f"{where}: TLS: {error}; correct {TLS_FILES}", key=key) from None
 
 
 def _servers(config: Config, socket_path: str | None) -> Servers:

@@ -45,10 +45,6 @@ class Span(NamedTuple):
     address: Address
 
 
-def _refuse(address: Address) -> Redis:
-    raise RedisConnectionError(f"it is unknown how to reach {address}")
-
-
 class Servers:
     """The servers, with a connection pool each: trouble with one of them affects only the calls to it."""
 
@@ -85,11 +81,13 @@ class Servers:
     def one(
         cls,
         redis: Redis,
-        ask: Callable[[Address], Redis] = _refuse,
+        ask: Callable[[Address], Redis] | None = None,
         answer_s: float = ANSWER_S,
     ) -> Self:
-        """All buckets on one server. `ask` makes clients for its replicas."""
-        return cls(None, lambda _: redis, ask, [Span(0, SLOTS - 1, NOWHERE)], answer_s)
+        """All buckets on one server. `ask` makes clients for its replicas, None = it has none."""
+        return cls(
+            None, lambda _: redis, ask or (lambda _: redis), [Span(0, SLOTS - 1, NOWHERE)], answer_s
+        )
 
     def of(self, key: str) -> Redis:
         """The client of the server that holds the key. Raises ClusterDownError if no server does."""
@@ -401,7 +399,7 @@ def _said(error: ResponseError, address: Address, what: str) -> RedisError:
 
 
 def _first_error(answers: Sequence[object]) -> RedisError:
-    """The error to show if none gave an answer. Exceptions that are not Redis's are raised: a bug, or TLS files."""
+    """The error to show if none gave an answer. Exceptions that are not Redis's are raised: a bug."""
     for answer in answers:
         if isinstance(answer, BaseException) and not isinstance(answer, RedisError):
             raise answer

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import Scope
@@ -16,7 +16,7 @@ from delayqueue.store.call import Reply, settings_of
 from delayqueue.store.census import pieces
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
-from delayqueue.store.types import START, Change, Limited, Plan, TagPlace
+from delayqueue.store.types import START, Change, Plan, TagPlace
 from delayqueue.store.verbs import dump_plan, dump_rows
 from delayqueue.tasks import paced
 
@@ -41,6 +41,14 @@ MOVED_IN_PART = Text(
     "存储暂不可用，至少已移动{}个job；重试会再次移动它们",
     "the store is unavailable; at least {} jobs were moved, and a repeated call moves them again",
 )
+
+
+class Limited(NamedTuple):
+    """A topic's limits in force, and a code that says whether the wanted ones are."""
+
+    code: int
+    limit: Limit
+    change: Change
 
 
 class Topics:
