@@ -35,6 +35,12 @@ async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
         raise asyncio.CancelledError
 
 
+def read_error(task: asyncio.Future[Any]) -> None:
+    """Read a task's error, which nobody else may do: asyncio would log that."""
+    if not task.cancelled():
+        task.exception()
+
+
 class TaskGroup:
     """Tasks that end together: a block `async with` them cancels all at its end, until they have ended.
 
@@ -131,13 +137,21 @@ class Tasks:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Start a task for the work."""
         task = asyncio.create_task(work, name=self._name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def finish(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """What the work returns or raises. If the caller is cancelled, the work goes on."""
+        task = self.start(work)
+        task.add_done_callback(read_error)  # nobody may be left to do so
+        await asyncio.wait([task])
+        return task.result()
 
     async def cancel(self) -> None:
         """Cancel all tasks, until they have ended."""
@@ -176,8 +190,7 @@ class SingleFlight(Generic[Result]):
         return await self.do(key, work)
 
     def _forget(self, key: Hashable, result: asyncio.Future[Any]) -> None:
-        if not result.cancelled():
-            result.exception()  # nobody may be left to read it
+        read_error(result)  # nobody else may be left
         if key in self._flights and self._flights[key].result is result:
             del self._flights[key]
 

@@ -97,5 +97,15 @@ def _end(importer: Importer, elapsed_s: float) -> int:
         say(f"dropped {importer.dropped_entries} entries of jobs that had ended")
     if importer.set_aside:
         say(f"set aside {importer.set_aside} jobs: see the hash {ASIDE} in the old store")
+    complain(
+        [
+            f"left {jobs} jobs of topic {topic!r} in the old store: its limits (max_jobs, when_full) have no room for "
+            "them, or would drop others. Raise or lift them, and run the import again"
+            for topic, jobs in sorted(importer.left.items())
+        ],
+        REFUSED,
+    )
+    if importer.left:
+        return REFUSED
     say("the old store holds no more jobs")
     return REFUSED if importer.set_aside else DONE

@@ -40,6 +40,7 @@ async def _rebalance(config: Config, size: int) -> int:
         began = time.monotonic()
         async with TaskGroup() as group:
             group.create_task(_report(work), "report")
+            group.create_task(servers.watch(), "servers of the store")
             await work.run()
     say(f"moved {work.moved} jobs in {time.monotonic() - began:.1f} s")
     if size != config.bucket_size:

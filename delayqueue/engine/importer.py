@@ -21,11 +21,13 @@ from typing import Final, NamedTuple
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import IfExists, Job
+from delayqueue.domain.limit import WhenFull
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.original import CLOCKS_S, Packed, Place, Standing, standing, unpack
 from delayqueue.store.original.source import PAGE, AnotherImport, Original, StoredId, Take
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
+from delayqueue.store.topics import FIRST, limits_in
 from delayqueue.store.verbs import PUSH, SETTLE, STAGED_DUE_MS, Settlement
 
 log = logging.getLogger(__name__)
@@ -60,11 +62,16 @@ class Importer:
         self.imported: Counter[Place] = Counter()
         self.set_aside = 0
         self.dropped_entries = 0  # of jobs that had ended
+        self._dropping: set[str] = set()  # topics in which one more job would end another
+        self.left: Counter[str] = Counter()  # by topic: jobs for which it has no room
         self.waiting: Counter[Place] = Counter()  # what the old server is working on
         self.server_runs = True  # as far as is known
 
     async def run(self) -> None:
-        """Import everything; while an old server runs, until it holds no more jobs."""
+        """Import everything; while an old server runs, until it holds no more jobs.
+
+        Jobs of topics with too small a `max_jobs` are left.
+        """
         async with self._original.locked():
             await self._complete()
             self._queues = await self._original.queues()
@@ -92,6 +99,11 @@ class Importer:
         buckets = await self._original.buckets()
         self.server_runs = await self._original.feel_pulse()
         self.waiting.clear()
+        self.left.clear()
+        limits = await limits_in(self._store.bucket(FIRST))
+        self._dropping = {
+            topic for topic, limit in limits.items() if limit.when_full == WhenFull.DROP_OLDEST
+        }
         for queue in sorted(self._queues):
             await self._drain(partial(self._original.in_queue, queue), queue)
         for bucket in buckets:
@@ -179,19 +191,27 @@ class Importer:
         return None
 
     async def _stage(self, plans: list[_Plan]) -> list[Take]:
-        """Put jobs into the destination, not yet deliverable; returns how to remove them from the original."""
+        """Put jobs into the destination, not yet deliverable; returns how to remove them from the original.
+
+        A topic that is full, or would drop another job for each, gets none.
+        """
+        self.left.update(plan.job.topic for plan in plans if plan.job.topic in self._dropping)
+        plans = [plan for plan in plans if plan.job.topic not in self._dropping]
         await self._original.claim([plan.look.id for plan in plans], self._destination)
         jobs = [_staged(plan.job) for plan in plans]
         pushed = await self._store.run(PUSH, jobs, EVERYWHERE)
-        codes = {job.id.encode(): one.code for job, one in zip(jobs, pushed, strict=True)}
-        if set(codes.values()) - {Code.OK, Code.JOB_EXISTS}:
+        if {one.code for one in pushed} - {Code.OK, Code.JOB_EXISTS, Code.TOPIC_FULL}:
+            await self._settle(dict.fromkeys(plan.look.id for plan in plans))
             raise Unavailable
-        return [
-            Take(plan.look, reason=EXISTS)
-            if codes[plan.look.id]
-            else Take(plan.look, due_ms=plan.standing.due_s * 1000)
-            for plan in plans
-        ]
+        takes: list[Take] = []
+        for plan, one in zip(plans, pushed, strict=True):
+            if one.code == Code.TOPIC_FULL:
+                self.left[plan.job.topic] += 1
+            elif one.code == Code.JOB_EXISTS:
+                takes.append(Take(plan.look, reason=EXISTS))
+            else:
+                takes.append(Take(plan.look, due_ms=plan.standing.due_s * 1000))
+        return takes
 
     async def _settle(self, dues_ms: Mapping[bytes, int | None]) -> None:
         """Give staged jobs their due times, and drop those without one: they were not removed from the original."""

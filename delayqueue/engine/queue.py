@@ -11,6 +11,7 @@ from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.notes import Notes
 from delayqueue.engine.polls import Polls
 from delayqueue.engine.schedules import Schedules
+from delayqueue.engine.settings_repair import SettingsRepair
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.timers import Timers, stale_before
@@ -52,6 +53,7 @@ class DelayQueue:
         )
         self.heartbeat = Heartbeat(store.registry, self.metrics, name, self.troubles)
         self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)
+        self._settings_repair = SettingsRepair(store)
         self._keeps_history = keeps_history
         store.buckets.on_change(self._polls.grow)
         store.on_ready(self._polls.matcher.notify)
@@ -98,6 +100,7 @@ class DelayQueue:
             "workers": self.workers.run,
             "schedules": self.schedules.run,
             "timers": self.timers.run,
+            "settings of topics": self._settings_repair.run,
             "watch": self.store.watch.run,
         }
 
@@ -111,6 +114,7 @@ class DelayQueue:
         await self._polls.close()
 
     async def aclose(self) -> None:
-        """Drain it, and wait until all that was to be put back has been."""
+        """Drain it, and wait until all that was to be put back has been, and each bucket has the topics' settings."""
         await self.drain()
+        await self.store.changes.ended()
         await self._taking.close()

@@ -5,6 +5,7 @@ The scripts send them: `end_call` in _call.lua, and `tell_end` in _job.lua.
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -28,6 +29,8 @@ SHARDED: Final = "SSUBSCRIBE"
 PLAIN: Final = "SUBSCRIBE"  # before Redis 7.0
 SUBSCRIBED: Final = {b"subscribe", b"ssubscribe"}
 MESSAGE: Final = {b"message", b"smessage"}
+# who says it, how many jobs became ready (0 = one has ended), and the topic, or the id
+NEWS: Final = re.compile(b"([^ ]+) ([0-9]{1,14}) (.*)", re.DOTALL)
 
 
 async def listen(
@@ -52,13 +55,12 @@ async def listen(
         kind, *rest = message
         if kind in SUBSCRIBED:
             subscribed(bucket_of[rest[0].decode()])
-        elif kind in MESSAGE:
-            channel, data = rest
-            said_by, arrived, name = data.split(b" ", 2)
+        elif kind in MESSAGE and (news := NEWS.fullmatch(rest[1])):  # anybody may publish there
+            said_by, arrived, name = news.groups()
             if arrived == b"0":
                 ended(text(name))
             elif said_by != this_process:
-                heard(bucket_of[channel.decode()], text(name) or CALLS, int(arrived))
+                heard(bucket_of[rest[0].decode()], text(name) or CALLS, int(arrived))
 
     while True:
         changed = asyncio.create_task(store.servers.changed.wait(), name="news of the store")

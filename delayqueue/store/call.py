@@ -112,7 +112,7 @@ def reservation(job_id: str, nonce: str, result: int | Sequence[Any]) -> Reserva
 
 def settings_of(written: bytes) -> dict[str, Any]:
     """A topic's settings; {} if they are unreadable."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         settings: Any = json.loads(written)
         return settings if isinstance(settings, dict) else {}
     return {}

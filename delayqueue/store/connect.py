@@ -84,8 +84,6 @@ async def check_reachable(servers: Servers, config: Config, socket_path: str | N
         if way_out.heals and (text := ailment(error)):
             raise StoreUnwell(message, text, key=key) from None
         raise StartupError(message, key=key) from None
-    except OSError as error:  # redis-py turns all others into its own errors
-        raise StartupError(f"{where}: TLS: {error}; correct {TLS_FILES}", key=key) from None
 
 
 def _servers(config: Config, socket_path: str | None) -> Servers:
@@ -284,6 +282,7 @@ def _way_out(reason: str, config: Config) -> _WayOut:
         "cluster support disabled": _WayOut(
             "name that server in redis.host, or start it with cluster-enabled yes"
         ),
+        "in cluster mode": _WayOut("name the servers of that Cluster in redis.cluster"),
         "Authentication required|password|WRONGPASS|AUTH": _WayOut(f"correct {password}{quotes}"),
         "DB index": _WayOut(
             f"lower the number in {db}, or raise `databases` in the store's config"

@@ -251,11 +251,11 @@ class Link(ServerConnection):
             answers = [each if isinstance(each, RedisError) else error or each for each in held]
         calls, self.calls = self.calls[: len(answers)], self.calls[len(answers) :]
         for call, answer in zip(calls, answers, strict=True):
-            if call is None or (call.waiter is not None and call.waiter.done()):
+            if call is None:
                 continue
             if isinstance(answer, Exception):
-                call.failed(answer)
-            else:
+                give_up([call], answer)
+            else:  # also if nobody waits for it: it tells more than the results
                 call.answered(answer)
         if not self.calls:
             self._held = []  # an idle link refers to nothing of its last exchange

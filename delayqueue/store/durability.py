@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
@@ -32,7 +32,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.errors import Text
 from delayqueue.store.connection import NotReplicatedError, Wait
-from delayqueue.store.health import Look, NotDurableError, require_noeviction
+from delayqueue.store.health import STORE, Look, NotDurableError, require_noeviction
 from delayqueue.store.scripts import REPLICATE, ScriptHead
 from delayqueue.store.servers import Servers
 from delayqueue.tasks import SingleFlight
@@ -77,7 +77,6 @@ class Requirement:
 
 
 FSYNC: Final = "fsync"
-STORE: Final = Text("存储", "the store")
 NEEDED: Final = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
 
 
@@ -120,6 +119,39 @@ async def require_sync(redis: Redis, name: Text = STORE) -> None:
                 f"{name.en} answers before a job is on its disk; set `{needed}` in its config",
             )
         )
+
+
+class SyncedFile:
+    """Whether servers sync what they answer, to a file that they read when they start again.
+
+    A file that was switched on while the server ran (`CONFIG SET appendonly yes`, or a replica's after its first
+    synchronization) is read from the end of its first rewrite on: a server that is killed before that knows nothing of
+    it. INFO says the same in the first rewrite of a file that was there from the start on, so only a server that has
+    not been asked before has to wait. It tells no other rewrites apart (docs/durability.md).
+    """
+
+    def __init__(self) -> None:
+        self._whole: WeakSet[Redis] = WeakSet()  # servers whose file counts
+
+    async def require(self, redis: Redis) -> None:
+        """Raises NotDurableError if this server answers before that."""
+        try:
+            await require_sync(redis)
+        except NotDurableError:
+            self._whole.discard(redis)
+            raise
+        if redis in self._whole:
+            return
+        info: dict[str, Any] = await redis.info("persistence")
+        if info.get("aof_rewrite_in_progress") and info.get("aof_base_size") == 0:
+            raise NotDurableError(
+                Text(
+                    f"{STORE.zh}正在写 AOF 文件，写完之前重新启动会丢失任务",
+                    f"{STORE.en} is still writing its append-only file: until that has ended, it loses jobs if it "
+                    "starts again",
+                )
+            )
+        self._whole.add(redis)
 
 
 LOOK_S: Final = 5.0  # replicas come and go
@@ -282,7 +314,7 @@ class Durability:
     def of(cls, config: Config) -> Self:
         """The durability that the settings ask for."""
         return cls(
-            Requirement(require_sync, TRUST_S) if asks_for_sync(config) else None,
+            Requirement(SyncedFile().require, TRUST_S) if asks_for_sync(config) else None,
             Replicas(config) if asks_for_replicas(config) else None,
             Requirement(require_noeviction, TRUST_S) if config.require_noeviction else None,
         )

@@ -112,8 +112,13 @@ class Entries:
     async def keys(
         self, server: Address, cursor: int, kind: str | None = None
     ) -> tuple[int, list[Key]]:
-        """Some keys of a server, or of its keys of this type; and the next cursor, 0 at the start and at the end."""
-        redis = self._servers.clients()[server]
+        """Some keys of a server, or of its keys of this type; and the next cursor, 0 at the start and at the end.
+
+        None of a server that holds nothing any more: processes() names another one in its place.
+        """
+        redis = self._servers.clients().get(server)
+        if redis is None:
+            return 0, []
         with translated():
             page: Any = await redis.scan(cursor, self._buckets.pattern, KEYS_PER_SCAN, kind)
         cursor, found = page

@@ -8,8 +8,8 @@ figures of the history, and which worker holds which job.
 import asyncio
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
@@ -18,6 +18,7 @@ from redis.exceptions import (
     BusyLoadingError,
     ClusterDownError,
     MasterDownError,
+    MovedError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
@@ -27,7 +28,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Text, Unavailable
-from delayqueue.store.connection import NotReplicatedError
+from delayqueue.store.connection import NO_ANSWER, NotReplicatedError
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import Health
 
@@ -72,6 +73,10 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     MasterDownError: Text("与它的 master 断开了连接", "it has lost its master"),
     ClusterDownError: Text(
         "Cluster 中没有服务器负责所需的槽", "no server of the Cluster holds a slot that is needed"
+    ),
+    MovedError: Text(  # to a call that follows no topology
+        "它是 Cluster 中的一台：请在 redis.cluster 中填写这些服务器",
+        "it is a server of a Cluster: name its servers in redis.cluster",
     ),
     OutOfMemoryError: Text(
         "内存已满，不接受新任务：请在其配置中调大 `maxmemory`，或者结束一些任务",
@@ -123,11 +128,16 @@ NEARLY_FULL: Final = 85  # as in the alert DelayQueueStoreFull
 FULL_COVERAGE: Final = "cluster-require-full-coverage"
 
 
+STORE: Final = Text("存储", "the store")
+MOST_NAMED: Final = 10
+
+
 class Look(NamedTuple):
     """A server's answer to INFO, and the error with which it refuses a write that needs memory; None = it takes it."""
 
     info: Mapping[str, Any]
     refusal: RedisError | None
+    buckets: Sequence[int] = ()  # that it holds, numbered from 1
 
     @property
     def ailment(self) -> Text | None:
@@ -140,47 +150,72 @@ class Look(NamedTuple):
         """Whether it drops jobs when its memory is full."""
         return evicts(self.info)
 
-    def alarms(self) -> list[Text]:
-        """A line for each reason why it takes no jobs, or drops those that it has."""
-        found = []
-        if self.ailment:
-            found.append(Unavailable.because(self.ailment).text)
-        if self.evicts:
-            policy = self.info.get("maxmemory_policy")
-            found.append(
-                Text(
-                    f"存储的 maxmemory-policy 为 {policy}，内存满了会丢弃任务："
-                    "请在其配置中设置 `maxmemory-policy noeviction`；"
-                    "在此之前，可以在 delay-queue 的配置中设置 `require_noeviction = yes`，改为拒绝推送",
-                    f"the store drops jobs when its memory is full, as maxmemory-policy is {policy}: "
-                    "set `maxmemory-policy noeviction` in its config; "
-                    "until then, `require_noeviction = yes` in delay-queue's config refuses pushes instead",
-                )
-            )
-        return found
+    @property
+    def name(self) -> Text:
+        """What the server is called among others: its address would be told to strangers, too."""
+        named = ", ".join(map(str, self.buckets[:MOST_NAMED]))
+        more = ", …" if len(self.buckets) > MOST_NAMED else ""
+        noun = "bucket" if len(self.buckets) == 1 else "buckets"
+        return Text(f"桶 {named}{more} 的存储", f"the store of {noun} {named}{more}")
 
 
-async def look_at(servers: Servers, tags: Iterable[str]) -> list[Look]:
-    """One look at each server that holds a bucket with one of these tags. Changes nothing.
+def alarms_of(looks: Sequence[Look]) -> list[Text]:
+    """A line for each reason why servers take no jobs, or drop those that they have.
 
-    A server that does not answer INFO has told nothing: {}.
+    It names the servers unless all of them have such a reason.
     """
-    groups = servers.groups(tags)
-    async with asyncio.timeout(servers.answer_s):
-        return await asyncio.gather(*(_look(redis, found[0]) for redis, found in groups.items()))
+    ailing = [(look, why) for look in looks if (why := look.ailment)]
+    evicting = [look for look in looks if look.evicts]
+    found = []
+    for look, why in ailing:
+        name = STORE if len(ailing) == len(looks) else look.name
+        found.append(Text(f"{name.zh}不可用：{why.zh}", f"{name.en} is unavailable: {why.en}"))
+    for look in evicting:
+        name = STORE if len(evicting) == len(looks) else look.name
+        policy = look.info.get("maxmemory_policy")
+        found.append(
+            Text(
+                f"{name.zh}的 maxmemory-policy 为 {policy}，内存满了会丢弃任务："
+                "请在其配置中设置 `maxmemory-policy noeviction`；"
+                "在此之前，可以在 delay-queue 的配置中设置 `require_noeviction = yes`，改为拒绝推送",
+                f"{name.en} drops jobs when its memory is full, as maxmemory-policy is {policy}: "
+                "set `maxmemory-policy noeviction` in its config; "
+                "until then, `require_noeviction = yes` in delay-queue's config refuses pushes instead",
+            )
+        )
+    return list(dict.fromkeys(found))
 
 
-async def _look(redis: Redis, tag: str) -> Look:
-    refusal: RedisError | None = None
+async def look_at(servers: Servers, tags: Sequence[str]) -> list[Look]:
+    """One look at each server that holds one of the buckets with these tags, in order. Changes nothing.
+
+    A server that does not answer INFO has told nothing.
+    """
+    return await asyncio.gather(
+        *(
+            _look(redis, found[0], servers.answer_s, [tags.index(tag) + 1 for tag in found])
+            for redis, found in servers.groups(tags).items()
+        )
+    )
+
+
+async def _look(redis: Redis, tag: str, within_s: float, buckets: Sequence[int]) -> Look:
+    info: Mapping[str, Any] = {"maxmemory": 0}
+    refusal: RedisError | None = RedisTimeoutError(NO_ANSWER)
+    with suppress(TimeoutError, RedisError):
+        async with asyncio.timeout(within_s):
+            refusal = await _refusal(redis, tag)
+            info = await redis.info()
+    return Look(info, refusal, buckets)
+
+
+async def _refusal(redis: Redis, tag: str) -> RedisError | None:
     try:
         # to write to a key only if it exists, which this one never does, is refused like any other write
         await redis.set(f"{tag}:probe", "", xx=True)
     except RedisError as error:
-        refusal = error
-    try:
-        return Look(await redis.info(), refusal)
-    except RedisError:
-        return Look({"maxmemory": 0}, refusal)
+        return error
+    return None
 
 
 async def health(servers: Servers) -> Health:
@@ -211,11 +246,9 @@ def _product(info: Mapping[str, Any]) -> str:
     return f"{kind} {info.get(f'{kind.lower()}_version', '')}".strip()
 
 
-async def alarms(servers: Servers, tags: Iterable[str]) -> list[Text]:
-    """A line for each reason why the store takes no jobs, or drops those that it has. Raises TimeoutError."""
-    return list(
-        dict.fromkeys(alarm for look in await look_at(servers, tags) for alarm in look.alarms())
-    )
+async def alarms(servers: Servers, tags: Sequence[str]) -> list[Text]:
+    """A line for each reason why the store takes no jobs, or drops those that it has."""
+    return alarms_of(await look_at(servers, tags))
 
 
 async def durability_warnings(servers: Servers) -> list[str]:

@@ -14,7 +14,7 @@ from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import MovedError, RedisError
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
@@ -227,4 +227,7 @@ def in_one_line() -> Iterator[None]:
                 "allow its user all commands on all keys that begin like bucket_name",
                 key="bucket_name",
             ) from None
-        raise StoreUnwell(f"{Unavailable.because(text)} ({reason})", text) from None
+        said = f"{Unavailable.because(text)} ({reason})"
+        if isinstance(error, MovedError):  # a setting is wrong
+            raise StartupError(said, key="redis.host") from None
+        raise StoreUnwell(said, text) from None

@@ -38,12 +38,15 @@ Known = tuple[Annotated[int, Field(ge=0, le=10**15)], Raw]  # a position
 # the position, and the windows by bucket and state
 PLACE: Final = TypeAdapter(tuple[Known | None, list[tuple[int, str, Mark, Mark | None, bool]]])
 TAG_PLACE: Final = TypeAdapter(Annotated[list[Raw], Field(min_length=1)])
-SCAN: Final = re.compile("[0-9]{1,20}(@[0-9a-f]{1,64})?")  # as scan_tag() writes it
+CURSOR: Final = (
+    "[0-9]{1,19}(?:@[0-9a-f]{1,64})?"  # as `signed` writes it; the store refuses 2 ** 64
+)
+SCAN: Final = re.compile(CURSOR)
 
 ANY_TIME: Final = Range(0, 10**15)  # an import may have staged a job behind all due times
 PIECES_PER_SEARCH: Final = 10  # each about 2 ms of the store's time: some thousand jobs
 PIECE_BYTES: Final = 32  # a longer text is compared here, as scripts/find.lua says
-SPOT: Final = re.compile("(job|ended) ([0-9]{1,20}(?:@[0-9a-f]{1,64})?)")
+SPOT: Final = re.compile(f"(job|ended) ({CURSOR})")
 
 MOST_LETTERS: Final = 10_000  # per page
 ENTRIES_PER_CALL: Final = 500  # about 2 ms of the store's time

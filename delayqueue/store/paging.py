@@ -75,7 +75,7 @@ def page_of(
         _, place = read_cursor(cursor, listing)
         try:
             start = bisect_right(items, tuple(json.loads(place)), key=key)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise Invalid(BAD) from None
     page, has_more = items[start : start + limit], start + limit < len(items)
     return page, write_cursor(listing, 0, json.dumps(key(page[-1]))) if has_more else ""

@@ -21,7 +21,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.config.values import Address
 from delayqueue.store.connection import NO_ANSWER
 from delayqueue.store.server import ANSWER_S, Server
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import cancel_all, read_error
 
 log = logging.getLogger(__name__)
 
@@ -43,10 +43,6 @@ class Span(NamedTuple):
     first: int
     last: int
     address: Address
-
-
-def _refuse(address: Address) -> Redis:
-    raise RedisConnectionError(f"it is unknown how to reach {address}")
 
 
 class Servers:
@@ -85,11 +81,13 @@ class Servers:
     def one(
         cls,
         redis: Redis,
-        ask: Callable[[Address], Redis] = _refuse,
+        ask: Callable[[Address], Redis] | None = None,
         answer_s: float = ANSWER_S,
     ) -> Self:
-        """All buckets on one server. `ask` makes clients for its replicas."""
-        return cls(None, lambda _: redis, ask, [Span(0, SLOTS - 1, NOWHERE)], answer_s)
+        """All buckets on one server. `ask` makes clients for its replicas, None = it has none."""
+        return cls(
+            None, lambda _: redis, ask or (lambda _: redis), [Span(0, SLOTS - 1, NOWHERE)], answer_s
+        )
 
     def of(self, key: str) -> Redis:
         """The client of the server that holds the key. Raises ClusterDownError if no server does."""
@@ -161,6 +159,8 @@ class Servers:
         its calls fail: half of the bucket's keys would be missing.
         """
         if isinstance(error, MovedError):
+            if self._topology is None:  # it is one server of a Cluster, whose others are unknown
+                raise error
             self._note(error, server.address)
             return
         if isinstance(error, AskError):
@@ -351,7 +351,7 @@ class Cluster:
                 if addresses:
                     address = addresses.pop()
                     task = asyncio.create_task(self._ask(address), name=f"ask {address}")
-                    task.add_done_callback(_note)
+                    task.add_done_callback(read_error)
                     asked.add(task)
                 answered, asked = await asyncio.wait(
                     asked,
@@ -388,12 +388,6 @@ async def _asked(redis: Redis, *words: str) -> Any:
     return await redis.execute_command(*words)  # type: ignore[no-untyped-call]  # redis-py has no types here
 
 
-def _note(task: asyncio.Task[Any]) -> None:
-    """Read its error, which nobody else does once another server has answered: asyncio would log that."""
-    if not task.cancelled():
-        task.exception()
-
-
 def _place(server: Sequence[Any], asked: Address) -> Address:
     """The address of a server; an empty or unknown host ("?") means the server that was asked."""
     host = _text(server[0] or b"")
@@ -405,7 +399,7 @@ def _said(error: ResponseError, address: Address, what: str) -> RedisError:
 
 
 def _first_error(answers: Sequence[object]) -> RedisError:
-    """The error to show if none gave an answer. Exceptions that are not Redis's are raised: a bug, or TLS files."""
+    """The error to show if none gave an answer. Exceptions that are not Redis's are raised: a bug."""
     for answer in answers:
         if isinstance(answer, BaseException) and not isinstance(answer, RedisError):
             raise answer

@@ -273,6 +273,7 @@ class Store:
         self.nonces: Final = nonces()  # of reservations
         self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
         self.recoveries: Final = Tasks("call of the store")
+        self.changes: Final = Tasks("settings of a topic")  # which all buckets get, whoever leaves
         self.closed: Text | None = None  # why no calls are made now
         self.refused_generation = -1  # the last one of a layout that a bucket has refused
         self._buckets: list[Bucket] = []  # all that this process knows
@@ -379,7 +380,7 @@ class Store:
 
     def ailment(self) -> Text | None:
         """Why calls fail now; None if none does."""
-        return self.closed or next(filter(None, (each.ailment for each in self._buckets)), None)
+        return self.closed or next(filter(None, (each.ailment for each in self.in_force)), None)
 
     def on_ready(self, listener: Callable[[int, PolledTopic, int], None]) -> None:
         """Call `listener(bucket, topic, count)` whenever a call has made jobs ready."""
@@ -424,7 +425,7 @@ class Store:
         groups = self._by_server()
         answered = await asyncio.gather(*(self._answers(min(buckets)) for buckets in groups))
         reached = (buckets for buckets, answers in zip(groups, answered, strict=True) if answers)
-        silent = {each.number for each in self._buckets if each.is_away}
+        silent = {each.number for each in self.in_force if each.is_away}
         return set(range(self.buckets.count)).difference(*reached) | silent
 
     def _by_server(self) -> list[set[int]]:

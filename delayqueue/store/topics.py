@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import Scope
@@ -16,7 +16,7 @@ from delayqueue.store.call import Reply, settings_of
 from delayqueue.store.census import pieces
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
-from delayqueue.store.types import START, Change, Limited, Plan, TagPlace
+from delayqueue.store.types import START, Change, Plan, TagPlace
 from delayqueue.store.verbs import dump_plan, dump_rows
 from delayqueue.tasks import paced
 
@@ -41,6 +41,14 @@ MOVED_IN_PART = Text(
     "存储暂不可用，至少已移动{}个job；重试会再次移动它们",
     "the store is unavailable; at least {} jobs were moved, and a repeated call moves them again",
 )
+
+
+class Limited(NamedTuple):
+    """A topic's limits in force, and a code that says whether the wanted ones are."""
+
+    code: int
+    limit: Limit
+    change: Change
 
 
 class Topics:
@@ -193,34 +201,28 @@ class Topics:
         return done
 
     async def pause(self, topic: str, hold_ms: int | None) -> None:
-        """Pause the topic's deliveries for `hold_ms`, 0 = until they are resumed; None = resume them."""
+        """Pause the topic's deliveries for `hold_ms`, 0 = until they are resumed; None = resume them.
+
+        If the caller is cancelled, it goes on.
+        """
+        await self._store.changes.finish(self._pause(topic, hold_ms))
+
+    async def _pause(self, topic: str, hold_ms: int | None) -> None:
         first = self._store.bucket(FIRST)
         reply = await first.run("pause", dump_rows([(topic, hold_ms)]))
         first.notify(reply.change)
-        await self._let_others_follow(topic)
-
-    async def _let_others_follow(self, topic: str) -> None:
-        """Copy a topic's settings from the first bucket to all others, until they have not changed meanwhile.
-
-        So if several clients set them at once, the last one in the first bucket wins everywhere. If a copy was
-        interrupted, the next change repairs it.
-        """
-        written = None
-        while len(buckets := self._store.in_force) > 1:
-            settings = await _settings_of(buckets[FIRST], topic)
-            if settings == written:
-                return
-            for bucket in buckets[1:]:
-                bucket.notify(await split_limits(bucket, topic, settings, len(buckets)))
-            written = settings
+        await let_others_follow(self._store, topic)
 
     async def limit(self, topic: str, changes: Changes, *, declared: bool = False) -> Limit:
         """Set the limits in `changes`; None = remove the limit. `declared`: as set_limit() says.
 
         Returns the limits in force. Raises Invalid if there is too little for each bucket, a burst without a rate,
         `when_full` without `max_jobs`, or if `buried_to` leads back to the topic; raises WrongState if a config file
-        says otherwise.
+        says otherwise. If the caller is cancelled, it goes on.
         """
+        return await self._store.changes.finish(self._limit(topic, changes, declared=declared))
+
+    async def _limit(self, topic: str, changes: Changes, *, declared: bool) -> Limit:
         check_shares(changes, self._store.buckets.count)
         first = self._store.bucket(FIRST)
         code, limit, change = await set_limit(first, topic, changes, declared=declared)
@@ -234,7 +236,7 @@ class Topics:
         if code != Code.OK:
             raise Invalid.of("burst 需要 rate", "burst: needs a rate")
         if changes:
-            await self._let_others_follow(topic)
+            await let_others_follow(self._store, topic)
         return limit
 
     async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
@@ -299,6 +301,30 @@ def check_shares(limits: Changes, buckets: int) -> None:
             )
 
 
+async def let_others_follow(store: Store, topic: str) -> None:
+    """Copy a topic's settings from the first bucket to all others, until they have not changed meanwhile.
+
+    So if several clients set them at once, the last one in the first bucket wins everywhere: whoever has copied looks
+    at the first bucket again. What an interrupted copy leaves behind, SettingsRepair finds (engine/settings_repair.py).
+    Raises Unavailable if a bucket fails; the others have the settings then.
+    """
+    written = None
+    failure: Unavailable | None = None
+    while len(store.in_force) > 1:
+        settings = await _settings_of(store.bucket(FIRST), topic)
+        if settings == written:
+            break
+        failure = None
+        for bucket in store.in_force[1:]:
+            try:
+                bucket.notify(await split_limits(bucket, topic, settings, store.buckets.count))
+            except Unavailable as error:
+                failure = error
+        written = settings
+    if failure:
+        raise failure
+
+
 async def settings_in(bucket: Bucket) -> dict[str, dict[str, Any]]:
     """The settings of topics in a bucket, as parsed from JSON; only topics with readable settings."""
     key = bucket.keys.named("topics")
@@ -332,10 +358,10 @@ async def split_limits(bucket: Bucket, topic: str, written: str | None, buckets:
 
 
 async def _settings_of(bucket: Bucket, topic: str) -> str:
-    """The settings of one topic (JSON)."""
+    """The settings of one topic (JSON); {} if they are unreadable."""
     key = bucket.keys.named("topics")
     written: Any = await bucket.ask("topics", lambda redis: redis.hget(key, topic))
-    return text(written or b"{}")
+    return json.dumps(settings_of(written or b""))
 
 
 async def forecast_in(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from delayqueue.domain.job import JobView, PolledTopic, Reserved
-from delayqueue.domain.limit import Limit
 from delayqueue.errors import Code, Text
 
 # Topics, and how many of their jobs became ready; CALLS for those with a call.
@@ -187,14 +186,6 @@ class Listing(NamedTuple):
 # A position among the jobs of a tag; it begins at START and is there again after all of them.
 TagPlace = list[bytes]
 START: Final[TagPlace] = [b"0"]
-
-
-class Limited(NamedTuple):
-    """A topic's limits in force, and a code that says whether the wanted ones are."""
-
-    code: int
-    limit: Limit
-    change: Change
 
 
 class Health(NamedTuple):

@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.errors import Text, Unavailable, utc
 from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.health import OF_CLASS, Look, look_at, translated
+from delayqueue.store.health import OF_CLASS, Look, alarms_of, look_at, translated
 from delayqueue.store.servers import Servers
 
 if TYPE_CHECKING:
@@ -217,10 +217,8 @@ class StoreWatch:
     async def look(self) -> None:
         """Look once."""
         store = self._store
-        looks: list[Look] = []
-        with suppress(TimeoutError):
-            looks = await look_at(store.servers, store.buckets.tags)
-        found = [alarm for look in looks for alarm in look.alarms()]
+        looks = await look_at(store.servers, store.buckets.tags)
+        found = alarms_of(looks)
         is_open = bool(looks) and store.closed is None
         self.ailment = next(filter(None, (look.ailment for look in looks)), None)
         if not is_open:
@@ -252,7 +250,9 @@ class StoreWatch:
         self.alarms = alarms
 
     def _note_evictions(self, looks: Sequence[Look]) -> None:
-        evicted = sum(look.info.get("evicted_keys", 0) for look in looks if look.evicts)
+        if not looks or not all("evicted_keys" in look.info for look in looks):
+            return  # the counts of all are compared, at the next look
+        evicted = sum(look.info["evicted_keys"] for look in looks if look.evicts)
         if self._evicted is not None and evicted > self._evicted:
             log.error(
                 "the store has dropped %d keys for room: each can hold thousands of jobs",

@@ -70,6 +70,23 @@ def test_a_job_that_is_set_aside_is_named_and_is_status_1(run: Run, old: Old) ->
     assert old.redis.hkeys("dq_import:aside") == [b"comma"]
 
 
+def test_jobs_that_a_full_topic_has_no_room_for_are_named_and_are_status_1(
+    run: Run, old: Old, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = processes.server()
+    monkeypatch.setenv("DELAYQUEUE_DATA_DIR", str(server.home / "data"))
+    monkeypatch.setenv("DELAYQUEUE_URL", server.url)
+    run("limit", "full", "--max-jobs", "2").ok()
+    for n in range(3):
+        old.push(f"job-{n}", topic="full")
+    ended = run("import", old.url)
+    assert ended.status == 1
+    assert "left 1 jobs of topic 'full' in the old store: its limits (max_jobs" in ended.err
+    assert "imported 2 jobs" in ended.out
+    assert "holds no more" not in ended.out
+    server.stop()
+
+
 @pytest.mark.usefixtures("new")
 def test_a_wrong_prefix_is_refused_before_anything_is_changed(run: Run, old: Old) -> None:
     old.push("a")

@@ -1,12 +1,21 @@
 """`delay-queue rebalance` as a shell sees it, beside a running server."""
 
 import asyncio
+import itertools
+from argparse import Namespace
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
+from redis import Redis
 
+from delayqueue.cli.rebalance import rebalance
+from delayqueue.config.config import Config
 from delayqueue.config.failpoint import EXIT_STATUS
+from delayqueue.config.values import Address
+from delayqueue.store.entries import Entries
 from tests.api_client import HTTP_OK, OK, UNAVAILABLE, Api, open_api
+from tests.clusters import MASTER_NAME, WatchedStore
 from tests.processes import Processes, QueueServer, StoreServer, free_port, run_program
 from tests.waiting import until, until_async
 
@@ -145,3 +154,43 @@ async def test_an_import_waits_for_its_end(ours: Installation) -> None:
     status, printed = await asyncio.to_thread(ours.run, "import", source)
     assert status == USAGE
     assert "run `delay-queue rebalance --buckets 4`" in printed
+
+
+@pytest.mark.parametrize("ending", [StoreServer.kill, StoreServer.freeze])
+async def test_it_goes_on_with_the_master_that_takes_over(
+    processes: Processes,
+    monkeypatch: pytest.MonkeyPatch,
+    ending: Callable[[StoreServer], None],
+) -> None:
+    watched = WatchedStore(processes)
+    database = watched.new_database()
+    server = processes.server(watched, redis__db=database)
+    async with open_api(server.url) as api:
+        jobs = [{"topic": "t", "id": f"job-{n}", "delay": 3600, "ttr": 60} for n in range(JOBS)]
+        (await api.push_all(jobs)).ok()
+
+        async def fail_over() -> None:
+            """End the master, whose replica has all."""
+            with Redis(watched.master.host, watched.master.port) as redis, redis.client() as one:
+                one.set("the last", "")
+                assert one.wait(1, 60_000) == 1
+            ending(watched.master)
+
+        keys, pages = Entries.keys, itertools.count()
+
+        async def late(entries: Entries, *place: Any) -> Any:
+            if next(pages) == 0:
+                await fail_over()
+            return await keys(entries, *place)
+
+        monkeypatch.setattr(Entries, "keys", late)
+        sentinels = tuple(Address(each.host, each.port) for each in watched.sentinels)
+        config = Config(
+            redis_sentinel=sentinels,
+            redis_master_name=MASTER_NAME,
+            redis_db=database,
+        )
+        assert await asyncio.to_thread(rebalance, config, Namespace(buckets=4)) == DONE
+        await until_async(lambda: answers(api))
+        found = (await api.call("/get", {"ids": [f"job-{n}" for n in range(JOBS)]})).ok()
+        assert [job["state"] for job in found] == ["delayed"] * JOBS

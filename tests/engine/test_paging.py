@@ -1,6 +1,7 @@
 """Pages of a listing while other jobs end and move: a job that stays where it is, is seen."""
 
 import asyncio
+import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -12,8 +13,10 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import MAX_ID_BYTES, Reserved
 from delayqueue.engine.jobs import Jobs
-from delayqueue.errors import Code
+from delayqueue.errors import Code, Invalid
 from delayqueue.store import listings
+from delayqueue.store.listings import Wanted
+from delayqueue.store.paging import write_cursor
 from delayqueue.store.store import Store
 from delayqueue.store.types import Listing, Plan, Pushed
 from delayqueue.store.verbs import BURY, REQUEUE, Burial, Requeue
@@ -242,6 +245,19 @@ def of_another_process(cursor: str) -> str:
     """The cursor as if a store with another run_id had returned it."""
     written = urlsafe_b64decode(cursor).decode()
     return urlsafe_b64encode(RUN_ID.sub("@0123abcd", written).encode()).decode()
+
+
+@pytest.mark.parametrize("number", [2**64, 10**20 - 1])
+async def test_cursors_that_the_store_would_refuse_are_refused_first(
+    ours: Installation, number: int
+) -> None:
+    queue = all_jobs(ours.server())
+    scan = f"{number}@{(await ours.redis.info('server'))['run_id']}"
+    with pytest.raises(Invalid):
+        await queue.listings.list_jobs(OF_TAG, 1, write_cursor(OF_TAG, 0, json.dumps([scan])))
+    wanted = Wanted("a", "", "")
+    with pytest.raises(Invalid):
+        await queue.listings.find(wanted, 1, write_cursor(wanted, 0, f"ended {scan}"))
 
 
 @pytest.mark.parametrize("what", [OF_TOPIC, OF_TAG], ids=["topic", "tag"])

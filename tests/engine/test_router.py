@@ -3,11 +3,19 @@
 from typing import Final
 
 import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
 
+from delayqueue.config.config import Config
+from delayqueue.config.values import Address
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code, Unavailable
+from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.connect import connect
+from delayqueue.store.health import OF_CLASS
+from delayqueue.store.store import Store
 from delayqueue.store.verbs import GET, PUSH
 from tests.engine.moving import Installation
+from tests.processes import LOOPBACK, Processes
 from tests.store.between import before_send, intercept
 from tests.store.bucket import job
 
@@ -32,3 +40,20 @@ async def test_what_was_done_before_a_change_is_told(ours: Installation) -> None
     assert {each.code for each in pushed} == {Code.OK, Code.UNAVAILABLE}
     there = await ours.server().run(GET, NAMES[:12], EVERYWHERE)
     assert [view is not None for view in there] == [each.code == Code.OK for each in pushed]
+
+
+async def test_a_bucket_that_went_while_the_store_was_away_is_no_trouble_afterwards(
+    processes: Processes,
+) -> None:
+    server = processes.redis()
+    async with connect(Config(redis_host=Address(LOOPBACK, server.port)), None) as servers:
+        store = Store(servers, Buckets("dq_bucket_%d", "dq_queue_%s", Layout(2)))
+        server.kill()
+        for bucket in store.in_force:
+            with pytest.raises(Unavailable):
+                await bucket.tick()
+        assert (await store.away(), store.ailment()) == ({0, 1}, OF_CLASS[RedisConnectionError])
+        server.start()
+        store.buckets.adopt(Layout(1))
+        await store.bucket(0).tick()
+        assert (await store.away(), store.ailment()) == (set(), None)

@@ -1,5 +1,7 @@
 """The verbs on topics: settings reach all buckets, and a purge misses nothing."""
 
+import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -9,10 +11,13 @@ import pytest
 from delayqueue.domain.job import State
 from delayqueue.engine.jobs import Jobs
 from delayqueue.errors import NoSuchJob, Unavailable
+from delayqueue.store.buckets import Layout
+from delayqueue.store.connection import Link, Sendable
 from delayqueue.store.topics import settings_in
 from tests.engine.moving import BEFORE, Installation, all_jobs
 from tests.store.between import before_send
 from tests.store.bucket import HOUR_MS, job
+from tests.waiting import until
 
 PAUSE, RESUME = ("pause", "t", 0), ("pause", "t", None)
 FOUR, EIGHT = ("limit", "t", {"concurrency": 4}), ("limit", "t", {"concurrency": 8})
@@ -96,3 +101,25 @@ async def test_a_job_that_is_buried_again_meanwhile_is_not_kicked_again(ours: In
     [view] = await queue.get([job_id])
     assert view is not None
     assert view.state is State.BURIED
+
+
+async def test_what_is_done_for_a_client_that_has_left_is_counted(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = all_jobs(store := ours.server(Layout(1)))
+    await queue.push(job("a", tags=("order",)))
+    begin, sent = Link.begin, asyncio.Event()
+
+    def note(link: Link, calls: Sequence[Sendable], *more: Any) -> None:
+        begin(link, calls, *more)
+        if any(b"cancel" in call.packed for call in calls):
+            sent.set()
+
+    monkeypatch.setattr(Link, "begin", note)
+    client = asyncio.create_task(queue.topics.cancel("order", None))
+    await sent.wait()
+    client.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await client
+    await until(lambda: store.metrics.events("cancelled") == 1)
+    assert await queue.get(["a"]) == [None]

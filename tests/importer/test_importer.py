@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from delayqueue.config.startup import StartupError
+from delayqueue.domain.limit import WhenFull
 from delayqueue.engine.importer import Importer
+from delayqueue.errors import Unavailable
 from delayqueue.store.original import Place, source
 from delayqueue.store.original.source import AnotherImport, Original
+from delayqueue.store.topics import set_limit
 from tests.store.bucket import job
 from tests.waiting import until, until_async
 
@@ -153,6 +156,46 @@ async def test_what_cannot_be_taken_over_is_set_aside_with_its_record(move: Move
     kept: Any = await move.old.redis.hget("dq_import:aside", "broken")
     assert kept.endswith(b"\n\x85\xa11nonsense")
     assert await move.left() == set()
+
+
+@pytest.mark.parametrize("when_full", [None, WhenFull.DROP_OLDEST])
+async def test_jobs_that_a_full_topic_has_no_room_for_are_left_and_those_of_others_arrive(
+    move: Move, when_full: WhenFull | None
+) -> None:
+    limit = {"max_jobs": 3, "when_full": when_full}
+    await set_limit(move.new.store.bucket(0), "full", limit, declared=False)
+    ids = [f"full-{n}" for n in range(5)]
+    for job_id in ids:
+        await move.old.push("full", job_id, HOUR_S)
+    await move.old.push("other", "other", HOUR_S)
+    it = await move.run()
+    room = 0 if when_full else 3
+    arrived = await move.arrived(*ids, "other")
+    assert sorted({state for state, _ in arrived.values()}) == ["delayed"]
+    assert "other" in arrived
+    assert (len(arrived), it.left) == (room + 1, {"full": 5 - room})
+    assert max(due_s for _, due_s in arrived.values()) < time.time() + 2 * HOUR_S, "none is staged"
+    assert len(await move.old.redis.keys("full-*")) == 5 - room
+
+    await set_limit(move.new.store.bucket(0), "full", {"max_jobs": None}, declared=False)
+    it = await move.run()
+    assert (it.imported.total(), it.left.total()) == (5 - room, 0)
+    assert len(await move.arrived(*ids)) == 5
+    assert await move.left() == set()
+
+
+async def test_nothing_stays_staged_if_a_job_of_the_batch_cannot_be(move: Move) -> None:
+    due_s = int(time.time()) + HOUR_S
+    for topic, job_id in (("t", "good"), ("broken", "bad")):
+        await move.old.store(topic, job_id, due_s)
+        await move.old.redis.zadd(move.old.bucket(1), {job_id: due_s})
+    key = move.new.keys.named("delay:broken")
+    await move.new.redis.set(key, "another type")
+    with pytest.raises(Unavailable):
+        await move.run()
+    assert await move.arrived("good", "bad") == {}
+    await move.new.redis.delete(key)
+    assert (await move.run()).imported.total() == 2
 
 
 async def test_a_job_that_was_pushed_to_the_new_server_since_is_not_overwritten(move: Move) -> None:

@@ -26,11 +26,10 @@ from delayqueue.store.listings import Listings
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
-from delayqueue.store.topics import forecast_in, set_limit
+from delayqueue.store.topics import Limited, forecast_in, set_limit
 from delayqueue.store.types import (
     Change,
     Demand,
-    Limited,
     Listing,
     Moved,
     Plan,

@@ -165,3 +165,14 @@ async def test_a_broken_key_delays_only_the_news(bucket: Bucket) -> None:
     assert await awaited(bucket, "a") == [True]
     assert await bucket.finish("a") == [0]
     await bucket.redis.delete(bucket.key("awaited"))
+
+
+@pytest.mark.parametrize("said", [b"hello", b"", b"x 1", b"x many t", b"x 1e9 t", b"\xff"])
+async def test_a_message_that_no_server_sends_is_ignored(bucket: Bucket, said: bytes) -> None:
+    await bucket.push(job("a"))
+    await awaited(bucket, "a")
+    channel = bucket.keys.named("ready")
+    async with listening(bucket) as ended:
+        await bucket.store.servers.of(channel).execute_command("SPUBLISH", channel, said)  # type: ignore[no-untyped-call]
+        await bucket.delete("a")
+        await until(lambda: ended == ["a"])

@@ -10,7 +10,8 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code
-from delayqueue.store.types import Limited, Moved
+from delayqueue.store.topics import Limited
+from delayqueue.store.types import Moved
 from delayqueue.store.verbs import BURY, KICK, Burial, Kick
 from tests.store.bucket import HOSTILE, HOUR_MS, SOON_MS, Bucket, a_moment, job
 

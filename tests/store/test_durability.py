@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -17,10 +17,12 @@ from delayqueue.store import durability as asked
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import Durability, check_durability
+from delayqueue.store.health import OF_CLASS, NotDurableError
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import Demand
 from tests.processes import LOOPBACK, Processes, StoreServer
 from tests.store.bucket import VerbStore, calls_of
+from tests.waiting import until_async
 
 SYNCING: Final = ("--appendonly", "yes", "--appendfsync", "always")
 JOB: Final = Job("topic", "a job", "body", ttr_ms=60_000)
@@ -85,6 +87,57 @@ async def test_a_store_that_answers_first_is_refused_with_the_way_out(
         )
         assert refused.value.key == "durability"
         await check_durability(servers, config_of(syncing, "store"))
+
+
+@asynccontextmanager
+async def endless_rewrites(redis: Any) -> AsyncIterator[None]:
+    """Rewrites of the file that begin in the block do not end."""
+    await redis.set("a key", "")
+    await redis.config_set("rdb-key-save-delay", 10**9)
+    yield
+    await redis.config_set("rdb-key-save-delay", 0)
+    await redis.config_set("appendonly", "no")  # ends the one under way
+    await redis.config_set("appendonly", "yes")
+    await until_async(lambda: is_idle(redis))
+
+
+async def is_idle(redis: Any) -> bool:
+    return not (await redis.info("persistence"))["aof_rewrite_in_progress"]
+
+
+@pytest.mark.parametrize("kind", ["redis", "valkey"])
+async def test_a_file_that_was_switched_on_counts_from_the_end_of_its_first_rewrite_on(
+    processes: Processes, kind: str
+) -> None:
+    server: StoreServer = getattr(processes, kind)("--appendfsync", "always")
+    config = config_of(server)
+    async with opened(config) as (servers, store):
+        redis = servers.of("any key")
+        async with endless_rewrites(redis):
+            await redis.config_set("appendonly", "yes")
+            await check_durability(servers, config)  # a right setting
+            with pytest.raises(Unavailable):
+                await store.push(0, [JOB])
+            assert store.bucket(0).ailment == OF_CLASS[NotDurableError]
+        assert (await store.push(0, [JOB])).codes == [0]
+
+
+async def test_a_usual_rewrite_keeps_no_push_waiting(syncing: StoreServer) -> None:
+    """Neither the first one of a server that is known, nor a later one of another."""
+    config = config_of(syncing)
+    async with opened(config) as (servers, store):
+        redis = servers.of("any key")
+        await store.push(0, [JOB])
+        async with endless_rewrites(redis):
+            await redis.bgrewriteaof()
+            assert (await redis.info("persistence"))["aof_base_size"] == 0
+            assert store.durability.fsync
+            store.durability.fsync.doubt(redis)
+            assert (await store.push(0, [OTHER])).codes == [0]
+        async with endless_rewrites(redis), opened(config) as (_, new):
+            await redis.bgrewriteaof()
+            assert (await new.push(0, [replace(JOB, id="new")])).codes == [0]
+            assert not await is_idle(redis)
 
 
 async def test_a_store_that_refuses_to_tell_is_refused(syncing: StoreServer) -> None:

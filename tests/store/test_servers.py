@@ -12,15 +12,17 @@ from typing import Any, Final
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
-from delayqueue.config.startup import StartupError
+from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
 from delayqueue.store.announcements import listen
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
-from delayqueue.store.health import durability_warnings
+from delayqueue.store.health import OF_CLASS, durability_warnings, look_at
+from delayqueue.store.layout import claim_layout
 from delayqueue.store.servers import Cluster, Servers, Span
 from delayqueue.tasks import cancel_all
 from tests.certificates import make
@@ -91,6 +93,32 @@ async def test_buckets_live_on_all_masters(cluster: StoreCluster) -> None:
         for redis, tags_here in servers.groups(tags).items():
             keys: Any = await redis.keys("{spread_*:job")
             assert {key.decode() for key in keys} == {f"{tag}:job" for tag in tags_here}
+
+
+@pytest.mark.parametrize(
+    ("database", "says"),
+    [
+        (1, "SELECT is not allowed in cluster mode; name the servers of that Cluster in redis.clu"),
+        (0, "it is a server of a Cluster: name its servers in redis.cluster"),
+    ],
+)
+async def test_one_server_of_a_cluster_is_no_store_and_the_way_out_is_said(
+    cluster: StoreCluster, database: int, says: str
+) -> None:
+    holder = cluster.holder("{dq_bucket_1}")
+    other = next(node for node in cluster.nodes[:SHARDS] if node is not holder)
+    config = Config(redis_host=Address(LOOPBACK, other.port), redis_db=database)
+
+    async def start() -> None:
+        async with connect(config, None) as servers:
+            store = VerbStore(servers, Buckets(config.bucket_name, config.queue_name))
+            with pytest.raises(Unavailable, match=says):
+                await store.tick(0)
+            await claim_layout(servers, config)
+
+    with pytest.raises(StartupError, match=says) as refused:
+        await start()
+    assert not isinstance(refused.value, StoreUnwell)
 
 
 async def test_a_call_follows_a_bucket_that_has_moved(mortal_cluster: StoreCluster) -> None:
@@ -240,6 +268,23 @@ async def works(store: VerbStore, bucket: int) -> bool:
     except Unavailable:
         return False
     return True
+
+
+async def test_a_look_at_all_servers_says_which_one_is_silent(mortal_cluster: StoreCluster) -> None:
+    config = of_cluster(mortal_cluster, redis_read_timeout_ms=1000, redis_write_timeout_ms=1000)
+    async with opened(config) as (store, servers):
+        frozen = mortal_cluster.holder("{dq_bucket_1}")
+        mine = [
+            number
+            for number, keys in enumerate(store.buckets.keys, 1)
+            if mortal_cluster.holder(keys.tag) is frozen
+        ]
+        frozen.freeze()
+        looks = await look_at(servers, store.buckets.tags)
+        assert len(looks) == SHARDS
+        assert [(look.buckets, look.ailment) for look in looks if look.ailment] == [
+            (mine, OF_CLASS[RedisTimeoutError])
+        ]
 
 
 async def test_a_server_starts_while_a_master_is_away(mortal_cluster: StoreCluster) -> None:

@@ -1,0 +1,79 @@
+"""What a server says of its store, from what it sees every two seconds."""
+
+from typing import Any
+
+import pytest
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from delayqueue.store import watch
+from delayqueue.store.health import Look, alarms_of
+from tests.engine.moving import Installation
+
+EVICTS: dict[str, Any] = {"maxmemory": 1, "maxmemory_policy": "allkeys-lru"}
+SILENT = Look({"maxmemory": 0}, None)
+
+
+def dropped(number: int) -> Look:
+    return Look(EVICTS | {"evicted_keys": number}, None)
+
+
+@pytest.mark.parametrize("outage", [[], [SILENT, SILENT], [dropped(31), SILENT]])
+async def test_keys_that_were_dropped_before_an_outage_are_not_said_again(
+    ours: Installation,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    outage: list[Look],
+) -> None:
+    before, after = [dropped(31), dropped(5)], [dropped(31), dropped(7)]
+    looks = [before, outage, before, after]
+
+    async def look_at(*_: Any) -> list[Look]:
+        return looks.pop(0)
+
+    monkeypatch.setattr(watch, "look_at", look_at)
+    store = ours.server()
+    for _ in range(3):
+        await store.watch.look()
+    assert "has dropped" not in caplog.text
+    await store.watch.look()
+    assert "the store has dropped 2 keys for room" in caplog.text
+
+
+AWAY = Look({"maxmemory": 0}, RedisTimeoutError("no answer"), [2, 5])
+WELL = Look({"maxmemory": 0}, None, [1, 3])
+MANY = Look({"maxmemory": 0}, RedisTimeoutError("no answer"), range(1, 99))
+
+
+@pytest.mark.parametrize(
+    ("looks", "says"),
+    [
+        ([WELL, WELL], []),
+        ([AWAY, WELL], ["the store of buckets 2, 5 is unavailable: it does not answer"]),
+        ([AWAY, MANY], ["the store is unavailable: it does not answer"]),
+        (
+            [WELL, MANY],
+            [
+                "the store of buckets 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, … is unavailable: it does not answer"
+            ],
+        ),
+    ],
+)
+async def test_a_server_that_is_away_is_named_by_its_buckets_while_others_work(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch, looks: list[Look], says: list[str]
+) -> None:
+    async def look_at(*_: Any) -> list[Look]:
+        return looks
+
+    monkeypatch.setattr(watch, "look_at", look_at)
+    store = ours.server()
+    await store.watch.look()
+    assert [each.en for each in store.watch.alarms] == says
+
+
+def test_what_evicts_is_named_while_others_do_not() -> None:
+    evicts = Look(EVICTS, None, [2])
+    [one] = alarms_of([WELL, evicts])
+    assert one.en.startswith("the store of bucket 2 drops jobs when its memory is full")
+    assert one.zh.startswith("桶 2 的存储的 maxmemory-policy 为 allkeys-lru")
+    [both] = alarms_of([evicts, evicts])
+    assert both.en.startswith("the store drops jobs")
