@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { ask, Form, say } from "../ask.js";
-import { Component, h } from "../dom.js";
+import { bodyOf, Component, h } from "../dom.js";
 import { t } from "../i18n.js";
 import { jobLink, jobPlace } from "./jobs.js";
 
@@ -35,11 +35,12 @@ export class Edit extends Component {
   }
 
   retry = async () => {
-    const { found: { id }, body } = this.state;
+    const { found: { id, body: before }, body } = this.state;
     const wrong = this.flaw();
     if (wrong && await ask(t("retry"), { error: t("noLongerJson", wrong), danger: true, ok: t("retryAnyway") }) === null) return;
-    await call("kick", { id, body });
-    location.hash = jobPlace(id);
+    const { hash } = location;
+    await call("kick", { id, body: bodyOf(body, before) });
+    if (location.hash === hash) location.hash = jobPlace(id); // not if the user has gone elsewhere
     say(t("didIt"));
   };
 

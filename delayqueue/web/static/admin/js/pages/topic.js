@@ -3,7 +3,7 @@
 import { call, may } from "../api.js";
 import { say } from "../ask.js";
 import { breaking, choices, h, table } from "../dom.js";
-import { moment, number, time } from "../format.js";
+import { moment, number, parsed, time } from "../format.js";
 import { t } from "../i18n.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
 import { findLink, groupLink, pages } from "./jobs.js";
@@ -19,7 +19,7 @@ export class TopicPage extends Selecting {
   constructor(properties) {
     super(properties);
     const { argument } = properties;
-    const [name, state, range = ""] = argument.startsWith("[") ? JSON.parse(argument) : [argument];
+    const [name, state, range = ""] = parsed(argument, "[") || [argument];
     const [start, end] = range ? range.split("-").map(Number) : [null, null];
     this.name = name;
     this.past = new Past(name);
