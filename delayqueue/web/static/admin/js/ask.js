@@ -22,17 +22,20 @@ export function say(text, bad = false) {
   setTimeout(() => drop(toast), bad ? 9000 : 4000);
 }
 
+/** The function work; an error of it is shown as a message. */
+export const told = (work) => async (...given) => {
+  try {
+    await work(...given);
+  } catch (error) {
+    say(error.message, true);
+  }
+};
+
 const UNDO_MS = 60000;
 
 /** Say that something was done, and offer for a minute to undo it; undo() resolves to the message to show, or to nothing for t("undone"). */
 export function sayUndoable(text, undo) {
-  const run = async () => {
-    try {
-      say(await undo() || t("undone"));
-    } catch (error) {
-      say(error.message, true);
-    }
-  };
+  const run = told(async () => say(await undo() || t("undone")));
   const toast = { text, at: performance.now(), undo: run };
   show([...toasts.filter((one) => !one.undo && !one.bad), toast]); // only the last thing can be undone
   setTimeout(() => drop(toast), UNDO_MS);
@@ -119,13 +122,8 @@ export async function withProgress(title, total, piece) {
 async function busily(component, work) {
   if (component.state.busy) return;
   component.setState({ busy: true });
-  try {
-    await work();
-  } catch (error) {
-    say(error.message, true);
-  } finally {
-    component.setState({ busy: false });
-  }
+  await told(work)();
+  component.setState({ busy: false });
 }
 const busy = (component) => (component.state.busy ? "true" : null); // not disabled: that would take the focus away
 

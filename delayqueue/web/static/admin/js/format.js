@@ -94,12 +94,12 @@ export function seconds(text) {
   return parts[2] === "ms" ? parts[1] / 1000 : parts[1] * UNITS[parts[2] || "s"];
 }
 
-/** The JSON of a page's argument that begins so; null if it does not, or is not JSON. */
-export function parsed(argument, begin) {
+/** [the value of a JSON text], or [undefined, why it is not JSON]. */
+export function parsed(text) {
   try {
-    return argument.startsWith(begin) ? JSON.parse(argument) : null;
-  } catch {
-    return null;
+    return [JSON.parse(text)];
+  } catch (error) {
+    return [undefined, error.message];
   }
 }
 

@@ -289,7 +289,6 @@ const TEXTS = {
   noBody: ["The body is empty.", "内容为空。"],
   ttr: ["TTR", "TTR"],
   history: ["History", "执行历史"],
-  created_event: ["pushed", "推送"],
   due_event: ["due", "到期"],
   will_be_due: ["will be due", "将到期"],
   attempt_failed: ["attempt {0} failed after {1}", "第 {0} 次执行失败，用时 {1}"],

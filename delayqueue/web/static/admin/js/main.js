@@ -1,7 +1,7 @@
 // The frame of the page: navigation, search, language, theme, token, and which page is shown.
 
 import { call, dropToken, hasToken, may, userName } from "./api.js";
-import { say } from "./ask.js";
+import { told } from "./ask.js";
 import { Banner } from "./banner.js";
 import { goTo, h, render } from "./dom.js";
 import { zone } from "./format.js";
@@ -38,7 +38,6 @@ const element = (id) => document.getElementById(id);
 const field = document.querySelector("#search input");
 
 let visit = 0; // of a page; each one begins anew, also that of the same place
-let search = 0; // the newest one; the answer to an older one leads nowhere, nor after another visit
 
 /** The path behind #/ as [page, argument]; an argument that is not encoded as it should be belongs to no page. */
 function place() {
@@ -86,21 +85,15 @@ function switchTheme() {
   show();
 }
 
-element("search").addEventListener("submit", async (event) => {
+element("search").addEventListener("submit", told(async (event) => {
   event.preventDefault();
-  const asked = field.value.trim();
+  const [asked, from] = [field.value.trim(), visit];
   if (!asked) return;
-  search += 1;
-  const turn = search;
-  try {
-    const wanted = wantedOf(asked);
-    const isForId = Object.keys(wanted).join() === "id";
-    const found = isForId && (!may("find") || await isJob(wanted.id)) ? jobPlace(wanted.id) : searchPlace(wanted);
-    if (turn === search) goTo(found);
-  } catch (error) {
-    say(error.message, true);
-  }
-});
+  const wanted = wantedOf(asked);
+  const isForId = Object.keys(wanted).join() === "id";
+  const found = isForId && (!may("find") || await isJob(wanted.id)) ? jobPlace(wanted.id) : searchPlace(wanted);
+  if (from === visit && asked === field.value.trim()) goTo(found); // else the user has gone elsewhere, or searches for something else
+}));
 
 addEventListener("keydown", (event) => {
   const isTyping = event.target.closest("input, textarea, select, dialog");
@@ -120,7 +113,6 @@ async function isJob(id) {
 element("skip").addEventListener("click", (event) => { event.preventDefault(); element("content").focus(); }); // its # is not a page
 addEventListener("hashchange", () => {
   visit += 1;
-  search += 1;
   show();
   if (!SEARCHED.includes(place()[0])) field.value = "";
   element("content").focus();

@@ -42,10 +42,7 @@ export function signIn(refusal) {
 async function question(error) {
   dropToken();
   const token = await ask(t("token"), { error, text: t("tokenAsk"), input: "Token", password: true, ok: t("signIn") });
-  if (/[^ -~]/.test(token)) { // fetch() would refuse to send it, or change it
-    await question(t("tokenWrong"));
-    return;
-  }
+  if (/[^ -~]/.test(token)) return question(t("tokenWrong")); // fetch() would refuse to send it, or change it
   if (token) setToken(token);
-  await learn();
+  return learn();
 }

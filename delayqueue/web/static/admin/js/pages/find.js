@@ -48,7 +48,7 @@ export function searchPlace({ ...wanted }) {
 export class Find extends Selecting {
   everyMs = 1e9; // never: each refresh would search all jobs again
   state = { ticked: new Map(), sort: "due", reverse: false };
-  wanted = parsed(this.props.argument, "{") || { id: this.props.argument };
+  wanted = (this.props.argument.startsWith("{") && parsed(this.props.argument)[0]) || { id: this.props.argument };
 
   /** Begin the search; once it has begun, look again at what it has found, whether or not it still runs. */
   async load() {

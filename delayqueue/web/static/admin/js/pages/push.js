@@ -1,7 +1,7 @@
 // A form that pushes a job: a new one, or a copy of another.
 
 import { call } from "../api.js";
-import { Form, say } from "../ask.js";
+import { Form, say, told } from "../ask.js";
 import { bodyOf, Component, h } from "../dom.js";
 import { exactly, seconds } from "../format.js";
 import { t } from "../i18n.js";
@@ -34,15 +34,10 @@ const field = (name, label, options = {}) => h("label", {}, label, h("input", { 
 export class Push extends Component {
   state = { model: this.props.argument ? null : NEW };
 
-  async componentDidMount() {
+  componentDidMount = told(async () => {
     const id = this.props.argument;
-    if (!id) return;
-    try {
-      this.setState({ model: await call("get", { id, options: true }) });
-    } catch (error) {
-      say(error.message, true);
-    }
-  }
+    if (id) this.setState({ model: await call("get", { id, options: true }) });
+  });
 
   push = async (form) => {
     const request = job(form, this.state.model);
