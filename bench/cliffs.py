@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from bench.measure import Figure, Measure, Outcome, Scale
+from bench.measure import Figure, Figures, Measure, Scale
 from bench.probe import Probe, percentile
 from bench.processes import (
     BenchError,
@@ -42,10 +42,8 @@ LARGE: Final = 20  # jobs
 OVERALL: Final = ("longest call of the store", "others late p99")
 SLOW_US: Final = 300  # calls of the store that take longer are looked at
 
-Figures = dict[str, Figure]
 
-
-def cliffs(server: Server, scale: Scale) -> Outcome:
+def cliffs(server: Server, scale: Scale) -> Figures:
     """Each scene in turn, on an empty store; `scale.cliff` is the share of the jobs that it takes."""
     figures: Figures = {}
     server.store.hold_rewrites()
@@ -61,7 +59,7 @@ def cliffs(server: Server, scale: Scale) -> Outcome:
     for what in OVERALL:
         worst = max(each.value for name, each in figures.items() if name.endswith(what))
         figures[f"all scenes: {what}"] = Figure(worst, "ms")
-    return Outcome(figures)
+    return figures
 
 
 def _beside(

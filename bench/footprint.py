@@ -3,7 +3,7 @@
 import time
 
 from bench.load import fill, loading
-from bench.measure import SLEEP_FROM_S, SLEEP_TO_S, Figure, Measure, Outcome, Scale, new_topic
+from bench.measure import SLEEP_FROM_S, SLEEP_TO_S, Figure, Figures, Measure, Scale, new_topic
 from bench.processes import (
     BenchError,
     connections,
@@ -24,14 +24,12 @@ REWRITE_LIMIT_S = 300.0  # for the append-only file, which a fill triggers
 SPARE_FILES = 100
 
 
-def memory(server: Server, scale: Scale) -> Outcome:
+def memory(server: Server, scale: Scale) -> Figures:
     """Bytes of Redis per sleeping job, with a body of 40 and of 200 bytes."""
-    return Outcome(
-        {
-            f"body {size} B": Figure(_bytes_per_job(server, scale, size), "bytes/job")
-            for size in (BODY_BYTES, LONG_BODY_BYTES)
-        }
-    )
+    return {
+        f"body {size} B": Figure(_bytes_per_job(server, scale, size), "bytes/job")
+        for size in (BODY_BYTES, LONG_BODY_BYTES)
+    }
 
 
 def _bytes_per_job(server: Server, scale: Scale, body_bytes: int) -> float:
@@ -68,7 +66,7 @@ def _settle(server: Server) -> None:
     )
 
 
-def polls(server: Server, scale: Scale) -> Outcome:
+def polls(server: Server, scale: Scale) -> Figures:
     """Clients that wait in /pop: the server's memory, its connections to Redis."""
     if scale.polls + SPARE_FILES > raise_file_limit():
         raise BenchError(f"{scale.polls} connections need more open files: raise ulimit -Hn")
@@ -79,16 +77,14 @@ def polls(server: Server, scale: Scale) -> Outcome:
         time.sleep(SETTLE_S)
         with_polls = resident_bytes(pids)
         clients = server.store.info("connected_clients") - 1  # ours
-    return Outcome(
-        {
-            "server": Figure(with_polls / 2**20, "MiB"),
-            "a poll": Figure((with_polls - before) / scale.polls / 1000, "kB"),
-            "Redis connections": Figure(clients, ""),
-        }
-    )
+    return {
+        "server": Figure(with_polls / 2**20, "MiB"),
+        "a poll": Figure((with_polls - before) / scale.polls / 1000, "kB"),
+        "Redis connections": Figure(clients, ""),
+    }
 
 
-def growth(server: Server, scale: Scale) -> Outcome:
+def growth(server: Server, scale: Scale) -> Figures:
     """Push rate and lateness with more and more sleeping jobs."""
     figures: dict[str, Figure] = {}
     asleep = 0
@@ -96,14 +92,14 @@ def growth(server: Server, scale: Scale) -> Outcome:
         if level > asleep:
             asleep += _put_to_sleep(server, level - asleep)
         _settle(server)
-        late = lateness(server, scale).figures["p99"]
-        rate = push(server, scale).figures["jobs"]
+        late = lateness(server, scale)["p99"]
+        rate = push(server, scale)["jobs"]
         asleep += round(rate.value * scale.seconds)
         figures |= {f"push at {level:,}": rate, f"p99 at {level:,}": late}
-    return Outcome(figures)
+    return figures
 
 
-def idle(server: Server, scale: Scale) -> Outcome:
+def idle(server: Server, scale: Scale) -> Figures:
     """Processor time of server and Redis while many jobs sleep and no requests come."""
     _put_to_sleep(server, scale.idle_jobs)
     _settle(server)
@@ -114,13 +110,11 @@ def idle(server: Server, scale: Scale) -> Outcome:
     used = [
         100 * (end - start) / scale.idle_seconds for start, end in zip(before, after, strict=True)
     ]
-    return Outcome(
-        {
-            "server": Figure(used[0], "% of a core"),
-            "store": Figure(used[1], "% of a core"),
-            "both": Figure(sum(used), "% of a core"),
-        }
-    )
+    return {
+        "server": Figure(used[0], "% of a core"),
+        "store": Figure(used[1], "% of a core"),
+        "both": Figure(sum(used), "% of a core"),
+    }
 
 
 MEASURES = (

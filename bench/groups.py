@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from statistics import mean
 from typing import Final, NamedTuple
 
-from bench.measure import Figure, Measure, Outcome, Scale, new_topic, per_second
+from bench.measure import Figure, Figures, Measure, Scale, new_topic, per_second
 from bench.processes import BenchError
 from bench.target import Server
 from delayqueue.client import Client, Job
@@ -118,7 +118,7 @@ SCENES: Final[dict[str, Scene]] = {
 }
 
 
-def groups(server: Server, scale: Scale) -> Outcome:
+def groups(server: Server, scale: Scale) -> Figures:
     """Each scene without groups and with them; and one group alone, as fast as it goes."""
     figures: dict[str, Figure] = {}
     with Client(server.url, timeout=ANSWER_S) as queue:
@@ -134,7 +134,7 @@ def groups(server: Server, scale: Scale) -> Outcome:
             figures[f"{name}: share"] = Figure(100 * within / without, "%")
         for name, group in (("no group", None), ("one group alone", "alone")):
             figures[name] = per_second(_drained(queue, scale.grouped_jobs, group))
-    return Outcome(figures)
+    return figures
 
 
 def _drained(queue: Client, jobs: int, group: str | None) -> float:

@@ -59,11 +59,9 @@ class Figure:
     more_is_better: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one round of a measure found out about one server."""
-
-    figures: dict[str, Figure]
+Figures = dict[
+    str, Figure
+]  # what one round of a measure found out about one server, by their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class Measure:
 
     name: str
     help: str
-    run: Callable[[Server, Scale], Outcome]
+    run: Callable[[Server, Scale], Figures]
     repeated: bool = True
     by_default: bool = True
 

@@ -26,14 +26,6 @@ def raise_file_limit() -> int:
     return hard
 
 
-def free_port() -> int:
-    """A free TCP port of the loopback interface."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def wait_until(
     condition: Callable[[], bool], what: str, limit_s: float, look_s: float = 0.02
 ) -> None:
@@ -117,6 +109,23 @@ def resident_bytes(pids: list[int]) -> int:
 def open_files(pids: list[int]) -> int:
     """How many descriptors the processes have."""
     return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
+
+
+class Memory:
+    """The most memory that a process has held since this was made, beyond what it held then."""
+
+    def __init__(self, pid: int) -> None:
+        self._status = Path(f"/proc/{pid}/status")
+        Path(f"/proc/{pid}/clear_refs").write_text("5", "ascii")
+        self._before = self._read("VmRSS")
+
+    def growth(self) -> int:
+        """How much, in bytes."""
+        return self._read("VmHWM") - self._before
+
+    def _read(self, name: str) -> int:
+        lines = self._status.read_text("ascii").splitlines()
+        return int(next(line.split()[1] for line in lines if line.startswith(name))) * 1024
 
 
 def cpu_seconds(pids: list[int]) -> float:

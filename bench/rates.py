@@ -7,8 +7,8 @@ from bench.measure import (
     SLEEP_FROM_S,
     SLEEP_TO_S,
     Figure,
+    Figures,
     Measure,
-    Outcome,
     Scale,
     new_topic,
     per_second,
@@ -59,7 +59,7 @@ def _rate(
 
 def _push(
     server: Server, scale: Scale, connections: int, batch: int = 1, *, connect: bool = False
-) -> Outcome:
+) -> Figures:
     tally, figures = _rate(
         server,
         "push.lua",
@@ -72,25 +72,25 @@ def _push(
         delay_from=SLEEP_FROM_S,
         delay_to=SLEEP_TO_S,
     )
-    return Outcome(figures | {"answer p99": Figure(tally.answer_ms_p99, "ms")})
+    return figures | {"answer p99": Figure(tally.answer_ms_p99, "ms")}
 
 
-def push(server: Server, scale: Scale) -> Outcome:
+def push(server: Server, scale: Scale) -> Figures:
     """One job a request, 32 connections."""
     return _push(server, scale, connections=32)
 
 
-def push128(server: Server, scale: Scale) -> Outcome:
+def push128(server: Server, scale: Scale) -> Figures:
     """One job a request, 128 connections."""
     return _push(server, scale, connections=128)
 
 
-def connect(server: Server, scale: Scale) -> Outcome:
+def connect(server: Server, scale: Scale) -> Figures:
     """One job a request on a new connection, 32 at once: what curl in PHP-FPM does."""
     return _push(server, scale, connections=32, connect=True)
 
 
-def batch(server: Server, scale: Scale) -> Outcome:
+def batch(server: Server, scale: Scale) -> Figures:
     """Arrays of 100 jobs, 8 connections; one by one if the server does not know arrays."""
     return _push(server, scale, connections=8, batch=LARGE_BATCH)
 
@@ -110,15 +110,15 @@ def _ready(server: Server, wanted: int) -> tuple[str, int]:
     return topic, filled.jobs
 
 
-def pop(server: Server, scale: Scale) -> Outcome:
+def pop(server: Server, scale: Scale) -> Figures:
     """Ready jobs, one a request, 32 connections; the list is never empty."""
     topic, jobs = _ready(server, scale.pop_jobs)
     count = jobs * POPPED_SHARE
     tally, figures = _rate(server, "pop.lua", topic, connections=32, seconds=60, count=count)
-    return Outcome(figures | {"answer p99": Figure(tally.answer_ms_p99, "ms")})
+    return figures | {"answer p99": Figure(tally.answer_ms_p99, "ms")}
 
 
-def cycle(server: Server, scale: Scale) -> Outcome:
+def cycle(server: Server, scale: Scale) -> Figures:
     """Push, pop and finish in balance, 32 connections; counted when finished."""
     topic, _ = _ready(server, scale.cycle_depth)
     _, figures = _rate(
@@ -129,7 +129,7 @@ def cycle(server: Server, scale: Scale) -> Outcome:
         seconds=2 * scale.seconds,
         body_bytes=BODY_BYTES,
     )
-    return Outcome(figures)
+    return figures
 
 
 MEASURES = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.measure import Figure, Outcome
+from bench.measure import Figure, Figures
 
 Row = tuple[str, ...]
 
@@ -23,12 +23,12 @@ class Findings:
     """
 
     targets: list[str]
-    outcomes: dict[str, dict[str, list[Outcome]]] = field(default_factory=dict)
+    outcomes: dict[str, dict[str, list[Figures]]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
-    def add(self, measure: str, target: str, outcome: Outcome) -> None:
+    def add(self, measure: str, target: str, outcome: Figures) -> None:
         """Record one round."""
         self.outcomes.setdefault(measure, {}).setdefault(target, []).append(outcome)
 
@@ -61,11 +61,11 @@ def table(findings: Findings, *, ratios: bool = True) -> str:
 
 
 def _rows(
-    measure: str, by_target: dict[str, list[Outcome]], targets: list[str], *, ratios: bool
+    measure: str, by_target: dict[str, list[Figures]], targets: list[str], *, ratios: bool
 ) -> Iterator[Row]:
     shown: dict[str, Figure] = {}
     for rounds in by_target.values():
-        shown |= rounds[0].figures
+        shown |= rounds[0]
     for name, figure in shown.items():
         base, *others = (_median(by_target.get(target, []), name) for target in targets)
         cells = [_number(base)]
@@ -75,8 +75,8 @@ def _rows(
         yield (measure, name, figure.unit + better, *cells)
 
 
-def _median(rounds: list[Outcome], name: str) -> float | None:
-    values = [outcome.figures[name].value for outcome in rounds if name in outcome.figures]
+def _median(rounds: list[Figures], name: str) -> float | None:
+    values = [figures[name].value for figures in rounds if name in figures]
     return statistics.median(values) if values else None
 
 
@@ -113,12 +113,12 @@ def as_json(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _plain(rounds: list[Outcome]) -> dict[str, Any]:
+def _plain(rounds: list[Figures]) -> dict[str, Any]:
     return {
         name: {
             "unit": figure.unit,
             "median": _median(rounds, name),
-            "rounds": [outcome.figures[name].value for outcome in rounds],
+            "rounds": [figures[name].value for figures in rounds],
         }
-        for name, figure in rounds[0].figures.items()
+        for name, figure in rounds[0].items()
     }

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from aiohttp import web
 
-from bench.measure import Figure, Measure, Outcome, Scale, new_topic
+from bench.measure import Figure, Figures, Measure, Scale, new_topic
 from bench.probe import Probe, percentile
 from bench.processes import BenchError, listeners, open_files, resident_bytes
 from bench.target import Server
@@ -229,9 +229,9 @@ async def _again_and_again(load: Load, length_s: float) -> None:
         await asyncio.sleep(max(0.0, next_at - time.monotonic()))
 
 
-def soak(server: Server, scale: Scale) -> Outcome:
+def soak(server: Server, scale: Scale) -> Figures:
     """All loads beside a probe, for `scale.soak_minutes`."""
-    return Outcome(asyncio.run(_soaked(server, 60 * scale.soak_minutes)))
+    return asyncio.run(_soaked(server, 60 * scale.soak_minutes))
 
 
 async def _soaked(server: Server, length_s: float) -> dict[str, Figure]:

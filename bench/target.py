@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from redis import Redis
 
-from bench.processes import BenchError, free_port, program, wait_until
+from bench.processes import BenchError, program, wait_until
+from tests.processes import free_port
 
 OURS, ORIGINAL = "ours", "original"
 DELAY_QUEUE = str(Path(sys.executable).with_name("delay-queue"))

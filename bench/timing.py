@@ -4,7 +4,7 @@ import math
 import time
 
 from bench.load import fill, loading, run
-from bench.measure import Figure, Measure, Outcome, Scale, new_topic, per_second
+from bench.measure import Figure, Figures, Measure, Scale, new_topic, per_second
 from bench.processes import BenchError, wait_until
 from bench.rates import BODY_BYTES, READY_LIMIT_S
 from bench.target import Server
@@ -16,7 +16,7 @@ LOOK_S = 0.002  # between two checks of the ready list; the resolution of a burs
 SPARE_S = 4  # for the last jobs to arrive
 
 
-def burst(server: Server, scale: Scale) -> Outcome:
+def burst(server: Server, scale: Scale) -> Figures:
     """Many jobs due in the same second: how long until all are in the ready list."""
     topic = new_topic()
     due = math.ceil(time.time()) + scale.burst_jobs // SLOWEST_PUSH + 2
@@ -28,12 +28,10 @@ def burst(server: Server, scale: Scale) -> Outcome:
         lambda: server.ready(topic) >= filled.jobs, "jobs of the burst", READY_LIMIT_S, LOOK_S
     )
     took_s = time.time() - due
-    return Outcome(
-        {"ready after": Figure(took_s, "s"), "jobs": per_second(filled.jobs / took_s)},
-    )
+    return {"ready after": Figure(took_s, "s"), "jobs": per_second(filled.jobs / took_s)}
 
 
-def lateness(server: Server, scale: Scale) -> Outcome:
+def lateness(server: Server, scale: Scale) -> Figures:
     """500 jobs/s with random delays, seen by consumers in long polls."""
     topic = new_topic()
     seconds = scale.lateness_seconds
@@ -48,7 +46,7 @@ def lateness(server: Server, scale: Scale) -> Outcome:
         tally = consumers.result()
     if not tally.late_ms:
         raise BenchError("no job arrived")
-    figures = {
+    return {
         "p50": Figure(tally.late(50), "ms"),
         "p99": Figure(tally.late(99), "ms"),
         "max": Figure(tally.late(100), "ms"),
@@ -56,7 +54,6 @@ def lateness(server: Server, scale: Scale) -> Outcome:
         "pushed": per_second(pushed.rate),
         "missing": Figure(max(0, pushed.jobs - tally.jobs), "jobs"),
     }
-    return Outcome(figures)
 
 
 MEASURES = (

@@ -21,8 +21,9 @@ from typing import Any, Final, NamedTuple
 from redis import Redis
 
 from bench.counted import Call
-from bench.processes import BenchError, free_port, program
+from bench.processes import BenchError, program
 from bench.target import own_server, redis_command
+from tests.processes import free_port
 
 KEPT: Final = Path(__file__).with_name("walk.json")
 COUNTED: Final = Path(__file__).with_name("counted.py")

@@ -1,9 +1,7 @@
 """What a scenario works with: its own processes, a seed, a history, and the proof at the end."""
 
 import asyncio
-import os
 import random
-import resource
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -38,7 +36,6 @@ from tests.waiting import until_async
 DATABASE: Final = 1
 KEYS: Final = BucketKeys.of(1, "dq_bucket_%d", "dq_queue_%s")  # of the only bucket
 MIB: Final = 1 << 20
-PAGE_BYTES: Final = resource.getpagesize()
 START_S: Final = 180.0  # the machine may be busy
 BACK_S: Final = 5.0  # after a fault has healed, everything must work again within this time
 FSCK_S: Final = 300.0
@@ -207,26 +204,3 @@ async def assert_back(api: Api) -> float:
 
     await until_async(works, within_s=BACK_S)
     return round(loop.time() - since_s, 2)
-
-
-def rss_bytes(pid: int) -> int:
-    """The resident memory of a process."""
-    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES
-
-
-def peak_bytes(pid: int) -> int:
-    """The most resident memory that the process had."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]
-    return int(line.split()[1]) * 1024
-
-
-def open_files(pid: int) -> int:
-    """How many descriptors a process has open."""
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
-
-
-def cpu_s(pid: int) -> float:
-    """The processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -7,7 +7,6 @@ told, as if a cable were pulled; and each direction can be broken by itself.
 import ctypes
 import os
 import subprocess
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,11 +14,11 @@ from typing import Final
 
 from faults.bed import CannotRun
 from tests.processes import Host
+from tests.waiting import wait_until
 
 CLONE_NEWNET: Final = 0x40000000
 NETWORK: Final = "10.77.0"
 NOBODY: Final = "02:00:00:00:ff:ff"
-FORM_S: Final = 5.0
 QUEUE_S: Final = 60  # packets that would wait for longer on a slow link are dropped
 BOTH: Final = "both"
 FROM: Final = "from"  # packets from the first hosts
@@ -132,7 +131,4 @@ def _run(command: str, *wrapper: str) -> None:
 def _until_apart(pid: int) -> None:
     """Wait until the process has its own namespace."""
     here = Path("/proc/thread-self/ns/net").readlink()
-    deadline = time.monotonic() + FORM_S
-    while Path(f"/proc/{pid}/ns/net").readlink() == here:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: Path(f"/proc/{pid}/ns/net").readlink() != here)

@@ -2,8 +2,7 @@
 
 import itertools
 import secrets
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from tests.processes import (
     free_port,
     redis_binary,
 )
+from tests.waiting import wait_until
 
 SLOTS: Final = 16384
 SHARDS: Final = 3
@@ -28,7 +28,6 @@ NODE_TIMEOUT_MS: Final = 1000
 # for a Cluster that must lose no node: a busy machine may not answer for a second
 UNHURRIED: Final = ("--cluster-node-timeout", "5000")
 USUAL_BUS: Final = 10_000  # how much higher than a node's port
-FORM_S: Final = 60.0
 # a replica counts once it has replicated something, even just a ping
 SAFE: Final = (
     *("--appendonly", "yes", "--repl-diskless-sync-delay", "0"),
@@ -94,9 +93,9 @@ class StoreCluster:
             node.home.joinpath("nodes.conf").write_text(self._nodes_as(node), encoding="ascii")
             node.launch()
         for node in self.nodes:
-            _until(node.is_ready)
+            wait_until(node.is_ready)
         for node in self.nodes:
-            _until(lambda node=node: self._is_whole(node))  # type: ignore[misc]
+            wait_until(lambda node=node: self._is_whole(node))  # type: ignore[misc]
         self._places = 0
 
     def new_database(self) -> int:
@@ -198,7 +197,7 @@ class WatchedStore:
             for _ in range(3)
         ]
         for sentinel in self.sentinels:
-            _until(lambda sentinel=sentinel: _is_complete(sentinel, replicas))  # type: ignore[misc]
+            wait_until(lambda sentinel=sentinel: _is_complete(sentinel, replicas))  # type: ignore[misc]
 
     @property
     def nodes(self) -> list[StoreServer]:
@@ -234,10 +233,3 @@ def _is_complete(sentinel: SentinelServer, replicas: int) -> bool:
     raw = ask(sentinel, "SENTINEL", "MASTER", MASTER_NAME)
     facts = dict(zip(raw[::2], raw[1::2], strict=True))
     return (facts["num-slaves"], facts["num-other-sentinels"]) == (str(replicas), "2")
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + FORM_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not formed within {FORM_S} s"
-        time.sleep(0.02)

@@ -113,7 +113,7 @@ def _in_php(one: PushField) -> Iterator[Place]:
 
 def _in_page(one: PushField) -> Iterator[Place]:
     name = one.name
-    is_asked = re.search(rf'(?:\bfield\(|name: )"{name}"', read(FORM)) is not None
+    is_asked = re.search(rf'\b(?:field|lines)\("{name}"', read(FORM)) is not None
     if one.is_in_form:
         add = f'add `field("{name}", t("{name}Help"))`, its value to job(), and its words to ../i18n.js'
         yield Place(FORM, add, is_asked)

@@ -28,6 +28,14 @@ class Turns:
             self.count += 1
 
 
+def wait_until(condition: Callable[[], bool], *, within_s: float = PATIENCE_S) -> None:
+    """Wait until `condition()` is true, without a loop. Raises AssertionError after `within_s` seconds."""
+    since = time.monotonic()
+    while not condition():
+        assert time.monotonic() - since < within_s, f"not within {within_s} s"
+        time.sleep(2 * POLL_S)
+
+
 async def until(condition: Callable[[], bool], *, within_s: float = PATIENCE_S) -> None:
     """Wait until `condition()` is true. Raises AssertionError after `within_s` seconds."""
 

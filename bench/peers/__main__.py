@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.load import LARGE_BATCH
-from bench.measure import SLEEP_FROM_S, SLEEP_TO_S, Figure, Outcome, per_second
+from bench.measure import SLEEP_FROM_S, SLEEP_TO_S, Figure, Figures, per_second
 from bench.peers import contestants
 from bench.peers.contestants import Contestant, Span
 from bench.processes import BenchError, cpu_seconds, raise_file_limit
@@ -27,7 +27,6 @@ SOONEST_S, LATEST_S = 1, 5
 SPARE: Final = 1.5  # times as long as the jobs of the burst should take to push
 SPARE_S: Final = 4
 
-Figures = dict[str, Figure]
 Contest = Callable[[], contextlib.AbstractContextManager[Contestant]]
 
 
@@ -108,7 +107,7 @@ def _compete(name: str, contest: Contest, sizes: Sizes, findings: Findings) -> N
         findings.versions[name] = peer.version
         try:
             for measure, figures in _measured(peer, sizes):
-                findings.add(measure, name, Outcome(figures))
+                findings.add(measure, name, figures)
         except BenchError as error:
             findings.fail("peers", name, str(error))
 

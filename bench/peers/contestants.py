@@ -21,12 +21,12 @@ from bench.peers.side import BODY_DIGITS
 from bench.processes import (
     BenchError,
     cpu_seconds,
-    free_port,
     listeners,
     program,
     resident_bytes,
 )
 from bench.target import Original, Own, Server, StoreView, own_store
+from tests.processes import free_port
 
 REPOSITORY: Final = Path(__file__).parents[2]
 AT_ONCE: Final = 50  # pushes, and jobs of a worker: BullMQ's example of its `concurrency`

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from faults.bed import MIB, Bed, Figures, assert_whole, rss_bytes
+from bench.processes import resident_bytes
+from faults.bed import MIB, Bed, Figures, assert_whole
 from faults.load import Shape
 from faults.scenarios.clients import (
     TTR_TOLERANCE_S,
@@ -133,10 +134,10 @@ async def slow_clients(bed: Bed, *, clients: int, most_mib: int) -> Figures:
     _, server = await bed.pair(beanstalk=True)
     async with _wired(server, bed.topic) as wire:
         alone_ms = await _put_p99_ms(wire)
-        before_bytes = rss_bytes(server.pid)
+        before_bytes = resident_bytes([server.pid])
         slow = [await _begin(server, SLOW_WAYS[n % len(SLOW_WAYS)]) for n in range(clients)]
         await asyncio.sleep(2)
-        grown_mib = round((rss_bytes(server.pid) - before_bytes) / MIB)
+        grown_mib = round((resident_bytes([server.pid]) - before_bytes) / MIB)
         beside_ms = await _put_p99_ms(wire)
         for ending in slow:
             await ending

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 
 import aiohttp
 
-from faults.bed import MIB, Bed, Figures, assert_whole, judged, open_files, redis_of, rss_bytes
+from bench.processes import open_files, resident_bytes
+from faults.bed import MIB, Bed, Figures, assert_whole, judged, redis_of
 from faults.load import Load, Shape
 from tests.api_client import Api, Json
 from tests.figures import scrape
@@ -280,19 +281,23 @@ async def clients_never_read(bed: Bed, *, clients: int, most_mib: int) -> Figure
         for job_id in ids:
             (await api.push(topic=bed.topic, id=job_id, body="x" * LARGE_BYTES, delay=3600)).ok()
         alone_ms = await _push_p99_ms(api, bed.topic)
-        before_bytes, most_bytes, before_files = rss_bytes(server.pid), 0, open_files(server.pid)
+        before_bytes, most_bytes, before_files = (
+            resident_bytes([server.pid]),
+            0,
+            open_files([server.pid]),
+        )
         since_s = time.monotonic()
         for _ in range(clients):
             stack.enter_context(await _ask_and_not_read(server, ids))
-            most_bytes = max(most_bytes, rss_bytes(server.pid))
+            most_bytes = max(most_bytes, resident_bytes([server.pid]))
         asked_s = time.monotonic() - since_s
         beside_ms = await _push_p99_ms(api, bed.topic)
 
         async def are_closed() -> bool:
             nonlocal most_bytes
-            most_bytes = max(most_bytes, rss_bytes(server.pid))
+            most_bytes = max(most_bytes, resident_bytes([server.pid]))
             await asyncio.sleep(0.1)
-            return open_files(server.pid) <= before_files + STORE_FILES
+            return open_files([server.pid]) <= before_files + STORE_FILES
 
         await until_async(are_closed, within_s=CLOSED_IN_S)
         closed_s = time.monotonic() - since_s
@@ -354,7 +359,7 @@ async def many_polls(bed: Bed, *, polls: int, most_mib: int) -> Figures:
     store, server = await bed.pair()
     topic = bed.topic
     async with bed.api(server) as api, redis_of(store) as redis:
-        before = rss_bytes(server.pid)
+        before = resident_bytes([server.pid])
         waiting = [
             asyncio.create_task(api.pop(f"{topic}/{n % 100}", timeout=120)) for n in range(polls)
         ]
@@ -365,7 +370,7 @@ async def many_polls(bed: Bed, *, polls: int, most_mib: int) -> Figures:
             assert (await api.pop(topic, timeout=5)).ok()["id"] == f"{number}"
 
         took_ms = await p99_ms(push_and_pop, 500)
-        used_mib = round((rss_bytes(server.pid) - before) / MIB)
+        used_mib = round((resident_bytes([server.pid]) - before) / MIB)
         connections = (await redis.info("clients"))["connected_clients"] - 1
         for task in waiting:
             task.cancel()
@@ -383,7 +388,7 @@ async def many_polls(bed: Bed, *, polls: int, most_mib: int) -> Figures:
 
 async def are_connected(server: QueueServer, polls: int) -> bool:
     await asyncio.sleep(0.2)
-    return open_files(server.pid) > polls
+    return open_files([server.pid]) > polls
 
 
 async def stopped_with_polls(bed: Bed, *, polls: int) -> Figures:

@@ -6,12 +6,12 @@ import http.client
 import time
 import zlib
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from redis.asyncio import Redis
 
-from faults.bed import KEYS, MIB, Bed, Figures, assert_whole, cpu_s, peak_bytes, redis_of, rss_bytes
+from bench.processes import Memory, cpu_seconds, resident_bytes
+from faults.bed import KEYS, MIB, Bed, Figures, assert_whole, redis_of
 from faults.load import Shape
 from tests.api.test_bad_json import BAD, BAD_IN_POP, BAD_IN_PUSH
 from tests.api_client import INVALID, TOO_LARGE, Api
@@ -51,7 +51,7 @@ async def store_poisoned(bed: Bed, *, jobs: int) -> Figures:
             assert job["id"] == topic
             (await api.finish(topic, receipt=job["receipt"])).ok()
         counted = (await scrape(api)).sum("delayqueue_repairs_total", repair="set_aside")
-        busy = await _busy_share(server.pid, store.pid)
+        busy = await _busy_share([server.pid, store.pid])
     assert counted >= set_aside
     await assert_whole(store)
     assert busy < IDLE_SHARE, f"{busy:.0%} of a processor at rest"
@@ -76,12 +76,12 @@ async def _poison(redis: Redis, api: Api) -> None:
     await redis.rpush(f"{KEYS.tag}:dq_queue_stray", "no job has this id either")
 
 
-async def _busy_share(*pids: int) -> float:
+async def _busy_share(pids: list[int]) -> float:
     """The share of one processor that the processes use while there are no requests."""
     await asyncio.sleep(1)
-    before_s = sum(map(cpu_s, pids))
+    before_s = cpu_seconds(pids)
     await asyncio.sleep(IDLE_S)
-    return (sum(map(cpu_s, pids)) - before_s) / IDLE_S
+    return (cpu_seconds(pids) - before_s) / IDLE_S
 
 
 async def bad_json(bed: Bed) -> Figures:
@@ -118,7 +118,7 @@ async def huge_bodies(bed: Bed, *, bomb_mib: int, times: int, refusals: int) -> 
     async with bed.api(server) as api:
         (await api.push(topic=bed.topic, id="warm")).ok()
         refused_bytes = await _refusals_leave(api, server, refusals)
-        before = rss_bytes(server.pid)
+        before = resident_bytes([server.pid])
         answer = await api.push(topic=bed.topic, id="2 MiB", body="x" * 2 * MIB)
         answer.refused(TOO_LARGE, http.client.REQUEST_ENTITY_TOO_LARGE)
         packed, chunk = bomb(bomb_mib), b"100000\r\n" + b" " * MIB + b"\r\n"
@@ -129,12 +129,11 @@ async def huge_bodies(bed: Bed, *, bomb_mib: int, times: int, refusals: int) -> 
         }
         grown_mib = dict.fromkeys(kinds, 0)
         for kind in [*kinds] * times:
-            since = rss_bytes(server.pid)
-            _forget_peak(server.pid)
+            memory = Memory(server.pid)
             assert await _status_of(server, *kinds[kind]) == http.client.REQUEST_ENTITY_TOO_LARGE
-            grown_mib[kind] = max(grown_mib[kind], (peak_bytes(server.pid) - since) // MIB)
+            grown_mib[kind] = max(grown_mib[kind], memory.growth() // MIB)
         assert (await api.get("warm")).ok()
-        kept_mib = (rss_bytes(server.pid) - before) // MIB
+        kept_mib = (resident_bytes([server.pid]) - before) // MIB
     assert max(grown_mib.values()) < GROWTH_MIB, grown_mib
     assert kept_mib < GROWTH_MIB, f"{kept_mib} MiB are kept"
     assert refused_bytes < LEFT_BYTES * refusals, f"{refused_bytes} bytes are left"
@@ -145,11 +144,11 @@ async def huge_bodies(bed: Bed, *, bomb_mib: int, times: int, refusals: int) -> 
 
 async def _refusals_leave(api: Api, server: QueueServer, refusals: int) -> int:
     """How many bytes the server's memory grows by when it refuses small compressed requests."""
-    since = rss_bytes(server.pid)
+    since = resident_bytes([server.pid])
     for _ in range(refusals):
         answer = await api.request("POST", "/push", b"x", {"Content-Encoding": "gzip"})
         answer.refused(TOO_LARGE, http.client.REQUEST_ENTITY_TOO_LARGE)
-    return rss_bytes(server.pid) - since
+    return resident_bytes([server.pid]) - since
 
 
 def bomb(size_mib: int) -> bytes:
@@ -176,10 +175,6 @@ async def _status_of(server: QueueServer, headers: bytes, piece: bytes, times: i
         line = await answer
     writer.close()
     return int(line.split()[1])
-
-
-def _forget_peak(pid: int) -> None:
-    Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
 
 
 async def hostile_input(bed: Bed) -> Figures:

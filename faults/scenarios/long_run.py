@@ -4,7 +4,8 @@ import asyncio
 import time
 from typing import Final
 
-from faults.bed import MIB, Bed, Figures, judged, open_files, restart, rss_bytes
+from bench.processes import open_files, resident_bytes
+from faults.bed import MIB, Bed, Figures, judged, restart
 from faults.history import FREEZE, THAW
 from faults.load import Load, Shape
 from faults.scenarios.clients import vanish
@@ -24,14 +25,14 @@ async def long_run(bed: Bed, *, minutes: float) -> Figures:
     async with bed.load(mortal, lasting, shape=shape) as load:
         await load.until_finished(1000)
         await asyncio.sleep(min(60, minutes * 10))  # pools and caches have their size
-        before = rss_bytes(lasting.pid), open_files(lasting.pid)
+        before = resident_bytes([lasting.pid]), open_files([lasting.pid])
         faults = 0
         while time.monotonic() < end_s:
             await _break_something(bed, load, mortal, lasting, store)
             await load.until_finished(50)
             faults += 1
         await asyncio.sleep(5)
-        after = rss_bytes(lasting.pid), open_files(lasting.pid)
+        after = resident_bytes([lasting.pid]), open_files([lasting.pid])
         verdict = await judged(load, store)
     grown, more_files = after[0] - before[0], after[1] - before[1]
     assert grown < LEVEL_BYTES, f"memory grew by {grown / MIB:.0f} MiB"

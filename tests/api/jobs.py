@@ -27,14 +27,6 @@ async def until_ready(api: Api, *ids: str) -> None:
     await until_async(all_ready)
 
 
-async def push_into(api: Api, state: str, **job: Any) -> None:
-    """Push a job and wait until it is in `state`, ready or reserved."""
-    (await api.push(**job)).ok()
-    await until_ready(api, job["id"])
-    if state == "reserved":
-        assert (await api.pop(job["topic"])).ok()["id"] == job["id"]
-
-
 async def waiting_poll(api: Api, topic: str, **options: Any) -> asyncio.Task[Envelope]:
     """A poll that the server has read: it was sent before a job went through its whole life on another connection."""
     poll = asyncio.create_task(api.pop(topic, **options))

@@ -4,11 +4,11 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from bench.processes import Memory
 from delayqueue.client import Client
 from delayqueue.net.unread import MOST_BYTES
 from tests.api_client import INVALID, OK, TOO_LARGE, Api, open_api
@@ -49,22 +49,6 @@ async def fill(client: Api, job: dict[str, Any]) -> None:
     ]
     for at in range(0, len(jobs), 4):
         await client.push_all(jobs[at : at + 4])
-
-
-class Memory:
-    """The most memory that a process has held since this was made, beyond what it held then."""
-
-    def __init__(self, pid: int) -> None:
-        self._status = Path(f"/proc/{pid}/status")
-        Path(f"/proc/{pid}/clear_refs").write_text("5", "ascii")
-        self._before = self._read("VmRSS")
-
-    def growth(self) -> int:
-        return self._read("VmHWM") - self._before
-
-    def _read(self, name: str) -> int:
-        lines = self._status.read_text("ascii").splitlines()
-        return int(next(line.split()[1] for line in lines if line.startswith(name))) * 1024
 
 
 def bodies(data: Any) -> int:

@@ -56,6 +56,9 @@ async def test_what_is_in_force_is_answered_and_stands_among_the_topics(
     assert limits == NO_LIMITS | {"rate": 40, "burst": 4, "concurrency": 8}
     [counts] = (await api.call("/topics", {"topics": [topic]})).ok()
     assert counts["limit"] == limits
+    (await api.call("/limit", {"topic": topic, "burst": 40})).ok()
+    same_rate = (await api.call("/limit", {"topic": topic, "rate": 40})).ok()
+    assert same_rate == limits | {"burst": 40}
     lifted = {"topic": topic, "rate": None, "concurrency": None}
     assert (await api.call("/limit", lifted)).ok() == NO_LIMITS
     assert (await api.call("/limit", {"topic": topic})).ok() == NO_LIMITS

@@ -4,7 +4,8 @@ import asyncio
 import time
 from typing import Final
 
-from faults.bed import MIB, peak_bytes
+from bench.processes import Memory
+from faults.bed import MIB
 
 from .conftest import Served
 from .wire import Wire
@@ -17,13 +18,13 @@ async def test_long_answers_that_nobody_reads_are_made_one_at_a_time(served: Ser
         await wire.send(b"".join(b"watch %0199d\r\n" % n for n in range(WATCHED)))
         for _ in range(WATCHED):
             await wire.answer()
-        before = peak_bytes(served.server.pid)
+        memory = Memory(served.server.pid)
         wire.read_nothing()
         await wire.send(b"list-tubes-watched\r\n" * 400)
         for _ in range(20):
             assert await other.ask(b"list-tube-used") == b"USING default\r\n"
             await asyncio.sleep(0.02)
-        assert peak_bytes(served.server.pid) - before < 60 * MIB
+        assert memory.growth() < 60 * MIB
 
 
 async def test_a_flood_of_commands_lets_others_have_their_turn(served: Served) -> None:
@@ -47,13 +48,13 @@ async def test_a_flood_of_commands_lets_others_have_their_turn(served: Served) -
 async def test_what_waits_for_its_turn_is_bounded(served: Served) -> None:
     """A client that waits for a job can send more, but the server stops reading at a limit."""
     async with Wire.opened(served.port) as wire, Wire.opened(served.port) as other:
-        before = peak_bytes(served.server.pid)
+        memory = Memory(served.server.pid)
         await wire.send(b"watch nothing-comes\r\nignore default\r\nreserve-with-timeout 6\r\n")
         line = b"use %b\r\n" % (b"x" * 200)
         sending = asyncio.create_task(wire.send(line * 200_000))  # 40 MB
         await asyncio.sleep(0.5)
         assert not sending.done()
-        assert peak_bytes(served.server.pid) - before < 20 * MIB
+        assert memory.growth() < 20 * MIB
         assert await other.ask(b"list-tube-used") == b"USING default\r\n"
         assert (await wire.answer(), await wire.answer(), await wire.answer()) == (
             b"WATCHING 2\r\n",

@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import pytest
@@ -13,6 +14,7 @@ from playwright.sync_api import (
     Locator,
     Page,
     Request,
+    Route,
     expect,
     sync_playwright,
 )
@@ -22,7 +24,7 @@ from tests.browser.looks import ALL, DESK, PHONE, Look
 from tests.processes import Processes, QueueServer, StoreServer
 
 HEIGHT: Final = 900
-STATUS: Final = re.compile(r"status of (40\d|503)")
+STATUS: Final = re.compile(r"status of (40\d|429|503)")
 PATIENCE_MS: Final = 60_000  # a busy machine takes its time
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -202,6 +204,35 @@ def visit(tab: Callable[[Look], Admin], look: Look) -> Iterator[Callable[[QueueS
 @pytest.fixture
 def admin(visit: Callable[[QueueServer], Admin], server: QueueServer) -> Admin:
     return visit(server)
+
+
+@contextmanager
+def holding(page: Page, verb: str) -> Iterator[Callable[[], Route]]:
+    """The page's requests to this endpoint wait; the function returns the next one, when it has come."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(f"**/{verb}", hold)
+
+    def next_one() -> Route:
+        while not held:
+            page.wait_for_timeout(20)
+        return held.pop(0)
+
+    try:
+        yield next_one
+    finally:
+        page.unroute(f"**/{verb}")
+
+
+def let_go(page: Page, held: Route) -> None:
+    """Wait until the page has had the answer, and time to do something with it."""
+    with page.expect_response(held.request.url) as answered:
+        held.continue_()
+    answered.value.finished()
+    page.wait_for_timeout(50)
 
 
 def bury(queue: Client, topic: str, count: int, message: str = "") -> None:

@@ -63,6 +63,40 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(admin: Admin) -> None:
     expect(page.locator("dialog input")).to_be_visible()
 
 
+@ONE_LOOK
+def test_a_question_whose_place_the_token_takes_counts_as_no(
+    admin: Admin, guarded: QueueServer, topic: str
+) -> None:
+    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
+        queue.push(topic, id=topic, delay=900)
+    sign_in(admin, ADMIN_TOKEN, f"topic/{topic}")
+    page = admin.page
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url.rpartition("/")[2]))
+    page.locator("tbody tr").get_by_role("checkbox").check()
+    admin.press("Delete")
+    page.evaluate("sessionStorage.setItem('token', 'one-that-has-ended')")
+    expect(page.locator("dialog input[type=password]")).to_be_visible()
+    page.locator("dialog input").fill(ADMIN_TOKEN)
+    admin.press("Sign in")
+    expect(admin.button("Sign out")).to_be_visible()
+    expect(page.locator("dialog")).to_be_hidden()
+    assert page.evaluate("sessionStorage.getItem('token')") == ADMIN_TOKEN
+    assert "delete" not in sent
+
+
+def test_a_token_that_cannot_be_sent_is_refused_at_once(admin: Admin) -> None:
+    sign_in(admin, f"{ADMIN_TOKEN}\u200b")
+    words = (
+        "A token has only ASCII characters; this one has others, perhaps an invisible one "
+        "that was copied along."
+    )
+    expect(admin.page.get_by_role("alert")).to_have_text(admin.text(words))
+    admin.page.locator("dialog input").fill(ADMIN_TOKEN)
+    admin.press("Sign in")
+    expect(admin.page.locator(".tile").first).to_be_visible()
+
+
 @ON_PHONE
 def test_what_is_done_with_the_page_stands_in_the_log(
     admin: Admin, guarded: QueueServer, topic: str

@@ -1,19 +1,21 @@
 """The page of dead letters, and the page of a single one."""
 
+import json
 import re
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client
-from tests.browser.conftest import ON_PHONE, Admin, bury
+from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin, bury
 
 TRACEBACK: Final = """\
 Traceback (most recent call last):
   File "/app/worker.py", line 42, in handle
 ValueError: {cause}"""
 
+OLD_BODY: Final = '{\r\n"total": -3}'
 OPTIONS: Final[dict[str, Any]] = {"retry": [0.5, 60], "retain": 3600, "expire": 7200}
 
 
@@ -67,7 +69,7 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     admin: Admin, queue: Client, topic: str
 ) -> None:
     pushed = {"tags": ["order:7"], "priority": 9, "group": "g", "ttr": 20, **OPTIONS}
-    queue.push(topic, '{"total": -3}', id=topic, **pushed)
+    queue.push(topic, OLD_BODY, id=topic, **pushed)
     job = queue.pop(topic, wait=5)
     assert job
     queue.bury(job, message=TRACEBACK.format(cause="-3"))
@@ -86,13 +88,13 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     warning = admin.pattern("The old body was JSON, but the new one is not: {0}")
     expect(page.locator("dialog").get_by_role("alert")).to_have_text(warning)
     admin.press("Cancel")
-    admin.field("Body").fill('{"total": 3}')
+    admin.field("Body").fill('{\n"total": 3}')
     expect(page.locator("form .warning")).to_have_count(0)
     admin.press("Retry")
     expect(page.locator("dd .state")).to_have_text(admin.text("ready"))
     failed = page.locator(".timeline li.bad")
     expect(failed).to_contain_text(TRACEBACK.format(cause="-3"))
-    for job_id, body, attempts in ((topic, '{"total": 3}', 1), (copy, '{"total": -3}', 0)):
+    for job_id, body, attempts in ((topic, '{\r\n"total": 3}', 1), (copy, OLD_BODY, 0)):
         found = queue.get(job_id, options=True)
         assert found
         assert (found.retry, found.retain) == ((0.5, 60.0), 3600)
@@ -100,6 +102,23 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
         assert (found.body, found.tags, found.priority) == (body, ("order:7",), 9)
         assert found.group == "g"
         assert (found.ttr, len(found.attempts)) == (20, attempts)
+
+
+@ONE_LOOK
+def test_a_topic_may_have_the_name_of_something_in_javascript(admin: Admin) -> None:
+    def two_pages(route: Route) -> None:
+        cursor = json.loads(route.request.post_data or "")["cursor"]
+        group = {"reason": "x", "count": 2, "first": 1.8e9, "last": 1.8e9, "ids": ["a"]}
+        groups = [group | {"counts": [0] * 24, "topics": {"constructor" if cursor else "mail": 2}}]
+        data = {"groups": groups, "cursor": "" if cursor else "next"}
+        route.fulfill(json={"code": 0, "message": "ok", "data": data})
+
+    admin.page.route("**/buried", two_pages)
+    try:
+        page = admin.open("dead")
+        expect(page.locator("tbody td").first).to_contain_text("constructor 2")
+    finally:
+        admin.page.unroute("**/buried")
 
 
 def test_a_group_has_a_chart_and_a_note_for_all_who_look(

@@ -1,11 +1,12 @@
 """A job on the page: pushed, found, viewed and acted on; and lists of jobs."""
 
+import json
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client, Job
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury, holding, let_go
 from tests.browser.looks import PHONE
 from tests.browser.test_selection import tick
 
@@ -14,7 +15,7 @@ def test_a_job_is_pushed_by_the_form_and_deleted(admin: Admin, queue: Client, to
     page = admin.open("push")
     admin.field("Topic").fill(topic)
     admin.field("Delay").fill("2h")
-    admin.field("Tags, separated by commas").fill("order:5, vip")
+    admin.field("Tags, one per line").fill("order:5\n vip, 7")
     admin.field("Group, such as a customer").fill(" customer-7")
     admin.field("Body").fill('{"order": 5}')
     admin.press("Push")
@@ -24,7 +25,7 @@ def test_a_job_is_pushed_by_the_form_and_deleted(admin: Admin, queue: Client, to
     job_id = page.locator("h1").inner_text()
     details = queue.get(job_id)
     assert details
-    assert (details.tags, details.group) == (("order:5", "vip"), "customer-7")
+    assert (details.tags, details.group) == (("order:5", "vip, 7"), "customer-7")
     assert details.state == "delayed"
     # at once: a page that is hidden does not refresh itself
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true})")
@@ -177,6 +178,96 @@ def test_a_search_says_what_it_searched_and_offers_the_bodies(
     expect(rows.first.locator(".state")).to_have_text(admin.text("ready"))
     admin.press("Select all 3")
     expect(admin.said("3 selected")).to_be_visible()
+
+
+@ONE_LOOK
+def test_a_search_in_a_tab_in_the_background_is_done(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, id=f"{topic}-1", delay=60)
+    page = admin.open("")
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true})")
+    admin.go(f"find/{topic}-")
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
+@ONE_LOOK
+def test_what_was_found_is_acted_on_while_the_search_goes_on(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, id=topic, delay=900)
+    page = admin.open("")
+
+    def answer(held: Route) -> None:
+        looked = int(json.loads(held.request.post_data or "")["cursor"] or 0)
+        job = {"id": topic, "topic": topic, "state": "delayed", "due": 1.9e9}
+        found = {"jobs": [job][looked:], "looked": 10_000, "cursor": str(looked + 1)}
+        held.fulfill(json={"code": 0, "message": "ok", "data": found})
+
+    with holding(page, "find") as next_one:
+        admin.go(f"find/{topic}")
+        for _ in range(20):
+            answer(next_one())
+        admin.press("Continue")
+        held = next_one()
+        tick(page, 0)
+        admin.confirm("Kick")
+        expect(page.locator("tbody .state")).to_have_text("ready")
+        answer(held)
+        expect(admin.said("210,000 jobs searched; there are more.")).to_be_visible()
+        next_one().fulfill(status=503, json={"code": 6, "message": "away", "data": None})
+        expect(page.get_by_role("alert")).to_have_text("away")
+        admin.press("Continue")
+        answer(next_one())
+        expect(admin.said("220,000 jobs searched; there are more.")).to_be_visible()
+    expect(page.locator("tbody .state")).to_have_text("ready")
+
+
+@ONE_LOOK
+def test_the_same_search_again_searches_again(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push(topic, id=f"{topic}-1", delay=60)
+    page = admin.open("")
+    search = admin.field("Id, tag:… ( / )")
+    rows = page.locator("tbody tr")
+    for count in (1, 2):
+        search.fill(f"topic:{topic} id:{topic}")
+        search.press("Enter")
+        expect(rows).to_have_count(count)
+        queue.push(topic, id=f"{topic}-{count + 1}", delay=60)
+    admin.press("Search", page.locator("details form"))
+    expect(rows).to_have_count(3)
+
+
+@ONE_LOOK
+def test_a_search_leads_nowhere_once_the_user_is_elsewhere(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, id=topic, delay=60)
+    page = admin.open("")
+    with holding(page, "get") as next_one:
+        search = admin.field("Id, tag:… ( / )")
+        search.fill(topic)
+        search.press("Enter")
+        held = next_one()
+        page.locator("nav a", has_text="Push a job").click()
+        admin.field("Topic").fill("half a form")
+        let_go(page, held)
+    expect(admin.field("Topic")).to_have_value("half a form")
+
+
+@ONE_LOOK
+def test_a_copy_has_what_the_job_had(admin: Admin, queue: Client, topic: str) -> None:
+    body = "a;b\r\n1;2\r\n"
+    queue.push(topic, body, id=topic, tags=["x,y"], expire=3600, retry=["2h"])
+    job = queue.pop(topic, wait=5)
+    assert job
+    queue.release(job)  # its due time is that of the retry, and later than its expiry
+    page = admin.open(f"clone/{topic}")
+    expect(page.locator("[name=expire]")).to_have_value("1h")
+    admin.press("Push")
+    copy = queue.get(page.locator("form p a").inner_text())
+    assert copy
+    assert (copy.body, copy.tags) == (body, ("x,y",))
 
 
 def test_a_body_is_laid_out_with_its_numbers_as_they_are(

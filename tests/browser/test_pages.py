@@ -54,6 +54,24 @@ def test_every_page_shows_itself_and_needs_no_scrolling_sideways(
 
 
 @ONE_LOOK
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("job/50%25%", "This page does not exist."),
+        ("constructor", "This page does not exist."),
+        ("topic/[x", "[x"),
+        ("find/{x", "Results for “{x”"),
+    ],
+)
+def test_an_address_that_is_written_wrongly_shows_a_page(
+    admin: Admin, place: str, says: str
+) -> None:
+    page = admin.open(place)
+    expect(page.locator("nav a")).to_have_count(9)
+    expect(page.locator("main h1, main .empty").first).to_contain_text(says)
+
+
+@ONE_LOOK
 def test_language_and_theme_are_kept(admin: Admin) -> None:
     page = admin.open("")
     admin.press("中文")
@@ -90,8 +108,12 @@ def test_the_environment_is_named_in_its_colour_also_where_a_topic_is_purged(
 ) -> None:
     server = processes.server(redis_server, admin_title="Production, red")
     admin = visit(server)
-    page = admin.open("topic/mail")
+    page, away = admin.page, {"code": 6, "message": "away", "data": None}
+    page.route("**/whoami", lambda route: route.fulfill(status=503, json=away))
+    admin.open("topic/mail")
     strip = page.locator("#environment div")
+    expect(strip).to_have_count(0)
+    page.unroute("**/whoami")
     expect(strip).to_have_text("Production")
     expect(strip).to_have_css("background-color", "rgb(185, 28, 28)")
     expect(page).to_have_title("Production · delay-queue")

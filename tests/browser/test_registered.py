@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import expect
 
 from delayqueue.client import Client
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury, holding, let_go
 from tests.partner import Answer, Partner
 
 
@@ -214,7 +214,7 @@ def test_more_of_them_than_a_page_holds_are_shown_on_demand(
 
 
 def test_a_schedule_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, topic: str) -> None:
-    body = '{\n  "kind": "sales"\n}\n'
+    body = '{\r\n  "kind": "sales"\r\n}\r\n'
     queue.schedule(topic, topic, every=5400, body=body, ttr=20, catch_up="skip", group="g")
     before = one_named(queue.schedules(), topic)
     page = admin.open("schedules")
@@ -235,6 +235,54 @@ def test_a_schedule_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, to
     expect(row).not_to_contain_text(admin.text("paused"))
     assert one_named(queue.schedules(), topic) == after
     queue.unschedule(topic)
+
+
+@ONE_LOOK
+def test_the_call_and_the_group_of_a_schedule_are_removed_and_its_times_are_not(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    call = {"url": "http://shop.example/", "headers": {"X-A": "1"}}
+    queue.schedule(topic, topic, every=5400, call=call, group="g")
+    page = admin.open("schedules")
+    row = page.locator("tbody tr", has_text=topic)
+    admin.press("Edit", row)
+    for name in ("group", "call", "headers", "every"):
+        page.locator(f"form.fields [name={name}]").fill("")
+    admin.press("Save")
+    expect(page.get_by_role("alert")).to_contain_text("cron")
+    page.locator("form.fields [name=every]").fill("2h")
+    admin.press("Save")
+    expect(row).to_contain_text("2h")
+    after = one_named(queue.schedules(), topic)
+    assert (after.every, after.call, after.group) == (7200, None, "")
+    queue.unschedule(topic)
+
+
+@ONE_LOOK
+def test_an_answer_to_another_form_changes_nothing_in_the_one_that_is_open(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    for name in "ab":
+        queue.schedule(f"{topic}-{name}", topic, every=5400)
+    page = admin.open("schedules")
+    one, other = (page.locator("tbody tr", has_text=f"{topic}-{name}") for name in "ab")
+    body = page.locator("form.fields [name=body]")
+    with holding(page, "schedule") as next_one:
+        admin.press("Edit", one)
+        admin.press("Save")
+        held = next_one()
+        admin.press("Edit", other)
+        body.fill("typed for b")
+        let_go(page, held)
+    expect(body).to_have_value("typed for b")
+    with holding(page, "preview-schedule") as next_one:
+        admin.press("Show the next ten times")
+        held = next_one()
+        admin.press("Edit", one)
+        let_go(page, held)
+    expect(page.locator("ol.times")).to_have_count(0)
+    for name in "ab":
+        queue.unschedule(f"{topic}-{name}")
 
 
 def one_named(entries: Sequence[Any], name: str) -> Any:

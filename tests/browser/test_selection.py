@@ -4,10 +4,10 @@ import json
 from csv import DictReader
 from typing import Final
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from delayqueue.client import Client, Job
-from tests.browser.conftest import ON_PHONE, Admin, bury
+from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin, bury, holding
 
 # notes what the bar says whenever it changes
 WATCH_PROGRESS: Final = """() => {
@@ -113,6 +113,24 @@ def test_how_far_many_are_is_shown(admin: Admin, queue: Client, topic: str) -> N
     assert counts(queue, topic) == (0, 600, 0, 0)
 
 
+@ONE_LOOK
+def test_the_escape_key_stops_it_on_the_way(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push_many([Job(topic=topic, delay=900) for _ in range(600)])
+    page = admin.open(f"topic/{topic}")
+    admin.press("Select all 600")
+    expect(admin.said("600 selected")).to_be_visible()
+    with holding(page, "delete") as next_one:
+        admin.press("Delete")
+        page.locator("dialog input").fill("600")
+        admin.agree("Delete")
+        first = next_one()
+        page.keyboard.press("Escape")
+        expect(page.locator("dialog")).to_be_hidden()
+        first.continue_()
+        expect(admin.said("Done: 500 jobs.")).to_be_visible()
+    assert counts(queue, topic) == (100, 0, 0, 0)
+
+
 def test_what_is_refused_is_named_with_the_reason_and_stays_ticked(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -152,13 +170,21 @@ def test_a_list_is_saved_as_csv_without_formulas_and_as_json_lines(
 
 
 @ON_PHONE
-def test_reserved_jobs_are_released(admin: Admin, queue: Client, topic: str) -> None:
+def test_reserved_jobs_are_released_as_fast_as_the_server_accepts_it(
+    admin: Admin, queue: Client, topic: str
+) -> None:
     for _ in range(10):
         queue.push(topic, retry=["1h"])
     assert len(queue.pop_many(topic, count=10, wait=5)) == 10
-    admin.open(f"topic/{topic}")
+    page = admin.open(f"topic/{topic}")
     admin.list_only("reserved")
     admin.press("Select all 10")
+    too_many = {"code": 10, "message": "too many requests", "data": None}
+
+    def refuse(route: Route) -> None:
+        route.fulfill(status=429, headers={"Retry-After": "0"}, json=too_many)
+
+    page.route("**/release", refuse, times=12)
     admin.confirm("Release")
     expect(admin.said("Done: 10 jobs.")).to_be_visible()
     assert counts(queue, topic)[2] == 0

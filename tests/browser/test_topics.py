@@ -1,5 +1,6 @@
 """The overview, the list of topics, topics that need attention, and a topic's page."""
 
+import json
 import re
 import time
 from collections.abc import Callable
@@ -52,6 +53,41 @@ def test_ten_thousand_topics_are_shown_in_part_and_found_by_name(
     expect(page.locator("tbody tr").first).to_contain_text(f"t-0-{shown:03}")
     page.get_by_placeholder(admin.text("Filter by name")).fill("9-12")
     expect(page.locator("tbody tr")).to_have_count(10)
+
+
+@ONE_LOOK
+def test_the_last_page_that_there_is_is_shown_when_topics_have_gone(
+    visit: Callable[[QueueServer], Admin], crowded: QueueServer
+) -> None:
+    def gone(route: Route) -> None:
+        asked = json.loads(route.request.post_data or "")
+        if asked.get("offset", 0) < 200:
+            route.fallback()
+        else:
+            route.fulfill(json={"code": 0, "message": "ok", "data": []})
+
+    admin = visit(crowded)
+    page = admin.open("topics")
+    for shown in ("101 – 200", "201 – 300"):
+        admin.press("Next page")
+        expect(page.get_by_text(shown)).to_be_visible()
+    page.route("**/topics", gone)
+    try:
+        expect(page.get_by_text("101 – 200")).to_be_visible()
+    finally:
+        page.unroute("**/topics")
+
+
+def test_topics_whose_due_times_are_not_looked_at_are_not_said_to_have_none(
+    visit: Callable[[QueueServer], Admin], crowded: QueueServer
+) -> None:
+    admin = visit(crowded)
+    tomorrow = int(time.time()) + 86_400
+    page = admin.open(f"due/{tomorrow}-{tomorrow + 60}")
+    most = "Only the 200 topics with the most delayed jobs are looked at."
+    expect(page.locator("main p").first).to_have_text(admin.text(most))
+    none = admin.text("None of their jobs fall due in this time.")
+    expect(page.locator("main .empty")).to_have_text(none)
 
 
 @ON_PHONE
@@ -223,6 +259,20 @@ def test_a_click_on_a_bar_lists_its_jobs(admin: Admin, queue: Client, topic: str
     chart.click(position={"x": place, "y": box["height"] - 3})
     expect(page.locator("tbody tr")).to_have_count(3)
     assert "delayed" in page.url
+
+
+@ONE_LOOK
+def test_limits_change_only_as_they_are_typed(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push(topic, delay=60)
+    queue.limit(topic, rate=50, burst=40)
+    page = admin.open(f"topic/{topic}")
+    admin.confirm("Limit", answer="1.000.000/s")
+    expect(page.get_by_role("alert")).to_contain_text("“1.000.000/s” is not a limit")
+    admin.confirm("Limit", answer="50/s, 10")
+    expect(page.locator("h1 .tag")).to_have_text("limited: 50/s, 10")
+    [counts] = queue.topics(topic)
+    assert counts.limit is not None
+    assert (counts.limit.rate, counts.limit.burst, counts.limit.concurrency) == (50, 40, 10)
 
 
 def test_a_topic_is_paused_resumed_limited_and_purged_by_its_name(

@@ -184,6 +184,9 @@ async def test_a_schedule_calls_a_url(shop: Shop) -> None:
     assert (found["call"]["headers"], found["call"]["url"]) == ({"X-Key": "***"}, call["url"])
     refused = await shop.api.call("/schedule", change | {"call": {"url": "http://10.1.2.3/"}})
     assert "call.url: 10.1.2.3 is not a public address" in refused.refused()
+    (await shop.api.call("/schedule", change | {"call": None})).ok()
+    (found,) = (await shop.api.call("/schedules", {"topic": shop.topic})).ok()
+    assert "call" not in found
     (await shop.api.call("/unschedule", {"name": shop.topic})).ok()
 
 

@@ -112,6 +112,9 @@ async def test_the_jobs_of_a_schedule_are_of_its_group(
         (await api.call("/schedule", change)).ok()
         [shown] = (await api.call("/schedules", {"topic": topic})).ok()
         assert (shown["group"], shown["every"]) == ("customer-8", 1)
+        (await api.call("/schedule", change | {"group": None})).ok()
+        [shown] = (await api.call("/schedules", {"topic": topic})).ok()
+        assert "group" not in shown
 
 
 async def test_a_schedule_whose_name_begins_with_braces_pushes_with_several_buckets(

@@ -353,11 +353,6 @@ class World:
             ):
                 self.waits_for.setdefault(place, job_id)
 
-    def is_limited(self) -> bool:
-        return any(
-            self.limits[topic].get(name) for topic in TOPICS for name in ("rate", "concurrency")
-        )
-
     async def poll(self, topic: PolledTopic) -> None:
         """Ask for as many as were announced; then nothing may be left for a poll that waits."""
         while self.told[topic] > 0:

@@ -324,7 +324,14 @@ async def test_topics_of_one_call_have_their_own_limits(bucket: Bucket) -> None:
         ([{"rate": 95}], Limit(rate=95, burst=10), "a burst of a tenth of a second"),
         ([{"rate": 1, "burst": 7}], Limit(rate=1, burst=7), "the burst that is named"),
         ([{"rate": 1}, {"burst": 7}], Limit(rate=1, burst=7), "a burst for the rate there is"),
-        ([{"rate": 1, "burst": 7}, {"rate": 2}], Limit(rate=2, burst=1), "a rate brings its burst"),
+        ([{"rate": 20}, {"rate": 95}], Limit(rate=95, burst=10), "the usual burst of the new rate"),
+        ([{"rate": 1, "burst": 7}, {"rate": 1}], Limit(rate=1, burst=7), "the rate it has already"),
+        ([{"rate": 1, "burst": 7}, {"rate": 2}], Limit(rate=2, burst=7), "a named burst stays"),
+        (
+            [{"rate": 1, "burst": 7}, {"rate": 20, "burst": None}],
+            Limit(rate=20, burst=2),
+            "until it is lifted",
+        ),
         (
             [{"rate": 1}, {"concurrency": 3}],
             Limit(rate=1, burst=1, concurrency=3),

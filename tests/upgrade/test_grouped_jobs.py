@@ -19,6 +19,7 @@ from tests.processes import (
     environment,
     run_program,
 )
+from tests.waiting import wait_until
 
 TOPIC: Final = "order"
 GROUPS: Final = ("customer-1", "customer-2", "customer-3")
@@ -138,13 +139,12 @@ def worked(queue: Client, ids: set[str]) -> list[str]:
 
 def until_all_are_ready(queue: Client) -> None:
     """Wait until delays and TTRs are over."""
-    until_s = time.monotonic() + WAIT_S
-    while time.monotonic() < until_s:
+
+    def are_ready() -> bool:
         (counts,) = queue.topics(TOPIC)
-        if not counts.delayed and not counts.reserved:
-            return
-        time.sleep(0.05)
-    raise AssertionError(counts)
+        return not counts.delayed and not counts.reserved
+
+    wait_until(are_ready, within_s=WAIT_S)
 
 
 def test_an_earlier_server_delivers_the_jobs_of_groups_without_groups_and_loses_none(

@@ -6,7 +6,7 @@
 -- ARGV  topic, this bucket's number (from 0), number of buckets, "1" if a config file says it, else "0",
 --       then name, value, ...: rate (a second), burst, concurrency, group_concurrency, group_order ("1"), buried_retain_ms, buried_to
 --       (a topic), max_jobs, when_full (drop_oldest); value "" = remove it.
---       What is not named stays, unless a config file says it; a rate without a burst gets one of a tenth of a second.
+--       What is not named stays, unless a config file says it; a burst that nobody named is that of a tenth of a second, whatever the rate.
 -- returns { 0, WRONG_STATE if a config file says otherwise, INVALID for a burst without a rate, FULL for when_full without
 --           max_jobs, or EXISTS if buried_to leads back to the topic; the limits in force (JSON) }
 -- keeps: `share` is the part of the whole that this bucket allows; a group is in one bucket. Groups that were held before `changed` are
@@ -20,6 +20,7 @@ return function(ARGV)
   -- The limits after these changes; nil and a code for a burst without a rate, or when_full without max_jobs.
   local function merged(limit)
     limit = declared and {} or limit
+    local is_usual = not limit.burst or limit.burst == math.ceil(limit.rate / 10)
     for _, name in ipairs({ 'rate', 'burst', 'concurrency', 'group_concurrency', 'buried_retain_ms', 'max_jobs' }) do
       if named[name] then limit[name] = tonumber(named[name]) end
     end
@@ -34,7 +35,7 @@ return function(ARGV)
     if not limit.rate then
       if tonumber(named.burst) then return nil, INVALID end
       limit.burst = nil
-    elseif named.rate and not tonumber(named.burst) or not limit.burst then
+    elseif not limit.burst or is_usual and not named.burst then
       limit.burst = math.ceil(limit.rate / 10)
     end
     return limit

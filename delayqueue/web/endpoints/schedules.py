@@ -34,6 +34,10 @@ from delayqueue.web.requests import IfNamed, NameRequest, PagedRequest, Request
 from delayqueue.web.targets import CallRequest, check_call
 
 DEFAULT_TTR_S: Final = 60
+REMOVABLE: Final = {
+    "call": None,
+    "group": "",
+}  # by null in a change; what a schedule without them has
 SCHEDULE: Final = Schedule(
     name="report",
     topic="report",
@@ -126,9 +130,12 @@ class ScheduleRequest(NameRequest, TimesRequest):
         "Whether to push nothing until this is changed to false; the times meanwhile are not caught up."
     )
     call: CallRequest | None = optional(
-        "The call that the server makes with its jobs; no worker gets them. `change` replaces all of it."
+        "The call that the server makes with its jobs; no worker gets them. `change` replaces all of it; "
+        "null in a `change` removes it."
     )
-    group: Group | None = optional("The group of its jobs; only in a store with one bucket.")
+    group: Group | None = optional(
+        "The group of its jobs; only in a store with one bucket. null in a `change` removes it."
+    )
     if_exists: IfNamed | None = None
 
     def schedule(self, max_body_bytes: int) -> rules.Schedule:
@@ -153,7 +160,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
         )
 
     def changes(self, max_body_bytes: int) -> dict[str, Any]:
-        """The fields of a schedule that are given. Errors as in schedule()."""
+        """The fields of a schedule that are given or removed. Errors as in schedule()."""
         check_body(self.body or "", max_body_bytes)
         given = {
             "topic": self.topic,
@@ -167,7 +174,8 @@ class ScheduleRequest(NameRequest, TimesRequest):
         }
         if self.cron is not None or self.every is not None:
             given |= self.times() | {"tz": self.tz}
-        return {name: value for name, value in given.items() if value is not None}
+        removed = {name: none for name, none in REMOVABLE.items() if name in self.model_fields_set}
+        return removed | {name: value for name, value in given.items() if value is not None}
 
 
 class SchedulesRequest(PagedRequest):

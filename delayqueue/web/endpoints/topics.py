@@ -57,7 +57,7 @@ Burst = Annotated[
     Validate(rules.check_burst, minimum=1, maximum=rules.MAX_BURST),
     Field(
         description=(
-            "Deliveries at once after a pause; needs a `rate`, and is a tenth of it, at least 1, by default. "
+            "Deliveries at once after a pause; needs a `rate`, and is a tenth of it, at least 1, unless it is set. "
             "Counts as `bucket_size` if it is less."
         )
     ),

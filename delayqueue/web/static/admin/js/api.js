@@ -3,6 +3,7 @@
 import { current, t } from "./i18n.js";
 
 const KEY = "token";
+const TOO_MANY = 429;
 
 /** An answer whose code is not 0, or no answer at all (code null). */
 export class ApiError extends Error {
@@ -44,13 +45,18 @@ export const look = (verb) => answered(verb, { method: "GET" });
 const isRefusedByProxy = (response) => response.type === "opaqueredirect"
   || (response.status === 401 && !response.headers.get("WWW-Authenticate")?.includes('realm="delay-queue"'));
 
-async function answered(verb, sent) {
+/** `tries`: how often the server may say that it takes no more requests now. */
+async function answered(verb, sent, tries = 5) {
   const headers = { "Content-Type": "application/json", "Accept-Language": current(), "X-Admin-Page": "yes" };
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(KEY)}`;
   let answer;
   try {
     const response = await fetch(verb, { ...sent, headers, credentials: "same-origin", redirect: "manual" });
     if (isRefusedByProxy(response)) throw new ApiError(SIGNED_OUT, t("signedOut"));
+    if (response.status === TOO_MANY && tries > 1) {
+      await new Promise((resolve) => { setTimeout(resolve, 1000 * response.headers.get("Retry-After")); });
+      return await answered(verb, sent, tries - 1);
+    }
     answer = await response.json();
   } catch (error) {
     throw error instanceof ApiError ? error : new ApiError(null, String(error.message || error));

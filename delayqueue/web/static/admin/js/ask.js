@@ -22,36 +22,43 @@ export function say(text, bad = false) {
   setTimeout(() => drop(toast), bad ? 9000 : 4000);
 }
 
+/** The function work; an error of it is shown as a message. */
+export const told = (work) => async (...given) => {
+  try {
+    await work(...given);
+  } catch (error) {
+    say(error.message, true);
+  }
+};
+
 const UNDO_MS = 60000;
 
 /** Say that something was done, and offer for a minute to undo it; undo() resolves to the message to show, or to nothing for t("undone"). */
 export function sayUndoable(text, undo) {
-  const run = async () => {
-    try {
-      say(await undo() || t("undone"));
-    } catch (error) {
-      say(error.message, true);
-    }
-  };
+  const run = told(async () => say(await undo() || t("undone")));
   const toast = { text, at: performance.now(), undo: run };
   show([...toasts.filter((one) => !one.undo && !one.bad), toast]); // only the last thing can be undone
   setTimeout(() => drop(toast), UNDO_MS);
 }
 
-/** Open the dialog with this content. Resolves when it is closed, to what closed it. */
+const dialog = element("dialog");
+let settle = () => {}; // ends the wait for what is in the dialog
+dialog.addEventListener("close", () => { if (!dialog.open) settle(dialog.returnValue); }); // open: by now something else is in it
+
+/** Open the dialog with this content. Resolves when it is closed, to what closed it: "" also if something else takes its place. */
 function open(content) {
-  const dialog = element("dialog");
+  settle("");
   render(null, dialog);
   render(content, dialog);
   dialog.returnValue = "";
-  dialog.showModal();
+  if (!dialog.open) dialog.showModal();
   dialog.querySelector("input, [type=submit]")?.focus();
-  return new Promise((resolve) => { dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true }); });
+  return new Promise((resolve) => { settle = resolve; });
 }
-const close = () => element("dialog").close("");
+const close = () => dialog.close("");
 
 /** The dialog's actions: cancel, and the others. */
-const actions = (no, ...others) => h("div", { class: "actions" }, h("button", { type: "button", onclick: no }, t("cancel")), others);
+const actions = (...others) => h("div", { class: "actions" }, h("button", { type: "button", onclick: close }, t("cancel")), others);
 const heading = (title) => h("h2", { id: "dialog-title" }, title);
 
 class Question extends Component {
@@ -68,7 +75,7 @@ class Question extends Component {
         value: typed, autocomplete: "off", spellcheck: false, type: password ? "password" : "text", name: "answer", maxlength: most || 1024,
         oninput: (event) => { this.setState({ text: event.target.value }); onanswer(event.target.value); },
       })),
-      actions(close, h("button", { type: "submit", class: danger ? "danger" : "primary", value: "ok", disabled: must !== undefined && typed !== must }, ok || title)));
+      actions(h("button", { type: "submit", class: danger ? "danger" : "primary", value: "ok", disabled: must !== undefined && typed !== must }, ok || title)));
   }
 }
 
@@ -91,22 +98,21 @@ export async function tell(title, more) {
   await open([heading(title), more, h("form", { method: "dialog", class: "actions" }, h("button", { type: "submit", class: "primary" }, t("close")))]);
 }
 
-/** Repeat `piece` (which returns how many it did, 0 = none left) and show the progress; total null = unknown. */
+/** Repeat `piece` (which returns how many it did, 0 = none left) and show the progress, until the user closes the dialog; total null = unknown. */
 export async function withProgress(title, total, piece) {
-  let stopped = false;
+  let isOpen = true;
   let did = 0;
-  const stop = () => { stopped = true; };
-  const content = () => [heading(title), h("progress", { ...(total !== null && { max: total, value: Math.min(did, total) }), "aria-label": title }), actions(stop)];
-  const closed = open(content());
+  const content = () => [heading(title), h("progress", { ...(total !== null && { max: total, value: Math.min(did, total) }), "aria-label": title }), actions()];
+  const closed = open(content()).then(() => { isOpen = false; });
   try {
-    while (!stopped) {
+    while (isOpen) {
       const count = await piece();
       if (!count) break;
       did += count;
-      render(content(), element("dialog"));
+      if (isOpen) render(content(), dialog);
     }
   } finally {
-    close();
+    if (isOpen) close();
     await closed;
   }
   return did;
@@ -116,13 +122,8 @@ export async function withProgress(title, total, piece) {
 async function busily(component, work) {
   if (component.state.busy) return;
   component.setState({ busy: true });
-  try {
-    await work();
-  } catch (error) {
-    say(error.message, true);
-  } finally {
-    component.setState({ busy: false });
-  }
+  await told(work)();
+  component.setState({ busy: false });
 }
 const busy = (component) => (component.state.busy ? "true" : null); // not disabled: that would take the focus away
 

@@ -1,7 +1,7 @@
 // What is wrong with the store, above each page: the words of /readyz.
 
 import { call, look, may } from "./api.js";
-import { ask, say } from "./ask.js";
+import { action, ask } from "./ask.js";
 import { Component, h } from "./dom.js";
 import { time } from "./format.js";
 import { t } from "./i18n.js";
@@ -25,17 +25,13 @@ export class Banner extends Component {
 
   accept = async () => {
     if (await ask(t("acceptStoreTitle"), { text: t("acceptStoreAsk"), ok: t("acceptStore"), danger: true }) === null) return;
-    try {
-      await call("accept-store");
-      this.setState(await troubles());
-    } catch (error) {
-      say(error.message, true);
-    }
+    await call("accept-store");
+    this.setState(await troubles());
   };
 
   render(_, { alarms, emptied }) {
     return alarms.map((line, index) => h("div", { key: line, class: "banner", role: "alert" }, h("span", {}, here(line)),
-      emptied && index === alarms.length - 1 && may("accept-store") && h("button", { type: "button", onclick: this.accept }, t("acceptStore"))));
+      emptied && index === alarms.length - 1 && may("accept-store") && action(t("acceptStore"), this.accept)));
   }
 }
 

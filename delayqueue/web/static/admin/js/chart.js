@@ -9,12 +9,10 @@ import { current } from "./i18n.js";
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // the label of a tick, by the seconds between two ticks
-const pad = (value) => String(value).padStart(2, "0");
 function moment(unix, apart) {
-  const date = new Date(unix * 1000);
-  const clock = `${pad(date.getHours())}:${pad(date.getMinutes())}`;
-  if (apart < 60) return `${clock}:${pad(date.getSeconds())}`;
-  return apart < 86400 && clock !== "00:00" ? clock : `${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
+  const [date, clock] = time(unix).split(" ");
+  if (apart < 60) return clock;
+  return apart < 86400 && !clock.startsWith("00:00") ? clock.slice(0, 5) : date.slice(5);
 }
 
 // there are no half jobs

@@ -5,6 +5,20 @@ import { t } from "./i18n.js";
 
 export { Component, h, render };
 
+/** Go to the place #/…; if the user is there, load it anew. */
+export function goTo(hash) {
+  if (location.hash === hash) dispatchEvent(new Event("hashchange"));
+  else location.hash = hash;
+}
+
+/** The text that a text area has now, which began with this one. It shows every line break as LF; here they are CRLF again if all of them were,
+ *  and a text that was not changed stays as it is. */
+export function bodyOf(typed, before = "") {
+  if (typed === before.replace(/\r\n?/g, "\n")) return before;
+  const isCrlf = before.includes("\r\n") && !/[\r\n]/.test(before.replaceAll("\r\n", ""));
+  return isCrlf ? typed.replaceAll("\n", "\r\n") : typed;
+}
+
 /** A table. columns: [{name, class, cell: (row) => content, sort: its sort key, if it has one, rising: it begins with the least}];
  *  `key` identifies a row; `empty` is shown if there are no rows; sorting: {by, reverse, onsort(by)}; kind: a class. */
 export function table(columns, rows, key, empty, sorting = null, kind = "") {

@@ -14,9 +14,9 @@ export const perSecond = (value) => number(Number(value < 10 ? value.toPrecision
 /** "1 job", "5 jobs" */
 export const jobs = (count) => (count === 1 ? t("oneJob") : t("jobs", number(count)));
 
-/** Unix seconds in the zone of the browser, as 2026-11-23 04:45:40; "" for null. */
+/** Unix seconds in the zone of the browser, as 2026-11-23 04:45:40; "" for null and for what is no time. */
 export function time(seconds) {
-  if (seconds === null || seconds === undefined) return "";
+  if (seconds === null || Number.isNaN(new Date(seconds * 1000).getTime())) return "";
   const shifted = new Date(seconds * 1000 - new Date(seconds * 1000).getTimezoneOffset() * 60000);
   return shifted.toISOString().slice(0, 19).replace("T", " ");
 }
@@ -92,6 +92,15 @@ export function seconds(text) {
   const parts = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*$/.exec(text);
   if (!parts) throw new Error(t("badLength", text));
   return parts[2] === "ms" ? parts[1] / 1000 : parts[1] * UNITS[parts[2] || "s"];
+}
+
+/** [the value of a JSON text], or [undefined, why it is not JSON]. */
+export function parsed(text) {
+  try {
+    return [JSON.parse(text)];
+  } catch (error) {
+    return [undefined, error.message];
+  }
 }
 
 /** The line of a message that says what happened, as in /buried: the first one, or the last one of Python's traceback. */

@@ -18,7 +18,7 @@ export class Live extends Component {
   async componentDidMount() {
     while (!this.left) {
       const began = performance.now();
-      if (!document.hidden) await this.refresh();
+      if (!document.hidden || this.state.data === undefined) await this.refresh();
       const everyMs = this.state.complaint ? Math.min(this.everyMs, RETRY_MS) : this.everyMs;
       const pauseMs = Math.max(everyMs, SHARE * (performance.now() - began));
       await new Promise((resolve) => { setTimeout(resolve, pauseMs); });

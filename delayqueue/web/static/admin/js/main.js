@@ -1,9 +1,9 @@
 // The frame of the page: navigation, search, language, theme, token, and which page is shown.
 
 import { call, dropToken, hasToken, may, userName } from "./api.js";
-import { say } from "./ask.js";
+import { told } from "./ask.js";
 import { Banner } from "./banner.js";
-import { h, render } from "./dom.js";
+import { goTo, h, render } from "./dom.js";
 import { zone } from "./format.js";
 import { current, switchLanguage, t } from "./i18n.js";
 import { Calls } from "./pages/calls.js";
@@ -12,6 +12,7 @@ import { Due } from "./pages/due.js";
 import { Edit } from "./pages/edit.js";
 import { Find, searchPlace, wantedOf } from "./pages/find.js";
 import { JobPage } from "./pages/job.js";
+import { jobPlace } from "./pages/jobs.js";
 import { Overview } from "./pages/overview.js";
 import { Push } from "./pages/push.js";
 import { Schedules, Subscribers } from "./pages/registered.js";
@@ -34,18 +35,24 @@ const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["dead"
   ["servers", "servers", "stats"]];
 
 const element = (id) => document.getElementById(id);
+const field = document.querySelector("#search input");
 
-/** The path behind #/ as [page, argument]. */
+let visit = 0; // of a page; each one begins anew, also that of the same place
+
+/** The path behind #/ as [page, argument]; an argument that is not encoded as it should be belongs to no page. */
 function place() {
-  const path = location.hash.replace(/^#\/?/, "");
-  const cut = path.indexOf("/");
-  return cut < 0 ? [path, ""] : [path.slice(0, cut), decodeURIComponent(path.slice(cut + 1))];
+  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  try {
+    return [name, decodeURIComponent(rest.join("/"))];
+  } catch {
+    return [null, ""];
+  }
 }
 
 function show() {
   const [name, argument] = place();
   frame(name);
-  render(PAGES[name] ? h(PAGES[name], { key: location.hash, argument }) : h("p", { class: "empty" }, t("notFound")), element("content"));
+  render(Object.hasOwn(PAGES, name) ? h(PAGES[name], { key: visit, argument }) : h("p", { class: "empty" }, t("notFound")), element("content"));
 }
 
 function frame(name) {
@@ -57,10 +64,8 @@ function frame(name) {
   const named = environment();
   document.title = [named?.name, "delay-queue"].filter(Boolean).join(" · ");
   render(named && h("div", { class: `environment ${named.colour}` }, named.name), element("environment"));
-  const search = document.querySelector("#search input");
-  if (!SEARCHED.includes(name)) search.value = "";
-  search.placeholder = t("search");
-  search.setAttribute("aria-label", t("search"));
+  field.placeholder = t("search");
+  field.setAttribute("aria-label", t("search"));
   const { name: city, offset } = zone();
   element("foot").textContent = t("zoneNote", city === offset ? offset : `${city} (${offset})`);
   render([
@@ -80,24 +85,21 @@ function switchTheme() {
   show();
 }
 
-element("search").addEventListener("submit", async (event) => {
+element("search").addEventListener("submit", told(async (event) => {
   event.preventDefault();
-  const asked = event.target.elements.q.value.trim();
+  const [asked, from] = [field.value.trim(), visit];
   if (!asked) return;
-  try {
-    const wanted = wantedOf(asked);
-    const isForId = Object.keys(wanted).join() === "id";
-    location.hash = isForId && (!may("find") || await isJob(wanted.id)) ? `#/job/${encodeURIComponent(wanted.id)}` : searchPlace(wanted);
-  } catch (error) {
-    say(error.message, true);
-  }
-});
+  const wanted = wantedOf(asked);
+  const isForId = Object.keys(wanted).join() === "id";
+  const found = isForId && (!may("find") || await isJob(wanted.id)) ? jobPlace(wanted.id) : searchPlace(wanted);
+  if (from === visit && asked === field.value.trim()) goTo(found); // else the user has gone elsewhere, or searches for something else
+}));
 
 addEventListener("keydown", (event) => {
   const isTyping = event.target.closest("input, textarea, select, dialog");
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
   event.preventDefault();
-  document.querySelector("#search input").select();
+  field.select();
 });
 
 async function isJob(id) {
@@ -109,7 +111,12 @@ async function isJob(id) {
 }
 
 element("skip").addEventListener("click", (event) => { event.preventDefault(); element("content").focus(); }); // its # is not a page
-addEventListener("hashchange", () => { show(); element("content").focus(); });
+addEventListener("hashchange", () => {
+  visit += 1;
+  show();
+  if (!SEARCHED.includes(place()[0])) field.value = "";
+  element("content").focus();
+});
 addEventListener(CHANGED, show);
 const theme = localStorage.getItem("theme");
 if (theme) document.documentElement.dataset.theme = theme;

@@ -33,7 +33,7 @@ async function all(request) {
 
 function sum(one, other) {
   if (!one) return other;
-  const topics = { ...one.topics };
+  const topics = { __proto__: null, ...one.topics }; // a topic may be called constructor
   for (const [topic, count] of Object.entries(other.topics)) topics[topic] = (topics[topic] || 0) + count;
   return {
     reason: one.reason, count: one.count + other.count, first: Math.min(one.first, other.first), last: Math.max(one.last, other.last),

@@ -15,19 +15,19 @@ export class Due extends Live {
   range = this.props.argument.split("-").map(Number);
 
   async load() {
-    const topics = (await call("topics")).filter((topic) => topic.delayed).sort((one, other) => other.delayed - one.delayed).slice(0, MOST_TOPICS);
+    const topics = (await call("topics", { sort: "delayed", limit: MOST_TOPICS + 1 })).filter((topic) => topic.delayed);
     const rows = [];
-    for (let at = 0; at < topics.length; at += AT_ONCE) {
+    for (let at = 0; at < Math.min(topics.length, MOST_TOPICS); at += AT_ONCE) {
       rows.push(...await Promise.all(topics.slice(at, at + AT_ONCE).map((topic) => count(topic.topic, ...this.range))));
     }
-    return rows.filter((row) => row.count).sort((one, other) => other.count - one.count);
+    return { rows: rows.filter((row) => row.count).sort((one, other) => other.count - one.count), isPart: topics.length > MOST_TOPICS };
   }
 
-  view(rows) {
-    return [h("h1", {}, t("dueIn", ...this.range.map(time))), h("div", { class: "card" }, table([
+  view({ rows, isPart }) {
+    return [h("h1", {}, t("dueIn", ...this.range.map(time))), isPart && h("p", {}, t("dueInMost", MOST_TOPICS)), h("div", { class: "card" }, table([
       { name: t("topic"), class: "wide title", cell: (row) => topicLink(row.topic, "delayed", this.props.argument) },
       { name: t("delayed"), class: "number", cell: (row) => number(row.count) },
-    ], rows, (row) => row.topic, t("noneDue"), null, "compact"))];
+    ], rows, (row) => row.topic, t(isPart ? "noneDueInMost" : "noneDue"), null, "compact"))];
   }
 }
 

@@ -1,45 +1,33 @@
 // Retries a dead letter with another body. All else about the job stays, its attempts too.
 
 import { call } from "../api.js";
-import { ask, Form, say } from "../ask.js";
-import { Component, h } from "../dom.js";
+import { ask, Form, say, told } from "../ask.js";
+import { bodyOf, Component, h } from "../dom.js";
+import { parsed } from "../format.js";
 import { t } from "../i18n.js";
 import { jobLink, jobPlace } from "./jobs.js";
-
-/** Why a text is not JSON; null if it is. */
-function flaw(text) {
-  try {
-    JSON.parse(text);
-    return null;
-  } catch (error) {
-    return error.message;
-  }
-}
 
 export class Edit extends Component {
   state = { found: undefined, body: "" };
 
-  async componentDidMount() {
-    try {
-      const found = await call("get", { id: this.props.argument });
-      this.setState({ found, body: found?.body });
-    } catch (error) {
-      say(error.message, true);
-    }
-  }
+  componentDidMount = told(async () => {
+    const found = await call("get", { id: this.props.argument });
+    this.setState({ found, body: found?.body });
+  });
 
-  /** What is wrong with the new body; null if nothing is. The old one need not have been JSON. */
+  /** What is wrong with the new body, if something is. The old one need not have been JSON. */
   flaw() {
-    const { found, body } = this.state;
-    return flaw(found.body) === null ? flaw(body) : null;
+    const [[, before], [, now]] = [this.state.found.body, this.state.body].map(parsed);
+    return !before && now;
   }
 
   retry = async () => {
-    const { found: { id }, body } = this.state;
+    const { found: { id, body: before }, body } = this.state;
     const wrong = this.flaw();
     if (wrong && await ask(t("retry"), { error: t("noLongerJson", wrong), danger: true, ok: t("retryAnyway") }) === null) return;
-    await call("kick", { id, body });
-    location.hash = jobPlace(id);
+    const { hash } = location;
+    await call("kick", { id, body: bodyOf(body, before) });
+    if (location.hash === hash) location.hash = jobPlace(id); // not if the user has gone elsewhere
     say(t("didIt"));
   };
 

@@ -3,8 +3,8 @@
 
 import { call, may } from "../api.js";
 import { action, Form } from "../ask.js";
-import { h, isNarrow } from "../dom.js";
-import { moment, number, time } from "../format.js";
+import { goTo, h, isNarrow } from "../dom.js";
+import { moment, number, parsed, time } from "../format.js";
 import { t } from "../i18n.js";
 import { exportButtons } from "./exporting.js";
 import { findLink } from "./jobs.js";
@@ -48,42 +48,48 @@ export function searchPlace({ ...wanted }) {
 export class Find extends Selecting {
   everyMs = 1e9; // never: each refresh would search all jobs again
   state = { ticked: new Map(), sort: "due", reverse: false };
-  wanted = this.props.argument.startsWith("{") ? JSON.parse(this.props.argument) : { id: this.props.argument };
+  wanted = (this.props.argument.startsWith("{") && parsed(this.props.argument)[0]) || { id: this.props.argument };
 
+  /** Begin the search; once it has begun, look again at what it has found, whether or not it still runs. */
   async load() {
-    const { data } = this.state;
-    if (data && !data.isLooking) return this.lookAgain(data);
     const { id } = this.wanted;
-    const topics = this.isFor("id") && may("topics") ? await call("topics", { match: id, limit: MOST_TOPICS }) : [];
-    return this.look({ topics, jobs: [], looked: 0, cursor: "" });
+    if (!this.found) {
+      const topics = this.isFor("id") && may("topics") ? await call("topics", { match: id, limit: MOST_TOPICS }) : [];
+      this.found = { topics, jobs: [], looked: 0, cursor: null }; // null: nothing has been searched
+    }
+    await (this.found.cursor === null ? this.look() : this.lookAgain());
+    return this.found;
+  }
+
+  /** What was found so far, with these changes. */
+  find(changes) {
+    this.found = { ...this.found, ...changes };
+    if (this.found.cursor !== null) this.setState({ data: this.found });
   }
 
   /** Search more jobs, until some are found, all have been searched, or it takes long. */
-  async look({ topics, jobs, looked, cursor }) {
-    const before = jobs.length;
-    for (let count = 0; count < CALLS; count += 1) {
-      const found = await call("find", { ...this.wanted, cursor, limit: MOST_JOBS });
-      jobs = [...jobs, ...found.jobs];
-      looked += found.looked;
-      cursor = found.cursor;
-      if (!cursor || this.left || jobs.length >= before + MOST_JOBS) break;
-      this.setState({ data: { topics, jobs, looked, cursor, isLooking: true } });
+  look = async () => {
+    const most = this.found.jobs.length + MOST_JOBS;
+    this.find({ isLooking: true });
+    try {
+      for (let count = 0; count < CALLS && !this.left && this.found.cursor !== "" && this.found.jobs.length < most; count += 1) {
+        const { jobs, looked, cursor } = await call("find", { ...this.wanted, cursor: this.found.cursor, limit: MOST_JOBS });
+        this.find({ jobs: [...this.found.jobs, ...jobs], looked: this.found.looked + looked, cursor });
+      }
+    } finally {
+      this.find({ isLooking: false });
     }
-    return { topics, jobs, looked, cursor };
-  }
+  };
 
-  /** The jobs that were found, as they are now. */
-  async lookAgain(data) {
-    const jobs = [];
-    for (let at = 0; at < data.jobs.length; at += PIECE) {
-      const piece = data.jobs.slice(at, at + PIECE);
-      const now = await call("get", { ids: piece.map((job) => job.id) });
-      piece.forEach((job, place) => now[place] && jobs.push("code" in now[place] ? job : now[place])); // with a code: the answer had no room for it
+  /** See how the jobs that were found are now. */
+  async lookAgain() {
+    const now = new Map();
+    for (let at = 0; at < this.found.jobs.length; at += PIECE) {
+      const ids = this.found.jobs.slice(at, at + PIECE).map(({ id }) => id);
+      (await call("get", { ids })).forEach((job, place) => { if (!job || !("code" in job)) now.set(ids[place], job); }); // with a code: the answer had no room for it
     }
-    return { ...data, jobs };
+    this.find({ jobs: this.found.jobs.map((job) => (now.has(job.id) ? now.get(job.id) : job)).filter(Boolean) });
   }
-
-  goOn = async () => this.setState({ data: await this.look(this.state.data) });
 
   tickAll = () => this.tick(this.state.data.jobs, true);
 
@@ -110,7 +116,7 @@ export class Find extends Selecting {
       h("section", { class: "card" }, h("h2", {}, t(isForId ? "foundIds" : "foundJobs", number(jobs.length))),
         this.list({ jobs: sorted(jobs, sort, reverse) }, jobs.length, { attempts: false, sorting, empty }),
         h("div", { class: "bar" }, h("span", { class: "soft", role: "status" }, t(cursor ? "lookedAt" : "lookedAtAll", number(looked))),
-          cursor && !isLooking && action(t("goOn"), this.goOn)),
+          cursor && !isLooking && action(t("goOn"), this.look)),
         (text || message) && h("p", { class: "soft small" }, t("findNote"))),
       others.length > 0 && !isLooking && h("section", { class: "card" },
         h("p", {}, t(isForId ? "bodiesNotSearched" : "otherTopics")),
@@ -144,7 +150,7 @@ export class Find extends Selecting {
       if (typed.trim()) wanted[name] = TIMES.includes(name) ? moment(typed) : typed.trim();
     }
     if (!Object.keys(wanted).length) throw new Error(t("searchNothing"));
-    location.hash = searchPlace(wanted);
+    goTo(searchPlace(wanted));
   };
 }
 

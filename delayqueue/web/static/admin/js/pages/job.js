@@ -2,7 +2,7 @@
 
 import { call, may } from "../api.js";
 import { breaking, facts, h, table, words } from "../dom.js";
-import { length, relative, time } from "../format.js";
+import { length, parsed, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { groupLink, heldLine, jobActions, progressBar, stateMark, tagLink } from "./jobs.js";
@@ -58,7 +58,7 @@ function events(found) {
   const event = (at, text, kind = "", message = "") => h("li", { class: kind },
     h("div", {}, h("b", {}, text), " ", h("span", { class: "soft small time" }, time(at))), message && words(message));
   const past = found.due <= Date.now() / 1000;
-  const list = [[found.created, event(found.created, t("created_event"))]];
+  const list = [[found.created, event(found.created, t("pushed"))]];
   for (const attempt of found.attempts) {
     const text = t("attempt_failed", attempt.attempt, length(attempt.ended - attempt.started));
     list.push([attempt.ended, event(attempt.ended, attempt.worker ? [text, " · ", attempt.worker] : text, "bad", attempt.message)]);
@@ -73,11 +73,7 @@ const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /** JSON with indents, anything else unchanged. Its texts and numbers stay as they are: JavaScript would round the long ones. */
 function pretty(body) {
-  try {
-    JSON.parse(body);
-  } catch {
-    return body;
-  }
+  if (parsed(body).length > 1) return body;
   let depth = 0;
   let before = "";
   const parts = [];

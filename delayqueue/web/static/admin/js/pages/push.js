@@ -1,14 +1,20 @@
 // A form that pushes a job: a new one, or a copy of another.
 
 import { call } from "../api.js";
-import { Form, say } from "../ask.js";
-import { Component, h } from "../dom.js";
+import { Form, say, told } from "../ask.js";
+import { bodyOf, Component, h } from "../dom.js";
 import { exactly, seconds } from "../format.js";
 import { t } from "../i18n.js";
 import { jobLink } from "./jobs.js";
 
-const NEW = { topic: "", ttr: 60, tags: [], priority: 1024, body: "", retry: null, retain: null, expires: null, call: null };
+const NEW = { topic: "", ttr: 60, tags: [], attempts: [], priority: 1024, body: "", retry: null, retain: null, expires: null, call: null };
 const asLength = (value) => (value > 0 ? exactly(value) : "");
+
+/** How long after its due time a job expires; 0 = never. If it is due for a retry, its first attempt tells when it was due at first. */
+function expiryOf({ expires, due, attempts: [first] }) {
+  if (!expires) return 0;
+  return first?.started < due ? Math.ceil(expires - first.started) : Math.round(1000 * (expires - due)) / 1000;
+}
 
 /** A retry schedule as users type it: "15s,2m", a preset's name, "none" for no retries; "" = null. */
 export const retryText = (delays) => (delays?.length === 0 ? "none" : (delays || []).map(exactly).join(","));
@@ -20,24 +26,21 @@ export function retryOf(text) {
   return /^[a-z]+$/.test(text) ? { preset: text } : { delays: text.split(",").map((delay) => delay.trim()) };
 }
 
+const lines = (name, label, text, { rows = 2, whole = false } = {}) => h("label", { class: whole ? "whole" : null }, label,
+  h("textarea", { name, rows, class: "mono", spellcheck: false, defaultValue: text }));
 const field = (name, label, options = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", spellcheck: false, ...options }));
 
 /** With a job's id as argument, the form starts with that job's fields. */
 export class Push extends Component {
   state = { model: this.props.argument ? null : NEW };
 
-  async componentDidMount() {
+  componentDidMount = told(async () => {
     const id = this.props.argument;
-    if (!id) return;
-    try {
-      this.setState({ model: await call("get", { id, options: true }) });
-    } catch (error) {
-      say(error.message, true);
-    }
-  }
+    if (id) this.setState({ model: await call("get", { id, options: true }) });
+  });
 
   push = async (form) => {
-    const request = job(form, this.state.model.call);
+    const request = job(form, this.state.model);
     const data = await call("push", request);
     this.setState({ pushed: data ? data.id : request.id });
     say(t("didIt"));
@@ -54,15 +57,15 @@ export class Push extends Component {
     field("id", t("idHelp"), { required: true, defaultValue: "*" }),
     field("delay", t("delay"), { defaultValue: argument ? "" : "30m" }),
     field("ttr", t("ttrHelp"), { type: "number", defaultValue: String(model.ttr), required: true }),
-    field("tags", t("tagsHelp"), { defaultValue: model.tags.join(", ") }),
+    lines("tags", t("tagsHelp"), model.tags.join("\n")),
     field("priority", t("priorityHelp"), { type: "number", defaultValue: String(model.priority) }),
     field("group", t("groupHelp"), { defaultValue: model.group || "" }),
     field("retry", t("retryHelp"), { defaultValue: retryText(model.retry) }),
     field("retain", t("retainHelp"), { defaultValue: asLength(model.retain) }),
-    field("expire", t("expireHelp"), { defaultValue: model.expires ? asLength(Math.round(1000 * (model.expires - model.due)) / 1000) : "" }),
+    field("expire", t("expireHelp"), { defaultValue: asLength(expiryOf(model)) }),
     field("call", t("callHelp"), { type: "url", defaultValue: model.call?.url || "" }),
-    h("label", {}, t("headersHelp"), h("textarea", { name: "headers", rows: 2, class: "mono", spellcheck: false, defaultValue: headersText(model.call) })),
-    h("label", { class: "whole" }, t("body"), h("textarea", { name: "body", rows: 8, class: "mono", spellcheck: false, defaultValue: model.body })))];
+    lines("headers", t("headersHelp"), headersText(model.call)),
+    lines("body", t("body"), model.body, { rows: 8, whole: true }))];
   }
 }
 
@@ -76,17 +79,17 @@ export function headersOf(text) {
   return Object.fromEntries(lines.map((line) => [line.split(":")[0].trim(), line.slice(line.indexOf(":") + 1).trim()]));
 }
 
-/** The form as a job for /push. `known`: the call of the job that is copied. */
-function job(form, known) {
+/** The form as a job for /push. `model`: the job that is copied. */
+function job(form, model) {
   const text = (name) => form.get(name).trim();
   const length = (name) => (text(name) ? seconds(text(name)) : null);
   return {
-    topic: text("topic"), id: text("id"), delay: length("delay") || 0, ttr: Number(text("ttr")), body: form.get("body"),
-    tags: text("tags") ? text("tags").split(",").map((tag) => tag.trim()) : null,
+    topic: text("topic"), id: text("id"), delay: length("delay") || 0, ttr: Number(text("ttr")), body: bodyOf(form.get("body"), model.body),
+    tags: text("tags") ? text("tags").split(/\s*\n\s*/) : null,
     group: text("group") || null,
     retry: retryOf(text("retry")),
     retain: length("retain"), expire: length("expire"), priority: Number(text("priority") || NEW.priority),
-    call: callOf(text("call"), text("headers"), known),
+    call: callOf(text("call"), text("headers"), model.call),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { call, callPages, may } from "../api.js";
 import { action, ask, Form, sayUndoable, tell } from "../ask.js";
-import { breaking, facts, firstRows, h, table, unbroken, words } from "../dom.js";
+import { bodyOf, breaking, facts, firstRows, h, table, unbroken, words } from "../dom.js";
 import { exactly, length, number, relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
@@ -137,9 +137,10 @@ const SCHEDULES = (old) => ({
     ["group", t("groupHelp"), {}], ["body", t("body"), { rows: 3 }],
     ["call", t("callHelp"), { type: "url" }], ["headers", t("headersHelp"), { rows: 2 }],
   ],
-  given: ({ ttr = "60", tz, body = "", call: url = "", headers = "", ...text }) => {
+  // null removes what it has, "" is refused
+  given: ({ ttr = "60", every, cron = every ? null : "", tz = cron && "UTC", group = null, body = "", call: url = "", headers = "", ...text }) => {
     const stays = url === old.call?.url && headers === headersText(old.call).trim(); // with values that the page does not know
-    return { ...text, ttr: Number(ttr), tz: tz || (text.cron ? "UTC" : null), body, call: stays ? null : callOf(url, headers, old.call) };
+    return { ...text, ttr: Number(ttr), every, cron, tz, group, body: bodyOf(body, old.body), call: stays ? undefined : callOf(url, headers, old.call) };
   },
   written: (one) => ({ ...one, every: one.every ? exactly(one.every) : "", tz: one.cron ? one.tz : "", call: one.call?.url, headers: headersText(one.call) }),
   isTimed: true,
@@ -175,21 +176,28 @@ class Registered extends Live {
   /** Open the form: for a new one, or with the fields of `old`. */
   open = (old = {}) => {
     const form = () => document.querySelector("form.fields");
-    this.setState({ old, times: null }, () => form().querySelector("input:not([readonly])").focus());
+    this.setState({ old: { ...old }, times: null }, () => form().querySelector("input:not([readonly])").focus());
   };
 
-  close = () => this.setState({ old: null, times: null });
+  close = () => this.setState({ old: null });
+
+  /** Change the form by an answer to it, unless another form is open by now. */
+  answer(old, state) {
+    if (this.state.old === old) this.setState(state);
+  }
 
   save = async (form) => {
-    const { add, given } = this.kind(this.state.old);
-    await call(add, { ...given(filled(form)), if_exists: this.state.old.name ? "change" : "fail" });
-    this.close();
+    const { old } = this.state;
+    const { add, given } = this.kind(old);
+    await call(add, { ...given(filled(form)), if_exists: old.name ? "change" : "fail" });
+    this.answer(old, { old: null });
     await this.refresh();
   };
 
   preview = async ({ form }) => {
+    const { old } = this.state;
     const { cron, every, tz } = filled(new FormData(form));
-    this.setState({ times: await call("preview-schedule", { cron, every, tz }) });
+    this.answer(old, { times: await call("preview-schedule", { cron, every, tz }) });
   };
 
   form() {

@@ -1,9 +1,9 @@
 // A topic: its due times, and its jobs by state and range of due times.
 
 import { call, may } from "../api.js";
-import { say } from "../ask.js";
+import { told } from "../ask.js";
 import { breaking, choices, h, table } from "../dom.js";
-import { moment, number, time } from "../format.js";
+import { moment, number, parsed, time } from "../format.js";
 import { t } from "../i18n.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
 import { findLink, groupLink, pages } from "./jobs.js";
@@ -19,7 +19,7 @@ export class TopicPage extends Selecting {
   constructor(properties) {
     super(properties);
     const { argument } = properties;
-    const [name, state, range = ""] = argument.startsWith("[") ? JSON.parse(argument) : [argument];
+    const [name, state, range = ""] = (argument.startsWith("[") && parsed(argument)[0]) || [argument];
     const [start, end] = range ? range.split("-").map(Number) : [null, null];
     this.name = name;
     this.past = new Past(name);
@@ -56,13 +56,7 @@ export class TopicPage extends Selecting {
     this.choose({ ...which, cursors: [""], ticked: new Map() });
   }
 
-  bound(name, text) {
-    try {
-      this.filter({ [name]: moment(text) });
-    } catch (error) {
-      say(error.message, true);
-    }
-  }
+  bound = told((name, text) => this.filter({ [name]: moment(text) }));
 
   /** The groups whose jobs wait: how many there are, and those with the most, each with the way to its jobs. */
   groups({ ready, held, most = [] }) {

@@ -20,17 +20,25 @@ export class Topics extends Live {
   state = { match: "", only: null, sort: this.props.argument || "topic", reverse: false, offset: 0 };
   size = firstRows(100); // of a page
 
-  load() {
-    const { match, only, sort, reverse, offset } = this.state;
-    return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: this.size + 1, rates: true });
+  /** The page of topics; an earlier one if the topics have become fewer. */
+  async load() {
+    const { offset } = this.state;
+    const found = await this.some(offset, this.size + 1);
+    if (found.length || !offset) return found;
+    await new Promise((done) => { this.setState({ offset: Math.max(0, offset - this.size) }, done); });
+    return this.load();
+  }
+
+  /** Of the topics that match the filter, `limit` ones from `offset` on. */
+  some(offset, limit) {
+    const { match, only, sort, reverse } = this.state;
+    return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit, rates: true });
   }
 
   /** The topics that an export contains: all that match the filter. */
   read = async (cursor) => {
-    const { match, only, sort, reverse } = this.state;
-    const offset = Number(cursor);
-    const rows = await call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: PAGE_OF_FILE, rates: true });
-    return { rows, cursor: rows.length < PAGE_OF_FILE ? "" : String(offset + rows.length) };
+    const rows = await this.some(Number(cursor), PAGE_OF_FILE);
+    return { rows, cursor: rows.length < PAGE_OF_FILE ? "" : String(Number(cursor) + rows.length) };
   };
 
   /** Show other topics, from the first one on. */
@@ -121,7 +129,7 @@ function limitText(limit) {
 function limitOf(text) {
   const limit = { ...NO_LIMITS };
   for (const word of text.split(/[\s,]+/).filter(Boolean)) {
-    const [, value, unit = ""] = /^([\d.]+)(\/s|\/group)?$/.exec(word) || [];
+    const [, value, unit = ""] = /^(\d+(?:\.\d+)?)(\/s|\/group)?$/.exec(word) || [];
     if (!value && word !== "order") throw new Error(t("limitWrong", word));
     if (value) limit[LIMIT_OF[unit]] = Number(value);
     else limit.group_order = true;
