@@ -17,6 +17,8 @@ _entry_number = itemgetter(0)
 class Poll:
     """A client that waits for up to `wanted` jobs. Polls are numbered in order of arrival."""
 
+    is_client = True
+
     __slots__ = ("_jobs", "deadline", "future", "grace_s", "number", "patient", "queue", "wanted")
 
     def __init__(self, number: int, wanted: int, wait_s: float, grace_s: float = 0) -> None:
@@ -49,10 +51,12 @@ class Poll:
 
 
 class StandingPoll(Poll):
-    """A poll that goes on after an answer: it is given jobs as they become ready, while it wants more.
+    """A poll for the server's own work, which goes on after an answer: it is given jobs while it wants more.
 
     Its future is done whenever there is something to take; take() puts a new one in its place.
     """
+
+    is_client = False
 
     __slots__ = ("topics",)
 

@@ -128,7 +128,10 @@ class Histories:
     }
 
     def _count(self, count: int) -> None:
-        assert self.matcher.waiting == count
+        waiting = [poll for poll in self.polls.values() if poll.queue is not None]
+        assert len(waiting) == count
+        clients = [poll for poll in waiting if not isinstance(poll, StandingPoll)]
+        assert self.matcher.waiting == len(clients)
 
 
 @pytest.mark.parametrize(
