@@ -293,8 +293,9 @@ class Matcher:
         requests, state.requests = state.requests, []
         for queue in [*(request.queue for request in requests), *state.pending]:
             for poll in queue.note_failure(bucket, self._last_number):
-                self.remove(poll)
-                poll.fail(why)
+                if not poll.future.done():  # else it has jobs to take, and goes on, or is gone
+                    self.remove(poll)
+                    poll.fail(why)
         for request in requests:
             state.settle(request, (), is_dry=False)
             request.queue.unasked[bucket] += request.unasked

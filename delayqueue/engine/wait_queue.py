@@ -39,10 +39,9 @@ class Poll:
             self.future.set_result(None)
 
     def fail(self, why: Text) -> None:
-        """Tell the poll why the store is unavailable, unless it is answered or gone."""
-        if not self.future.done():
-            self.future.set_exception(Unavailable(why))
-            self.future.exception()  # nobody may be left to hear it
+        """Tell the poll, which is neither answered nor gone, why the store is unavailable."""
+        self.future.set_exception(Unavailable(why))
+        self.future.exception()  # nobody may be left to hear it
 
     def take(self) -> list[Reserved]:
         """The jobs of its answer, once: an answered poll can live until its deadline, and a job be large."""
