@@ -508,8 +508,8 @@ MUTANTS: Final = [
     ),
     Mutant(
         "beanstalk/parser.py",
-        "self._skip_bytes = self._put[3] + len(END) - len(self._body)",
-        "self._skip_bytes = self._put[3] + len(END)",
+        "self._skip_bytes, self._skipping = missing, GIVEN_UP",
+        "self._skip_bytes, self._skipping = missing + len(self._body), GIVEN_UP",
         "swallows what follows a put that it gave up",
         "tests/beanstalk/test_parser.py tests/beanstalk/test_bounds.py",
     ),

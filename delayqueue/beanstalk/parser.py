@@ -70,8 +70,10 @@ class Parser:
         """Refuse the put whose body is still arriving. Returns whether there is one."""
         if self._put is None:
             return False
-        self._skip_bytes = self._put[3] + len(END) - len(self._body)
-        self._skipping = GIVEN_UP
+        missing = self._put[3] + len(END) - len(self._body)
+        if not missing:  # it is complete, and waits for its turn
+            return False
+        self._skip_bytes, self._skipping = missing, GIVEN_UP
         self._put, self._body = None, NOTHING
         return True
 

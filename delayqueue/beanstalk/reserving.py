@@ -24,7 +24,11 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
 
     def read(_: object) -> Answer:
         if jobs := take():
-            return _reserved(server, session, jobs[0])
+            if server.allows_all or server.allows(jobs[0].topic):
+                return _reserved(server, session, jobs[0])
+            server.jobs.polls.requeue(jobs)  # a reload has taken the tube away meanwhile
+            passed_s = 0 if timeout_s == FOREVER_S else server.loop.time() - now_s
+            return reserve(server, session, timeout_s - passed_s)
         if server.loop.time() >= until_s:
             return b"DEADLINE_SOON\r\n"
         if server.is_draining and timeout_s == FOREVER_S:

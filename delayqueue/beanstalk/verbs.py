@@ -84,15 +84,16 @@ async def _delete_others(
 ) -> bytes:
     """The answers if not all jobs could be deleted.
 
-    A job whose TTR has expired can be ready, and is deleted as such.
+    A job whose TTR has expired can be ready, and is deleted as such. The connection keeps a job that the store has not
+    deleted, and one whose tube a reload has taken away: it is given back when the connection ends.
     """
     answers = []
     for (number, each), code in zip(held.items(), codes, strict=True):
-        if code == Code.UNAVAILABLE:
-            server.keep(session, number, each)
-            answers.append(OUT_OF_MEMORY)
-        elif code == Code.OK:
+        if code == Code.OK:
             answers.append(_deleted(server, each.job.topic))
+        elif code == Code.UNAVAILABLE or not server.allows(each.job.topic):
+            server.keep(session, number, each)
+            answers.append(OUT_OF_MEMORY if code == Code.UNAVAILABLE else NOT_FOUND)
         else:
             try:
                 answers.append(await _delete_former(server, session, number, each))
@@ -162,16 +163,21 @@ def _given_up(
     """
 
     def failed(error: Exception) -> bytes:
-        if isinstance(error, Unavailable):
+        if isinstance(error, Unavailable) or not server.allows(held.job.topic):
             server.keep(session, number, held)
-        return _lost(session, number, held, error)
+        return _lost(server, session, number, held, error)
 
     return Pending(call, lambda _: answer, failed=failed)
 
 
-def _lost(session: Session, number: int, held: Held, error: Exception) -> bytes:
-    """The answer to an error; if it says that a job's reservation is over, the connection may delete the job."""
-    if isinstance(error, (NoSuchJob, StaleReceipt)):
+def _lost(
+    server: BeanstalkServer, session: Session, number: int, held: Held, error: Exception
+) -> bytes:
+    """The answer to an error; if it says that a job's reservation is over, the connection may delete the job.
+
+    An error about a tube that a reload has taken away does not say so: the connection keeps the job until it ends.
+    """
+    if isinstance(error, (NoSuchJob, StaleReceipt)) and server.allows(held.job.topic):
         session.lose(number, held)
     return answer_to(error)
 
@@ -187,7 +193,7 @@ def touch(server: BeanstalkServer, session: Session, number: int) -> Answer:
         return b"TOUCHED\r\n"
 
     call = server.jobs.touch(held.job.id, held.job.nonce, None)
-    return Pending(call, read, failed=partial(_lost, session, number, held))
+    return Pending(call, read, failed=partial(_lost, server, session, number, held))
 
 
 async def kick(server: BeanstalkServer, session: Session, most: int) -> bytes:

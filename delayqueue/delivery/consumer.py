@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from delayqueue.domain.job import PolledTopic, Reserved
 from delayqueue.engine.jobs import Jobs
-from delayqueue.errors import TooMany, Unavailable
+from delayqueue.errors import Unavailable
 
 if TYPE_CHECKING:
     from delayqueue.engine.wait_queue import StandingPoll
 
-RETRY_S = 0.2  # before the next try if the store has failed, or too many polls are waiting
-
+RETRY_S = 0.2  # before the next try if the store has failed
 TOGETHER = 20  # jobs that begin before others have their turn: about 5 ms
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
@@ -54,7 +53,7 @@ class Consumer:
                 continue
             try:
                 await self._consume(room)
-            except (Unavailable, TooMany):
+            except Unavailable:
                 await asyncio.sleep(RETRY_S)
 
     async def _consume(self, room: int) -> None:

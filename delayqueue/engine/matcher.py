@@ -132,7 +132,7 @@ class Matcher:
     """
 
     def __init__(self) -> None:
-        self.waiting = 0  # number of waiting polls
+        self.waiting = 0  # polls of clients
         self._last_number = 0
         self._queues: dict[tuple[tuple[PolledTopic, ...], bool], WaitQueue] = {}
         self._by_topic: dict[PolledTopic, TopicQueues] = {}
@@ -153,7 +153,7 @@ class Matcher:
         """Add a poll, numbered higher than any before. Each bucket may have something for it."""
         by_priority = by_priority and len(topics) > 1  # one topic's come in this order anyway
         self._last_number = poll.number
-        self.waiting += 1
+        self.waiting += poll.is_client
         queue = self._queues.get((topics, by_priority))
         if queue is None:
             queue = WaitQueue(topics, len(self._buckets), by_priority=by_priority)
@@ -176,7 +176,7 @@ class Matcher:
         if queue is None:
             return
         queue.remove(poll)
-        self.waiting -= 1
+        self.waiting -= poll.is_client
         if queue.wanted:
             return
         del self._queues[queue.topics, queue.by_priority]
@@ -293,8 +293,9 @@ class Matcher:
         requests, state.requests = state.requests, []
         for queue in [*(request.queue for request in requests), *state.pending]:
             for poll in queue.note_failure(bucket, self._last_number):
-                self.remove(poll)
-                poll.fail(why)
+                if not poll.future.done():  # else it has jobs to take, and goes on, or is gone
+                    self.remove(poll)
+                    poll.fail(why)
         for request in requests:
             state.settle(request, (), is_dry=False)
             request.queue.unasked[bucket] += request.unasked

@@ -44,7 +44,6 @@ class Polls:
         self._deadlines = Deadlines(self._expire)
         self._numbers = count(1)
         self._requeuing = Tasks("requeue")
-        self._consuming = set[StandingPoll]()
         self._closing = False
         self.ends = EndWaits(store, self._check_room)
         self.grow()
@@ -52,8 +51,7 @@ class Polls:
     @property
     def waiting(self) -> int:
         """How many polls of clients are waiting, without those of this server's own deliveries."""
-        own = sum(poll.queue is not None for poll in self._consuming)
-        return self.matcher.waiting - own + self.ends.waiting
+        return self.matcher.waiting + self.ends.waiting
 
     def grow(self) -> None:
         """Ask buckets that were added, too."""
@@ -96,7 +94,7 @@ class Polls:
 
         They come from the first topics first, or by priority across all. A job that is ready is found however short the
         wait is. The poll's future raises Unavailable if the store fails before it has once said that nothing is ready;
-        later failures are waited out, unless `wait_s` is 0. Raises TooMany if as many polls are waiting as may.
+        later failures are waited out, unless `wait_s` is 0. Raises TooMany if as many clients are waiting as may.
         """
         poll = Poll(next(self._numbers), wanted, wait_s, max(0, LOOK_S - wait_s))
         if self._closing:
@@ -113,11 +111,10 @@ class Polls:
     def consume(self, topics: tuple[PolledTopic, ...], wanted: int) -> StandingPoll:
         """Begin to take jobs as they become ready, up to `wanted` and one more for each widen(), until leave().
 
-        Its future raises what that of a long poll raises; nothing comes after that. Raises TooMany as begin() does.
+        This is for the server's own work: it needs no room among the polls of clients, and takes none. The poll's
+        future raises what that of a long poll raises; nothing comes after that.
         """
-        self._check_room()
         poll = StandingPoll(next(self._numbers), wanted, topics)
-        self._consuming.add(poll)
         if not self._closing:
             self.matcher.add(topics, poll)
         return poll
@@ -134,8 +131,6 @@ class Polls:
     def leave(self, poll: Poll) -> None:
         """Remove the poll of a client that no longer waits; jobs that were reserved for it are put back."""
         self.matcher.remove(poll)
-        if isinstance(poll, StandingPoll):
-            self._consuming.discard(poll)
         poll.future.cancel()
         self.requeue(poll.take())
 

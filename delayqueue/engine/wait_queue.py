@@ -17,6 +17,8 @@ _entry_number = itemgetter(0)
 class Poll:
     """A client that waits for up to `wanted` jobs. Polls are numbered in order of arrival."""
 
+    is_client = True
+
     __slots__ = ("_jobs", "deadline", "future", "grace_s", "number", "patient", "queue", "wanted")
 
     def __init__(self, number: int, wanted: int, wait_s: float, grace_s: float = 0) -> None:
@@ -37,10 +39,9 @@ class Poll:
             self.future.set_result(None)
 
     def fail(self, why: Text) -> None:
-        """Tell the poll why the store is unavailable, unless it is answered or gone."""
-        if not self.future.done():
-            self.future.set_exception(Unavailable(why))
-            self.future.exception()  # nobody may be left to hear it
+        """Tell the poll, which is neither answered nor gone, why the store is unavailable."""
+        self.future.set_exception(Unavailable(why))
+        self.future.exception()  # nobody may be left to hear it
 
     def take(self) -> list[Reserved]:
         """The jobs of its answer, once: an answered poll can live until its deadline, and a job be large."""
@@ -49,10 +50,12 @@ class Poll:
 
 
 class StandingPoll(Poll):
-    """A poll that goes on after an answer: it is given jobs as they become ready, while it wants more.
+    """A poll for the server's own work, which goes on after an answer: it is given jobs while it wants more.
 
     Its future is done whenever there is something to take; take() puts a new one in its place.
     """
+
+    is_client = False
 
     __slots__ = ("topics",)
 

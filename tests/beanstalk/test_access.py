@@ -4,9 +4,11 @@ import asyncio
 import signal
 import socket
 import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import pytest
 
@@ -19,11 +21,12 @@ from delayqueue.domain.access import Grant, Role, Scope
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.server import listening
 from tests.api.test_access import own_address
-from tests.api_client import open_api
+from tests.api_client import Api, open_api
 from tests.certificates import make
+from tests.figures import scrape
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, free_port
 from tests.shared_limits import limits
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 from .conftest import opened
 from .wire import Wire
@@ -33,6 +36,16 @@ GRANTS: Final = (Grant(Role.ADMIN, TOKEN, "*"),)
 ADDRESS: Final = Address(LOOPBACK, 11300)
 
 __all__ = ["own_address"]
+
+
+class TwoTubes(NamedTuple):
+    """A connection that watches two tubes."""
+
+    api: Api
+    wire: Wire
+    gone: str
+    stays: str
+    take_away: Callable[[], Awaitable[None]]  # the first one, by a reload
 
 
 @pytest.mark.parametrize(
@@ -200,6 +213,76 @@ async def test_what_is_reached_is_read_again(
         assert await wire.ask(b"use a") == b"NOT_FOUND\r\n"
     assert "name in beanstalk_topics" in server.logged()
     server.close()
+
+
+@pytest.fixture
+async def two_tubes(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> AsyncIterator[TwoTubes]:
+    """A server whose clients reach two tubes."""
+    port = free_port()
+    head = (
+        f"beanstalk_address = {LOOPBACK}:{port}\nauth_tokens = admin:{TOKEN}\nbeanstalk_topics = "
+    )
+    gone, stays = f"{topic}.gone", f"{topic}.stays"
+    server = processes.configured(f"{head}{gone}, {stays}\n", redis_server)
+    server.start()
+
+    async def take_away() -> None:
+        await changed(server, f"{head}{stays}\n", "reloaded: ")
+
+    async with open_api(server.url, TOKEN) as api, Wire.opened(port) as wire:
+        for tube in (gone, stays):
+            await wire.ask(b"watch " + tube.encode())
+        yield TwoTubes(api, wire, gone, stays, take_away)
+    server.close()
+
+
+async def test_who_waits_gets_no_job_of_a_tube_that_a_reload_has_taken_away(
+    two_tubes: TwoTubes,
+) -> None:
+    api, wire, gone, stays, take_away = two_tubes
+    answer = asyncio.create_task(wire.ask(b"reserve"))
+    await until_async(partial(shows, api, "delayqueue_waiting_polls"))
+    await take_away()
+    (await api.push(topic=gone, id="801", delay=0, body="secret")).ok()
+    await until_async(partial(shows, api, "delayqueue_job_events_total", event="returned"))
+    (await api.push(topic=stays, id="802", delay=0, body="open")).ok()
+    assert await answer == b"RESERVED 802 4\r\nopen\r\n"
+    secret = (await api.get("801")).ok()
+    assert (secret["state"], secret["attempt"]) == ("ready", 0)
+
+
+async def test_jobs_of_a_tube_that_a_reload_has_taken_away_are_given_back_at_the_end(
+    two_tubes: TwoTubes,
+) -> None:
+    """What their client tried in vain does not matter."""
+    api, wire, gone, _, take_away = two_tubes
+    commands = {"811": b"delete 811", "812": b"release 812 0 0", "813": b"bury 813 0"}
+    commands |= {"814": b"touch 814", "815": b"list-tube-used"}
+    for job_id in commands:
+        (await api.push(topic=gone, id=job_id, delay=0, ttr=3600)).ok()
+        assert (await wire.reserve())[0] == int(job_id)
+    await take_away()
+    assert [await wire.ask(command) for command in commands.values()] == (
+        [b"NOT_FOUND\r\n"] * 4 + [b"USING default\r\n"]
+    )
+    assert await states(api, commands) == {"reserved"}
+    wire.close()
+
+    async def all_ready() -> bool:
+        return await states(api, commands) == {"ready"}
+
+    await until_async(all_ready)
+
+
+async def shows(api: Api, metric: str, **labels: str) -> bool:
+    """Whether a metric is 1."""
+    return (await scrape(api)).sum(metric, **labels) == 1
+
+
+async def states(api: Api, ids: Iterable[str]) -> set[str]:
+    return {(await api.get(job_id)).ok()["state"] for job_id in ids}
 
 
 async def changed(server: QueueServer, text: str, said: str) -> None:

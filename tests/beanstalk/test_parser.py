@@ -134,6 +134,16 @@ def test_the_first_form_that_begins_a_line_is_meant() -> None:
     assert parse_line(b"quit or not") == QUIT
 
 
+def test_a_put_that_has_arrived_as_a_whole_is_not_given_up() -> None:
+    """It waits for its turn behind one that is under way."""
+    parser = Parser(MOST_BYTES)
+    parser.feed(b"put 0 0 1 10\r\nabc")
+    assert parser.next() is None
+    parser.feed(b"defghij\r\nstats\r\n")
+    assert not parser.give_up()
+    assert [parser.next(), parser.next()] == [put(b"abcdefghij"), Command("stats", ())]
+
+
 def test_what_follows_a_put_that_was_given_up_is_read() -> None:
     parser = Parser(MOST_BYTES)
     parser.feed(b"put 0 0 1 10\r\nabc")

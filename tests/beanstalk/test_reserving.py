@@ -3,11 +3,12 @@
 import asyncio
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 
-from delayqueue.beanstalk.reserving import MOST_TUBES, pop_of_many, reserve
+from delayqueue.beanstalk.answers import Pending
+from delayqueue.beanstalk.reserving import FOREVER_S, MOST_TUBES, pop_of_many, reserve
 from delayqueue.beanstalk.session import Session
 from delayqueue.beanstalk.tubes import Tubes
 from delayqueue.domain.job import Reserved
@@ -102,3 +103,35 @@ async def test_a_client_whose_reserve_is_refused_does_not_wait() -> None:
     with pytest.raises(TooMany):
         reserve(server, session)
     assert not session.is_waiting
+
+
+@pytest.mark.parametrize(
+    ("given", "left_s"),
+    [((), FOREVER_S), ((LONG_S,), LONG_S - 10), ((5,), 0), ((0,), 0)],
+    ids=["for ever", "for a time", "for less", "not at all"],
+)
+async def test_who_gets_a_job_that_a_reload_has_put_out_of_reach_waits_for_the_rest_of_the_time(
+    shelves: Shelves, polls: Polls, given: tuple[float, ...], left_s: float
+) -> None:
+    clock = Mock(return_value=100.0)
+    server: Any = SimpleNamespace(
+        loop=SimpleNamespace(time=clock),
+        allows_all=True,
+        is_draining=False,
+        jobs=SimpleNamespace(polls=polls),
+    )
+    session = Session(Tubes())
+    session.watch(FIRST)
+    session.watch(LAST)
+    shelves.put(FIRST, "a")
+    answer = reserve(server, session, *given)
+    assert isinstance(answer, Pending)
+    await answer.call
+    server.allows_all, server.allows = False, {LAST}.__contains__
+    clock.return_value += 10
+    with patch.object(polls, "begin", wraps=polls.begin) as begin:
+        answer = answer.read(answer.call.result())
+    begin.assert_called_once_with((LAST,), 1, left_s, by_priority=True)
+    assert isinstance(answer, Pending)
+    await polls.close()
+    assert shelves.held == {}

@@ -328,7 +328,8 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def counts_those_who_wait(self) -> None:
-        assert self.matcher.waiting == len(self.in_matcher())
+        clients = [each for each in self.in_matcher() if not each.stands]
+        assert self.matcher.waiting == len(clients)
         assert all(client.poll.queue is not None for client in self.waiting())
 
     @invariant()

@@ -11,7 +11,7 @@ from delayqueue.domain.job import Reserved
 from delayqueue.engine.bucket_poller import RETRY_S, SLOW_S
 from delayqueue.engine.polls import LOOK_S, Polls
 from delayqueue.engine.wait_queue import Poll
-from delayqueue.errors import Unavailable
+from delayqueue.errors import TooMany, Unavailable
 from delayqueue.store.types import Change, Demand, Popped
 from tests.engine.shelves import Shelf, Shelves
 from tests.waiting import until
@@ -21,9 +21,9 @@ SOON_S = 20.0  # before a poll gives up after LONG_S; a machine may pause for se
 QUIET_TURNS = 20
 
 
-def polls_on(shelves: Shelves) -> Polls:
+def polls_on(shelves: Shelves, max_polls: int = 0) -> Polls:
     """Polls on this store. They are told of jobs that are given back."""
-    every_poll = Polls(shelves)
+    every_poll = Polls(shelves, max_polls)
     shelves.on_ready(every_poll.matcher.notify)
     return every_poll
 
@@ -331,3 +331,20 @@ async def test_what_the_server_takes_for_its_own_deliveries_is_no_waiting_client
     assert every_poll.waiting == 1
     client.cancel()
     await until(lambda: every_poll.waiting == 0)
+
+
+async def test_clients_and_the_server_s_own_deliveries_leave_each_other_room() -> None:
+    store = Shelves()
+    every_poll = polls_on(store, max_polls=1)
+    early = every_poll.consume(("t",), 1)
+    client = every_poll.begin(("u",), 1, LONG_S)
+    late = every_poll.consume(("v",), 1)
+    with pytest.raises(TooMany):
+        every_poll.begin(("w",), 1, LONG_S)
+    for own, topic in ((early, "t"), (late, "v")):
+        arrive(store, every_poll, f"job-{topic}", topic=topic)
+        await asyncio.wait_for(own.future, SOON_S)
+        assert ids(own.take()) == [f"job-{topic}"]
+    every_poll.leave(client)
+    assert not every_poll.begin(("w",), 1, LONG_S).future.done()
+    await every_poll.close()

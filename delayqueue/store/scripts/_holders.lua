@@ -2,7 +2,10 @@
 -- "receipt name" of the jobs that it has handed out. An entry counts only while the job's run has that receipt.
 -- requires  _run
 
-local HOLDERS_KEPT_MS = 90000000  -- an hour more than the longest TTR
+-- An hour more than the longest TTR over HTTP. A job that beanstalkd's protocol has put can have 60 days: its holder's name is
+-- forgotten if the process notes no other job for this long. With 60 days here, each process that died would leave its keys for
+-- as long.
+local HOLDERS_KEPT_MS = 90000000
 
 local function holders_key(receipt) return tag .. ':holders:' .. string.match(receipt, '^[^-]*') end
 
