@@ -26,6 +26,7 @@ from tests.processes import Processes, QueueServer, StoreServer
 HEIGHT: Final = 900
 STATUS: Final = re.compile(r"status of (40\d|429|503)")
 PATIENCE_MS: Final = 60_000  # a busy machine takes its time
+LOOK_MS: Final = 20
 expect.set_options(timeout=PATIENCE_MS)
 
 
@@ -217,8 +218,10 @@ def holding(page: Page, verb: str) -> Iterator[Callable[[], Route]]:
     page.route(f"**/{verb}", hold)
 
     def next_one() -> Route:
-        while not held:
-            page.wait_for_timeout(20)
+        for _ in range(PATIENCE_MS // LOOK_MS):
+            if held:
+                break
+            page.wait_for_timeout(LOOK_MS)
         return held.pop(0)
 
     try:
