@@ -149,6 +149,18 @@ REPEATS: Final = [
     ("reschedule('a', by: 1)", [AWAY], "Unavailable", "it would move twice"),
     ("cancel('t')", [AWAY], "Unavailable", "it would count other jobs"),
     ("take('t', end: 1)", [AWAY], "Unavailable", "a second take would take other jobs"),
+    (
+        "subscribe('a', 't', 'http://x/', retry: ['max' => 3, 'jitter' => 0.5])",
+        [AWAY],
+        "Unavailable",
+        "the server would draw other delays, and find another subscriber",
+    ),
+    (
+        "subscribe('a', 't', 'http://x/', retry: ['max' => 3, 'jitter' => 0.5], ifExists: 'replace')",
+        [AWAY, OK],
+        "",
+        "whatever it finds, it replaces",
+    ),
     ("get('a', wait: 5)", [AWAY, data_of(None)], "", "no job is an answer, not a short poll"),
     ("touch('a')", [AWAY, data_of({"deadline": 5})], "5", "it only begins anew"),
     (

@@ -65,7 +65,10 @@ trait SubscriberVerbs
             'headers' => Fields::headers($headers),
             'if_exists' => Fields::value($ifExists),
         ]);
-        $this->send(new Call('/subscribe', $request, self::nothing(...), repeatable: true));
+        // the server draws other delays each time: a repetition would take the first try's for another subscriber
+        $isDrawn = is_array($retry) && (bool) ($retry['jitter'] ?? false);
+        $isRival = ($request['if_exists'] ?? 'fail') === 'fail';
+        $this->send(new Call('/subscribe', $request, self::nothing(...), repeatable: !$isDrawn || !$isRival));
     }
 
     /** Removes a subscriber. */
