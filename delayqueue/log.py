@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 import time
 from collections import OrderedDict
 from copy import copy
@@ -96,9 +97,12 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # to standard e
 
 def set_up(level: str, style: str) -> None:
     """Log events of at least `level` ("info") in `style` ("text" or "json"), replacing earlier settings."""
-    handler = Handler()
-    text = TextFormatter(for_terminal=handler.stream.isatty())
-    handler.setFormatter(JsonFormatter() if style == "json" else text)
+    if sys.stderr is None:  # it was closed at the start
+        handler: logging.Handler = logging.NullHandler()
+    else:
+        handler = Handler()
+        text = TextFormatter(for_terminal=sys.stderr.isatty())
+        handler.setFormatter(JsonFormatter() if style == "json" else text)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 

@@ -64,8 +64,18 @@ def _with_call(fields: Fields) -> Fields:
 
 
 def _with_headers(fields: Fields) -> Fields:
-    """The fields, with pairs of names and values as the headers that requests have."""
-    return fields | {"headers": dict(fields["headers"])} if "headers" in fields else fields
+    """The fields, with pairs of names and values as the headers that requests have.
+
+    Raises RequestError if a name is there twice, which a JSON object cannot say.
+    """
+    if "headers" not in fields:
+        return fields
+    headers: dict[str, str] = {}
+    for name, value in fields["headers"]:
+        if name in headers:
+            raise RequestError(USAGE, f"the header {name} is there twice; give it once")
+        headers[name] = value
+    return fields | {"headers": headers}
 
 
 def pop(server: RemoteServer, fields: Fields) -> Any:
@@ -209,6 +219,10 @@ def subscribe(server: RemoteServer, fields: Fields) -> Any:
     """`--url` is the server's address, so the subscriber's URL has another name here."""
     if "webhook" in fields:
         fields["url"] = fields.pop("webhook")
+    elif "://" in fields.get("topic", ""):
+        raise RequestError(
+            USAGE, f"{fields['topic']} is in the place of TOPIC; give NAME TOPIC URL"
+        )
     return server.post("/subscribe", _with_headers(fields))
 
 

@@ -2,6 +2,7 @@
 
 import os
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from delayqueue.cli.completing import SHELLS
 from delayqueue.cli.remote_server import LOAD
 from delayqueue.cli.subcommand import (
     CONFIG_FILE,
+    NO_CONFIG_FILE,
     USAGE,
     Argument,
     Subcommand,
@@ -19,6 +21,7 @@ from delayqueue.cli.subcommand import (
     late,
     option,
 )
+from delayqueue.cli.words import interval, positive
 from delayqueue.config.startup import StartupError
 
 
@@ -38,24 +41,26 @@ def local(name: str, text: str, work: str, *arguments: Argument) -> Subcommand:
     return Subcommand(name, text, run, (*arguments, CONFIG_FILE))
 
 
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text)):
-        raise ArgumentTypeError(f"{text!r}: must be at least 1")
-    return int(text)
+def _as_setting(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Parse an argument as a setting's value, whose ValueError says what it must be."""
+
+    def parsed(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ArgumentTypeError(f"{text!r}: {error}") from None
+
+    return parsed
 
 
+@_as_setting
 def _address(text: str) -> Any:
-    try:
-        return late("delayqueue.config.values:address")(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
+    return resolve_name("delayqueue.config.values:address")(text, least_port=1)
 
 
+@_as_setting
 def _buckets(text: str) -> Any:
-    try:
-        return resolve_name("delayqueue.config.config:OPTIONS")["bucket_size"].parse(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
+    return resolve_name("delayqueue.config.config:OPTIONS")["bucket_size"].parse(text)
 
 
 IMPORTED: Final = (
@@ -71,11 +76,11 @@ IMPORTED: Final = (
 WORKER: Final = (
     argument("name", metavar="MODULE:NAME", help="like tasks:worker, importable from here"),
     option("--url", "URL of the server [the Worker's, else DELAYQUEUE_URL]"),
-    option("--concurrency N", "jobs at a time [the Worker's]", type=_number),
+    option("--concurrency N", "jobs at a time [the Worker's]", type=positive),
     option("--grace LENGTH", "time for running jobs to finish [30s]"),
-    option("--processes N", "processes; one that ends is replaced [1]", type=_number),
-    option("--max-jobs N", "end a process after N jobs", type=_number),
-    option("--max-memory MIB", "end a process that holds MIB or more", type=_number),
+    option("--processes N", "processes; one that ends is replaced [1]", type=positive),
+    option("--max-jobs N", "end a process after N jobs", type=positive),
+    option("--max-memory MIB", "end a process that holds MIB or more", type=positive),
     option(
         "--health HOST:PORT",
         "answer /healthz and /metrics there; each process has the next port",
@@ -84,6 +89,7 @@ WORKER: Final = (
     flag("--reload", "restart when a .py file here changes"),
     flag("--prune", "remove the schedules of tasks that the worker does not have"),
     argument("--log-level", default="info", choices=log.LEVELS),
+    NO_CONFIG_FILE,
 )
 RELAY: Final = (
     option("--dsn URL", "the database: mysql://… or postgresql://… [DELAYQUEUE_RELAY_DSN]"),
@@ -97,18 +103,20 @@ RELAY: Final = (
     option(
         "--lease N",
         "seconds after which others may take the rows of a relay that hangs [30]",
-        type=_number,
+        type=positive,
         default=30,
     ),
     option(
         "--poll LENGTH",
         "how often to look for rows; less often while none come [100ms; 5s, where NOTIFY tells]",
+        type=interval,
     ),
-    option("--metrics HOST:PORT", "answer GET /metrics there [nowhere]"),
+    option("--metrics HOST:PORT", "answer GET /metrics there [nowhere]", type=_address),
     flag("--once", "move what is there and end: for cron"),
     flag("--init", "make the table, unless it is there"),
     flag("--init-sql", "print the SQL that makes the table"),
     argument("--log-level", default="info", choices=log.LEVELS),
+    NO_CONFIG_FILE,
 )
 
 LOCAL: Final = (
@@ -159,7 +167,10 @@ LOCAL: Final = (
         "completion",
         "print the shell code that completes verbs, options and topics",
         late("delayqueue.cli.completing:completion"),
-        (argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS)),),
+        (
+            argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS)),
+            NO_CONFIG_FILE,
+        ),
         'For bash, in ~/.bashrc: eval "$(delay-queue completion bash)"',
     ),
 )

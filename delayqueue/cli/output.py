@@ -5,9 +5,11 @@ import os
 import sys
 from errno import EBADF
 from io import TextIOWrapper
-from typing import Any
+from typing import Any, Final
 
 from delayqueue.domain.text import json_line
+
+STANDARD: Final = range(3)  # the descriptors of input, output and errors
 
 
 class OutputError(Exception):
@@ -17,6 +19,13 @@ class OutputError(Exception):
         reason = "it is closed" if error is None else error.strerror or type(error).__name__
         super().__init__(f"standard output: {reason}")
         self.is_left = isinstance(error, BrokenPipeError)
+
+
+def hold_descriptors() -> None:
+    """Let no file or socket get the number of a standard stream that is closed: libuv aborts when it closes that."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) in STANDARD:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
 
 
 def show_every_character() -> None:

@@ -9,16 +9,18 @@ from typing import Any, Final
 from delayqueue.cli.completing import answer_shell, is_shell_asking
 from delayqueue.cli.helping import OF_ALL, HelpSettings, ShowBuild, no_arguments, no_verb, table_of
 from delayqueue.cli.local import LOCAL
-from delayqueue.cli.output import OutputError, show_every_character, write
+from delayqueue.cli.output import OutputError, hold_descriptors, show_every_character, write
 from delayqueue.cli.remote import REMOTE
 from delayqueue.cli.subcommand import REFUSED, USAGE, Families, complain
 
 INTERRUPTED: Final = 130  # the shell's status for a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # the shell's status for a program whose reader is gone
 
-TAKE_VALUES: Final = ("-c", "--url", "--token")
+CONFIG: Final = "-c"
+TAKE_VALUES: Final = (CONFIG, "--url", "--token")
 HELP: Final = "help"  # `help VERB` is `VERB --help`
-OF_REMOTE: Final = ("--url", "--token", "--json")  # may also come before the verb
+OF_REMOTE: Final = ("--url", "--token", "--json")
+OF_VERB: Final = (CONFIG, *OF_REMOTE)  # may also come before the verb
 
 SERVER_PACKAGES: Final = {
     *("aiohttp", "cronsim", "hiredis", "prometheus_client", "pydantic", "redis"),
@@ -46,9 +48,12 @@ class VerbParser(ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status."""
+    hold_descriptors()
     show_every_character()
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except OutputError as error:
         return CLOSED_PIPE if error.is_left else complain([str(error)], REFUSED)
 
@@ -63,6 +68,9 @@ def _run(given: Sequence[str]) -> int:
             if unknown := [word for word in before if word.startswith("--") and word not in OF_ALL]:
                 parser.error(no_arguments(unknown, VERBS["serve"]))  # `--port 80`
             parser.error(no_verb(name, [*VERBS, HELP]))  # argparse would list all of them
+    if not verb and (needless := [word for word in behind if _flag(word) in OF_REMOTE]):
+        name = _flag(needless[0])
+        parser.error(f"{name} goes with a verb, such as stats; delay-queue help lists them")
     asked, unknown = parser.parse_known_args([*before, *verb, *behind])
     of_verb: ArgumentParser = vars(asked).pop("parser")
     if unknown:
@@ -73,27 +81,30 @@ def _run(given: Sequence[str]) -> int:
         if error.name not in SERVER_PACKAGES:
             raise
         return complain([f"{asked.verb}: {NO_SERVER}"], USAGE)
-    except KeyboardInterrupt:
-        return INTERRUPTED
     return status
 
 
 def _taken_apart(arguments: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """What stands before the verb, the verb, if there is one, and its arguments.
 
-    Options of remote verbs that come before the verb are moved behind it.
+    Options of a verb that come before it are moved behind it.
     """
     before: list[str] = []
     behind: list[str] = []
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         takes_value = rest[0] in TAKE_VALUES
-        place = behind if rest[0].partition("=")[0] in OF_REMOTE else before
+        place = behind if _flag(rest[0]) in OF_VERB else before
         place += rest[: 1 + takes_value]
         del rest[: 1 + takes_value]
     if rest[:1] == [HELP]:
         return before, rest[1:2], ["--help"]
     return before, rest[:1], [*behind, *rest[1:]]
+
+
+def _flag(word: str) -> str:
+    """The option that a word is, without a value that it may have: `-cFILE`, `--url=URL`."""
+    return CONFIG if word.startswith(CONFIG) else word.partition("=")[0]
 
 
 def _parser(names: Iterable[str]) -> ArgumentParser:

@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 from delayqueue import log
 from delayqueue.cli.subcommand import DONE, REFUSED, UNREACHABLE, USAGE, complain, say
 from delayqueue.client import Client
+from delayqueue.config.values import Address
 from delayqueue.relay.database import Database
 from delayqueue.relay.relay import AWAY, CALLS, Relay
 from delayqueue.relay.signals import StopSignals
 
 logger = logging.getLogger(__name__)
 
+EVERY_INTERFACE: Final = "0.0.0.0"  # noqa: S104  # if no HOST is given
 DSN_VARIABLE: Final = "DELAYQUEUE_RELAY_DSN"
 TABLE: Final = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?")
 
@@ -69,7 +71,7 @@ def _client(asked: Namespace) -> Client:
     try:
         return Client(asked.url, timeout=asked.lease / CALLS, retries=0)
     except ValueError as error:
-        raise WrongArguments(f"--url {error}") from error
+        raise WrongArguments(str(error)) from error
 
 
 def _run(asked: Namespace, database: Database, client: Client) -> int:
@@ -95,11 +97,10 @@ def _run(asked: Namespace, database: Database, client: Client) -> int:
     return REFUSED if asked.once and relay.moved["failed"] else DONE
 
 
-def _serve_metrics(relay: Relay, address: str) -> None:
+def _serve_metrics(relay: Relay, address: Address) -> None:
     from delayqueue.relay.metrics import serve  # noqa: PLC0415  # an extra
 
-    host, _, port = address.rpartition(":")
     try:
-        serve(relay, host, int(port))
-    except (OSError, ValueError) as error:
+        serve(relay, address.host or EVERY_INTERFACE, address.port)
+    except OSError as error:
         raise WrongArguments(f"--metrics {address}: {error}") from error

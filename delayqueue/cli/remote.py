@@ -13,9 +13,11 @@ from delayqueue.cli.words import (
     body,
     distance,
     header,
+    interval,
     kept,
     per_second,
     percent,
+    positive,
     schedule,
     secret,
     yes_no,
@@ -37,8 +39,8 @@ NAME: Final = argument("name", metavar="NAME", help="its name")
 BODY: Final = argument(
     "body", metavar="BODY", nargs="?", type=body, help="for the worker; - = read stdin"
 )
-COUNT: Final = option("--count N", "most jobs to return")
-LIMIT: Final = option("--limit N", f"most jobs to return [{DEFAULT_COUNT}]")
+COUNT: Final = option("--count N", "most jobs to return", type=positive)
+LIMIT: Final = option("--limit N", f"most jobs to return [{DEFAULT_COUNT}]", type=positive)
 DELAY: Final = option("--delay LENGTH", "due after this time")
 DUE: Final = option("--due TIME", "due then")
 RANGE: Final = (
@@ -49,11 +51,11 @@ RANGE: Final = (
 )
 MESSAGE: Final = option("--message TEXT", "kept with the job, for `get`")
 RECEIPT: Final = option("--receipt", "act on this reservation only; with one ID")
-WATCH: Final = option("--watch LENGTH", f"repeat {UNTIL}", nargs="?", const=LOOKS_S)
+WATCH: Final = option("--watch LENGTH", f"repeat {UNTIL}", nargs="?", const=LOOKS_S, type=interval)
 RETRY: Final = option(
     "--retry", "delays after failures: 15s,2m,10m, or alipay, or wechat", type=schedule
 )
-MOST: Final = option("--limit N", "most to return [all]")
+MOST: Final = option("--limit N", "most to return [all]", type=positive)
 IF_NAMED: Final = choice(
     "--if-exists",
     (*IfExists, CHANGE),
@@ -88,7 +90,9 @@ REMOTE: Final[Families] = {
         remote(
             "top",
             "a live view of servers, busy topics and topics that need attention",
-            option("--every LENGTH", f"refresh {UNTIL}", dest="watch", default=LOOKS_S),
+            option(
+                "--every LENGTH", f"refresh {UNTIL}", dest="watch", default=LOOKS_S, type=interval
+            ),
             ask=at("/stats"),
             show=Top(),
         ),
@@ -102,7 +106,7 @@ REMOTE: Final[Families] = {
             ),
             option("--sort", "topic, delayed, ready, reserved, buried or oldest [topic]"),
             flag("--reverse", "in reverse order"),
-            option("--limit N", "most topics to return"),
+            option("--limit N", "most topics to return", type=positive),
             flag("--due-soon", "count the jobs that fall due within 60, 300 and 3600 seconds"),
             WATCH,
             show=tables.topics,

@@ -5,7 +5,6 @@ from argparse import Namespace
 from typing import Any, Final
 
 from delayqueue.cli.subcommand import REFUSED, UNREACHABLE, USAGE, late
-from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from delayqueue.client.api_request import ApiRequest, NotUnicode, TransportError
 from delayqueue.client.sender import Sender
 from delayqueue.errors import QueueError, Unavailable
@@ -27,17 +26,13 @@ class RemoteServer(Sender):
 
     def __init__(self, asked: Namespace, silence_s: float = SILENCE_S) -> None:
         """Raises StartupError if the config file is invalid, RequestError if there can be no such server."""
-        url, token = asked.url, asked.token
-        if url is None:
-            of_file = LOAD(asked.config, os.environ).own_url if asked.config else ""
-            url = of_file or os.environ.get(URL_VARIABLE) or DEFAULT_URL
-        token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
-        if not (token.isascii() and token.isprintable()):
-            raise RequestError(USAGE, "--token: must be printable ASCII")
+        url = asked.url
+        if url is None and asked.config:
+            url = LOAD(asked.config, os.environ).own_url
         try:
-            super().__init__(url, token=token, timeout=silence_s)
+            super().__init__(url, token=asked.token, timeout=silence_s)
         except ValueError as error:
-            raise RequestError(USAGE, f"--url {error}") from None
+            raise RequestError(USAGE, str(error)) from None
 
     def __str__(self) -> str:
         return str(self._address)
@@ -58,6 +53,8 @@ class RemoteServer(Sender):
 
 
 def _way_out(error: TransportError) -> str:
+    if "certificate is not valid for" in str(error):  # it is trusted, and names others
+        return "ask for the server by a name of its certificate: --url https://NAME:PORT"
     if "CERTIFICATE_VERIFY_FAILED" in str(error):  # the server runs
         return "renew its certificate, or name its authority in SSL_CERT_FILE"
     return "start the server, or correct --url"

@@ -22,7 +22,6 @@ from delayqueue.cli.subcommand import (
     say,
 )
 from delayqueue.cli.watching import watch
-from delayqueue.cli.words import distance, length, moment
 from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from delayqueue.client.api_request import STRANGE
 from delayqueue.config.startup import StartupError
@@ -102,8 +101,8 @@ def remote(
         except StartupError as error:
             return complain(error.lines(None), USAGE)
 
-    types = [one.options.get("type") for one in arguments]
-    notes = [LENGTHS] * (not {length, distance}.isdisjoint(types)) + [TIMES] * (moment in types)
+    words = {one.options.get("metavar") for one in arguments}
+    notes = [LENGTHS] * ("LENGTH" in words) + [TIMES] * ("TIME" in words)
     return Subcommand(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
 
 

@@ -13,7 +13,7 @@ from delayqueue.store.embedded import place_of
 
 def serve(config: Config, _asked: Namespace) -> int:
     """Run the server."""
-    if config.embedded and sys.stderr.isatty():
+    if config.embedded and sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(_introduction(config))
     uvloop.run(serving(config))
     return DONE

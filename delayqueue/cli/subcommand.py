@@ -1,6 +1,6 @@
 """What a subcommand of the command line is, and its exit statuses."""
 
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -57,6 +57,15 @@ def flag(name: str, text: str) -> Argument:
 # allowed after the verb as well as before it
 CONFIG_FILE: Final = argument(
     "-c", dest="config", metavar="FILE", type=Path, default=SUPPRESS, help="config file"
+)
+
+
+def _no_file(_: str) -> Any:
+    raise ArgumentTypeError("this verb reads no config file; leave it out")
+
+
+NO_CONFIG_FILE: Final = argument(
+    "-c", dest=SUPPRESS, type=_no_file, default=SUPPRESS, help=SUPPRESS
 )
 
 

@@ -107,8 +107,21 @@ def _held_by(other: Row) -> str:
     return f"{one_line(other['id'])}, {other['state']}{until}"
 
 
+def _call(told: Row) -> str:
+    """PUT https://example.com/, timeout 30s, headers X-Key X-Shop, expect *ok*, give up"""
+    said = [f"{told['method']} {told['url']}", f"timeout {told['timeout']:g}s"]
+    said += [f"headers {' '.join(told['headers'])}"] if told["headers"] else []
+    said += [f"expect {told['expect']}"] if told["expect"] else []
+    said += ["give up"] if told["give_up"] else []
+    return one_line(", ".join(said))
+
+
 # how members that are objects are written
-OBJECTS: Final[Mapping[str, Callable[[Row], str]]] = {"progress": _progress, "held_by": _held_by}
+OBJECTS: Final[Mapping[str, Callable[[Row], str]]] = {
+    "progress": _progress,
+    "held_by": _held_by,
+    "call": _call,
+}
 
 
 def local_time(unix_s: float) -> str:

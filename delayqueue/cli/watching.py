@@ -71,14 +71,13 @@ def _terminal() -> Generator[Callable[[float], bool]]:
 
 @contextmanager
 def _keys() -> Generator[Callable[[float], bool]]:
-    try:
-        import termios  # noqa: PLC0415  # not on every system
-        import tty  # noqa: PLC0415
-
-        former = termios.tcgetattr(sys.stdin)
-    except (ImportError, termios.error):  # no keys can be read
-        yield _slept
+    if sys.platform == "win32" or sys.stdin is None or not sys.stdin.isatty():
+        yield _slept  # no keys can be read
         return
+    import termios  # noqa: PLC0415  # not on Windows
+    import tty  # noqa: PLC0415
+
+    former = termios.tcgetattr(sys.stdin)
     tty.setcbreak(sys.stdin)
     try:
         yield _quit_is_pressed

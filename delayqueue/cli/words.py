@@ -25,6 +25,14 @@ def length(text: str) -> float:
     return int(seconds) if seconds.is_integer() else seconds
 
 
+def interval(text: str) -> float:
+    """Seconds, from a duration as length() takes it, above 0."""
+    seconds = length(text)
+    if not seconds:
+        raise ArgumentTypeError(f"{text!r}: must be more than 0")
+    return seconds
+
+
 def distance(text: str) -> float:
     """Seconds, from a duration as length() takes it, with or without a sign."""
     return -length(text[1:]) if text[:1] == "-" else length(text.removeprefix("+"))
@@ -72,6 +80,13 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    """A whole number, at least 1."""
+    if WHOLE.fullmatch(text) is None or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r}: must be a whole number, at least 1")
+    return int(text)
+
+
 def percent(text: str) -> float:
     """A number, such as of percent."""
     if NUMBER.fullmatch(text) is None:
@@ -114,7 +129,11 @@ def body(text: str) -> str:
     """The text itself; for "-" all of standard input, byte for byte."""
     if text != SOURCE:
         return text
+    if sys.stdin is None:
+        raise ArgumentTypeError("standard input: it is closed")
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError:
         raise ArgumentTypeError("standard input: must be UTF-8") from None
+    except OSError as error:  # opened for writing, a terminal that is gone
+        raise ArgumentTypeError(f"standard input: {error.strerror}") from None

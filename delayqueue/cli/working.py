@@ -20,7 +20,7 @@ from delayqueue import log
 from delayqueue.cli.subcommand import DONE, USAGE, complain
 from delayqueue.client.address import ServerAddress
 from delayqueue.config.startup import StartupError
-from delayqueue.config.values import Address
+from delayqueue.config.values import MAX_PORT, Address
 from delayqueue.threads import not_waited_for
 from delayqueue.worker import Worker
 from delayqueue.worker.health import answering
@@ -38,10 +38,18 @@ ALSO_S: Final = 10  # beyond the grace, before a process is killed: it ends itse
 
 def work(asked: Namespace) -> int:
     """Run the worker until it is told to stop. Returns the exit status."""
+    processes = asked.processes or 1
+    if asked.health and asked.health.port + processes - 1 > MAX_PORT:
+        return complain(
+            [
+                f"--health {asked.health}: {processes} processes need as many ports, up to {MAX_PORT}"
+            ],
+            USAGE,
+        )
     if asked.reload:
         return _reload([sys.executable, "-m", "delayqueue", "worker", *_asked(asked)])
     try:
-        if asked.processes is None or asked.processes == 1:
+        if processes == 1:
             _run(asked, 1)
             return DONE
         return asyncio.run(_supervise(asked))
@@ -68,7 +76,7 @@ def _run(asked: Namespace, number: int) -> None:
     try:
         ServerAddress.of(worker.url, worker.token)
     except ValueError as error:
-        raise StartupError(f"--url {error}") from None
+        raise StartupError(str(error)) from None
     with _answering(asked.health, number, worker), not_waited_for():
         worker.run(grace=_grace_s(asked))
 
@@ -189,4 +197,4 @@ def _reload(command: list[str]) -> int:
 
 
 def _report_restart(_changes: object) -> None:
-    sys.stderr.write("delay-queue: the code has changed, restarting\n")
+    complain(["the code has changed, restarting"], DONE)

@@ -36,17 +36,20 @@ class ServerAddress:
 
         A user and a password in it are sent as `Basic`. Raises ValueError if the URL or the token is invalid.
         """
+        source = f"{URL_VARIABLE}=" if url is None else "URL "
         url = os.environ.get(URL_VARIABLE) or DEFAULT_URL if url is None else url
-        token = os.environ.get(TOKEN_VARIABLE) if token is None else token
+        shown = source + re.sub("//.*@", "//***@", url)  # without a password
         parts = _parts(url)
         if parts is None:
-            raise ValueError(f"{_shown(url)}: must be http://HOST:PORT or https://HOST:PORT")
+            raise ValueError(f"{shown}: must be http://HOST:PORT or https://HOST:PORT")
         if {"?", "#"} & {*url}:
             raise ValueError(
-                f"{_shown(url)}: must be http://HOST:PORT or https://HOST:PORT, without ? and #"
+                f"{shown}: must be http://HOST:PORT or https://HOST:PORT, without ? and #"
             )
+        source = TOKEN_VARIABLE if token is None else "the token"
+        token = os.environ.get(TOKEN_VARIABLE) if token is None else token
         if token and not (token.isascii() and token.isprintable()):
-            raise ValueError("the token: must be printable ASCII")
+            raise ValueError(f"{source}: must be printable ASCII")
         is_secure = parts.scheme == "https"
         host = _ascii(parts.hostname or "")
         port = parts.port or (443 if is_secure else 80)
@@ -57,7 +60,7 @@ class ServerAddress:
         }
         if token and parts.username is not None:
             raise ValueError(
-                f"{_shown(url)}: the URL has a password, and there is a token, which takes its place: "
+                f"{shown}: it has a password, and there is a token, which takes its place: "
                 f"give one of them (a token may come from {TOKEN_VARIABLE})"
             )
         if token:
@@ -91,11 +94,6 @@ class ServerAddress:
 
 def _ascii(host: str) -> str:
     return host if host.isascii() else host.encode("idna").decode()
-
-
-def _shown(url: str) -> str:
-    """The URL without the password that it may have."""
-    return re.sub("//.*@", "//***@", url)
 
 
 def _basic(user: str, password: str) -> str:

@@ -20,6 +20,7 @@ from delayqueue.store.keys import KEYS
 EMBEDDED: Final = "embedded"
 REDIS_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
+MAX_PORT: Final = 65_535
 MAX_TITLE_CHARS: Final = 64
 COLOURS: Final = ("red", "orange", "green", "blue", "purple")
 
@@ -127,10 +128,12 @@ def wheel_slots(text: str) -> int:
     return slots
 
 
-def address(text: str) -> Address:
+def address(text: str, *, least_port: int = 0) -> Address:
     parts = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})", text)
-    if not parts or int(parts[3]) > 65535 or not _is_host(parts[2] or ""):
-        raise ValueError("must be HOST:PORT or [IPV6]:PORT with a port from 0 to 65535")
+    if not parts or not least_port <= int(parts[3]) <= MAX_PORT or not _is_host(parts[2] or ""):
+        raise ValueError(
+            f"must be HOST:PORT or [IPV6]:PORT with a port from {least_port} to {MAX_PORT}"
+        )
     return Address(parts[1] or parts[2] or "", int(parts[3]))
 
 

@@ -81,12 +81,13 @@ def test_what_is_piped_is_printed_again_and_again(server: QueueServer, topic: st
 class Terminal:
     """The program in a terminal of its own."""
 
-    def __init__(self, *arguments: str, url: str) -> None:
+    def __init__(self, *arguments: str, url: str, more: str = "") -> None:
+        """`more`: redirections of a shell."""
         ours, theirs = pty.openpty()
         self._ours = ours
         self._shown = b""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "delayqueue", *arguments],
+            ["sh", "-c", f'exec "$@" {more}', "sh", sys.executable, "-m", "delayqueue", *arguments],
             env=environment({"url": url}) | {"COLUMNS": "100", "LINES": "20"},
             stdin=theirs,
             stdout=theirs,
@@ -122,6 +123,14 @@ def test_top_is_live_and_leaves_the_terminal_as_it_was(
     terminal.press("q")
     assert terminal.process.wait(SOON_S) == 0
     terminal.shows("\x1b[?1049l")
+
+
+def test_top_is_live_without_a_standard_input(server: QueueServer) -> None:
+    terminal = Terminal("top", "--every", "100ms", url=server.url, more="<&-")
+    for _ in range(2):
+        terminal.shows("oldest ready")
+    terminal.process.terminate()
+    terminal.process.wait(SOON_S)
 
 
 def test_a_terminal_has_a_traceback_on_lines_and_a_program_on_one(

@@ -1,11 +1,13 @@
 """What a verb has taken is printed or given back, whatever standard output is."""
 
+import asyncio
 import dataclasses
 import json
 import os
 import subprocess
 import sys
 import time
+import urllib.request
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +19,16 @@ from delayqueue import Client
 from delayqueue.cli import asking, tables
 from delayqueue.cli.remote_server import RemoteServer
 from delayqueue.client import JobDetails
-from tests.processes import REPOSITORY, Processes, QueueServer, StoreServer, environment
+from tests.processes import (
+    LOOPBACK,
+    REPOSITORY,
+    Processes,
+    QueueServer,
+    StoreServer,
+    environment,
+    free_port,
+)
+from tests.waiting import until
 
 BODY: Final = "thank you 😀"
 FAR: Final = "9999999999"
@@ -195,6 +206,55 @@ def test_nothing_ends_in_a_traceback(server: QueueServer, arguments: str, output
     if output == ">/dev/full":
         assert ended.returncode == 1
         assert b"standard output: No space left on device" in ended.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_the_store_is_checked_whatever_is_closed(
+    server: QueueServer, redis_server: StoreServer, closed: str
+) -> None:
+    ended = run(server, f"DELAYQUEUE_REDIS_HOST={redis_server.address} dq check {closed}")
+    assert ended.returncode == 0
+    assert b"ok: settings\nok: store\n" in ended.stdout
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_server_runs_without_standard_streams(
+    redis_server: StoreServer, workers: int
+) -> None:
+    address = f"{LOOPBACK}:{free_port()}"
+    settings = {"redis.host": redis_server.address, "redis.db": redis_server.new_database()}
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "-c", 'exec "$@" <&- >&- 2>&-', "", sys.executable, "-m", "delayqueue"),
+        env=environment(settings | {"bind_address": address, "workers": workers}),
+    )
+
+    def has_ended() -> bool:
+        return process.returncode is not None
+
+    try:
+        await until(lambda: has_ended() or is_healthy(f"http://{address}/healthz"))
+        assert not has_ended()
+    finally:
+        if not has_ended():
+            process.terminate()
+    assert await process.wait() == 0
+
+
+def is_healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=180):
+            return True
+    except OSError:
+        return False
+
+
+def test_the_call_of_a_job_is_one_line() -> None:
+    told: dict[str, Any] = {"url": "https://x/", "method": "PUT", "headers": {}, "timeout": 30}
+    told |= {"expect": "", "give_up": False}
+    assert tables.cell("call", told) == "PUT https://x/, timeout 30s"
+    told |= {"headers": {"X-A": "***", "X-B": "***"}, "expect": "*a\nb*", "give_up": True}
+    said = "PUT https://x/, timeout 30s, headers X-A X-B, expect *a\\nb*, give up"
+    assert tables.cell("call", told) == said
 
 
 def test_the_progress_of_a_job_is_one_line() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shlex
 import socket
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 import pytest
@@ -156,6 +158,28 @@ def test_a_body_that_is_no_text_is_refused(
     assert "standard input: must be UTF-8" in ended.err
 
 
+def test_a_body_from_a_standard_input_that_cannot_be_read_is_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)  # as Python has it if it is closed
+    assert "standard input: it is closed" in run("push", "t", "-").err
+    with (tmp_path / "file").open("wb", buffering=0) as only_written:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Unreadable(only_written)))
+        ended = run("push", "t", "-")
+    assert ended.status == 2
+    assert "standard input: Bad file descriptor" in ended.err
+
+
+class Unreadable:
+    """A file that was opened for writing, as the standard input that Python makes of it."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+
+    def read(self) -> bytes:
+        return os.read(self._file.fileno(), 1)
+
+
 def test_pop_waits_as_long_as_it_is_told(run: Run, topic: str) -> None:
     assert run("pop", topic).failed(1) == "no job is ready"
     run("push", topic, "--delay", "300ms").ok()
@@ -255,10 +279,31 @@ def test_what_is_registered_is_listed_by_pages(
         (["push"], "the following arguments are required: TOPIC"),
         (["push", "t", "--if-exists", "maybe"], "invalid choice: 'maybe'"),
         (["pop", "t", "--count", "x"], "--count: 'x': must be a whole number"),
-        (["stats", "--url", ""], "--url : must be http://HOST:PORT"),
-        (["stats", "--url", "ftp://queue"], "--url ftp://queue: must be http://HOST:PORT"),
-        (["stats", "--url", "http://queue:port"], "--url http://queue:port: must be"),
-        (["stats", "--token", "a\nb"], "--token: must be printable ASCII"),
+        (["subscribers", "--limit=-1"], "--limit: '-1': must be a whole number, at least 1"),
+        (["schedules", "--limit", "0"], "--limit: '0': must be a whole number, at least 1"),
+        (["list", "--state", "ready", "--limit=-1"], "--limit: '-1': must be a whole number"),
+        (["peek", "t", "--count", "0"], "--count: '0': must be a whole number, at least 1"),
+        (["stats", "--watch", "0"], "--watch: '0': must be more than 0"),
+        (["top", "--every", "0ms"], "--every: '0ms': must be more than 0"),
+        (
+            shlex.split("subscribe s t http://x/ --header 'X-A: 1' --header 'X-A: 2'"),
+            "the header X-A is there twice; give it once",
+        ),
+        (
+            shlex.split("push t --call http://x/ --call-header 'X-A: 1' --call-header 'X-A: 2'"),
+            "the header X-A is there twice; give it once",
+        ),
+        (
+            ["subscribe", "s", "https://new/", "--if-exists", "change"],
+            "https://new/ is in the place of TOPIC; give NAME TOPIC URL",
+        ),
+        (["--url", "http://queue"], "--url goes with a verb, such as stats"),
+        (["--token=abc"], "--token goes with a verb, such as stats"),
+        (["--json"], "--json goes with a verb, such as stats"),
+        (["stats", "--url", ""], "URL : must be http://HOST:PORT"),
+        (["stats", "--url", "ftp://queue"], "URL ftp://queue: must be http://HOST:PORT"),
+        (["stats", "--url", "http://queue:port"], "URL http://queue:port: must be"),
+        (["stats", "--token", "a\nb"], "the token: must be printable ASCII"),
     ],
 )
 def test_a_wrong_argument_is_status_2_and_named(run: Run, arguments: list[str], says: str) -> None:
@@ -305,13 +350,23 @@ def test_a_server_that_is_not_there_is_status_3(run: Run) -> None:
 
 
 def test_a_certificate_that_is_not_trusted_is_not_taken_for_a_server_that_is_away(
-    run: Run, processes: Processes, redis_server: StoreServer, tmp_path: Path
+    run: Run,
+    processes: Processes,
+    redis_server: StoreServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = certificates.make(tmp_path, "server")
     server = processes.server(redis_server, own.context(), tls_cert=own.cert, tls_key=own.key)
     refused = run("stats", "--url", server.url).failed(3)
     assert "CERTIFICATE_VERIFY_FAILED" in refused
     assert refused.endswith("; renew its certificate, or name its authority in SSL_CERT_FILE")
+    monkeypatch.setenv("SSL_CERT_FILE", str(own.cert))
+    misnamed = run("stats", "--url", server.url.replace(LOOPBACK, "localhost")).failed(3)
+    assert "certificate is not valid for 'localhost'" in misnamed
+    assert misnamed.endswith(
+        "; ask for the server by a name of its certificate: --url https://NAME:PORT"
+    )
     server.close()
 
 
@@ -374,6 +429,13 @@ def test_the_token_is_sent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert second["Authorization"] == "Bearer other"
 
 
+def test_a_variable_with_a_mistake_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DELAYQUEUE_TOKEN", "a\nb")
+    assert run("stats").failed(2) == "DELAYQUEUE_TOKEN: must be printable ASCII"
+    monkeypatch.setenv("DELAYQUEUE_URL", "queue:9277")
+    assert run("stats").failed(2).startswith("DELAYQUEUE_URL=queue:9277: must be http://HOST:PORT")
+
+
 def test_without_a_token_none_is_sent(run: Run) -> None:
     with Partner(Answer(200, '{"code":0,"message":"ok","data":[]}')) as stranger:
         assert run("topics", "--url", stranger.url).ok() == "no topics"
@@ -396,3 +458,5 @@ def test_ctrl_c_ends_a_wait_without_a_traceback(run: Run, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(socket, "create_connection", interrupted)
     assert run("pop", "t", "--timeout", "1h") == (130, "", "")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=interrupted)))
+    assert run("push", "t", "-") == (130, "", "")

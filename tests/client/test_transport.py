@@ -386,9 +386,20 @@ def test_a_url_that_is_none_or_has_a_part_that_means_nothing_is_refused(
     kind: Callable[[str], object], url: str, reason: str
 ) -> None:
     more = ", without ? and #" if re.search("[?#]", url) else ""
-    says = f"{url}: must be http://HOST:PORT or https://HOST:PORT{more}"
+    says = f"URL {url}: must be http://HOST:PORT or https://HOST:PORT{more}"
     with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
         kind(url)
+
+
+def test_a_variable_with_a_mistake_is_named(
+    kind: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DELAYQUEUE_TOKEN", "a\nb")
+    with pytest.raises(ValueError, match=r"^DELAYQUEUE_TOKEN: must be printable ASCII$"):
+        kind("http://host")
+    monkeypatch.setenv("DELAYQUEUE_URL", "http://shop:secret@host:x")
+    with pytest.raises(ValueError, match=r"^DELAYQUEUE_URL=http://\*\*\*@host:x: must be http"):
+        kind()
 
 
 async def test_a_password_in_the_url_is_sent_to_the_server_and_shown_to_nobody(
@@ -409,7 +420,7 @@ async def test_a_password_in_the_url_is_sent_to_the_server_and_shown_to_nobody(
     await stranger.close()
     assert "hunter2" not in str(lost.value)
     for wrong in (f"http://shop:{TOKEN}@host:x", f"http://shop:{TOKEN}@host?a"):
-        with pytest.raises(ValueError, match=r"^http://\*\*\*@host.*: must be") as refused:
+        with pytest.raises(ValueError, match=r"^URL http://\*\*\*@host.*: must be") as refused:
             kind(wrong)
         assert TOKEN not in str(refused.value)
 
@@ -417,7 +428,7 @@ async def test_a_password_in_the_url_is_sent_to_the_server_and_shown_to_nobody(
 def test_a_password_and_a_token_are_not_both_sent(
     kind: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    says = "the URL has a password, and there is a token, which takes its place: give one of them"
+    says = "it has a password, and there is a token, which takes its place: give one of them"
     with pytest.raises(ValueError, match=says):
         kind("http://shop:secret@host", token=TOKEN)
     monkeypatch.setenv("DELAYQUEUE_TOKEN", TOKEN)

@@ -562,7 +562,9 @@ def test_a_client_of_psr_18_and_a_logger_of_psr_3_can_be_used(
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("new Client('localhost:9277')", "localhost:9277: must be http://HOST:PORT or https://HOST:PORT"),
+        ("new Client('localhost:9277')", "URL localhost:9277: must be http://HOST:PORT or https://HOST:PORT"),
+        ("$_ENV['DELAYQUEUE_URL'] = 'queue'; new Client()", "DELAYQUEUE_URL=queue: must be http"),
+        ("$_ENV['DELAYQUEUE_TOKEN'] = 'a b'; new Client()", "DELAYQUEUE_TOKEN: must be printable ASCII"),
         ("new Client(token: \"a\\nb\")", "the token: must be printable ASCII"),
         ("(new Client())->push('t', \"\\xe9\")", "the body is not UTF-8: encode it, such as by base64_encode()"),
         ("(new Client())->push('t', delay: 'soon')", '"soon": must be a text like "500ms", "15s", "30m", "1.5h", "1d"'),

@@ -118,13 +118,21 @@ def test_rows_wait_for_a_token_that_may_push_them(
         ((), "--dsn, or DELAYQUEUE_RELAY_DSN: must be mysql://"),
         (("--dsn", "oracle://here"), "must be mysql://"),
         (("--dsn", "mysql://here", "--table", "a;b"), "--table a;b: small letters"),
-        (("--dsn", "mysql://here", "--url", "here"), "--url here: must be http://"),
-        (("--dsn", "mysql://here", "--metrics", "here"), "--metrics here"),
+        (("--dsn", "mysql://here", "--url", "here"), "URL here: must be http://"),
+        (("--dsn", "mysql://here", "--metrics", ":65536"), "with a port from 1 to 65535"),
+        (("--dsn", "mysql://here", "--poll", "0"), "--poll: '0': must be more than 0"),
+        (("--dsn", "mysql://here", "--metrics", "here"), "--metrics: 'here': must be HOST:PORT"),
     ],
 )
 def test_a_wrong_command_line_is_told(options: tuple[str, ...], message: str) -> None:
     done = run_program("relay", *options, settings={})
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_a_wrong_variable_is_named() -> None:
+    done = run_program("relay", "--dsn", "mysql://here", settings={"url": "here"})
+    assert done.returncode == 2
+    assert "DELAYQUEUE_URL=here: must be http://" in done.stderr
 
 
 def test_a_database_that_is_away_is_told_by_once() -> None:

@@ -106,6 +106,11 @@ def test_help_fits_a_terminal_of_80_columns(
         ("xyzzy", "there is no verb 'xyzzy'; delay-queue help lists them"),
         ("helpx", "did you mean help?"),
         ("push t --dely=3", "unrecognized arguments: --dely=3; did you mean --delay"),
+        ("-c dq.conf worker tasks:worker", "argument -c: this verb reads no config file"),
+        ("worker tasks:worker -c dq.conf", "argument -c: this verb reads no config file"),
+        ("-cdq.conf relay", "argument -c: this verb reads no config file"),
+        ("-c dq.conf completion bash", "argument -c: this verb reads no config file"),
+        ("worker tasks:worker --health :0", "--health: ':0': must be HOST:PORT or [IPV6]:PORT"),
         ("serve --json", "unrecognized arguments: --json"),
         ("--help-setings", "unrecognized arguments: --help-setings; did you mean --help-settings"),
     ],
@@ -117,6 +122,14 @@ def test_a_mistyped_word_is_told_what_was_meant(
     assert (status, out) == (2, "")
     assert says in err
     assert len(err.splitlines()) < 12  # and not all verbs
+
+
+def test_more_processes_than_there_are_ports_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["worker", "tasks:worker", "--health", ":65535", "--processes", "2"]) == 2
+    said = "delay-queue: --health :65535: 2 processes need as many ports, up to 65535\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize(

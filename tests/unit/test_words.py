@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from delayqueue.cli.words import at_once, distance, kept, length, moment, per_second, whole
+from delayqueue.cli.words import (
+    at_once,
+    distance,
+    interval,
+    kept,
+    length,
+    moment,
+    per_second,
+    positive,
+    whole,
+)
 from delayqueue.client.times import distance as client_distance
 from delayqueue.client.times import seconds
 from delayqueue.domain.retry import duration_ms
@@ -21,6 +31,8 @@ from delayqueue.domain.retry import duration_ms
         (client_distance, "-1h", -3600),
         (client_distance, -0.5, -0.5),
         (whole, "-7", -7),
+        (positive, "1", 1),
+        (interval, "500ms", 0.5),
         (per_second, "0.5", 0.5),
         (per_second, "none", "none"),
         (at_once, "12", 12),
@@ -39,7 +51,9 @@ def test_numbers_and_distances_are_read(
         (distance, "must be like 90"),
         (kept, "must be like 90"),
         (moment, "must be like now"),
+        (interval, "must be like 90"),
         (whole, "must be a whole number"),
+        (positive, "must be a whole number, at least 1"),
         (per_second, "must be a number, like 10 or 0.5, or none"),
         (at_once, "must be a whole number, or none"),
         (duration_ms, "must be seconds or a text"),
@@ -51,6 +65,16 @@ def test_what_is_no_number_is_told_what_one_is(
     parse: Callable[[str], object], says: str, text: str
 ) -> None:
     with pytest.raises((ArgumentTypeError, ValueError), match=says):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"), [(positive, "0"), (positive, "-1"), (interval, "0"), (interval, "0ms")]
+)
+def test_what_must_be_more_than_nothing_is_told_so(
+    parse: Callable[[str], object], text: str
+) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"at least 1|more than 0"):
         parse(text)
 
 

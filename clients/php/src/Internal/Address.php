@@ -25,16 +25,19 @@ final class Address
      */
     public static function of(?string $url, #[\SensitiveParameter] ?string $token): self
     {
+        $source = 'URL ';
         if ($url === null || $url === '') {
+            $source = 'DELAYQUEUE_URL=';
             $url = self::variable('DELAYQUEUE_URL') ?? self::DEFAULT_URL;
         }
-        $token ??= self::variable('DELAYQUEUE_TOKEN') ?? '';
         $parts = parse_url($url);
         if (!isset($parts['scheme'], $parts['host']) || !in_array($parts['scheme'], ['http', 'https'], true)) {
-            throw new \InvalidArgumentException("$url: must be http://HOST:PORT or https://HOST:PORT");
+            throw new \InvalidArgumentException("$source$url: must be http://HOST:PORT or https://HOST:PORT");
         }
+        $source = $token === null ? 'DELAYQUEUE_TOKEN' : 'the token';
+        $token ??= self::variable('DELAYQUEUE_TOKEN') ?? '';
         if (preg_match('/[^\x21-\x7e]/', $token) === 1) {
-            throw new \InvalidArgumentException('the token: must be printable ASCII');
+            throw new \InvalidArgumentException("$source: must be printable ASCII");
         }
         $headers = ['Content-Type' => 'application/json', 'Accept-Language' => 'en'];
 
