@@ -63,7 +63,7 @@ class Sendable(Protocol):
         """When it was made, in monotonic seconds."""
 
     def answered(self, answer: Any) -> None:
-        """Take the answer: this or failed() is called once each time that it was sent."""
+        """Take the answer, also if nobody waits for it any more. This or failed() is called at most once each time."""
 
     def failed(self, error: Exception) -> None:
         """Take the error that came in place of the answer."""

@@ -35,7 +35,8 @@ class Call(asyncio.Future[Any]):
         return self
 
     def answered(self, answer: Any) -> None:
-        self.set_result(answer)
+        if not self.done():  # it was given up
+            self.set_result(answer)
 
     def failed(self, error: Exception) -> None:
         self.set_exception(error)
