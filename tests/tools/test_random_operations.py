@@ -47,7 +47,7 @@ FAULTS: Final = {
         "_kick.lua",
         "if not wanted[state_of(id, job)] then",
         "if false then",
-        "has the receipt|could be|must not answer so",
+        "has the nonce|could be|must not answer so",
     ),
 }
 
