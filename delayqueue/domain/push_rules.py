@@ -19,7 +19,6 @@ from delayqueue.domain.job import (
     MAX_TAGS,
     MAX_TEXT_BYTES,
     MAX_TOPIC_BYTES,
-    MAX_TTR_S,
     IfExists,
 )
 from delayqueue.domain.subscriber import Method
@@ -201,20 +200,7 @@ def retry_schedule(field: str, value: Any) -> dict[str, Any]:
     """A retry schedule, as it is sent."""
     found = _members(field, value, RETRY)
     try:
-        retry.check_parts(found)
-        if "delays" in found:
-            retry.explicit(found["delays"])
-        elif "preset" in found:
-            retry.preset(found["preset"])
-        else:
-            retry.exponential(
-                steps=found["max"],
-                base_ms=retry.duration_ms(found.get("base", 1)),
-                factor=found.get("factor", 2),
-                cap_ms=retry.duration_ms(found.get("cap", MAX_TTR_S)),
-                jitter=found.get("jitter", 0),
-                random=lambda: 0.0,
-            )
+        retry.expanded(found, random=lambda: 0.0)
     except BadValue as error:
         raise ValueError(f"{field}: {error}") from None
     return found

@@ -7,7 +7,8 @@ expanded when the job is pushed, so each job has its own jitter.
 
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from delayqueue.errors import BadValue, shown
 
@@ -48,7 +49,27 @@ def duration_ms(value: float | str) -> int:
     return round(ms)
 
 
-def check_parts(given: Collection[str]) -> None:
+def expanded(given: Mapping[str, Any], random: Callable[[], float]) -> tuple[int, ...]:
+    """The schedule with these fields of `retry`; of a formula, those that are missing have their defaults.
+
+    `random` returns 0 <= x < 1. Raises BadValue if they are invalid.
+    """
+    _check_parts(given)
+    if "delays" in given:
+        return explicit(given["delays"])
+    if "preset" in given:
+        return preset(given["preset"])
+    return exponential(
+        steps=given["max"],
+        base_ms=duration_ms(given.get("base", 1)),
+        factor=given.get("factor", 2),
+        cap_ms=duration_ms(given.get("cap", 86_400)),
+        jitter=given.get("jitter", 0),
+        random=random,
+    )
+
+
+def _check_parts(given: Collection[str]) -> None:
     """Raises BadValue unless a schedule with these fields is a list, a preset or a formula, and one of them only."""
     if len({"delays", "preset", "max"}.intersection(given)) != 1:
         raise BadValue("需要 delays、preset 或 max 之一", "give one of delays, preset, max")

@@ -256,20 +256,7 @@ class RetryRequest(Request):
     def model_post_init(self, _context: Any) -> None:
         """Expand the schedule. Raises BadValue if it is invalid."""
         given = {name: value for name, value in vars(self).items() if value is not None}
-        retry.check_parts(given)
-        if self.delays is not None:
-            self._delays_ms = retry.explicit(self.delays)
-        elif self.preset is not None:
-            self._delays_ms = retry.preset(self.preset)
-        else:
-            self._delays_ms = retry.exponential(
-                steps=self.max or 0,
-                base_ms=retry.duration_ms(given.get("base", 1)),
-                factor=given.get("factor", 2),
-                cap_ms=retry.duration_ms(given.get("cap", 86_400)),
-                jitter=given.get("jitter", 0),
-                random=random,
-            )
+        self._delays_ms = retry.expanded(given, random)
 
     @property
     def delays_ms(self) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import random
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from delayqueue.client.jobs import retry_request
 from delayqueue.domain import retry as schedules
@@ -65,25 +65,8 @@ class Policy(NamedTuple):
 def _written_out(retry: Retry, steps: int | None) -> tuple[int, ...]:
     """The delays in ms; a formula without a number of delays gets `steps`."""
     request = given(retry_request(retry))
-    if not request.keys().isdisjoint({"delays", "preset"}):
-        schedules.check_parts(request)
-    match request:
-        case {"delays": delays}:
-            return schedules.explicit(delays)
-        case {"preset": name}:
-            return schedules.preset(name)
-        case formula:
-            return _by_formula(formula, steps)
-
-
-def _by_formula(formula: dict[str, Any], steps: int | None) -> tuple[int, ...]:
-    if steps == 0:
-        return ()
-    return schedules.exponential(
-        steps=formula.get("max", steps or DEFAULT_MAX_ATTEMPTS - 1),
-        base_ms=schedules.duration_ms(formula.get("base", 1)),
-        factor=formula.get("factor", 2),
-        cap_ms=schedules.duration_ms(formula.get("cap", 86_400)),
-        jitter=formula.get("jitter", 0),
-        random=random,
-    )
+    if request.keys().isdisjoint({"delays", "preset"}):
+        if steps == 0:
+            return ()
+        request = {"max": steps or DEFAULT_MAX_ATTEMPTS - 1} | request
+    return schedules.expanded(request, random)
