@@ -58,7 +58,8 @@ class Importer:
         self._queues: set[bytes] = set()
         self._strays: set[bytes] = set()
         self._lost_since_s: dict[bytes, int] = {}
-        self._scanned = False
+        # whether nothing was waiting when strays were last looked for; None = not looked for since something moved
+        self._searched_idle: bool | None = None
         self.imported: Counter[Place] = Counter()
         self.set_aside = 0
         self.dropped_entries = 0  # of jobs that had ended
@@ -110,13 +111,15 @@ class Importer:
             await self._drain(partial(self._original.in_bucket, bucket))
         await self._take_strays()
         if self._progress() != before:
-            self._scanned = False
+            self._searched_idle = None
             return True
-        if self._scanned:
-            return bool(self.waiting)
-        self._strays = await self._original.strays()
-        self._scanned = True
-        return bool(self.waiting or self._strays)
+        idle, searched_idle = not self.waiting, self._searched_idle
+        self._searched_idle = idle
+        if searched_idle is None or (idle and not searched_idle):
+            # the old timer may have moved a job from a bucket that was not read yet to a list that was: look again
+            self._strays = await self._original.strays()
+            return True
+        return not idle
 
     def _progress(self) -> int:
         return self.imported.total() + self.set_aside + self.dropped_entries

@@ -120,12 +120,16 @@ class OldServer:
         await self.redis.zrem(bucket, job_id)
         return True
 
+    async def tick_all(self, topic_of: Callable[[str], str]) -> None:
+        """Move all entries that are due."""
+        for number in range(1, BUCKETS + 1):
+            while await self.tick(number, topic_of):
+                pass
+
     async def run(
         self, topic_of: Callable[[str], str], stopped: asyncio.Event, *, beat_s: float
     ) -> None:
         """Its timers, until it is stopped."""
         while not stopped.is_set():
-            for number in range(1, BUCKETS + 1):
-                while await self.tick(number, topic_of):
-                    pass
+            await self.tick_all(topic_of)
             await asyncio.sleep(beat_s)

@@ -241,6 +241,23 @@ async def test_a_job_whose_consumer_never_finishes_comes_over_after_its_ttr(
     assert it.imported == {Place.READY: 1}
 
 
+async def test_a_job_that_becomes_ready_between_two_looks_is_not_left_behind(
+    move: Move, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old timer moves it after its ready list was read and before its bucket is."""
+    read = Original.in_bucket
+
+    async def tick_first(original: Original, bucket: str, offset: int) -> list[bytes]:
+        await move.old.tick_all(lambda _: "t")
+        return await read(original, bucket, offset)
+
+    monkeypatch.setattr(source, "DEAD_S", PATIENCE_S)
+    monkeypatch.setattr(Original, "in_bucket", tick_first)
+    await move.old.hand_out("t", "held", ttr_s=1)
+    it = await move.run()
+    assert it.imported == {Place.READY: 1}
+
+
 @in_every_setup
 async def test_a_job_is_delivered_once_while_the_old_server_works_on(
     move: Move, monkeypatch: pytest.MonkeyPatch
