@@ -248,7 +248,8 @@ class TopicFull(QueueError):
     @classmethod
     def at(cls, max_jobs: int) -> Self:
         """The error that names the limit."""
-        return cls.of(f"topic已满：{max_jobs:,}个job", f"topic full: {max_jobs:,} jobs")
+        jobs = "1 job" if max_jobs == 1 else f"{max_jobs:,} jobs"
+        return cls.of(f"topic已满：{max_jobs:,}个job", f"topic full: {jobs}")
 
 
 # The meaning of a script's code for a job.

@@ -50,7 +50,7 @@ async def test_a_job_of_a_schedule_that_is_pushed_now_is_a_push(
     (await api.call("/limit", {"topic": topic, "max_jobs": 1})).ok()
     (await api.push(topic=topic, id=topic, delay=60)).ok()
     answer = await api.call("/run-schedule", {"name": topic}, ENGLISH)
-    assert (answer.code, answer.message) == (FULL, "topic full: 1 jobs")
+    assert (answer.code, answer.message) == (FULL, "topic full: 1 job")
     (await api.delete(topic)).ok()
     (await api.call("/run-schedule", {"name": topic})).ok()
     (await api.call("/unschedule", {"name": topic})).ok()

@@ -564,6 +564,9 @@ def test_a_client_of_psr_18_and_a_logger_of_psr_3_can_be_used(
     [
         ("new Client('localhost:9277')", "URL localhost:9277: must be http://HOST:PORT or https://HOST:PORT"),
         ("$_ENV['DELAYQUEUE_URL'] = 'queue'; new Client()", "DELAYQUEUE_URL=queue: must be http"),
+        ("new Client('http://shop:secret@host:x')", "URL http://***@host:x: must be http"),
+        ("new Client('http://host?tls=no')", "URL http://host?tls=no: must be http://HOST:PORT or https://HOST:PORT, without ? and #"),
+        ("new Client('http://shop:secret@host', 'token')", "URL http://***@host: it has a password, and there is a token"),
         ("$_ENV['DELAYQUEUE_TOKEN'] = 'a b'; new Client()", "DELAYQUEUE_TOKEN: must be printable ASCII"),
         ("new Client(token: \"a\\nb\")", "the token: must be printable ASCII"),
         ("(new Client())->push('t', \"\\xe9\")", "the body is not UTF-8: encode it, such as by base64_encode()"),

@@ -71,7 +71,7 @@ async def test_a_row_whose_topic_is_full_waits_for_room(outbox: Outbox) -> None:
     for number in range(2):
         outbox.insert(id=f"{outbox.topic}-{number}")
     relay = outbox.relay()
-    await until(lambda: "topic full: 1 jobs; the rows wait" in relay.log_tail())
+    await until(lambda: "topic full: 1 job; the rows wait" in relay.log_tail())
     assert outbox.rows() == [f"{outbox.topic}-1"]
     assert outbox.rows("failed") == [None]
     outbox.client.delete(f"{outbox.topic}-0")

@@ -51,7 +51,7 @@ class Client
      * @param Transport|null $transport null = PHP's curl extension
      */
     public function __construct(
-        ?string $url = null,
+        #[\SensitiveParameter] ?string $url = null,
         #[\SensitiveParameter] ?string $token = null,
         int|float|string|\DateInterval|null $timeout = null,
         private int $retries = 2,

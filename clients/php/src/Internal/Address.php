@@ -23,21 +23,31 @@ final class Address
      *
      * @throws \InvalidArgumentException if the URL or the token cannot be one
      */
-    public static function of(?string $url, #[\SensitiveParameter] ?string $token): self
+    public static function of(#[\SensitiveParameter] ?string $url, #[\SensitiveParameter] ?string $token): self
     {
         $source = 'URL ';
         if ($url === null || $url === '') {
             $source = 'DELAYQUEUE_URL=';
             $url = self::variable('DELAYQUEUE_URL') ?? self::DEFAULT_URL;
         }
+        $shown = $source . preg_replace('~//.*@~s', '//***@', $url); // without a password
         $parts = parse_url($url);
         if (!isset($parts['scheme'], $parts['host']) || !in_array($parts['scheme'], ['http', 'https'], true)) {
-            throw new \InvalidArgumentException("$source$url: must be http://HOST:PORT or https://HOST:PORT");
+            throw new \InvalidArgumentException("$shown: must be http://HOST:PORT or https://HOST:PORT");
+        }
+        if (strpbrk($url, '?#') !== false) {
+            throw new \InvalidArgumentException("$shown: must be http://HOST:PORT or https://HOST:PORT, without ? and #");
         }
         $source = $token === null ? 'DELAYQUEUE_TOKEN' : 'the token';
         $token ??= self::variable('DELAYQUEUE_TOKEN') ?? '';
         if (preg_match('/[^\x21-\x7e]/', $token) === 1) {
             throw new \InvalidArgumentException("$source: must be printable ASCII");
+        }
+        if ($token !== '' && isset($parts['user'])) {
+            throw new \InvalidArgumentException(
+                "$shown: it has a password, and there is a token, which takes its place: "
+                . 'give one of them (a token may come from DELAYQUEUE_TOKEN)',
+            );
         }
         $headers = ['Content-Type' => 'application/json', 'Accept-Language' => 'en'];
 
