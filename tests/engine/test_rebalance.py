@@ -408,6 +408,18 @@ def _die(place: Any, name: str, step: str, when: str, number: int) -> None:
     setattr(place, name, call)
 
 
+async def test_a_ready_job_that_an_import_brought_twice_stays_once(ours: Installation) -> None:
+    """As a change that is killed after it has put a page there, and before it has dropped it here, does."""
+    queue = await with_jobs(ours, ())
+    await queue.push_many([job(name) for name in NAMES])
+    lists = [keys.queue_name % "t" for keys in ours.server().buckets.keys]
+    for ready in lists:
+        ids: Any = await ours.redis.lrange(ready, 0, -1)
+        await ours.redis.rpush(ready, ids[0])
+    await ours.rebalance(1)  # its list is longer than a page of the ghosts that are dropped
+    assert sorted(await pop_all(all_jobs(ours.server()), "t")) == sorted(NAMES)
+
+
 @pytest.mark.parametrize("which", ["redis", "valkey"])
 async def test_a_store_that_starts_again_meanwhile_keeps_no_job_back(
     processes: Processes, which: str

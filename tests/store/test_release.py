@@ -73,6 +73,17 @@ async def test_a_released_job_without_schedule_is_ready_at_once(bucket: Bucket) 
     assert (await bucket.pop_one()).attempt == 2
 
 
+@pytest.mark.parametrize("retry_ms", [None, (0,)])
+async def test_a_job_that_was_reserved_before_its_time_is_not_ready_before_it(
+    bucket: Bucket, retry_ms: tuple[int, ...] | None
+) -> None:
+    await bucket.push(job("a", delay_ms=HOUR_MS, retry_ms=retry_ms))
+    due_ms = (await bucket.view("a")).due_ms
+    await bucket.store.reserve(0, ["a"])
+    assert await bucket.release("a") == Moved(Code.OK, due_ms)
+    assert (await bucket.view("a")).state == "delayed"
+
+
 async def test_a_released_job_waits_for_the_delay_it_was_given(bucket: Bucket) -> None:
     await bucket.push(job("a", retry_ms=(1,)))
     await bucket.pop_one()
