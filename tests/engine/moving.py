@@ -71,7 +71,8 @@ class Installation:
             for kind in ("job", "ended"):
                 ids: Any = await self.redis.hkeys(f"{keys.tag}:{kind}")
                 assert all(buckets.of(job_id.decode()) == number for job_id in ids)
-            for topic in await self.redis.hkeys(f"{keys.tag}:topics"):
+            topics: Any = await self.redis.hkeys(f"{keys.tag}:topics")
+            for topic in topics:
                 ready: Any = await self.redis.lrange(keys.queue_name % topic.decode(), 0, -1)
                 assert len({*ready}) == len(ready)
 
