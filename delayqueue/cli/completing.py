@@ -2,7 +2,8 @@
 
 import os
 import sys
-from argparse import Action, ArgumentParser, Namespace
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace
+from collections.abc import Iterable
 from typing import Any, Final
 
 from delayqueue.cli.output import write
@@ -15,6 +16,7 @@ SHELLS: Final = ("bash", "zsh", "fish", "powershell")
 ASKED_BY: Final = "_ARGCOMPLETE"  # the variable by which the shell asks
 PATIENCE_S: Final = 1.0  # for the server's answer: somebody is waiting at the prompt
 MOST_TOPICS: Final = 100
+LEADING: Final = "leading_"  # options of a verb that stand before it
 
 
 def completion(asked: Namespace) -> int:
@@ -43,11 +45,20 @@ def answer_shell(parser: ArgumentParser) -> None:
         argcomplete.autocomplete(parser, default_completer=_offered)  # type: ignore[arg-type]
 
 
+def add_leading(parser: ArgumentParser, names: Iterable[str]) -> None:
+    """Let options of a verb come before it; argcomplete does not move them as _taken_apart() does."""
+    for name in names:
+        kind = {"action": "store_true"} if name == "--json" else {"dest": LEADING + name[2:]}
+        parser.add_argument(name, help=SUPPRESS, **kind)  # type: ignore[arg-type]
+
+
 def _offered(prefix: str, action: Action, parsed_args: Namespace, **_: Any) -> list[str]:
     """The values for an argument without choices."""
     if action.dest != "topic":
         return []
-    asked = Namespace(**{"url": None, "token": None, "config": None} | vars(parsed_args))
+    given = {"url": None, "token": None, "config": None} | vars(parsed_args)
+    leading = {name: given[name] or given.get(LEADING + name) for name in ("url", "token")}
+    asked = Namespace(**given | leading)
     try:
         with RemoteServer(asked, PATIENCE_S) as server:
             topics = server.post("/topics", {"match": prefix, "limit": MOST_TOPICS})

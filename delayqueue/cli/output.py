@@ -48,9 +48,13 @@ def write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        # Python writes what is left once more at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_rest()
         raise OutputError(error) from None
+
+
+def drop_rest() -> None:
+    """Write nothing more on standard output: Python would try what is left of an interrupted write at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def write_error(text: str) -> None:

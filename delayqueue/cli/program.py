@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from delayqueue.cli.completing import answer_shell, is_shell_asking
+from delayqueue.cli.completing import add_leading, answer_shell, is_shell_asking
 from delayqueue.cli.helping import OF_ALL, HelpSettings, ShowBuild, no_arguments, no_verb, table_of
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.output import OutputError, hold_descriptors, show_every_character, write
 from delayqueue.cli.remote import REMOTE
+from delayqueue.cli.signals import Ended
 from delayqueue.cli.subcommand import REFUSED, USAGE, Families, complain
 
 INTERRUPTED: Final = 130  # the shell's status for a program that Ctrl-C ended
+SIGNALLED: Final = 128  # and the signal: the same for another one
 CLOSED_PIPE: Final = 141  # the shell's status for a program whose reader is gone
 
 CONFIG: Final = "-c"
@@ -52,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show_every_character()
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
+    except Ended as error:
+        return SIGNALLED + error.number
     except KeyboardInterrupt:
         return INTERRUPTED
     except OutputError as error:
@@ -124,6 +128,8 @@ def _parser(names: Iterable[str]) -> ArgumentParser:
     parser.add_argument(
         "--help-settings", nargs=0, action=HelpSettings, help="show every setting and exit"
     )
+    if is_shell_asking():
+        add_leading(parser, OF_REMOTE)
     parser.set_defaults(run=VERBS["serve"].run, verb="serve", parser=parser)
     verbs = parser.add_subparsers(prog=parser.prog, metavar="VERB", help=SUPPRESS)
     for verb in map(VERBS.__getitem__, names):

@@ -9,17 +9,17 @@ from delayqueue.cli.subcommand import Families, argument, choice, flag, option
 from delayqueue.cli.top import Top
 from delayqueue.cli.words import (
     UNLIMITED,
-    at_once,
     body,
     distance,
     header,
     interval,
-    kept,
-    per_second,
-    percent,
+    length,
+    number,
+    or_none,
     positive,
     schedule,
     secret,
+    whole,
     yes_no,
 )
 from delayqueue.domain.job import CHANGE, IfExists, State
@@ -183,7 +183,7 @@ REMOTE: Final[Families] = {
             ID,
             RECEIPT,
             option("--ttr LENGTH", "the new TTR, from now on [the job's own]"),
-            option("--progress PERCENT", "how far the job is, 0 to 100, for `get`", type=percent),
+            option("--progress PERCENT", "how far the job is, 0 to 100, for `get`", type=number),
             option("--message TEXT", "what its worker is at, for `get`"),
         ),
         remote("bury", "give up on a job and keep it as a dead letter", ID, RECEIPT, MESSAGE),
@@ -314,11 +314,13 @@ REMOTE: Final[Families] = {
             "limit",
             "limit a topic's rate and concurrency, and what happens to its dead letters",
             TOPIC,
-            option("--rate N", "deliveries a second, or none", type=per_second),
+            option("--rate N", "deliveries a second, or none", type=or_none(number)),
             option("--burst N", "deliveries at once after a pause"),
-            option("--concurrency N", "jobs reserved at once, or none", type=at_once),
+            option("--concurrency N", "jobs reserved at once, or none", type=or_none(whole)),
             option(
-                "--group-concurrency N", "jobs of a group reserved at once, or none", type=at_once
+                "--group-concurrency N",
+                "jobs of a group reserved at once, or none",
+                type=or_none(whole),
             ),
             option(
                 "--group-order yes|no",
@@ -328,10 +330,10 @@ REMOTE: Final[Families] = {
             option(
                 "--buried-retain LENGTH",
                 "how long buried jobs are kept; none = the server's setting",
-                type=kept,
+                type=or_none(length),
             ),
             option("--buried-to TOPIC", "which topic gets a job for each buried one, or none"),
-            option("--max-jobs N", "jobs that it may have, or none", type=at_once),
+            option("--max-jobs N", "jobs that it may have, or none", type=or_none(whole)),
             choice(
                 "--when-full",
                 (*WhenFull, UNLIMITED),

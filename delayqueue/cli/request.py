@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from delayqueue.cli import asking, tables
-from delayqueue.cli.output import OutputError, as_json, check_output, write_error
+from delayqueue.cli.output import OutputError, as_json, check_output, drop_rest, write_error
 from delayqueue.cli.remote_server import RemoteServer, RequestError
+from delayqueue.cli.signals import hold_signals, raised_signals
 from delayqueue.cli.subcommand import (
     CONFIG_FILE,
     DONE,
@@ -22,6 +23,7 @@ from delayqueue.cli.subcommand import (
     say,
 )
 from delayqueue.cli.watching import watch
+from delayqueue.cli.words import as_of_now
 from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from delayqueue.client.api_request import STRANGE
 from delayqueue.config.startup import StartupError
@@ -67,8 +69,8 @@ def remote(
     """A row: `ask` gets the arguments as the fields of a request, `show` makes the answer readable.
 
     Without `ask`, they go to the endpoint that has the verb's name. If the answer is empty, `nothing` is printed and
-    the status is 1. What is taken and cannot be printed is given to `give_back`. An argument whose dest is `watch` says
-    how often to ask again.
+    the status is 1. What is taken and cannot be printed, also because of a signal, is given to `give_back`. An argument
+    whose dest is `watch` says how often to ask again.
     """
     ask = ask or asking.at(f"/{name}")
 
@@ -78,7 +80,7 @@ def remote(
 
         def answer(server: RemoteServer) -> _Answer:
             try:
-                data = ask(server, dict(fields))
+                data = ask(server, {key: as_of_now(value) for key, value in fields.items()})
                 text = as_json(data) if asked.json else _readable(data, show)
                 is_missing = bool(nothing) and _is_empty(data)
                 return _Answer(
@@ -92,10 +94,15 @@ def remote(
 
         check_output()  # before anything is done
         try:
-            with RemoteServer(asked) as server:
+            with raised_signals(), RemoteServer(asked) as server:
                 if again_s := vars(asked).get("watch"):
                     return watch(lambda: answer(server).text, again_s)
-                return _print(server, answer(server), nothing, asked, give_back)
+                # what is gone from the queue before it is here; what waits for jobs can be left
+                hold_signals(hold=give_back is not None and not fields.get("timeout"))
+                try:
+                    return _print(server, answer(server), nothing, asked, give_back)
+                finally:
+                    hold_signals(hold=False)
         except RequestError as error:
             return complain([str(error)], error.status)
         except StartupError as error:
@@ -113,24 +120,31 @@ def _print(
     asked: Namespace,
     give_back: asking.GiveBack | None,
 ) -> int:
-    """Print the answer. Returns the exit status. Raises OutputError if that is impossible and nothing was taken."""
+    """Print the answer. Returns the exit status.
+
+    Raises OutputError if that is impossible and nothing was taken, KeyboardInterrupt if a signal ends it.
+    """
     if asked.json or said.data or not said.is_missing:
         try:
+            hold_signals(hold=False)
             say(said.text)
-        except OutputError as error:
+        except (OutputError, KeyboardInterrupt) as error:
             if give_back is None or not said.data:
                 raise
-            return _rescue(server, said.data, str(error), give_back)
+            _rescue(server, said.data, str(error) or "interrupted", give_back)
+            if isinstance(error, OutputError):
+                return REFUSED
+            drop_rest()
+            raise
     return complain([nothing], said.status) if said.is_missing else said.status
 
 
-def _rescue(server: RemoteServer, data: Any, reason: str, give_back: asking.GiveBack) -> int:
-    """Print on standard error what was taken; if that takes nothing either, give it back. Returns the exit status."""
+def _rescue(server: RemoteServer, data: Any, reason: str, give_back: asking.GiveBack) -> None:
+    """Print on standard error what was taken; if that takes nothing either, give it back."""
     try:
         write_error(f"delay-queue: {reason}; what was taken is here:\n{json.dumps(data)}\n")
     except OSError:
         give_back(server, data)
-    return REFUSED
 
 
 def _readable(data: Any, show: Callable[[Any], str]) -> str:

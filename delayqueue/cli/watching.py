@@ -11,6 +11,7 @@ from typing import Final
 
 from delayqueue.cli.output import write
 from delayqueue.cli.remote_server import RequestError
+from delayqueue.cli.signals import Ended
 from delayqueue.cli.subcommand import DONE
 from delayqueue.cli.tables import clipped
 
@@ -41,6 +42,8 @@ def watch(frame: Callable[[], str], every_s: float) -> int:
                 if is_over(every_s):
                     return DONE
                 text = _frame_or_error(frame)
+    except Ended:
+        raise
     except KeyboardInterrupt:  # the way to end it
         return DONE
 

@@ -4,12 +4,14 @@ import re
 import sys
 import time
 from argparse import ArgumentTypeError
+from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, Self
 
 from delayqueue.domain import retry
 
 NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+DAY: Final = re.compile(r"(19|20)[0-9]{6}")  # 20260131, and no seconds: these were in 1970
 WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 UNLIMITED: Final = "none"  # as a limit: remove it
 SOURCE: Final = "-"  # as a body: read it from standard input
@@ -38,15 +40,32 @@ def distance(text: str) -> float:
     return -length(text[1:]) if text[:1] == "-" else length(text.removeprefix("+"))
 
 
+class FromNow(float):
+    """Unix seconds that lie `ahead_s` after the time when they were asked for."""
+
+    ahead_s: float
+
+    @classmethod
+    def of(cls, ahead_s: float) -> Self:
+        self = cls(time.time() + ahead_s)
+        self.ahead_s = ahead_s
+        return self
+
+
+def as_of_now(value: Any) -> Any:
+    """A value of the command line, which may be a time that is said by its distance from now, asked for once more."""
+    return FromNow.of(value.ahead_s) if isinstance(value, FromNow) else value
+
+
 def moment(text: str) -> float:
     """Unix seconds, from "now", "+2h", "-30m", "2026-01-31 12:00" in local time, or unix seconds."""
-    if NUMBER.fullmatch(text):
+    if NUMBER.fullmatch(text) and not DAY.fullmatch(text):
         return float(text)
     try:
         if text == "now":
-            return time.time()
+            return FromNow.of(0)
         if text[:1] in {"+", "-"}:
-            return time.time() + distance(text)
+            return FromNow.of(distance(text))
         return datetime.fromisoformat(text).astimezone().timestamp()
     except (ArgumentTypeError, ValueError, OverflowError):  # the last: near the year 10000
         raise ArgumentTypeError(
@@ -87,25 +106,23 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def percent(text: str) -> float:
-    """A number, such as of percent."""
+def number(text: str) -> float:
+    """A number, such as of percent, or a rate."""
     if NUMBER.fullmatch(text) is None:
-        raise ArgumentTypeError(f"{text!r}: must be a number, like 40 or 99.5")
+        raise ArgumentTypeError(f"{text!r}: must be a number, like 40 or 0.5")
     return float(text)
 
 
-def per_second(text: str) -> float | str:
-    """A rate, or UNLIMITED."""
-    if text != UNLIMITED and NUMBER.fullmatch(text) is None:
-        raise ArgumentTypeError(f"{text!r}: must be a number, like 10 or 0.5, or {UNLIMITED}")
-    return text if text == UNLIMITED else float(text)
+def or_none(parse: Callable[[str], float]) -> Callable[[str], float | str]:
+    """What `parse` takes, or UNLIMITED."""
 
+    def parsed(text: str) -> float | str:
+        try:
+            return text if text == UNLIMITED else parse(text)
+        except ArgumentTypeError as error:
+            raise ArgumentTypeError(f"{error}, or {UNLIMITED}") from None
 
-def at_once(text: str) -> int | str:
-    """A number of jobs, or UNLIMITED."""
-    if text != UNLIMITED and WHOLE.fullmatch(text) is None:
-        raise ArgumentTypeError(f"{text!r}: must be a whole number, or {UNLIMITED}")
-    return text if text == UNLIMITED else int(text)
+    return parsed
 
 
 def yes_no(text: str) -> bool:
@@ -113,11 +130,6 @@ def yes_no(text: str) -> bool:
     if text not in {"yes", "no"}:
         raise ArgumentTypeError(f"{text!r}: must be yes or no")
     return text == "yes"
-
-
-def kept(text: str) -> float | str:
-    """A duration, or UNLIMITED."""
-    return text if text == UNLIMITED else length(text)
 
 
 def secret(text: str) -> str:

@@ -8,10 +8,11 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -86,6 +87,7 @@ class Terminal:
         ours, theirs = pty.openpty()
         self._ours = ours
         self._shown = b""
+        self.former = self.settings()
         self.process = subprocess.Popen(
             ["sh", "-c", f'exec "$@" {more}', "sh", sys.executable, "-m", "delayqueue", *arguments],
             env=environment({"url": url}) | {"COLUMNS": "100", "LINES": "20"},
@@ -103,6 +105,10 @@ class Terminal:
             self._shown += os.read(self._ours, 65536)
         self._shown = b""
         return shown
+
+    def settings(self) -> list[Any]:
+        """Whether it echoes, reads lines, and so on."""
+        return termios.tcgetattr(self._ours)
 
     def press(self, key: str) -> None:
         os.write(self._ours, key.encode())
@@ -123,6 +129,19 @@ def test_top_is_live_and_leaves_the_terminal_as_it_was(
     terminal.press("q")
     assert terminal.process.wait(SOON_S) == 0
     terminal.shows("\x1b[?1049l")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_top_leaves_the_terminal_as_it_was_whatever_ends_it(
+    server: QueueServer, number: signal.Signals
+) -> None:
+    terminal = Terminal("top", "--every", "100ms", url=server.url)
+    terminal.shows("oldest ready")
+    assert terminal.settings() != terminal.former
+    terminal.process.send_signal(number)
+    assert terminal.process.wait(SOON_S) == 128 + number
+    terminal.shows("\x1b[?25h\x1b[?1049l")
+    assert terminal.settings() == terminal.former
 
 
 def test_top_is_live_without_a_standard_input(server: QueueServer) -> None:
@@ -182,6 +201,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("delay-queue list --state b", {"buried"}),
         ("delay-queue peek {topic}", {"{topic}", "{topic}-2"}),
         ("delay-queue peek --url http://127.0.0.1:1 t", set[str]()),
+        ("delay-queue --url http://127.0.0.1:1 peek t", set[str]()),
+        ("delay-queue --token= --json peek {topic}", {"{topic}", "{topic}-2"}),
     ],
 )
 @pytest.mark.usefixtures("two_topics")

@@ -2,13 +2,17 @@
 
 import asyncio
 import dataclasses
+import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
+import termios
 import time
 import urllib.request
 from argparse import Namespace
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -17,8 +21,9 @@ import pytest
 
 from delayqueue import Client
 from delayqueue.cli import asking, tables
+from delayqueue.cli.program import main
 from delayqueue.cli.remote_server import RemoteServer
-from delayqueue.client import JobDetails
+from delayqueue.client import Job, JobDetails
 from tests.processes import (
     LOOPBACK,
     REPOSITORY,
@@ -28,10 +33,11 @@ from tests.processes import (
     environment,
     free_port,
 )
-from tests.waiting import until
+from tests.waiting import until, wait_until
 
 BODY: Final = "thank you 😀"
 FAR: Final = "9999999999"
+PIPE_BYTES: Final = 65_536  # that a pipe of Linux holds
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +199,61 @@ def test_a_reader_that_is_gone_loses_nothing(server: QueueServer, verb: str, sta
         assert json.loads(ended.stderr.splitlines()[-1])[0]["id"] == "left"
     else:
         assert ended.stderr == b""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_in_the_middle_of_printing_loses_nothing(
+    server: QueueServer, number: signal.Signals
+) -> None:
+    """As Ctrl-C with `| less`, which shows the first page."""
+    ids = {f"{number.name}-{n}" for n in range(200)}
+    with Client(server.url) as queue:
+        queue.push_many([Job(topic="signal", body="x" * 1000, id=job_id) for job_id in ids])
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "delayqueue",
+            *f"take signal --count 200 --end {FAR} --json".split(),
+        ],
+        env=environment({"url": server.url, "language": "en"}),
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout
+        wait_until(lambda: waiting_bytes(process.stdout) >= PIPE_BYTES)
+        process.send_signal(number)
+        assert process.stderr
+        complaint, taken = process.stderr.read().decode().splitlines()
+        process.stdout.close()
+    assert process.returncode == 128 + number
+    assert complaint == "delay-queue: interrupted; what was taken is here:"
+    assert {job["id"] for job in json.loads(taken)} == ids
+
+
+def waiting_bytes(pipe: Any) -> int:
+    """How much nobody has read yet."""
+    size = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, size)
+    return size[0]
+
+
+def test_a_signal_while_the_answer_comes_loses_nothing(
+    server: QueueServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(self: RemoteServer, *args: Any) -> Any:
+        answer = post(self, *args)
+        os.kill(os.getpid(), signal.SIGINT)
+        return answer
+
+    post = RemoteServer.post
+    monkeypatch.setattr(RemoteServer, "post", interrupted)
+    with job_in(server, "coming"):
+        status = main(["take", "coming", "--end", FAR, "--url", server.url])
+    assert status == 130
+    assert json.loads(capfd.readouterr().err.splitlines()[-1])[0]["id"] == "coming"
 
 
 @pytest.mark.parametrize(

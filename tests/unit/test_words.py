@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from delayqueue.cli.words import (
-    at_once,
+    as_of_now,
     distance,
     interval,
-    kept,
     length,
     moment,
-    per_second,
+    number,
+    or_none,
     positive,
     whole,
 )
@@ -33,9 +33,9 @@ from delayqueue.domain.retry import duration_ms
         (whole, "-7", -7),
         (positive, "1", 1),
         (interval, "500ms", 0.5),
-        (per_second, "0.5", 0.5),
-        (per_second, "none", "none"),
-        (at_once, "12", 12),
+        (or_none(number), "0.5", 0.5),
+        (or_none(number), "none", "none"),
+        (or_none(whole), "12", 12),
     ],
 )
 def test_numbers_and_distances_are_read(
@@ -49,13 +49,13 @@ def test_numbers_and_distances_are_read(
     [
         (length, "must be like 90"),
         (distance, "must be like 90"),
-        (kept, "must be like 90"),
+        (or_none(length), "must be like 90.* or 1d, or none"),
         (moment, "must be like now"),
         (interval, "must be like 90"),
         (whole, "must be a whole number"),
         (positive, "must be a whole number, at least 1"),
-        (per_second, "must be a number, like 10 or 0.5, or none"),
-        (at_once, "must be a whole number, or none"),
+        (or_none(number), "must be a number, like 40 or 0.5, or none"),
+        (or_none(whole), "must be a whole number, or none"),
         (duration_ms, "must be seconds or a text"),
         (seconds, "must be seconds or a text"),
     ],
@@ -76,6 +76,21 @@ def test_what_must_be_more_than_nothing_is_told_so(
 ) -> None:
     with pytest.raises(ArgumentTypeError, match=r"at least 1|more than 0"):
         parse(text)
+
+
+def test_a_day_without_hyphens_is_no_number_of_seconds() -> None:
+    assert moment("20260131") == moment("2026-01-31")
+    assert moment("1700000000") == 1_700_000_000
+
+
+def test_a_distance_from_now_is_from_the_time_of_each_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    asked = [moment("+2h"), moment("now"), moment("-30m"), 5.0]
+    assert asked == [8200, 1000, -800, 5]
+    monkeypatch.setattr(time, "time", lambda: 1060.0)
+    assert list(map(as_of_now, asked)) == [8260, 1060, -740, 5]
 
 
 def test_a_time_that_no_clock_can_show_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
