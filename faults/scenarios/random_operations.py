@@ -30,6 +30,7 @@ from faults.attack.webhook_load import NAMES, WebhookLoad
 from faults.attack.webhook_load import TOPIC as HOOK
 from faults.bed import DATABASE, START_S, Bed, Figures, assert_fsck_finds_nothing, redis_of
 from faults.clock import Clock
+from faults.load import STALE
 from tests.api_client import Api
 from tests.delivery.receiver import Receiver, receiving
 from tests.processes import REPOSITORY
@@ -227,7 +228,10 @@ class Attack:
             if topic != HOOK:
                 jobs = (await api.pop(topic, timeout=0, count=MOST_JOBS)).ok()
                 for job in jobs:
-                    (await api.finish(job["id"], receipt=job["receipt"])).ok()
+                    ended = await api.finish(job["id"], receipt=job["receipt"])
+                    # on a busy machine, its TTR of a second can have passed: it comes again
+                    if ended.code != STALE:
+                        ended.ok()
         return not (await self._look()).ids()
 
 
