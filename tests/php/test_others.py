@@ -144,6 +144,32 @@ def test_think_queue_keeps_fractions_of_a_second_and_time_limits_of_jobs(think: 
     assert said.splitlines() == ["0.9 530", "true"]
 
 
+def test_a_job_of_think_queue_that_is_cancelled_while_it_runs_has_not_failed(
+    think: Project,
+) -> None:
+    said = think.php(
+        """
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'cancelled']);
+        $connection->setApp(new think\\App());
+        foreach ([true, false] as $isCancelled) {
+            $id = $connection->push('None');
+            $job = $connection->pop();
+            $isCancelled && $connection->client()->delete($id);
+            $job->markAsFailed(); // as think-queue's worker does it, after the last attempt
+            if (!$job->isDeleted()) {
+                $job->delete();
+                echo "recorded as failed\n";
+            }
+        }
+        $id = $connection->push('None');
+        $job = $connection->pop();
+        $connection->client()->delete($id);
+        $job->release(10); // after another attempt
+        """
+    )
+    assert said == "recorded as failed\n"
+
+
 def test_think_queue_waits_only_when_all_queues_of_a_worker_are_empty(think: Project) -> None:
     """In each round: clients/php/tests/TurnsTest.php."""
     code = """
