@@ -170,6 +170,21 @@ def test_a_job_of_think_queue_that_is_cancelled_while_it_runs_has_not_failed(
     assert said == "recorded as failed\n"
 
 
+def test_the_time_limit_of_a_job_of_think_queue_is_over_when_the_worker_asks_for_the_next_one(
+    think: Project,
+) -> None:
+    """think-queue sets an alarm for each job, and never ends it: it would kill the worker in a wait."""
+    said = think.php(
+        """
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['wait' => 1]);
+        pcntl_alarm(60);
+        $connection->setApp(new think\\App())->pop('think-idle');
+        echo pcntl_alarm(0);
+        """
+    )
+    assert said == "0"
+
+
 def test_think_queue_waits_only_when_all_queues_of_a_worker_are_empty(think: Project) -> None:
     """In each round: clients/php/tests/TurnsTest.php."""
     code = """

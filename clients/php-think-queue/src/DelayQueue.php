@@ -97,6 +97,7 @@ class DelayQueue extends Connector
 
     public function pop($queue = null)
     {
+        function_exists('pcntl_alarm') && pcntl_alarm(0); // the time limit of the job before, which think-queue leaves on
         $topic = $this->topic($queue);
         $pop = fn (float $wait): ?ReservedJob => $this->client->pop($topic, wait: $wait);
         $job = $this->turns->ask($topic, $this->wait, $pop);
