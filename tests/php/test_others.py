@@ -721,3 +721,27 @@ def test_what_php_cpms_programs_call_is_there(cpm: Project) -> None:
         r"[DateTime] is not subclass of [DelayQueue\Handler\AbstractHandler]",
         "can not find class [None]",
     ]
+
+
+@pytest.mark.parametrize(("job_id", "pushes"), [("cpm-2", 3), ("*", 1)])
+def test_php_cpm_repeats_no_push_whose_id_the_server_makes(
+    cpm: Project, job_id: str, pushes: int
+) -> None:
+    """It would be a second job."""
+    with Partner(Answer(503, '{"code":6,"message":"away","data":null}')) as partner:
+        said = cpm.php(
+            f"""
+            require 'OrderHandler.php';
+            $job = new DelayQueue\\Job();
+            $job->setTopic('cpm');
+            $job->setId('{job_id}');
+            $job->setTtr(60);
+            $job->setBody([]);
+            try {{
+                (new DelayQueue\\DelayQueue('{partner.url}'))->push(Shop\\OrderHandler::class, $job);
+            }} catch (DelayQueue\\Client\\Exception\\Unavailable) {{
+                echo 'away';
+            }}
+            """
+        )
+    assert (said, len(partner.received)) == ("away", pushes)
