@@ -222,7 +222,7 @@ def test_a_cancelled_message_that_fails_for_good_is_kept_from_failure_transports
 def test_a_message_whose_handler_outlives_its_ttr_is_not_repeated_for_ever(
     symfony: Application, queue: Client
 ) -> None:
-    """Nobody holds it when it fails, so Messenger's retries do not count it: the server does, and buries it in the end."""
+    """Nobody holds it when it fails, so Messenger's retries do not count it: the server does, and buries it."""
     symfony.php("$bus->dispatch(new CloseOrder('1001'));")
     [found] = queue.list_jobs("orders").jobs
     job = queue.get(found.id, options=True)
