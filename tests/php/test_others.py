@@ -508,7 +508,7 @@ class CloseOrder extends AsyncJob
 
 $container = new class () implements Psr\\Container\\ContainerInterface {
 };
-$config = ['channel' => 'hyperf', 'timeout' => 0, 'retry_seconds' => [0], 'handle_timeout' => 60];
+$config = ['channel' => 'hyperf', 'timeout' => 0.1, 'retry_seconds' => [0], 'handle_timeout' => 60];
 $driver = new DelayQueueDriver($container, $config);
 $client = new Client();
 """
@@ -642,6 +642,20 @@ def test_a_job_of_hyperf_has_its_whole_time_from_when_it_begins(
     assert said.splitlines() == ["BeforeHandle 0", "works on held", "AfterHandle 0"]
     assert [path for path, _ in partner.heads] == ["/touch", "/finish", "/touch"]
     queue.purge("hyperf")
+
+
+def test_a_timeout_of_0_waits_for_jobs_of_hyperf_as_in_redis(hyperf: Project) -> None:
+    job = '{"topic":"t","id":"a","body":"no message","attempt":1,"receipt":"r","due":0}'
+    answers = [Answer(200, f'{{"code":0,"message":"","data":{data}}}') for data in (job, "null")]
+    with Partner(*answers) as partner:
+        hyperf.php(
+            f"""
+            $config = ['url' => '{partner.url}', 'timeout' => 0];
+            (new DelayQueue\\Hyperf\\DelayQueueDriver(new Hyperf\\Contract\\Container(), $config))->pop();
+            """
+        )
+    assert [path for path, _ in partner.heads] == ["/pop", "/bury"]
+    assert json.loads(partner.received[0])["timeout"] == 30
 
 
 def test_hyperf_does_not_spin_while_the_server_is_away(hyperf: Project) -> None:
