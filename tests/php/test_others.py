@@ -704,6 +704,14 @@ def test_handlers_of_php_cpm_stay_as_they_are(cpm: Project, queue: Client) -> No
     assert failed.message.startswith("RuntimeException: no order nobody\n")
 
 
+def test_a_limit_of_0_in_the_file_of_php_cpm_is_refused(cpm: Project) -> None:
+    """The worker ended at once, and its supervisor started it again."""
+    ini = cpm.write("zero.ini", "topic = order\nmax_jobs = 0\n")
+    ended = cpm.ended("php", "vendor/bin/delayqueue-php", "-c", ini)
+    said = "delayqueue-php: max jobs: must be more than 0; leave it out if there is no limit\n"
+    assert (ended.returncode, ended.stdout) == (1, said)
+
+
 def test_what_php_cpms_programs_call_is_there(cpm: Project) -> None:
     said = cpm.php(
         """
