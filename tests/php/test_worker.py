@@ -13,6 +13,7 @@ import pytest
 from delayqueue import Client
 from delayqueue.answers.jobs import JobDetails
 from delayqueue.client import Job
+from tests.partner import Answer, Partner
 from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until
 
@@ -419,6 +420,24 @@ async def test_a_worker_that_is_to_end_still_tells_how_its_job_ended(
         assert await worker.ended() == 0
         assert got(queue, "last-1").state == "delayed"
         assert got(queue, "last-1").message.startswith("RuntimeException: no order")
+
+
+def test_a_report_that_something_else_answers_again_and_again_is_given_up(project: Project) -> None:
+    """Such as a firewall that takes a trace for an attack: the worker would do nothing else any more."""
+    clock = """
+    eval('namespace DelayQueue\\Client\\Worker; // pauses take no time
+        function hrtime(bool $asNumber): int { return \\hrtime($asNumber) + usleep(0) * 1000; }
+        function usleep(int $microseconds): int { static $slept = 0; return $slept += $microseconds; }');
+    """
+    code = "return (new Worker())->on('t', fn () => throw new Exception('SELECT'), retry: ['1s']);"
+    job = '{"topic":"t","id":"a","body":"","attempt":1,"receipt":"r","due":0}'
+    popped = Answer(200, f'{{"code":0,"message":"ok","data":{job}}}')
+    with Partner(popped, Answer(502, "<html>"), Answer(403, "<html>Forbidden</html>")) as partner:
+        project.write("worker.php", WORKER + clock + code)
+        words = ("php", "vendor/bin/delay-queue-worker", "--max-jobs=1", "worker.php")
+        said = project.run(*words, DELAYQUEUE_URL=partner.url)
+    assert "job a is delivered again, because no server has taken its end" in said
+    assert 5 < [path for path, _ in partner.heads].count("/release") < 15
 
 
 async def test_a_worker_ends_after_its_time_or_with_its_memory(

@@ -175,9 +175,12 @@ class Client
             if ($outcome->status === self::TOO_LARGE_STATUS) { // of a proxy before the server
                 throw new TooLarge("$status: the request is larger than a proxy lets through", self::TOO_LARGE);
             }
-            $what = Retries::isAway($outcome) ? 'a proxy got no answer from the server' : 'this is not a delay-queue server';
+            [$code, $what] = Retries::isAway($outcome)
+                ? [0, 'a proxy got no answer from the server']
+                : [$outcome->status, 'this is not a delay-queue server'];
+            $start = substr($outcome->body, 0, 80);
 
-            throw new TransportException("{$this->address->url}: $what: $status, " . substr($outcome->body, 0, 80), 0, $error);
+            throw new TransportException("{$this->address->url}: $what: $status, $start", $code, $error);
         }
 
         throw QueueException::of($code, $message, Retries::isRefused($outcome) ? Retries::askedSeconds($outcome) : 0.0);
