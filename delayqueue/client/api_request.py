@@ -23,7 +23,7 @@ from typing import (
 )
 
 from delayqueue.domain.text import not_unicode_in
-from delayqueue.errors import Code, NoSuchJob, QueueError, Text, TooLarge, TooMany, Unavailable
+from delayqueue.errors import Code, NoSuchJob, QueueError, Text, TooLarge, TooMany
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -39,6 +39,7 @@ MOST_ASKED_S: Final = 60.0
 # an empty poll that should last longer, but is answered before this, has not waited
 EARLY_S: Final = 0.5
 EARLY_PAUSE_S: Final = 1.0  # after such an answer
+AWAY: Final = (502, 503, 504)  # the store is, or the server before which a proxy stands
 SERVER_LANGUAGE: Final = "en"
 # what reading an answer raises that has another shape: that of a proxy, say
 _encoded: Final = json.JSONEncoder(
@@ -146,7 +147,7 @@ def _pause_s(
     """How long to wait before the next try; None = do not retry."""
     if _is_refused(outcome):  # safe for any request: nothing was done
         return outcome.retry_after_s if outcome.retry_after_s <= LONGEST_PAUSE_S else None
-    has_failed = isinstance(outcome, TransportError) or outcome.status == Unavailable.status
+    has_failed = isinstance(outcome, TransportError) or outcome.status in AWAY
     return FIRST_PAUSE_S * 4**number if has_failed and request.repeatable else None
 
 
@@ -173,8 +174,14 @@ def _result(request: ApiRequest[T], outcome: Answer | TransportError, *, gone_is
         if outcome.status == TooLarge.status:  # of a proxy before the server
             said = f"HTTP status {outcome.status}: the request is larger than a proxy lets through"
             raise TooLarge(Text(said, said)) from error
+        is_away = outcome.status in AWAY
+        what = (
+            "a proxy got no answer from the server"
+            if is_away
+            else "this is not a delay-queue server"
+        )
         raise TransportError(
-            f"this is not a delay-queue server: HTTP status {outcome.status}, {outcome.body[:80]!r}"
+            f"{what}: HTTP status {outcome.status}, {outcome.body[:80]!r}"
         ) from error
     if code == TooMany.code:
         raise TooMany(Text(message, message), retry_after_s=outcome.retry_after_s)

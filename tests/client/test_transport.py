@@ -326,6 +326,20 @@ def test_while_the_store_is_away_a_call_that_may_be_repeated_is_made_again() -> 
         talk.send(refusal(None, Unavailable))
 
 
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_proxy_that_got_no_answer_from_the_server_is_no_answer(status: int) -> None:
+    page = Answer(status, b"<html><center>nginx</center></html>")
+    talk = conversation(ApiRequest("/finish", {}, read=str, repeatable=True), retries=1)
+    next(talk)
+    assert talk.send(page)[0] > 0
+    with pytest.raises(TransportError, match=f"no answer from the server: HTTP status {status}"):
+        talk.send(page)
+    talk = conversation(ApiRequest("/pop", {}, read=str), retries=1)
+    next(talk)
+    with pytest.raises(TransportError):
+        talk.send(page)
+
+
 def test_a_call_that_was_too_many_is_made_again_when_the_server_says() -> None:
     call = ApiRequest("/pop", {}, read=str)  # which must not be repeated
     talk = conversation(call, retries=2)

@@ -27,6 +27,7 @@ NO_VERBS: Final = {"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"}
 OK: Final = Answer(200, '{"code":0,"message":"ok","data":null}')
 AWAY: Final = Answer(503, '{"code":6,"message":"the store is unavailable","data":null}')
 GONE: Final = Answer(200, '{"code":2,"message":"no such job","data":null}')
+PAGE_413, PAGE_502, PAGE_504 = (Answer(status, "<html></html>") for status in (413, 502, 504))
 JOB: Final = {"topic": "t", "id": "a", "body": "x", "attempt": 1, "receipt": "r", "due": 1.0}
 
 
@@ -139,6 +140,9 @@ REPEATS: Final = [
     ("finish('a')", [GONE], "NoSuchJob", "nobody has ended it"),
     ("finishMany(['a'])[0]->code", [AWAY, data_of([{"id": "a", "code": 2}])], "0", "a batch, too"),
     ("finish('a')", [AWAY], "Unavailable", "in the end it is told"),
+    ("finish('a')", [PAGE_502, PAGE_504, OK], "", "a proxy got no answer from the server"),
+    ("pop('t', wait: 0)", [PAGE_502], "TransportException", "the server may have handed out a job"),
+    ("push('t')", [PAGE_413], "TooLarge", "a proxy does not let it through, another time either"),
     ("stats()", [AWAY, data_of(7)], "TransportException", "that is no answer of ours"),
     ("pop('t', wait: 0)", [AWAY], "Unavailable", "a second pop would take a second job"),
     ("release('a')", [AWAY], "Unavailable", "the second would fail, or release the next attempt"),

@@ -426,6 +426,62 @@ def test_a_listener_may_push_while_jobs_are_pushed_together(
     }
 
 
+@pytest.mark.parametrize("tries", [1, 2])
+def test_a_job_that_is_cancelled_while_it_runs_has_not_failed(
+    laravel: Application, queue: Client, tries: int
+) -> None:
+    """Nobody may retry it, and the log has the error of its handler."""
+    said = laravel.php(
+        f"""
+        class Paid extends CloseOrder
+        {{
+            public $tries = {tries};
+
+            public function handle(): void
+            {{
+                echo 'cancelled ', Queue::connection('delay-queue')->cancel('order:1001'), "\n";
+                throw new RuntimeException('the card of try {tries} is refused');
+            }}
+
+            public function failed(): void
+            {{
+                echo "failed\n";
+            }}
+        }}
+
+        Queue::connection('delay-queue')->push(new Paid('1001'));
+        $words = ['connection' => 'delay-queue', '--once' => true, '--quiet' => true];
+        Illuminate\\Support\\Facades\\Artisan::call('queue:work', $words);
+        $log = file_get_contents(storage_path('shop.log'));
+        echo json_encode(str_contains($log, 'the card of try {tries} is refused'));
+        """
+    )
+    assert said == "cancelled 1\ntrue"
+    assert queue.list_jobs("default").jobs == []
+    assert laravel.rows("SELECT * FROM failed_jobs") == []
+
+
+def test_a_job_that_cannot_be_failed_leaves_that_to_its_next_attempt(
+    laravel: Application, queue: Client
+) -> None:
+    """Laravel's time limit ends the worker after fail(): what that throws would go on in the handler."""
+    with Partner(Answer(403, '{"code":8,"message":"no","data":null}')) as partner:
+        said = laravel.php(
+            f"""
+            $queue = Queue::connection('delay-queue');
+            $queue->push(new CloseOrder('1001'));
+            $unable = new DelayQueue\\Client\\Client('{partner.url}');
+            $job = new DelayQueue\\Laravel\\DelayQueueJob(app(), $unable, $queue->pop()->reserved(), 'delay-queue');
+            $failed = fn () => print("recorded as failed\n");
+            app('events')->listen(Illuminate\\Queue\\Events\\JobFailed::class, $failed);
+            $job->fail(new RuntimeException('it took too long'));
+            """
+        )
+    assert said == ""
+    assert [path for path, _ in partner.heads] == ["/touch"]
+    assert [job.state for job in queue.list_jobs("default").jobs] == ["reserved"]
+
+
 def test_monitor_and_clear_work(laravel: Application, queue: Client) -> None:
     queue.push("default", "{}")
     said = laravel.artisan("queue:monitor", "delay-queue:default", "--max=1")

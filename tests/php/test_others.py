@@ -144,6 +144,47 @@ def test_think_queue_keeps_fractions_of_a_second_and_time_limits_of_jobs(think: 
     assert said.splitlines() == ["0.9 530", "true"]
 
 
+def test_a_job_of_think_queue_that_is_cancelled_while_it_runs_has_not_failed(
+    think: Project,
+) -> None:
+    said = think.php(
+        """
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['queue' => 'cancelled']);
+        $connection->setApp(new think\\App());
+        foreach ([true, false] as $isCancelled) {
+            $id = $connection->push('None');
+            $job = $connection->pop();
+            $isCancelled && $connection->client()->delete($id);
+            $job->markAsFailed(); // as think-queue's worker does it, after the last attempt
+            if (!$job->isDeleted()) {
+                $job->delete();
+                echo "recorded as failed\n";
+            }
+        }
+        $id = $connection->push('None');
+        $job = $connection->pop();
+        $connection->client()->delete($id);
+        $job->release(10); // after another attempt
+        """
+    )
+    assert said == "recorded as failed\n"
+
+
+def test_the_time_limit_of_a_job_of_think_queue_is_over_when_the_worker_asks_for_the_next_one(
+    think: Project,
+) -> None:
+    """think-queue sets an alarm for each job, and never ends it: it would kill the worker in a wait."""
+    said = think.php(
+        """
+        $connection = DelayQueue\\ThinkQueue\\DelayQueue::__make(['wait' => 1]);
+        pcntl_alarm(60);
+        $connection->setApp(new think\\App())->pop('think-idle');
+        echo pcntl_alarm(0);
+        """
+    )
+    assert said == "0"
+
+
 def test_think_queue_waits_only_when_all_queues_of_a_worker_are_empty(think: Project) -> None:
     """In each round: clients/php/tests/TurnsTest.php."""
     code = """
@@ -467,7 +508,7 @@ class CloseOrder extends AsyncJob
 
 $container = new class () implements Psr\\Container\\ContainerInterface {
 };
-$config = ['channel' => 'hyperf', 'timeout' => 0, 'retry_seconds' => [0], 'handle_timeout' => 60];
+$config = ['channel' => 'hyperf', 'timeout' => 0.1, 'retry_seconds' => [0], 'handle_timeout' => 60];
 $driver = new DelayQueueDriver($container, $config);
 $client = new Client();
 """
@@ -603,6 +644,20 @@ def test_a_job_of_hyperf_has_its_whole_time_from_when_it_begins(
     queue.purge("hyperf")
 
 
+def test_a_timeout_of_0_waits_for_jobs_of_hyperf_as_in_redis(hyperf: Project) -> None:
+    job = '{"topic":"t","id":"a","body":"no message","attempt":1,"receipt":"r","due":0}'
+    answers = [Answer(200, f'{{"code":0,"message":"","data":{data}}}') for data in (job, "null")]
+    with Partner(*answers) as partner:
+        hyperf.php(
+            f"""
+            $config = ['url' => '{partner.url}', 'timeout' => 0];
+            (new DelayQueue\\Hyperf\\DelayQueueDriver(new Hyperf\\Contract\\Container(), $config))->pop();
+            """
+        )
+    assert [path for path, _ in partner.heads] == ["/pop", "/bury"]
+    assert json.loads(partner.received[0])["timeout"] == 30
+
+
 def test_hyperf_does_not_spin_while_the_server_is_away(hyperf: Project) -> None:
     said = hyperf.php(
         """
@@ -649,6 +704,14 @@ def test_handlers_of_php_cpm_stay_as_they_are(cpm: Project, queue: Client) -> No
     assert failed.message.startswith("RuntimeException: no order nobody\n")
 
 
+def test_a_limit_of_0_in_the_file_of_php_cpm_is_refused(cpm: Project) -> None:
+    """The worker ended at once, and its supervisor started it again."""
+    ini = cpm.write("zero.ini", "topic = order\nmax_jobs = 0\n")
+    ended = cpm.ended("php", "vendor/bin/delayqueue-php", "-c", ini)
+    said = "delayqueue-php: max jobs: must be more than 0; leave it out if there is no limit\n"
+    assert (ended.returncode, ended.stdout) == (1, said)
+
+
 def test_what_php_cpms_programs_call_is_there(cpm: Project) -> None:
     said = cpm.php(
         """
@@ -680,3 +743,27 @@ def test_what_php_cpms_programs_call_is_there(cpm: Project) -> None:
         r"[DateTime] is not subclass of [DelayQueue\Handler\AbstractHandler]",
         "can not find class [None]",
     ]
+
+
+@pytest.mark.parametrize(("job_id", "pushes"), [("cpm-2", 3), ("*", 1)])
+def test_php_cpm_repeats_no_push_whose_id_the_server_makes(
+    cpm: Project, job_id: str, pushes: int
+) -> None:
+    """It would be a second job."""
+    with Partner(Answer(503, '{"code":6,"message":"away","data":null}')) as partner:
+        said = cpm.php(
+            f"""
+            require 'OrderHandler.php';
+            $job = new DelayQueue\\Job();
+            $job->setTopic('cpm');
+            $job->setId('{job_id}');
+            $job->setTtr(60);
+            $job->setBody([]);
+            try {{
+                (new DelayQueue\\DelayQueue('{partner.url}'))->push(Shop\\OrderHandler::class, $job);
+            }} catch (DelayQueue\\Client\\Exception\\Unavailable) {{
+                echo 'away';
+            }}
+            """
+        )
+    assert (said, len(partner.received)) == ("away", pushes)

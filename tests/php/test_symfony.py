@@ -199,6 +199,38 @@ def test_a_message_that_fails_is_not_sent_again_if_it_is_no_longer_its_workers(
         assert order in job.body
 
 
+@pytest.mark.parametrize(("cancelled", "kept_from_it"), [("order:7", "true"), ("none", "false")])
+def test_a_cancelled_message_that_fails_for_good_is_kept_from_failure_transports_of_any_kind(
+    symfony: Application, cancelled: str, kept_from_it: str
+) -> None:
+    """Such as the doctrine:// of Symfony's recipe, which cannot ask whether its worker still has it."""
+    said = symfony.php(
+        f"""
+        use Symfony\\Component\\Messenger\\Event\\WorkerMessageFailedEvent;
+        use Symfony\\Component\\Messenger\\Stamp\\RedeliveryStamp;
+
+        $bus->dispatch(new CloseOrder('1'), [new DelayQueueStamp(tags: ['order:7']), new RedeliveryStamp(1)]);
+        [$received] = $transport('async')->get();
+        $services->get(Client::class)->cancel('{cancelled}');
+        $failed = new WorkerMessageFailedEvent($received, 'async', new RuntimeException('the card is refused'));
+        echo json_encode($services->get('event_dispatcher')->dispatch($failed)->willRetry());
+        """
+    )
+    assert said.splitlines()[-1:] == [kept_from_it], said  # after what Messenger logs
+
+
+def test_a_message_whose_handler_outlives_its_ttr_is_not_repeated_for_ever(
+    symfony: Application, queue: Client
+) -> None:
+    """Nobody holds it when it fails, so Messenger's retries do not count it: the server does, and buries it."""
+    symfony.php("$bus->dispatch(new CloseOrder('1001'));")
+    [found] = queue.list_jobs("orders").jobs
+    job = queue.get(found.id, options=True)
+    assert job is not None
+    assert job.retry is not None
+    assert (job.retry[:4], job.retry[-1], len(job.retry)) == ((1, 2, 4, 8), 3600, 19)
+
+
 def test_a_message_of_the_failure_transport_that_fails_again_stays_one_job(
     symfony: Application, queue: Client
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from delayqueue import Client
 from delayqueue.answers.jobs import JobDetails
 from delayqueue.client import Job
+from tests.partner import Answer, Partner
 from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until
 
@@ -421,6 +422,24 @@ async def test_a_worker_that_is_to_end_still_tells_how_its_job_ended(
         assert got(queue, "last-1").message.startswith("RuntimeException: no order")
 
 
+def test_a_report_that_something_else_answers_again_and_again_is_given_up(project: Project) -> None:
+    """Such as a firewall that takes a trace for an attack: the worker would do nothing else any more."""
+    clock = """
+    eval('namespace DelayQueue\\Client\\Worker; // pauses take no time
+        function hrtime(bool $asNumber): int { return \\hrtime($asNumber) + usleep(0) * 1000; }
+        function usleep(int $microseconds): int { static $slept = 0; return $slept += $microseconds; }');
+    """
+    code = "return (new Worker())->on('t', fn () => throw new Exception('SELECT'), retry: ['1s']);"
+    job = '{"topic":"t","id":"a","body":"","attempt":1,"receipt":"r","due":0}'
+    popped = Answer(200, f'{{"code":0,"message":"ok","data":{job}}}')
+    with Partner(popped, Answer(502, "<html>"), Answer(403, "<html>Forbidden</html>")) as partner:
+        project.write("worker.php", WORKER + clock + code)
+        words = ("php", "vendor/bin/delay-queue-worker", "--max-jobs=1", "worker.php")
+        said = project.run(*words, DELAYQUEUE_URL=partner.url)
+    assert "job a is delivered again, because no server has taken its end" in said
+    assert 5 < [path for path, _ in partner.heads].count("/release") < 15
+
+
 async def test_a_worker_ends_after_its_time_or_with_its_memory(
     project: Project, server: QueueServer, queue: Client
 ) -> None:
@@ -556,6 +575,10 @@ async def test_nothing_is_lost_and_nothing_ends_that_did_not_run(
         ([], "name one PHP file"),
         (["none.php"], "none.php: there is no such file"),
         (["--max-jobs=many", "worker.php"], "--max-jobs=many: must be a number from 1"),
+        (["--max-jobs=0", "worker.php"], "max jobs: must be more than 0"),
+        (["--max-time=0", "worker.php"], "max time: must be more than 0"),
+        (["--max-idle=0s", "worker.php"], "max idle: must be more than 0"),
+        (["--memory=0", "worker.php"], "memory: must be more than 0"),
         (["--jobs=1", "worker.php"], "--jobs=1: no such option"),
         (["--max-jobs", "worker.php"], "--max-jobs: no such option, or without its =VALUE"),
         (["--max-time=soon", "worker.php"], '"soon": must be a text like'),

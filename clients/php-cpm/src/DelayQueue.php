@@ -54,7 +54,7 @@ class DelayQueue
         if (is_numeric($request['delay'])) {
             $request['delay'] = max(0, $request['delay']); // a time that has passed is now
         }
-        $repeatable = ($request['if_exists'] ?? null) !== 'fail';
+        $repeatable = $request['id'] !== '*' && ($request['if_exists'] ?? null) !== 'fail'; // as NewJob::isRepeatable()
         $this->patient()->send(new Call('/push', $request, static fn () => null, repeatable: $repeatable));
     }
 

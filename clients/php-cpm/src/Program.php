@@ -33,17 +33,23 @@ final class Program
         if (($config['bootstrap'] ?? '') !== '') {
             require_once $config['bootstrap'];
         }
-        $queue = new DelayQueue(trim($config['server'] ?? 'http://127.0.0.1:9277'));
-        $logger = new StandardErrorLogger();
-        (new Worker($queue->client(), $logger))
-            ->on(
-                (array) preg_split('/\s*,\s*/', trim($config['topic']), flags: PREG_SPLIT_NO_EMPTY),
-                static fn (ReservedJob $job) => self::handle($job, $queue, $logger),
-            )
-            ->run(
-                maxJobs: isset($config['max_jobs']) ? (int) $config['max_jobs'] : null,
-                memory: (int) ($config['memory'] ?? self::MEMORY),
-            );
+        try {
+            $queue = new DelayQueue(trim($config['server'] ?? 'http://127.0.0.1:9277'));
+            $logger = new StandardErrorLogger();
+            (new Worker($queue->client(), $logger))
+                ->on(
+                    (array) preg_split('/\s*,\s*/', trim($config['topic']), flags: PREG_SPLIT_NO_EMPTY),
+                    static fn (ReservedJob $job) => self::handle($job, $queue, $logger),
+                )
+                ->run(
+                    maxJobs: isset($config['max_jobs']) ? (int) $config['max_jobs'] : null,
+                    memory: (int) ($config['memory'] ?? self::MEMORY),
+                );
+        } catch (\InvalidArgumentException $error) { // of the file: those of handlers stay in the worker
+            fwrite(STDERR, "delayqueue-php: {$error->getMessage()}\n");
+
+            return self::WRONG_USE;
+        }
 
         return 0;
     }

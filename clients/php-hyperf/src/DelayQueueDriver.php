@@ -34,6 +34,8 @@ class DelayQueueDriver extends Driver
 
     private const KICKED_TOGETHER = 1000;
 
+    private const LONG_POLL_SECONDS = 30; // for the timeout 0, which waits for ever in Redis
+
     private const AWAY_SECONDS = 1; // between polls while the server is away: consume() asks again at once
 
     private const TOUCH_AFTER_NS = 1_000_000_000; // that a job waited for a free coroutine, which is no time of its handler's
@@ -55,7 +57,7 @@ class DelayQueueDriver extends Driver
         parent::__construct($container, $config);
         $config += ['channel' => 'queue', 'timeout' => 5, 'handle_timeout' => 10];
         $this->topic = Settings::topic($config, 'channel');
-        $this->waitSeconds = Settings::seconds($config, 'timeout');
+        $this->waitSeconds = Settings::seconds($config, 'timeout') ?: self::LONG_POLL_SECONDS;
         $this->ttrSeconds = Settings::seconds($config, 'handle_timeout');
         $this->retrySeconds = array_map(
             static fn (mixed $seconds): int|float => Settings::seconds(['retry_seconds' => $seconds], 'retry_seconds'),

@@ -12,6 +12,7 @@ use DelayQueue\Client\Internal\Fields;
 use DelayQueue\Client\Internal\Group;
 use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Internal\Ttr;
+use DelayQueue\Client\Job as ReservedJob;
 use DelayQueue\Client\NewJob;
 use DelayQueue\Client\Worker\Turns;
 use Illuminate\Broadcasting\BroadcastEvent;
@@ -103,13 +104,10 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
     public function pop($queue = null)
     {
         $topic = $this->topic($queue);
-        $job = $this->client->pop($topic, wait: $this->turns->waitSeconds($topic, $this->wait));
-        if ($job === null) {
-            return null;
-        }
-        $this->turns->begin();
+        $pop = fn (float $wait): ?ReservedJob => $this->client->pop($topic, wait: $wait);
+        $job = $this->turns->ask($topic, $this->wait, $pop);
 
-        return new DelayQueueJob($this->container, $this->client, $job, $this->connectionName);
+        return $job === null ? null : new DelayQueueJob($this->container, $this->client, $job, $this->connectionName);
     }
 
     /**

@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace DelayQueue\Laravel;
 
 use DelayQueue\Client\Client;
+use DelayQueue\Client\Exception\DelayQueueException;
+use DelayQueue\Client\Exception\NoSuchJob;
+use DelayQueue\Client\Exception\StaleReceipt;
 use DelayQueue\Client\Internal\Duration;
 use DelayQueue\Client\Job as ReservedJob;
 use Illuminate\Container\Container;
@@ -56,10 +59,25 @@ class DelayQueueJob extends Job implements JobContract
         $this->client->with(retries: self::RETRIES)->finish($this->reserved);
     }
 
+    /** Failed for good, unless it is no longer this worker's. It must not throw: Laravel's time limit calls it in the midst of the handler. */
+    public function fail($e = null)
+    {
+        try {
+            $this->isDeleted() || $this->client->with(retries: self::RETRIES)->touch($this->reserved);
+        } catch (DelayQueueException) { // it was cancelled, or is delivered again after its ttr
+            parent::delete();
+        }
+        parent::fail($e);
+    }
+
     public function release($delay = 0)
     {
         $delay = Duration::until($delay, Carbon::now());
         parent::release($delay);
-        $this->client->release($this->reserved, delay: $delay);
+        try {
+            $this->client->release($this->reserved, delay: $delay);
+        } catch (NoSuchJob | StaleReceipt) {
+            // it was cancelled, or took longer than its ttr. An exception here would hide that of its handler
+        }
     }
 }

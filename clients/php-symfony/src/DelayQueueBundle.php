@@ -8,6 +8,7 @@ use DelayQueue\Client\Client;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\DependencyInjection\Reference;
 use Symfony\Component\HttpKernel\Bundle\Bundle;
+use Symfony\Component\Messenger\Event\WorkerMessageFailedEvent;
 use Symfony\Component\Messenger\Event\WorkerStartedEvent;
 
 /** Lets Messenger know the DSN delayqueue://, and services the Client of DELAYQUEUE_URL and DELAYQUEUE_TOKEN. */
@@ -18,6 +19,8 @@ final class DelayQueueBundle extends Bundle
         parent::build($container);
         $container->register(WorkerTransports::class, WorkerTransports::class)
             ->addTag('kernel.event_listener', ['event' => WorkerStartedEvent::class, 'method' => 'begin']);
+        $container->register(FailureGuard::class, FailureGuard::class) // between those for retries and for failures
+            ->addTag('kernel.event_listener', ['event' => WorkerMessageFailedEvent::class, 'method' => 'check', 'priority' => 0]);
         $container->register(DelayQueueTransportFactory::class, DelayQueueTransportFactory::class)
             ->addArgument(new Reference(WorkerTransports::class))
             ->addTag('messenger.transport_factory');

@@ -29,6 +29,13 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
 {
     private const RETRIES = 4; // within 8.5 s, the time of a restart or a failover
 
+    /**
+     * Of a message whose ttr runs out, again and again: 20 attempts in about eight hours, as the client's worker has.
+     *
+     * Messenger's own retries are new jobs, which begin with the first attempt.
+     */
+    private const RETRY = ['max' => 19, 'base' => '1s', 'factor' => 2, 'cap' => '1h'];
+
     public function __construct(
         private readonly Client $client,
         private readonly SerializerInterface $serializer,
@@ -45,7 +52,7 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
         $failed = $envelope->last(RedeliveryStamp::class) === null
             ? null
             : $envelope->last(DelayQueueReceivedStamp::class);
-        if ($failed !== null && !$this->asking(fn (): bool => self::isHeld($failed))) {
+        if ($failed !== null && !$this->asking($failed->isHeld(...))) {
             return $envelope;
         }
         $stamp = $envelope->last(DelayQueueStamp::class) ?? new DelayQueueStamp();
@@ -58,6 +65,7 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
             delay: max(0, ($delay?->getDelay() ?? 0) / 1000), // a time that has passed is now
             ttr: $stamp->ttr ?? $this->ttr,
             tags: $stamp->tags,
+            retry: self::RETRY,
             priority: $stamp->priority,
             group: $stamp->group,
         ));
@@ -121,21 +129,6 @@ final class DelayQueueTransport implements TransportInterface, ListableReceiverI
         return $job === null || $job->topic !== $this->topic
             ? null
             : $this->decode($job->id, self::parse($job->body), $job->id);
-    }
-
-    /** Whether a job that failed still belongs to this worker. If not, it was cancelled or pushed again, or another one has it. */
-    private static function isHeld(DelayQueueReceivedStamp $failed): bool
-    {
-        if (!$failed->job instanceof Job) { // it was looked up, and nobody holds it
-            return true;
-        }
-        try {
-            $failed->client->touch($failed->job);
-        } catch (StaleReceipt | NoSuchJob) {
-            return false;
-        }
-
-        return true;
     }
 
     /** One that is sent again takes the place of the job that failed: there is never more than one of them. */

@@ -10,6 +10,7 @@ use DelayQueue\Client\Internal\Group;
 use DelayQueue\Client\Internal\Settings;
 use DelayQueue\Client\Internal\Tags;
 use DelayQueue\Client\Internal\Ttr;
+use DelayQueue\Client\Job as ReservedJob;
 use DelayQueue\Client\Worker\Turns;
 use think\helper\Str;
 use think\queue\Connector;
@@ -96,14 +97,12 @@ class DelayQueue extends Connector
 
     public function pop($queue = null)
     {
+        function_exists('pcntl_alarm') && pcntl_alarm(0); // the time limit of the job before, which think-queue leaves on
         $topic = $this->topic($queue);
-        $job = $this->client->pop($topic, wait: $this->turns->waitSeconds($topic, $this->wait));
-        if ($job === null) {
-            return null;
-        }
-        $this->turns->begin();
+        $pop = fn (float $wait): ?ReservedJob => $this->client->pop($topic, wait: $wait);
+        $job = $this->turns->ask($topic, $this->wait, $pop);
 
-        return new DelayQueueJob($this->app, $this->connection, $this->client, $job);
+        return $job === null ? null : new DelayQueueJob($this->app, $this->connection, $this->client, $job);
     }
 
     public function size($queue = null)

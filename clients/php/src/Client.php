@@ -6,6 +6,7 @@ namespace DelayQueue\Client;
 
 use DelayQueue\Client\Exception\DelayQueueException;
 use DelayQueue\Client\Exception\QueueException;
+use DelayQueue\Client\Exception\TooLarge;
 use DelayQueue\Client\Exception\TransportException;
 use DelayQueue\Client\Internal\Address;
 use DelayQueue\Client\Internal\Data;
@@ -35,6 +36,10 @@ class Client
     use Verbs\ServerVerbs;
 
     private const NO_SUCH_JOB = 2;
+
+    private const TOO_LARGE = 9;
+
+    private const TOO_LARGE_STATUS = 413;
 
     private readonly Address $address;
 
@@ -166,13 +171,16 @@ class Client
                 return ($call->read)($data);
             }
         } catch (\JsonException | UnexpectedAnswer $error) {
+            $status = "HTTP status $outcome->status";
+            if ($outcome->status === self::TOO_LARGE_STATUS) { // of a proxy before the server
+                throw new TooLarge("$status: the request is larger than a proxy lets through", self::TOO_LARGE);
+            }
+            [$code, $what] = Retries::isAway($outcome)
+                ? [0, 'a proxy got no answer from the server']
+                : [$outcome->status, 'this is not a delay-queue server'];
             $start = substr($outcome->body, 0, 80);
 
-            throw new TransportException(
-                "{$this->address->url}: this is not a delay-queue server: HTTP status $outcome->status, $start",
-                0,
-                $error,
-            );
+            throw new TransportException("{$this->address->url}: $what: $status, $start", $code, $error);
         }
 
         throw QueueException::of($code, $message, Retries::isRefused($outcome) ? Retries::askedSeconds($outcome) : 0.0);

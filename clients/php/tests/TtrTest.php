@@ -17,6 +17,8 @@ final class TtrTest extends TestCase
             [90, 60, 90],
             [90, 61, 91],
             [90, 500, 530],
+            [90, '500', 530], // of a variable of the environment
+            [90, 499.5, 530],
             [600, 500, 600],
             [90, 86_400, 86_400], // the server takes no longer one
             [90, 'soon', 90], // a payload of a program's own

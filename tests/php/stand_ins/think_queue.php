@@ -109,6 +109,8 @@ namespace think\queue {
 
         protected $queue;
 
+        protected $deleted = false;
+
         public function fire(): void
         {
             $payload = json_decode($this->getRawBody(), true);
@@ -118,6 +120,16 @@ namespace think\queue {
         }
 
         public function delete()
+        {
+            $this->deleted = true;
+        }
+
+        public function isDeleted()
+        {
+            return $this->deleted;
+        }
+
+        public function markAsFailed()
         {
         }
 

@@ -26,6 +26,8 @@ final class Retries
 
     private const EARLY_PAUSE_SECONDS = 1.0;
 
+    private const AWAY = [502, 503, 504]; // the store is, or the server before which a proxy stands
+
     /** How long to wait before the call is made again; null = it is not. */
     public static function pauseAfter(Call $call, Response|TransportException $outcome, int $number): ?float
     {
@@ -34,7 +36,7 @@ final class Retries
 
             return $asked <= self::LONGEST_PAUSE_SECONDS ? $asked : null;
         }
-        $hasFailed = $outcome instanceof TransportException || $outcome->status === 503;
+        $hasFailed = $outcome instanceof TransportException || self::isAway($outcome);
 
         return $hasFailed && $call->repeatable && !$outcome instanceof Interrupted
             ? self::FIRST_PAUSE_SECONDS * 4 ** $number
@@ -55,6 +57,11 @@ final class Retries
     public static function isRefused(Response|TransportException $outcome): bool
     {
         return $outcome instanceof Response && $outcome->status === 429;
+    }
+
+    public static function isAway(Response $outcome): bool
+    {
+        return in_array($outcome->status, self::AWAY, true);
     }
 
     public static function askedSeconds(Response $answer): float

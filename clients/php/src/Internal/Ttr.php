@@ -19,10 +19,10 @@ final class Ttr
      * That of the connection, or a longer one if the job's own limit needs it: the job would run twice at a time.
      *
      * @param int $ttr seconds, of the connection
-     * @param mixed $limit seconds, in the job's payload; null = it has none
+     * @param mixed $limit seconds, in the job's payload, a number or a text with one; null = it has none
      */
     public static function of(int $ttr, mixed $limit): int
     {
-        return is_int($limit) ? max($ttr, min(self::MOST, $limit + self::MARGIN)) : $ttr;
+        return is_numeric($limit) ? max($ttr, (int) min(self::MOST, ceil(+$limit) + self::MARGIN)) : $ttr;
     }
 }

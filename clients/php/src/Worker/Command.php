@@ -100,7 +100,7 @@ final class Command
     private static function number(array $options, string $name): ?int
     {
         $text = $options[$name] ?? null;
-        if ($text !== null && (!ctype_digit($text) || (int) $text === 0)) {
+        if ($text !== null && !ctype_digit($text)) {
             throw new \InvalidArgumentException("--$name=$text: must be a number from 1");
         }
 

@@ -31,9 +31,15 @@ final class Limits
         private readonly ?int $memory,
         int|float|string|\DateInterval|null $maxIdle,
     ) {
+        $seconds = ['max time' => Duration::secondsOrNull($maxTime), 'max idle' => Duration::secondsOrNull($maxIdle)];
+        foreach (['max jobs' => $maxJobs, 'memory' => $memory, ...$seconds] as $name => $limit) {
+            if ($limit !== null && $limit <= 0) { // elsewhere 0 is no limit
+                throw new \InvalidArgumentException("$name: must be more than 0; leave it out if there is no limit");
+            }
+        }
         $this->idleSince = self::now();
-        $this->end = $maxTime === null ? INF : $this->idleSince + Duration::seconds($maxTime);
-        $this->maxIdleSeconds = $maxIdle === null ? INF : (float) Duration::seconds($maxIdle);
+        $this->end = $this->idleSince + ($seconds['max time'] ?? INF);
+        $this->maxIdleSeconds = (float) ($seconds['max idle'] ?? INF);
     }
 
     public function countJob(): void

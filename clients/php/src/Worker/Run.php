@@ -30,7 +30,7 @@ final class Run
 
     private const LONGEST_REPORT_SECONDS = 5.0;
 
-    private const GRACE_SECONDS = 30.0; // for a report that finds no server, once the worker is to end
+    private const GRACE_SECONDS = 30.0; // for a report that finds no server, once the worker is to end or something else answers
 
     private const TTR_EXPIRED = 'ttr expired'; // the server's message for a job whose worker has died
 
@@ -174,10 +174,14 @@ final class Run
         return $verdict;
     }
 
-    /** Tells how a job ended, for as long as the server is away: only it knows whether this worker still holds the job. */
+    /**
+     * Tells how a job ended, for as long as the server is away: only it knows whether this worker still holds the job.
+     *
+     * If something else answers, such as a firewall that takes a trace for an attack, it may do so for ever.
+     */
     private function report(Job $job, Verdict $verdict): void
     {
-        $last = INF; // when a worker that is to end stops trying
+        $last = INF; // when it stops trying
         for ($tries = 0; hrtime(true) / 1e9 < $last; $tries++) {
             try {
                 $end = $verdict->report($this->client, $job, $this->policies[$job->topic]);
@@ -213,11 +217,11 @@ final class Run
 
                 return;
             }
-            if ($last === INF && $this->signals->hasCome()) {
-                $last = hrtime(true) / 1e9 + self::GRACE_SECONDS;
-            }
+            $isStrange = $error instanceof TransportException && $error->getCode() !== 0;
+            $mayEnd = $isStrange || $this->signals->hasCome();
+            $last = $mayEnd ? min($last, hrtime(true) / 1e9 + self::GRACE_SECONDS) : INF;
         }
-        $this->log->warning('job {id} is delivered again, because there is no server', ['id' => $job->id]);
+        $this->log->warning('job {id} is delivered again, because no server has taken its end', ['id' => $job->id]);
     }
 
     /** Reports a job whose handler ends the program: by exit, a fatal error, or all the memory that PHP may take. */

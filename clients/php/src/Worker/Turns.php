@@ -29,20 +29,38 @@ final class Turns
         $this->order = $this->order ?: $queues;
     }
 
-    /** How long to wait at a queue that is asked now, if `$waitSeconds` is how long an idle worker waits. */
-    public function waitSeconds(string $queue, float $waitSeconds): float
+    /**
+     * Asks a queue.
+     *
+     * @template T
+     *
+     * @param float $waitSeconds how long an idle worker waits
+     * @param callable(float): (T|null) $pop gets how long to wait now, and returns a job or null
+     *
+     * @return T|null
+     */
+    public function ask(string $queue, float $waitSeconds, callable $pop): mixed
     {
         if (in_array($queue, $this->asked, true)) {
             [$this->order, $this->asked] = [$this->asked, []];
         }
         $this->asked[] = $queue;
+        $isEmpty = false;
+        try {
+            $job = $pop($this->asked === $this->order ? $waitSeconds : 0.0);
+            $isEmpty = $job === null;
 
-        return $this->asked === $this->order ? $waitSeconds : 0.0;
+            return $job;
+        } finally {
+            $isEmpty || $this->begin(); // also after an error: the worker begins with its first queue
+        }
     }
 
-    /** A job has come: the next round begins. */
-    public function begin(): void
+    private function begin(): void
     {
+        if ($this->order !== [] && count($this->asked) > count($this->order)) { // one was paused before
+            $this->order = $this->asked;
+        }
         $this->asked = [];
     }
 }
