@@ -69,7 +69,7 @@ class Conditions(NamedTuple):
     stop_on_failure: bool = True
 
     def is_hopeless(self, error: BaseException) -> bool:
-        """Whether another attempt would end like this one. Only errors of the handler itself can be such."""
+        """Whether another attempt would end like this one."""
         if isinstance(error, (Retry, Bury, TimeLimit)) or not isinstance(error, Exception):
             return False
         return isinstance(error, self.bury_on) or not isinstance(error, self.retry_on)
@@ -232,19 +232,15 @@ class _HandlerRun:
         self._tell = tell
         self.messages: list[str] = []
         self.results: dict[str, HandlerResult] = {}
-        self._failed: list[_Failure] = []
-        self._raised: BaseException | None = None  # by run()
-        self._hopeless: BaseException | None = (
-            None  # the last error that another attempt would not cure
-        )
+        # what run() has raised, with its meaning: a middleware may raise the error of an earlier run
+        self._raised: list[tuple[BaseException, Verdict]] = []
 
     def verdict_on(self, error: BaseException) -> Verdict:
         """What an error means that run() or a middleware has raised."""
-        if error is not self._raised:
-            return verdict_of(error)
-        if len(self._entries) == 1:
-            return self._failed[0].verdict
-        return verdict_of_several([(one.name, one.verdict) for one in self._failed])
+        for raised, verdict in reversed(self._raised):
+            if raised is error:
+                return verdict
+        return verdict_of(error)
 
     async def run(self, job: ReservedJob) -> None:
         """Call the handlers, also once more for a middleware that tries them again.
@@ -253,7 +249,7 @@ class _HandlerRun:
         """
         self.messages.clear()  # of an earlier run
         self.results.clear()
-        self._failed.clear()
+        failed: list[_Failure] = []
         job = HandledJob.of(job, self.results, self._tell)  # a middleware may pass on another one
         for entry in self._entries:
             try:
@@ -261,8 +257,8 @@ class _HandlerRun:
             except asyncio.CancelledError:
                 raise
             except BaseException as error:  # other people's code: whatever it raises
-                verdict = verdict_of(error, is_hopeless=error is self._hopeless)
-                self._failed.append(_Failure(entry.name, error, verdict))
+                verdict = verdict_of(error, is_hopeless=entry.conditions.is_hopeless(error))
+                failed.append(_Failure(entry.name, error, verdict))
                 self.results[entry.name] = HandlerResult(False, verdict.message)
                 if entry.conditions.stop_on_failure:
                     break
@@ -271,22 +267,24 @@ class _HandlerRun:
                 self.results[entry.name] = HandlerResult(True, text)
                 if returned is not None:
                     self.messages.append(clean(text))
-        if self._failed:
-            self._raised = _one_of(self._failed)
-            raise self._raised
+        if failed:
+            raised = _one_of(failed)
+            self._raised.append((raised, self._verdict(failed)))
+            raise raised
 
     async def _call(self, entry: _Entry, job: ReservedJob) -> object:
-        """What a handler returned. Raises what it raised."""
+        """What a handler returned. Raises what it raised, or TypeError if that is something that nothing runs."""
         call = partial(entry.handler, *entry.arguments(job, self._context))
-        timeout_s = entry.conditions.timeout_s
-        try:
-            returned: object = await self._executor.call(call, timeout_s, f"job {job.id}")
-        except BaseException as error:
-            if entry.conditions.is_hopeless(error):
-                self._hopeless = error
-            raise
+        returned: object = await self._executor.call(
+            call, entry.conditions.timeout_s, f"job {job.id}"
+        )
         check_done(returned)
         return returned
+
+    def _verdict(self, failed: Sequence[_Failure]) -> Verdict:
+        if len(self._entries) == 1:
+            return failed[0].verdict
+        return verdict_of_several([(one.name, one.verdict) for one in failed])
 
 
 def _one_of(failed: Sequence[_Failure]) -> BaseException:

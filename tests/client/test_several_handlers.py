@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, assert_type
@@ -201,6 +202,48 @@ def test_a_middleware_may_try_the_handlers_again(worker: Worker) -> None:
     worker.on("two", [lambda _: "a", flaky])
     assert testing.run(worker, "two") == Finished("a; ok")
     assert tries == [["<lambda>"], ["<lambda>"]]
+
+
+@pytest.mark.parametrize("end", [ValueError("second"), TimeoutError(), None])
+def test_a_middleware_may_raise_the_error_of_an_earlier_try(
+    worker: Worker, end: Exception | None
+) -> None:
+    """It means what it meant then, whatever the second try has come to."""
+
+    @worker.middleware
+    async def again(job: ReservedJob, go_on: Next) -> None:
+        try:
+            await go_on(job)
+        except LookupError as first:
+            with suppress(ValueError, TimeoutError):
+                async with asyncio.timeout(0 if isinstance(end, TimeoutError) else None):
+                    await go_on(job)
+            raise first from None
+
+    tries = 0
+
+    async def fail(_: ReservedJob) -> None:
+        nonlocal tries
+        tries += 1
+        if tries % 2:
+            raise LookupError("first")
+        await asyncio.sleep(0)
+        if end:
+            raise end
+
+    worker.on("one", fail, bury_on=LookupError)
+    worker.on("two", [fail, notify], bury_on=LookupError)
+    assert testing.run(worker, "one") == Buried("LookupError: first")
+    assert testing.run(worker, "two") == Buried("fail: LookupError: first")
+
+
+def test_an_error_that_two_handlers_raise_means_what_each_one_says(worker: Worker) -> None:
+    fail = raising(LookupError("gone"))
+    worker.on("t", fail, bury_on=LookupError, stop_on_failure=False)
+    worker.on("t", fail)
+    assert testing.run(worker, "t") == Released(
+        "fail: LookupError: gone; fail-2: LookupError: gone"
+    )
 
 
 def test_a_middleware_sees_an_error_that_no_attempt_would_cure(worker: Worker) -> None:
