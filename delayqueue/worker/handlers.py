@@ -30,6 +30,7 @@ from delayqueue.worker.verdict import (
     TimeLimit,
     Verdict,
     verdict_of,
+    verdict_of_group,
     verdict_of_several,
 )
 
@@ -68,11 +69,20 @@ class Conditions(NamedTuple):
     retry_on: tuple[type[BaseException], ...] = (Exception,)
     stop_on_failure: bool = True
 
-    def is_hopeless(self, error: BaseException) -> bool:
-        """Whether another attempt would end like this one."""
+    def verdict_on(self, error: BaseException, *groups: BaseException) -> Released | Buried:
+        """What an error of a handler means, by itself or as a member of groups."""
+        if isinstance(error, BaseExceptionGroup):
+            return verdict_of_group(error, lambda one: self.verdict_on(one, error, *groups))
+        return verdict_of(error, is_hopeless=self._is_hopeless(error, groups))
+
+    def _is_hopeless(self, error: BaseException, groups: Sequence[BaseException]) -> bool:
+        """Whether another attempt would end like this one. A class of groups may be named, too."""
         if isinstance(error, (Retry, Bury, TimeLimit)) or not isinstance(error, Exception):
             return False
-        return isinstance(error, self.bury_on) or not isinstance(error, self.retry_on)
+        raised = (error, *groups)
+        return any(isinstance(one, self.bury_on) for one in raised) or not any(
+            isinstance(one, self.retry_on) for one in raised
+        )
 
 
 def classes_of(name: str, errors: Errors) -> tuple[type[BaseException], ...]:
@@ -233,13 +243,15 @@ class _HandlerRun:
         self.messages: list[str] = []
         self.results: dict[str, HandlerResult] = {}
         # what run() has raised, with its meaning: a middleware may raise the error of an earlier run
-        self._raised: list[tuple[BaseException, Verdict]] = []
+        self._raised: list[tuple[BaseException, Released | Buried]] = []
 
-    def verdict_on(self, error: BaseException) -> Verdict:
+    def verdict_on(self, error: BaseException) -> Released | Buried:
         """What an error means that run() or a middleware has raised."""
         for raised, verdict in reversed(self._raised):
             if raised is error:
                 return verdict
+        if isinstance(error, BaseExceptionGroup):  # a middleware may put it into one
+            return verdict_of_group(error, self.verdict_on)
         return verdict_of(error)
 
     async def run(self, job: ReservedJob) -> None:
@@ -257,7 +269,7 @@ class _HandlerRun:
             except asyncio.CancelledError:
                 raise
             except BaseException as error:  # other people's code: whatever it raises
-                verdict = verdict_of(error, is_hopeless=entry.conditions.is_hopeless(error))
+                verdict = entry.conditions.verdict_on(error)
                 failed.append(_Failure(entry.name, error, verdict))
                 self.results[entry.name] = HandlerResult(False, verdict.message)
                 if entry.conditions.stop_on_failure:
@@ -269,6 +281,7 @@ class _HandlerRun:
                     self.messages.append(clean(text))
         if failed:
             raised = _one_of(failed)
+            self._raised += [(one.error, one.verdict) for one in failed]
             self._raised.append((raised, self._verdict(failed)))
             raise raised
 
@@ -281,10 +294,12 @@ class _HandlerRun:
         check_done(returned)
         return returned
 
-    def _verdict(self, failed: Sequence[_Failure]) -> Verdict:
+    def _verdict(self, failed: Sequence[_Failure]) -> Released | Buried:
         if len(self._entries) == 1:
             return failed[0].verdict
-        return verdict_of_several([(one.name, one.verdict) for one in failed])
+        return verdict_of_several(
+            [replace(verdict, message=f"{name}: {verdict.message}") for name, _, verdict in failed]
+        )
 
 
 def _one_of(failed: Sequence[_Failure]) -> BaseException:
