@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 
 from delayqueue import AsyncClient, Worker
-from delayqueue.client import Job
+from delayqueue.client import Job, ReservedJob
 from delayqueue.worker.figures import LATE_S, WorkerFigures
 from delayqueue.worker.health import answering
 from delayqueue.worker.process_limits import ProcessLimits
@@ -27,6 +27,7 @@ from tests.waiting import until, until_async
 
 STOP_S: Final = 30.0
 STARTS_S: Final = 120.0  # several processes start, one after the other
+TURNS: Final = 10  # of the loop, in which a grace of 0 would be over
 PROGRAM: Final = """
 import os
 from delayqueue import Worker
@@ -131,6 +132,41 @@ async def test_a_worker_ends_when_it_holds_too_much_memory(
         await who_did(queue, topic, 1, mebibytes=300)
         assert process.wait(STOP_S) == 0
     assert "no more jobs: it holds" in (tmp_path / "log").read_text("utf-8")
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+async def test_a_worker_that_reaches_a_limit_lets_its_jobs_end_until_it_is_told_to_stop(
+    server: QueueServer,
+    queue: AsyncClient,
+    topic: str,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_told: bool,
+) -> None:
+    caplog.set_level("INFO")
+    worker, stop, seen = Worker(server.url), asyncio.Event(), list[str]()
+    worker.limits = ProcessLimits(max_jobs=1)
+    goes_on = asyncio.Event()
+
+    @worker.on(topic)
+    async def handle(job: ReservedJob) -> None:
+        seen.append(f"begins {job.body}")
+        if job.body == "long":
+            await goes_on.wait()
+        seen.append(f"ends {job.body}")
+
+    working = asyncio.create_task(worker.work(stop, grace=0))
+    job_id = await queue.push(topic, "long")
+    await until(lambda: "begins long" in seen)
+    await queue.push(topic, "short")
+    await until(lambda: "jobs still running: 1" in caplog.text)
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    (stop if is_told else goes_on).set()
+    await working
+    assert seen == ["begins long", "begins short", "ends short", *["ends long"][is_told:]]
+    assert (await queue.get(job_id) is None) is not is_told
+    await queue.delete(job_id)
 
 
 async def test_each_process_tells_what_it_has_done(
