@@ -207,15 +207,40 @@ async def test_a_port_that_is_taken_is_said(
     assert "Traceback" not in log
 
 
+@pytest.mark.parametrize("is_told", [True, False])
 async def test_a_lifespan_that_does_not_end_is_named(
-    server: QueueServer, topic: str, tmp_path: Path
+    server: QueueServer, queue: AsyncClient, topic: str, tmp_path: Path, *, is_told: bool
 ) -> None:
-    """Not as a handler that blocks the loop: nobody would find it."""
-    with workers(server, tmp_path, topic, "--grace", "0", text=PROGRAM + ENDLESS) as process:
+    """Not as a handler that blocks the loop: nobody would find it. So it is when a limit ends the worker."""
+    options = "--grace", "0", "--max-jobs", "1"
+    with workers(server, tmp_path, topic, *options, text=PROGRAM + ENDLESS) as process:
         await until((tmp_path / "started").exists, within_s=STARTS_S)
-        process.terminate()
+        if is_told:
+            process.terminate()
+        else:
+            await who_did(queue, topic, 1)
         assert await asyncio.to_thread(process.wait, STOP_S) == HANGS
     assert "or the lifespan takes too long to end" in (tmp_path / "log").read_text("utf-8")
+
+
+async def test_a_worker_can_be_stopped_while_its_lifespan_starts(
+    server: QueueServer, topic: str
+) -> None:
+    worker, stop, seen = Worker(server.url), asyncio.Event(), list[str]()
+    worker.on(topic)(lambda _: None)
+
+    @worker.lifespan
+    async def live() -> AsyncGenerator[None, None]:
+        try:
+            stop.set()
+            await asyncio.sleep(3600)
+            yield
+        finally:
+            seen.append("closed")
+
+    async with asyncio.timeout(STOP_S):
+        await worker.work(stop)
+    assert seen == ["closed"]
 
 
 def has_ipv6() -> bool:
