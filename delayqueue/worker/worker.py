@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 from delayqueue import __version__
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.blocking import Client
-from delayqueue.client.jobs import DEFAULT_TTR_S
+from delayqueue.client.jobs import DEFAULT_TTR_S, retry_request
 from delayqueue.client.made_once import made_once
 from delayqueue.client.several import Several, several
 from delayqueue.client.times import seconds
@@ -297,7 +297,7 @@ class Worker:
 
 
 def _policy(retry: Retry | None, max_attempts: int | EllipsisType | None) -> Policy:
-    policy = Policy(retry, max_attempts)
+    policy = Policy(None if retry is None else retry_request(retry), max_attempts)
     policy.check()
     return policy
 

@@ -173,6 +173,13 @@ def test_a_policy_says_when_a_job_comes_again(
     assert policy.last_attempt == last
 
 
+def test_a_policy_may_be_listed_as_one_likes(worker: Worker) -> None:
+    kinds: list[Any] = [["10m", 5], ("10m", 5), (delay for delay in ("10m", 5))]
+    for delays in kinds:
+        worker.on("mail", retry=delays)(print)
+    assert worker.handlers.policy_of("mail").delays_s() == (600, 5)
+
+
 def test_a_job_is_buried_after_its_last_attempt(worker: Worker) -> None:
     @worker.on("mail", max_attempts=3)
     def handle(job: ReservedJob) -> None:
