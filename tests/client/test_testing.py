@@ -13,6 +13,7 @@ from delayqueue.testing import Buried, Finished, Released
 from delayqueue.worker import ReservedJob
 from delayqueue.worker.handlers import Next
 from delayqueue.worker.policy import Policy
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -187,6 +188,22 @@ def test_a_job_is_buried_after_its_last_attempt(worker: Worker) -> None:
 
     assert testing.run(worker, "mail", attempt=2) == Released("not yet", 5)
     assert testing.run(worker, "mail", attempt=3) == Buried("not yet")
+
+
+def test_the_queue_in_memory_uses_its_threads_again(worker: Worker) -> None:
+    used: list[threading.Thread] = []
+    queue = testing.Queue(worker)
+
+    @worker.on("mail")
+    def handle(job: ReservedJob) -> None:
+        used.append(threading.current_thread())
+
+    def is_used_again() -> bool:
+        queue.push("mail")
+        queue.advance()
+        return len({*used}) < len(used)
+
+    wait_until(is_used_again)
 
 
 def test_handlers_of_a_topic_agree_on_what_becomes_of_its_jobs(worker: Worker) -> None:
