@@ -82,7 +82,7 @@ def verdict_of(error: BaseException, *, is_hopeless: bool = False) -> Released |
     if isinstance(error, Bury):
         return Buried(message_of(error))
     if isinstance(error, TimeLimit):
-        return Released(message_of(error), traceback=_end_of(error.__cause__))
+        return Released(message_of(error), traceback=_end_of(error))
     if is_hopeless:
         return Buried(error_message(error), _end_of(error))
     return Released(error_message(error), traceback=_end_of(error))
@@ -127,9 +127,11 @@ def with_traceback(message: str, calls: str) -> str:
 
 
 def _end_of(error: BaseException | None) -> str:
-    """The last calls before the error."""
+    """The last calls of theirs before the error, or before its cause."""
     if error is None:
         return ""
     calls = traceback.extract_tb(error.__traceback__, limit=-2 * LAST_CALLS)
     theirs = [call for call in calls if not call.filename.startswith(OURS)]
+    if not theirs:
+        return _end_of(error.__cause__)
     return "".join(traceback.format_list(theirs[-LAST_CALLS:])).rstrip()

@@ -150,6 +150,22 @@ def test_the_end_of_the_traceback_is_kept_beside_the_message(worker: Worker) -> 
     assert verdict.traceback.endswith('in handle\n    raise ValueError("no address")')
 
 
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_next_that_finds_nothing_is_said_with_its_line(worker: Worker, is_async: bool) -> None:
+    """Python makes another error of it, which no line of the handler has raised."""
+
+    def find(job: ReservedJob) -> object:
+        return next(iter(()))
+
+    async def afind(job: ReservedJob) -> object:
+        return next(iter(()))
+
+    worker.on("mail")(afind if is_async else find)
+    verdict = testing.run(worker, "mail")
+    assert isinstance(verdict, Released)
+    assert "find\n    return next(iter(()))" in verdict.traceback
+
+
 @pytest.mark.parametrize(
     ("options", "delays_s", "last", "reason"),
     [
