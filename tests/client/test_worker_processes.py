@@ -338,10 +338,36 @@ def test_figures_can_be_read_while_a_first_job_ends(monkeypatch: pytest.MonkeyPa
 def test_what_cannot_start_ends_the_program_with_one_line(
     tmp_path: Path, processes: str, program: str, status: int, words: str
 ) -> None:
-    (tmp_path / "program.py").write_text(program, "utf-8")
+    assert words in refused(tmp_path, program, status, "--processes", processes)
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize(
+    ("url", "made", "words"),
+    [
+        ("http://127.0.0.1:1", "client", "--url: program:worker has its client already"),
+        ("http://127.0.0.1:1", "async_client", "--url: program:worker has its async_client"),
+        ("", "client", "--url: program:worker has its client already"),
+        ("", "name", "URL : must be http://HOST:PORT"),
+    ],
+)
+def test_a_url_that_would_not_be_used_is_refused(
+    tmp_path: Path, processes: str, url: str, made: str, words: str
+) -> None:
+    """Tasks would be pushed to another server than the one whose jobs the worker takes."""
+    program = (
+        f"from delayqueue import Worker\nworker = Worker()\nworker.on('t')(print)\nworker.{made}"
+    )
+    options = "--url", url, "--processes", processes
+    assert words in refused(tmp_path, program, 2, *options)
+
+
+def refused(folder: Path, program: str, status: int, *options: str) -> str:
+    """The line with which the worker ends."""
+    (folder / "program.py").write_text(program, "utf-8")
     ran = subprocess.run(
-        [sys.executable, "-m", "delayqueue", "worker", "program:worker", "--processes", processes],
-        cwd=tmp_path,
+        [sys.executable, "-m", "delayqueue", "worker", "program:worker", *options],
+        cwd=folder,
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
@@ -351,4 +377,4 @@ def test_what_cannot_start_ends_the_program_with_one_line(
     assert ran.returncode == status, ran.stderr
     [line] = ran.stderr.splitlines()
     assert line.startswith("delay-queue: ")
-    assert words in line
+    return line
