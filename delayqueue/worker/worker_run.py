@@ -221,9 +221,10 @@ class WorkerRun:
             log.error("job %s of %s: its worker has died %d times", job.id, job.topic, last)
             return Released(f"its worker has died {last} times")
         verdict, error = await self._handlers.run(job, self._executor, self._context, tell)
-        if error is not None:
-            if asyncio.current_task() in self._dropped:
-                raise error
+        if error is None:
+            return verdict
+        is_dropped = asyncio.current_task() in self._dropped
+        if not (is_dropped and isinstance(error, asyncio.CancelledError)):
             log.warning(
                 "job %s of %s, attempt %d: %s",
                 job.id,
@@ -232,6 +233,8 @@ class WorkerRun:
                 verdict.message,
                 exc_info=None if is_order(error) else error,
             )
+        if is_dropped:
+            raise asyncio.CancelledError
         return verdict
 
     def _drop(self, task: asyncio.Task[None]) -> None:
