@@ -449,6 +449,26 @@ async def test_only_prune_removes_what_the_code_no_longer_declares(
     await queue.unschedule(topic)
 
 
+async def test_two_workers_may_prune_at_once(
+    server: QueueServer, queue: AsyncClient, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What another one has removed meanwhile is gone, and the rest is removed, too."""
+    names = [f"task:{topic}-{number}" for number in range(2)]
+    for name in names:
+        await queue.schedule(name, topic, every="2h")
+
+    class Other(AsyncClient):
+        async def unschedule(self, name: str) -> None:
+            if name == names[0]:
+                await queue.unschedule(name)
+            await super().unschedule(name)
+
+    async with Other(server.url) as client:
+        await declare(client, [], prune=True)
+    assert await queue.schedules(topic) == []
+    assert "not as declared" not in caplog.text
+
+
 async def test_a_worker_without_such_tasks_asks_for_no_schedules() -> None:
     async with AsyncClient("http://127.0.0.1:1", retries=0) as nobody:
         await asyncio.wait_for(declare(nobody, [], prune=False), timeout=10)
