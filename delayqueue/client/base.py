@@ -30,6 +30,10 @@ class BaseClient:
         self._timeout_s = seconds(timeout)
         self._retries = retries
         self._tls = self._address.tls()
+        if not self._timeout_s > 0:
+            raise ValueError(f"timeout {timeout}: must be more than 0 seconds")
+        if retries < 0:
+            raise ValueError(f"retries {retries}: must be at least 0")
 
     def _failure(self, error: Exception) -> TransportError:
         return TransportError(f"{self._address}: {str(error) or type(error).__name__}")

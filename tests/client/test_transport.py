@@ -386,6 +386,8 @@ def test_a_length_of_time_is_written_as_everywhere(length: Seconds, expected_s: 
     assert json.dumps(request["ttr"]) == json.dumps(expected_s)  # 60 is not sent as 60.0
     with pytest.raises(ValueError, match="parsecs"):
         Job(topic="t", delay="10 parsecs").request()
+    with pytest.raises(TypeError, match="True is not a length of time"):
+        Job(topic="t", delay=True).request()
 
 
 @pytest.mark.parametrize("error", QueueError.__subclasses__())
@@ -430,6 +432,21 @@ def test_a_variable_with_a_mistake_is_named(
     monkeypatch.setenv("DELAYQUEUE_URL", "http://shop:secret@host:x")
     with pytest.raises(ValueError, match=r"^DELAYQUEUE_URL=http://\*\*\*@host:x: must be http"):
         kind()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"timeout": 0}, "timeout 0: must be more than 0 seconds"),
+        ({"timeout": -1}, "timeout -1: must be more than 0 seconds"),
+        ({"retries": -1}, "retries -1: must be at least 0"),
+    ],
+)
+def test_a_client_that_could_not_send_is_refused(
+    kind: Callable[..., object], options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        kind("http://host", **options)
 
 
 async def test_a_password_in_the_url_is_sent_to_the_server_and_shown_to_nobody(
