@@ -47,6 +47,7 @@ def arguments_of(handler: Callable[..., Any]) -> Arguments:
     Raises ValueError if it wants something else.
     """
     parameters = required(handler)
+    check_call(handler, len(parameters) or 1)
     if not parameters:
         return lambda job, _: (job,)
     first, *others = parameters
@@ -70,6 +71,19 @@ def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
         return []
     positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     return [one for one in parameters if one.kind in positional and one.default is one.empty]
+
+
+def check_call(function: Callable[..., Any], count: int) -> None:
+    """Raises ValueError if a call with so many arguments would fail, as far as that is known."""
+    try:
+        signature = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError as error:
+        arguments = f"{count} argument{'s' * (count > 1)}"
+        raise ValueError(f"{name_of(function)}: a call with {arguments} fails: {error}") from None
 
 
 def _job(job: ReservedJob, _: Any) -> ReservedJob:

@@ -17,7 +17,7 @@ from delayqueue.client import tracing
 from delayqueue.client.several import Collected, several
 from delayqueue.domain import push_rules
 from delayqueue.domain.text import clean, message_of, text_of
-from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
+from delayqueue.worker.arguments import Arguments, arguments_of, check_call, name_of, required
 from delayqueue.worker.current import handling
 from delayqueue.worker.handled_job import HandledJob, HandlerResult, Tell, tell_nobody
 from delayqueue.worker.policy import Policy
@@ -166,8 +166,13 @@ class Handlers:
         return self._policies.get(topic, Policy())
 
     def wrap(self, middleware: Middleware) -> None:
-        """Call `middleware` around the handlers of each job, the first one outermost."""
-        self._middlewares.append((middleware, len(required(middleware)) > 2))
+        """Call `middleware` around the handlers of each job, the first one outermost.
+
+        Raises ValueError if it does not take a job and what comes next.
+        """
+        takes_context = len(required(middleware)) > 2
+        check_call(middleware, 2 + takes_context)
+        self._middlewares.append((middleware, takes_context))
 
     def scrub(self, scrub: Callable[[str], str]) -> None:
         """Let `scrub` change the messages and tracebacks that the server is told."""

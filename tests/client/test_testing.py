@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from datetime import timedelta
+from functools import partial, wraps
 from typing import Any
 
 import pytest
@@ -253,3 +254,48 @@ def test_a_topic_without_handlers_is_named(worker: Worker) -> None:
 def test_a_mistake_is_said_at_once(mistake) -> None:  # type: ignore[no-untyped-def]  # any callable
     with pytest.raises(ValueError, match=r"concurrency|handlers|topic|attempts|must be|delay|goes"):
         mistake()
+
+
+def no_argument() -> None: ...
+def named_argument(job: ReservedJob, *, to: str) -> None: ...
+async def no_next(job: ReservedJob) -> None: ...
+
+
+def injected(function: Callable[..., None]) -> Callable[..., None]:
+    """As libraries for dependency injection do it."""
+
+    @wraps(function)
+    def call(*jobs: ReservedJob) -> None:
+        function(*jobs, to="Ann")
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("register", "says"),
+    [
+        (lambda it: it.on("t", no_argument), "no_argument: a call with 1 argument fails: too many"),
+        (lambda it: it.on("t", named_argument), "named_argument: a call with 1 argument fails: mi"),
+        (lambda it: it.middleware(no_next), "no_next: a call with 2 arguments fails: too many"),
+    ],
+)
+def test_a_function_that_each_job_would_fail_in_is_refused(
+    worker: Worker, register: Callable[[Worker], object], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        register(worker)
+
+
+def test_a_function_whose_arguments_are_unknown_or_not_required_is_taken(worker: Worker) -> None:
+    def optional(job: ReservedJob | None = None, *, fast: bool = False) -> str:
+        return f"{job and job.body} {fast}"
+
+    handlers: list[Callable[..., Any]] = [optional, lambda *jobs: len(jobs), print, max]
+    for topic, handler in zip("abcd", handlers, strict=True):
+        worker.on(topic, handler)
+    worker.on("e", partial(named_argument, to="Ann"))
+    worker.on("f", injected(named_argument))
+    assert testing.run(worker, "f") == Finished()
+    assert testing.run(worker, "a", "b") == Finished("b False")
+    assert testing.run(worker, "b") == Finished("1")
+    assert testing.run(worker, "e") == Finished()
