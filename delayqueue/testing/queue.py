@@ -252,7 +252,11 @@ class Queue(Client):
         if isinstance(request, list):
             check_count(request)
             return [self._outcome(one) for one in request]
-        request, made = pushed(request), None
+        return self._add(pushed(request))
+
+    def _add(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Push a job. Returns its id if that is made here."""
+        made = None
         if request["id"] == NEW_ID:
             made = {"id": new_id(request.get("group"))}
             request |= made
@@ -276,7 +280,8 @@ class Queue(Client):
 
     def _outcome(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            made = self._push(request)
+            request = pushed(request)
+            made = self._add(request)
         except QueueError as error:
             return {"id": request["id"], "code": error.code, "message": str(error)}
         return {"id": request["id"]} | (made or {}) | {"code": Code.OK, "message": "added"}
