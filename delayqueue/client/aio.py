@@ -183,7 +183,10 @@ class _Connection(asyncio.Protocol):
 
     def has_ended(self) -> bool:
         """Whether the server has closed the idle connection; a loop that was blocked has not heard of it."""
-        return self._transport is None or is_readable(self._transport.get_extra_info("socket"))
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return True
+        return is_readable(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
         """Parse a piece of the answer."""
