@@ -49,6 +49,7 @@ class Threads:
                 result = call()
             except (StopIteration, asyncio.CancelledError) as error:
                 failure = RuntimeError(type(error).__name__)
+                failure.__cause__ = error
                 report(lambda: future.set_exception(failure))
             except BaseException as error:  # SystemExit, too, is for the caller
                 caught = error  # the other name ends with this block

@@ -18,7 +18,7 @@ from typing import Final
 import delayqueue
 from delayqueue import log
 from delayqueue.cli.subcommand import DONE, USAGE, complain
-from delayqueue.client.address import ServerAddress
+from delayqueue.client.address import URL_VARIABLE, ServerAddress
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import MAX_PORT, Address
 from delayqueue.threads import not_waited_for
@@ -32,6 +32,7 @@ OF_A_PROCESS: Final = ("name", *VALUES, "prune")
 # frames of an import that are not the user's
 NOT_THEIRS: Final = (pkgutil.__file__, importlib.__file__, str(Path(delayqueue.__file__).parent))
 BROKEN: Final = 1  # exit status, as of any Python program that cannot be imported
+CLIENTS: Final = ("client", "async_client")  # of a Worker, made at their first use
 STOP_S: Final = 5  # for jobs of the old code
 ALSO_S: Final = 10  # beyond the grace, before a process is killed: it ends itself first
 
@@ -69,14 +70,9 @@ def _run(asked: Namespace, number: int) -> None:
     """Run the worker in this process, the `number`th. Raises StartupError if it cannot start."""
     log.set_up(asked.log_level, "text")
     worker = _worker(asked)
-    worker.url = asked.url or worker.url
     worker.concurrency = asked.concurrency or worker.concurrency
     worker.prune = bool(asked.prune)
     worker.limits = ProcessLimits(asked.max_jobs, asked.max_memory)
-    try:
-        ServerAddress.of(worker.url, worker.token)
-    except ValueError as error:
-        raise StartupError(str(error)) from None
     with _answering(asked.health, number, worker), not_waited_for():
         worker.run(grace=_grace_s(asked))
 
@@ -112,7 +108,24 @@ def _worker(asked: Namespace) -> Worker:
         raise StartupError(
             f"{asked.name} has no handlers: decorate a function with {asked.name}.on() or task()"
         )
+    _address(worker, asked)
     return worker
+
+
+def _address(worker: Worker, asked: Namespace) -> None:
+    """Let the worker use `--url`, if that is given. Raises StartupError if it cannot, or its URL is none."""
+    if asked.url is not None:
+        for client in CLIENTS:
+            if client in vars(worker):
+                raise StartupError(
+                    f"--url: {asked.name} has its {client} already, which does not use it; "
+                    f"make that in a function, or set {URL_VARIABLE}"
+                )
+        worker.url = asked.url
+    try:
+        ServerAddress.of(worker.url, worker.token)
+    except ValueError as error:
+        raise StartupError(str(error)) from None
 
 
 def _place(error: Exception) -> str:

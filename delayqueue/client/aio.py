@@ -7,7 +7,7 @@ from typing import Any, Final, Self, TypeVar, cast
 
 from delayqueue.client import tracing
 from delayqueue.client.api_request import Answer, ApiRequest, TransportError, conversation
-from delayqueue.client.base import BaseClient
+from delayqueue.client.base import BaseClient, is_readable
 from delayqueue.client.http import BadResponse, Response
 from delayqueue.client.made_once import made_once
 from delayqueue.client.request_batcher import RequestBatcher
@@ -140,7 +140,7 @@ class _Pool:
         """An idle connection that the server has not closed in the meantime; None if there is none."""
         while self.idle:
             connection = self.idle.pop()
-            if connection.is_usable:
+            if connection.is_usable and not connection.has_ended():
                 return connection
             connection.close()
         return None
@@ -180,6 +180,13 @@ class _Connection(asyncio.Protocol):
         finally:
             if timer is not None:
                 timer.cancel()
+
+    def has_ended(self) -> bool:
+        """Whether the server has closed the idle connection; a loop that was blocked has not heard of it."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return True
+        return is_readable(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
         """Parse a piece of the answer."""

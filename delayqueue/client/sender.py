@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 import time
 from collections import deque
@@ -11,7 +10,7 @@ from typing import Final, Self, TypeVar
 
 from delayqueue.client import tracing
 from delayqueue.client.api_request import Answer, ApiRequest, TransportError, conversation
-from delayqueue.client.base import BaseClient
+from delayqueue.client.base import BaseClient, is_readable
 from delayqueue.client.http import BadResponse, Response
 from delayqueue.client.made_once import made_once
 from delayqueue.keepalive import keep_alive
@@ -96,7 +95,7 @@ class Sender(BaseClient):
                 connection = self._idle.pop()
             except IndexError:  # another thread took the last one
                 break
-            if not _is_readable(connection):
+            if not is_readable(connection):
                 return connection
             connection.close()
         return None
@@ -120,12 +119,3 @@ def _left_s(until_s: float) -> float:
     if left_s <= 0:
         raise TimeoutError("timed out")
     return left_s
-
-
-def _is_readable(idle: socket.socket) -> bool:
-    """Whether there is something to read: no request is open, so that can only be the connection's end."""
-    if not hasattr(select, "poll"):  # Windows
-        return bool(select.select([idle], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(idle, select.POLLIN)
-    return bool(poll.poll(0))

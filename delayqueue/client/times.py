@@ -14,12 +14,14 @@ Moment: TypeAlias = float | datetime
 def seconds(length: Seconds | date) -> float:
     """A duration in seconds; a whole number is returned as an int, because the server rejects 60.0.
 
-    Raises ValueError if a string is not a duration, TypeError for a time.
+    Raises ValueError if a string is not a duration, TypeError for a time or a bool.
     """
     if isinstance(length, str):
         number = duration_ms(length) / 1000
     elif isinstance(length, date):
         raise TypeError(f"{length} is a time, not a length of time: pass it as `due`")
+    elif isinstance(length, bool):
+        raise TypeError(f"{length} is not a length of time")
     else:
         number = length.total_seconds() if isinstance(length, timedelta) else length
     return int(number) if float(number).is_integer() else number

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from base64 import b64decode, b64encode
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +27,7 @@ from delayqueue.domain.job import LONG_DELAY_S, MAX_BATCH
 from delayqueue.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from celery import Celery
 
@@ -106,7 +107,6 @@ class _Sender(AMQP):  # type: ignore[misc]  # Celery has no types
     def _push(
         self, name: str, message: task_message, options: dict[str, Any], delay_s: float
     ) -> None:
-        """Raises OperationalError, as for a broker, if the delay queue cannot be reached."""
         serializer = options.pop("serializer", None) or self.app.conf.task_serializer
         content_type, encoding, body = dumps(message.body, serializer=serializer)
         payload = b64encode(body).decode() if encoding == BINARY else bytes_to_str(body)
@@ -114,7 +114,7 @@ class _Sender(AMQP):  # type: ignore[misc]  # Celery has no types
         # the worker would hold it by the first, and what the second counts begins when it is sent
         headers = message.headers | {"eta": None}
         options.pop("expiration", None)
-        try:
+        with _as_a_broker():
             self._push_later(
                 name,
                 payload,
@@ -126,8 +126,6 @@ class _Sender(AMQP):  # type: ignore[misc]  # Celery has no types
                 # a delay of more than a year is taken for a mistake
                 **{"delay": delay_s} if delay_s <= LONG_DELAY_S else {"due": time.time() + delay_s},
             )
-        except (TransportError, Unavailable, TooMany, TopicFull) as error:
-            raise OperationalError(str(error)) from error
 
 
 class _Control(Control):  # type: ignore[misc]  # Celery has no types
@@ -141,8 +139,9 @@ class _Control(Control):  # type: ignore[misc]  # Celery has no types
     def revoke(self, task_id: str | list[str], *args: Any, **kwargs: Any) -> Any:
         """Delete the jobs of these tasks, then tell the workers, which may have some of them."""
         ids = [task_id] if isinstance(task_id, str) else list(task_id)
-        for first in range(0, len(ids), MAX_BATCH):
-            self._delete(ids[first : first + MAX_BATCH])
+        with _as_a_broker():
+            for first in range(0, len(ids), MAX_BATCH):
+                self._delete(ids[first : first + MAX_BATCH])
         return super().revoke(task_id, *args, **kwargs)
 
     def _delete(self, ids: Sequence[str]) -> None:
@@ -154,6 +153,15 @@ class _Control(Control):  # type: ignore[misc]  # Celery has no types
         for outcome in self._relay.client.delete_many(waiting) if waiting else ():
             if outcome.code == 0:  # no worker will say so
                 self.app.backend.mark_as_revoked(outcome.id, "revoked")
+
+
+@contextmanager
+def _as_a_broker() -> Iterator[None]:
+    """Raises OperationalError, as for a broker, if the delay queue cannot be reached."""
+    try:
+        yield
+    except (TransportError, Unavailable, TooMany, TopicFull) as error:
+        raise OperationalError(str(error)) from error
 
 
 def _delay_s(headers: dict[str, Any], options: dict[str, Any]) -> float:

@@ -16,6 +16,7 @@ from delayqueue.client.jobs import new_id
 from delayqueue.client.payload import body_of
 from delayqueue.testing.handling import verdict_on
 from delayqueue.testing.queue import Queue, Ran
+from delayqueue.worker.executor import Executor
 from delayqueue.worker.handled_job import HandledJob
 from delayqueue.worker.verdict import Buried, Finished, Released
 
@@ -54,7 +55,7 @@ async def arun(
     worker.load()
     if topic not in worker.handlers.topics:
         raise KeyError(topic)
-    verdict = await verdict_on(worker, job(topic, body, attempt=attempt), context)
+    verdict = await verdict_on(worker, job(topic, body, attempt=attempt), context, Executor())
     last = worker.handlers.policy_of(topic).last_attempt
     if isinstance(verdict, Released) and last is not None and attempt >= last:
         return Buried(verdict.message, verdict.traceback)

@@ -7,17 +7,21 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from delayqueue.tasks import cancel_all
-from delayqueue.worker.executor import Executor
 from delayqueue.worker.handled_job import tell_nobody
 
 if TYPE_CHECKING:
     from delayqueue.answers.jobs import ReservedJob
     from delayqueue.worker import Verdict, Worker
+    from delayqueue.worker.executor import Executor
     from delayqueue.worker.handled_job import Tell
 
 
 async def verdict_on(
-    worker: Worker, job: ReservedJob, context: Any, tell: Tell = tell_nobody
+    worker: Worker,
+    job: ReservedJob,
+    context: Any,
+    executor: Executor,
+    tell: Tell = tell_nobody,
 ) -> Verdict:
     """What the worker would report about this attempt. `context`: ... = what the worker's lifespan yields."""
     given = worker.handlers.context() if context is ... else nullcontext(context)
@@ -25,7 +29,7 @@ async def verdict_on(
         ends: list[Verdict] = []
 
         async def work() -> None:
-            verdict, _ = await worker.handlers.run(job, Executor(), shared, tell)
+            verdict, _ = await worker.handlers.run(job, executor, shared, tell)
             ends.append(verdict)
 
         run = asyncio.create_task(work(), name=f"job {job.id}")  # which its handler may cancel

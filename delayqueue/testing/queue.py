@@ -17,6 +17,7 @@ from delayqueue.domain.push_rules import NEW_ID
 from delayqueue.errors import Code, JobExists, NoSuchJob, QueueError, WrongState, shown
 from delayqueue.testing.handling import verdict_on
 from delayqueue.testing.rules import asked, check_count, pushed
+from delayqueue.worker.executor import Executor
 from delayqueue.worker.handled_job import HandledJob
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.verdict import Buried, Released, with_traceback
@@ -100,6 +101,7 @@ class Queue(Client):
         self.turn: Callable[[float], object] | None = None
         self.asynchronous: AsyncClient = _Asynchronous(self)
         self._workers: list[Worker] = []
+        self._executor = Executor()  # whose threads serve one job after the other
         self._jobs: dict[str, _Held] = {}
         self._pushed = 0
         self._timetable: dict[str, tuple[Schedule, int | None]] = {}  # with the next times, in ms
@@ -205,7 +207,7 @@ class Queue(Client):
         told["tags"] = tuple(held.request.get("tags", ()))
         job = HandledJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, **told)
         held.progress = None
-        verdict = await verdict_on(worker, job, context, held.tell)
+        verdict = await verdict_on(worker, job, context, self._executor, held.tell)
         if self._jobs.get(job_id) is held and not held.is_over:  # not pushed again, nor deleted
             verdict = self._settle(worker, held, verdict)
         return Ran(job, verdict)
@@ -250,7 +252,11 @@ class Queue(Client):
         if isinstance(request, list):
             check_count(request)
             return [self._outcome(one) for one in request]
-        request, made = pushed(request), None
+        return self._add(pushed(request))
+
+    def _add(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Push a job. Returns its id if that is made here."""
+        made = None
         if request["id"] == NEW_ID:
             made = {"id": new_id(request.get("group"))}
             request |= made
@@ -274,7 +280,8 @@ class Queue(Client):
 
     def _outcome(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            made = self._push(request)
+            request = pushed(request)
+            made = self._add(request)
         except QueueError as error:
             return {"id": request["id"], "code": error.code, "message": str(error)}
         return {"id": request["id"]} | (made or {}) | {"code": Code.OK, "message": "added"}

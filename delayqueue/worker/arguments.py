@@ -47,10 +47,11 @@ def arguments_of(handler: Callable[..., Any]) -> Arguments:
     Raises ValueError if it wants something else.
     """
     parameters = required(handler)
+    check_call(handler, len(parameters) or 1)
     if not parameters:
         return lambda job, _: (job,)
     first, *others = parameters
-    kinds = [_annotation(handler, one) for one in others]
+    kinds = [_bare(_annotation(handler, one)) for one in others]
     contexts = [one.name for one, kind in zip(others, kinds, strict=True) if kind not in JOBS]
     if len(contexts) > 1:
         raise ValueError(
@@ -72,6 +73,19 @@ def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return [one for one in parameters if one.kind in positional and one.default is one.empty]
 
 
+def check_call(function: Callable[..., Any], count: int) -> None:
+    """Raises ValueError if a call with so many arguments would fail, as far as that is known."""
+    try:
+        signature = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError as error:
+        arguments = f"{count} argument{'s' * (count > 1)}"
+        raise ValueError(f"{name_of(function)}: a call with {arguments} fails: {error}") from None
+
+
 def _job(job: ReservedJob, _: Any) -> ReservedJob:
     return job
 
@@ -82,7 +96,7 @@ def _context(_: ReservedJob, context: Any) -> Any:
 
 def _first(handler: Callable[..., Any], parameter: inspect.Parameter) -> Argument:
     kind = annotation_of(handler, parameter)
-    if kind in JOB:
+    if _bare(kind) in JOB:
         return _job
     try:
         read = _reader(kind)
@@ -118,10 +132,15 @@ def _annotation(handler: Callable[..., Any], parameter: inspect.Parameter) -> An
         return kind
     one: Any = SimpleNamespace(__annotations__={"it": kind})
     try:
-        return get_type_hints(one, globalns=_globals(handler))["it"]
+        return get_type_hints(one, globalns=_globals(handler), include_extras=True)["it"]
     except NameError:
         name = kind.rpartition(".")[2]
         return next((one for one in JOBS if one.__name__ == name), kind)
+
+
+def _bare(kind: Any) -> Any:
+    """A type without what Annotated adds to it."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def _globals(handler: Any) -> dict[str, Any]:
@@ -187,6 +206,7 @@ def reason_of(error: ValueError | TypeError) -> str:
 
 
 def _title(kind: Any) -> str:
+    kind = _bare(kind)
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
 
 

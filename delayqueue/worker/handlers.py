@@ -17,7 +17,7 @@ from delayqueue.client import tracing
 from delayqueue.client.several import Collected, several
 from delayqueue.domain import push_rules
 from delayqueue.domain.text import clean, message_of, text_of
-from delayqueue.worker.arguments import Arguments, arguments_of, name_of, required
+from delayqueue.worker.arguments import Arguments, arguments_of, check_call, name_of, required
 from delayqueue.worker.current import handling
 from delayqueue.worker.handled_job import HandledJob, HandlerResult, Tell, tell_nobody
 from delayqueue.worker.policy import Policy
@@ -30,6 +30,7 @@ from delayqueue.worker.verdict import (
     TimeLimit,
     Verdict,
     verdict_of,
+    verdict_of_group,
     verdict_of_several,
 )
 
@@ -68,11 +69,20 @@ class Conditions(NamedTuple):
     retry_on: tuple[type[BaseException], ...] = (Exception,)
     stop_on_failure: bool = True
 
-    def is_hopeless(self, error: BaseException) -> bool:
-        """Whether another attempt would end like this one. Only errors of the handler itself can be such."""
+    def verdict_on(self, error: BaseException, *groups: BaseException) -> Released | Buried:
+        """What an error of a handler means, by itself or as a member of groups."""
+        if isinstance(error, BaseExceptionGroup):
+            return verdict_of_group(error, lambda one: self.verdict_on(one, error, *groups))
+        return verdict_of(error, is_hopeless=self._is_hopeless(error, groups))
+
+    def _is_hopeless(self, error: BaseException, groups: Sequence[BaseException]) -> bool:
+        """Whether another attempt would end like this one. A class of groups may be named, too."""
         if isinstance(error, (Retry, Bury, TimeLimit)) or not isinstance(error, Exception):
             return False
-        return isinstance(error, self.bury_on) or not isinstance(error, self.retry_on)
+        raised = (error, *groups)
+        return any(isinstance(one, self.bury_on) for one in raised) or not any(
+            isinstance(one, self.retry_on) for one in raised
+        )
 
 
 def classes_of(name: str, errors: Errors) -> tuple[type[BaseException], ...]:
@@ -156,8 +166,13 @@ class Handlers:
         return self._policies.get(topic, Policy())
 
     def wrap(self, middleware: Middleware) -> None:
-        """Call `middleware` around the handlers of each job, the first one outermost."""
-        self._middlewares.append((middleware, len(required(middleware)) > 2))
+        """Call `middleware` around the handlers of each job, the first one outermost.
+
+        Raises ValueError if it does not take a job and what comes next.
+        """
+        takes_context = len(required(middleware)) > 2
+        check_call(middleware, 2 + takes_context)
+        self._middlewares.append((middleware, takes_context))
 
     def scrub(self, scrub: Callable[[str], str]) -> None:
         """Let `scrub` change the messages and tracebacks that the server is told."""
@@ -232,19 +247,17 @@ class _HandlerRun:
         self._tell = tell
         self.messages: list[str] = []
         self.results: dict[str, HandlerResult] = {}
-        self._failed: list[_Failure] = []
-        self._raised: BaseException | None = None  # by run()
-        self._hopeless: BaseException | None = (
-            None  # the last error that another attempt would not cure
-        )
+        # what run() has raised, with its meaning: a middleware may raise the error of an earlier run
+        self._raised: list[tuple[BaseException, Released | Buried]] = []
 
-    def verdict_on(self, error: BaseException) -> Verdict:
+    def verdict_on(self, error: BaseException) -> Released | Buried:
         """What an error means that run() or a middleware has raised."""
-        if error is not self._raised:
-            return verdict_of(error)
-        if len(self._entries) == 1:
-            return self._failed[0].verdict
-        return verdict_of_several([(one.name, one.verdict) for one in self._failed])
+        for raised, verdict in reversed(self._raised):
+            if raised is error:
+                return verdict
+        if isinstance(error, BaseExceptionGroup):  # a middleware may put it into one
+            return verdict_of_group(error, self.verdict_on)
+        return verdict_of(error)
 
     async def run(self, job: ReservedJob) -> None:
         """Call the handlers, also once more for a middleware that tries them again.
@@ -253,7 +266,7 @@ class _HandlerRun:
         """
         self.messages.clear()  # of an earlier run
         self.results.clear()
-        self._failed.clear()
+        failed: list[_Failure] = []
         job = HandledJob.of(job, self.results, self._tell)  # a middleware may pass on another one
         for entry in self._entries:
             try:
@@ -261,8 +274,8 @@ class _HandlerRun:
             except asyncio.CancelledError:
                 raise
             except BaseException as error:  # other people's code: whatever it raises
-                verdict = verdict_of(error, is_hopeless=error is self._hopeless)
-                self._failed.append(_Failure(entry.name, error, verdict))
+                verdict = entry.conditions.verdict_on(error)
+                failed.append(_Failure(entry.name, error, verdict))
                 self.results[entry.name] = HandlerResult(False, verdict.message)
                 if entry.conditions.stop_on_failure:
                     break
@@ -271,22 +284,27 @@ class _HandlerRun:
                 self.results[entry.name] = HandlerResult(True, text)
                 if returned is not None:
                     self.messages.append(clean(text))
-        if self._failed:
-            self._raised = _one_of(self._failed)
-            raise self._raised
+        if failed:
+            raised = _one_of(failed)
+            self._raised += [(one.error, one.verdict) for one in failed]
+            self._raised.append((raised, self._verdict(failed)))
+            raise raised
 
     async def _call(self, entry: _Entry, job: ReservedJob) -> object:
-        """What a handler returned. Raises what it raised."""
+        """What a handler returned. Raises what it raised, or TypeError if that is something that nothing runs."""
         call = partial(entry.handler, *entry.arguments(job, self._context))
-        timeout_s = entry.conditions.timeout_s
-        try:
-            returned: object = await self._executor.call(call, timeout_s, f"job {job.id}")
-        except BaseException as error:
-            if entry.conditions.is_hopeless(error):
-                self._hopeless = error
-            raise
+        returned: object = await self._executor.call(
+            call, entry.conditions.timeout_s, f"job {job.id}"
+        )
         check_done(returned)
         return returned
+
+    def _verdict(self, failed: Sequence[_Failure]) -> Released | Buried:
+        if len(self._entries) == 1:
+            return failed[0].verdict
+        return verdict_of_several(
+            [replace(verdict, message=f"{name}: {verdict.message}") for name, _, verdict in failed]
+        )
 
 
 def _one_of(failed: Sequence[_Failure]) -> BaseException:

@@ -54,7 +54,7 @@ class Parameters:
         self._required = [one.name for one in parameters if one.default is one.empty]
         self._defaults = {one.name: one.default for one in parameters}
         kinds = {one.name: annotation_of(task, one) for one in parameters}
-        is_plain = all(kind in ANY or kind in PLAIN for kind in kinds.values())
+        is_plain = all(kind in (*ANY, *PLAIN) for kind in kinds.values())
         self._read: Read
         self._convert: Convert  # arguments that a program gives, as a handler would see them
         self._read, self._convert = (

@@ -79,6 +79,13 @@ def _stopped_by_signals(
             signal.signal(signum, signal.SIG_DFL)
             signal.raise_signal(signum)
 
+    async def follow() -> None:
+        await stop.wait()
+        hear(
+            signal.SIGTERM, None
+        )  # so that the lifespan of a worker that ends by itself must end, too
+
+    loop.create_task(follow(), name="stop")
     before = {signum: signal.signal(signum, hear) for signum in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield

@@ -17,6 +17,7 @@ from typing import (
 from delayqueue.client.jobs import DEFAULT_TTR_S, OnConflict
 from delayqueue.client.pushes import Job, new_job
 from delayqueue.client.several import Several, several
+from delayqueue.domain.push_rules import NEW_ID
 from delayqueue.worker.current import tags_of_current_job
 from delayqueue.worker.parameters import Parameters
 
@@ -130,7 +131,10 @@ class Task(Generic[R, Unpack[Ts]]):
     def push_many(
         self, rows: Several[tuple[Unpack[Ts]]], **options: Unpack[Options]
     ) -> list[Outcome]:
-        """Run the function later for each row of arguments, up to 1000 of them. Returns an outcome per row."""
+        """Run the function later for each row of arguments, up to 1000 of them. Returns an outcome per row.
+
+        Raises ValueError if several rows are given one `id`.
+        """
         return self._worker.client.push_many(self._jobs(rows, options))
 
     async def push_many_async(
@@ -140,7 +144,16 @@ class Task(Generic[R, Unpack[Ts]]):
         return await self._worker.async_client.push_many(self._jobs(rows, options))
 
     def _jobs(self, rows: Several[tuple[Unpack[Ts]]], options: Options) -> list[Job]:
-        return [self._new_job(several("row", row), options) for row in several("rows", rows)]
+        given: list[Sequence[object]] = [several("row", row) for row in several("rows", rows)]
+        job_id = options.get("id")
+        if job_id not in {None, NEW_ID} and len(given) > 1:
+            raise ValueError(
+                f"{self.topic}: {len(given)} jobs cannot have one id, {job_id}; "
+                "make each with job(…, id=…), and push them with push_many of a client"
+            )
+        if "tags" in options:
+            options["tags"] = several("tags", options["tags"])  # each job reads them
+        return [self._new_job(row, options) for row in given]
 
     def _new_job(self, args: Sequence[object], options: Options) -> Job:
         """A job that is pushed once, so that a retry may keep it."""

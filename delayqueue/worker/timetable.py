@@ -14,7 +14,7 @@ from delayqueue.client.times import seconds
 from delayqueue.domain.push_rules import stripped
 from delayqueue.domain.schedule import Schedule as Rules
 from delayqueue.domain.schedule import check_cron, check_every, check_form, check_tz
-from delayqueue.errors import BadValue, Invalid, QueueError, TooMany, Unavailable
+from delayqueue.errors import BadValue, Invalid, NoSuchJob, QueueError, TooMany, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,5 +134,6 @@ async def _declare(client: AsyncClient, declared: Sequence[Times], *, prune: boo
         log.info("task %s has a new schedule", times.topic)
     if prune:
         for name in known:
-            await client.unschedule(name)
-            log.info("removed the schedule %s: no task declares it", name)
+            with suppress(NoSuchJob):  # another process of the worker was first
+                await client.unschedule(name)
+                log.info("removed the schedule %s: no task declares it", name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -13,7 +13,7 @@ from delayqueue.domain.job import MAX_DELAY_S
 from delayqueue.domain.text import clean, error_message, message_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from delayqueue.client.times import Seconds
 
@@ -82,7 +82,7 @@ def verdict_of(error: BaseException, *, is_hopeless: bool = False) -> Released |
     if isinstance(error, Bury):
         return Buried(message_of(error))
     if isinstance(error, TimeLimit):
-        return Released(message_of(error), traceback=_end_of(error.__cause__))
+        return Released(message_of(error), traceback=_end_of(error))
     if is_hopeless:
         return Buried(error_message(error), _end_of(error))
     return Released(error_message(error), traceback=_end_of(error))
@@ -90,21 +90,31 @@ def verdict_of(error: BaseException, *, is_hopeless: bool = False) -> Released |
 
 def is_order(error: BaseException) -> bool:
     """Whether the error is an order (Retry, Bury), so that its traceback tells nothing."""
-    if isinstance(error, BaseExceptionGroup):  # of several handlers
+    if isinstance(error, BaseExceptionGroup):
         return all(map(is_order, error.exceptions))
     return isinstance(error, (Retry, Bury))
 
 
-def verdict_of_several(verdicts: Sequence[tuple[str, Released | Buried]]) -> Released | Buried:
-    """One verdict for those on all handlers that have failed, with their names.
+def verdict_of_group(
+    group: BaseExceptionGroup[BaseException],
+    verdict_on: Callable[[BaseException], Released | Buried],
+) -> Released | Buried:
+    """What errors mean that were raised together, as by asyncio.TaskGroup; `verdict_on` tells it of each one."""
+    verdicts = [verdict_on(error) for error in group.exceptions]
+    if len(verdicts) == 1:
+        return verdicts[0]
+    several = verdict_of_several(verdicts)
+    return replace(several, message=clean(f"{error_message(group)}: {several.message}"))
 
-    Buried if another attempt would help none of them.
+
+def verdict_of_several(verdicts: Sequence[Released | Buried]) -> Released | Buried:
+    """One verdict for several failures. Buried if another attempt would help none of them.
 
     It is delivered again by its schedule, unless each one has told a delay: then after the shortest.
     """
-    message = clean("; ".join(f"{name}: {one.message}" for name, one in verdicts))
-    calls = "\n".join(one.traceback for _, one in verdicts if one.traceback)
-    delays = [one.delay for _, one in verdicts if isinstance(one, Released)]
+    message = clean("; ".join(one.message for one in verdicts))
+    calls = "\n".join(one.traceback for one in verdicts if one.traceback)
+    delays = [one.delay for one in verdicts if isinstance(one, Released)]
     if not delays:
         return Buried(message, calls)
     told = [delay for delay in delays if delay is not None]
@@ -117,9 +127,11 @@ def with_traceback(message: str, calls: str) -> str:
 
 
 def _end_of(error: BaseException | None) -> str:
-    """The last calls before the error."""
+    """The last calls of theirs before the error, or before its cause."""
     if error is None:
         return ""
     calls = traceback.extract_tb(error.__traceback__, limit=-2 * LAST_CALLS)
     theirs = [call for call in calls if not call.filename.startswith(OURS)]
+    if not theirs:
+        return _end_of(error.__cause__)
     return "".join(traceback.format_list(theirs[-LAST_CALLS:])).rstrip()

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from contextlib import AsyncExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 from delayqueue import __version__
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.blocking import Client
-from delayqueue.client.jobs import DEFAULT_TTR_S
+from delayqueue.client.jobs import DEFAULT_TTR_S, retry_request
 from delayqueue.client.made_once import made_once
 from delayqueue.client.several import Several, several
 from delayqueue.client.times import seconds
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import cancel_all, left_when
 from delayqueue.worker import program
 from delayqueue.worker.figures import WorkerFigures
 from delayqueue.worker.handlers import Conditions, Handlers, classes_of
@@ -270,8 +271,12 @@ class Worker:
         async with (
             self.figures.beating(),
             self.async_client as client,
-            self.handlers.context() as context,
+            AsyncExitStack() as lifespan,
         ):
+            async with left_when(stop):
+                context = await lifespan.enter_async_context(self.handlers.context())
+            if stop.is_set():
+                return
             run = WorkerRun(
                 self.handlers,
                 client,
@@ -286,12 +291,13 @@ class Worker:
             ]
             try:
                 await run.work(stop, grace)
+                stop.set()  # a limit, too, is the beginning of the end
             finally:
                 await cancel_all(beside)
 
 
 def _policy(retry: Retry | None, max_attempts: int | EllipsisType | None) -> Policy:
-    policy = Policy(retry, max_attempts)
+    policy = Policy(None if retry is None else retry_request(retry), max_attempts)
     policy.check()
     return policy
 

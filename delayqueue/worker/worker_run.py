@@ -14,7 +14,7 @@ from delayqueue.client.api_request import TransportError
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import MAX_BATCH, MAX_POP_TOPICS
 from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import cancel_all, left_when
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.progress import ProgressTeller
 from delayqueue.worker.verdict import (
@@ -86,7 +86,10 @@ class WorkerRun:
         self._reporting: set[asyncio.Task[None]] = set()  # jobs whose handlers are done
 
     async def work(self, stop: asyncio.Event, grace: Seconds) -> None:
-        """Work until `stop` is set, and up to `grace` longer. If cancelled, end at once."""
+        """Work until `stop` is set, and up to `grace` longer, or until a limit is reached and all jobs in hand end.
+
+        If cancelled, end at once.
+        """
         log.info("waiting for jobs of %s at %s", ", ".join(self._handlers.topics), self._client.url)
         polling = asyncio.create_task(self._poll(), name="poll")
         stopping = asyncio.create_task(stop.wait(), name="stop")
@@ -96,6 +99,9 @@ class WorkerRun:
             await self._leave(polling)
             if left := self._in_hand():
                 log.info("stopping; jobs still running: %d", len(left))
+                if self._enough.is_set():  # nobody waits for its end
+                    async with left_when(stop):
+                        await asyncio.wait(left)
                 await asyncio.wait(left, timeout=seconds(grace))
         finally:
             await cancel_all([polling, stopping, enough])
@@ -215,9 +221,10 @@ class WorkerRun:
             log.error("job %s of %s: its worker has died %d times", job.id, job.topic, last)
             return Released(f"its worker has died {last} times")
         verdict, error = await self._handlers.run(job, self._executor, self._context, tell)
-        if error is not None:
-            if asyncio.current_task() in self._dropped:
-                raise error
+        if error is None:
+            return verdict
+        is_dropped = asyncio.current_task() in self._dropped
+        if not (is_dropped and isinstance(error, asyncio.CancelledError)):
             log.warning(
                 "job %s of %s, attempt %d: %s",
                 job.id,
@@ -226,6 +233,8 @@ class WorkerRun:
                 verdict.message,
                 exc_info=None if is_order(error) else error,
             )
+        if is_dropped:
+            raise asyncio.CancelledError
         return verdict
 
     def _drop(self, task: asyncio.Task[None]) -> None:

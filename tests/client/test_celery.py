@@ -189,6 +189,8 @@ def test_a_queue_that_cannot_be_reached_is_a_broker_that_cannot() -> None:
     relay.client = Client(f"http://127.0.0.1:{free_port()}", retries=0)
     with pytest.raises(OperationalError):
         app.send_task("close", countdown=HOUR_S)
+    with pytest.raises(OperationalError):
+        app.control.revoke("1001")
     app.send_task("close")
 
 

@@ -41,7 +41,7 @@ def test_a_renamed_task_takes_the_jobs_of_its_former_names() -> None:
     queue.push("shut", "{}", tags=["a"], delay=60)
     queue.push("order.close", "{}", tags=["a"], delay=60)
     assert close.cancel("a") == 2
-    assert worker.handlers.policy_of("shut").retry == [60]
+    assert worker.handlers.policy_of("shut").delays_s() == (60,)
 
 
 def test_a_former_name_is_its_own() -> None:

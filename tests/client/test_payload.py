@@ -224,6 +224,34 @@ def test_a_body_that_does_not_fit_is_buried_with_the_reason(
     assert testing.run(worker, "t", body) == Buried(reason)
 
 
+def test_what_annotated_adds_to_a_type_counts() -> None:
+    """Also if it has no hash, as a dict, and if annotations are texts, as in this module."""
+    worker = Worker()
+
+    def handle(cents: Annotated[int, Field(gt=0), {"unit": "cent"}]) -> int:
+        return cents
+
+    worker.on("t")(handle)
+    task = worker.task("task")(handle)
+    assert testing.run(worker, "t", "5") == Finished("5")
+    says = "Input should be greater than 0"
+    assert testing.run(worker, "t", "0") == Buried(f"the body is not a valid int: {says}")
+    assert testing.run(worker, "task", {"cents": 0}).message.endswith(f"cents: {says}")
+    assert task.job(5).body == '{"cents":5}'
+    with pytest.raises(TypeError, match=says):
+        task.job(0)
+
+
+def test_a_job_is_one_whatever_annotated_adds() -> None:
+    worker = Worker()
+
+    def handle(job: Annotated[ReservedJob, "mine"], same: Annotated[ReservedJob, "too"]) -> str:
+        return f"{job.body} {same.body}"
+
+    worker.on("t")(handle)
+    assert testing.run(worker, "t", "a") == Finished("a a")
+
+
 @pytest.mark.parametrize("body", ["", "{", "null", "17"])
 def test_what_is_no_object_is_buried(body: str) -> None:
     worker = Worker()

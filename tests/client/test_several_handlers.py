@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, assert_type
@@ -125,6 +126,55 @@ def test_several_failures_are_one_verdict(
     assert testing.run(worker, "t") == verdict
 
 
+class BadOrder(ExceptionGroup[Exception]):
+    """As validators raise it, with all mistakes of a body."""
+
+
+@pytest.mark.parametrize(
+    ("errors", "options", "verdict"),
+    [
+        ([Bury("a")], {}, Buried("a")),
+        ([Retry(60, "a")], {}, Released("a", 60)),
+        ([KeyError("a")], {}, Released("KeyError: 'a'")),
+        ([KeyError("a")], {"bury_on": LookupError}, Buried("KeyError: 'a'")),
+        ([KeyError("a")], {"retry_on": OSError}, Buried("KeyError: 'a'")),
+        ([ExceptionGroup("b", [Bury("a")])], {"bury_on": Exception}, Buried("a")),
+        ([KeyError("a")], {"bury_on": BadOrder}, Buried("KeyError: 'a'")),
+        ([KeyError("a")], {"retry_on": BadOrder}, Released("KeyError: 'a'")),
+        (
+            [KeyError("a"), Bury("b")],
+            {},
+            Released("BadOrder: bad (2 sub-exceptions): KeyError: 'a'; b"),
+        ),
+        (
+            [KeyError("a"), Bury("b")],
+            {"bury_on": KeyError},
+            Buried("BadOrder: bad (2 sub-exceptions): KeyError: 'a'; b"),
+        ),
+    ],
+)
+def test_a_group_means_what_its_errors_mean(
+    worker: Worker, errors: Sequence[Exception], options: dict[str, Any], verdict: object
+) -> None:
+    worker.on("t", raising(BadOrder("bad", errors)), **options)
+    assert testing.run(worker, "t") == verdict
+
+
+def test_a_middleware_may_run_the_handlers_in_a_task_group(worker: Worker) -> None:
+    @worker.middleware
+    async def beside(job: ReservedJob, go_on: Next) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(0))
+            await go_on(job)
+
+    worker.on("order", raising(Retry(60, "later")))
+    worker.on("hopeless", raising(LookupError("gone")), bury_on=LookupError)
+    worker.on("several", [raising(Bury("a")), raising(Bury("b"))], stop_on_failure=False)
+    assert testing.run(worker, "order") == Released("later", 60)
+    assert testing.run(worker, "hopeless") == Buried("LookupError: gone")
+    assert testing.run(worker, "several") == Buried("fail: a; fail-2: b")
+
+
 def test_an_error_that_no_attempt_would_cure_buries_the_job_if_it_is_alone(worker: Worker) -> None:
     worker.on("t", [no_points, notify], stop_on_failure=False, bury_on=ValueError)
     assert testing.run(worker, "t") == Buried("no_points: ValueError: no account")
@@ -201,6 +251,48 @@ def test_a_middleware_may_try_the_handlers_again(worker: Worker) -> None:
     worker.on("two", [lambda _: "a", flaky])
     assert testing.run(worker, "two") == Finished("a; ok")
     assert tries == [["<lambda>"], ["<lambda>"]]
+
+
+@pytest.mark.parametrize("end", [ValueError("second"), TimeoutError(), None])
+def test_a_middleware_may_raise_the_error_of_an_earlier_try(
+    worker: Worker, end: Exception | None
+) -> None:
+    """It means what it meant then, whatever the second try has come to."""
+
+    @worker.middleware
+    async def again(job: ReservedJob, go_on: Next) -> None:
+        try:
+            await go_on(job)
+        except LookupError as first:
+            with suppress(ValueError, TimeoutError):
+                async with asyncio.timeout(0 if isinstance(end, TimeoutError) else None):
+                    await go_on(job)
+            raise first from None
+
+    tries = 0
+
+    async def fail(_: ReservedJob) -> None:
+        nonlocal tries
+        tries += 1
+        if tries % 2:
+            raise LookupError("first")
+        await asyncio.sleep(0)
+        if end:
+            raise end
+
+    worker.on("one", fail, bury_on=LookupError)
+    worker.on("two", [fail, notify], bury_on=LookupError)
+    assert testing.run(worker, "one") == Buried("LookupError: first")
+    assert testing.run(worker, "two") == Buried("fail: LookupError: first")
+
+
+def test_an_error_that_two_handlers_raise_means_what_each_one_says(worker: Worker) -> None:
+    fail = raising(LookupError("gone"))
+    worker.on("t", fail, bury_on=LookupError, stop_on_failure=False)
+    worker.on("t", fail)
+    assert testing.run(worker, "t") == Released(
+        "fail: LookupError: gone; fail-2: LookupError: gone"
+    )
 
 
 def test_a_middleware_sees_an_error_that_no_attempt_would_cure(worker: Worker) -> None:

@@ -67,6 +67,12 @@ DEEDS: Final[dict[str, Callable[[Client], object]]] = {
         (one.code, one.message)
         for one in queue.push_many([Job(topic="t", id="of-two"), Job(topic="a,b", id="two")])
     ],
+    "many ids with blanks around them": lambda queue: [
+        (one.id, one.code)
+        for one in queue.push_many(
+            [Job(topic=topic, id=" blanks ", if_exists="fail") for topic in ("t", "t", "a,b")]
+        )
+    ],
     "an id of another topic": lambda queue: (
         queue.push("one", id="shared", delay=60),
         outcome(queue, lambda queue: queue.push("other", id="shared")),

@@ -211,6 +211,30 @@ def test_many_are_pushed_and_those_of_a_tag_are_cancelled() -> None:
     assert queue.advance("2m") == []
 
 
+def test_many_have_all_the_tags_of_a_generator() -> None:
+    worker, queue = shop()
+    close = closing(worker)
+    rows = [(Order(str(number), number), date(2026, 1, 2), "x") for number in range(2)]
+    close.push_many(rows, tags=(tag for tag in ("a", "b")))
+    assert [ran.job.tags for ran in queue.advance()] == [("a", "b")] * 2
+
+
+async def test_many_are_not_pushed_under_one_id() -> None:
+    """Only the last one would be there, and the outcomes would say that all are."""
+    worker, queue = shop()
+    close = closing(worker)
+    rows = [(Order(str(number), number), date(2026, 1, 2), "x") for number in range(2)]
+    with pytest.raises(
+        ValueError, match=r"order-close: 2 jobs cannot have one id, close-1; .*job\("
+    ):
+        close.push_many(rows, id="close-1")
+    with pytest.raises(ValueError, match="close-1"):
+        await close.push_many_async(rows, id="close-1")
+    assert [one.code for one in close.push_many(rows[:1], id="close-1")] == [0]
+    assert [one.code for one in close.push_many(rows, id="*")] == [0, 0]
+    assert len(await queue.aadvance()) == 3
+
+
 def test_threads_that_push_first_at_the_same_time_share_a_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -423,6 +447,26 @@ async def test_only_prune_removes_what_the_code_no_longer_declares(
     await declare(queue, [], prune=True)
     assert {one.name for one in await queue.schedules(topic)} == {topic}
     await queue.unschedule(topic)
+
+
+async def test_two_workers_may_prune_at_once(
+    server: QueueServer, queue: AsyncClient, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What another one has removed meanwhile is gone, and the rest is removed, too."""
+    names = [f"task:{topic}-{number}" for number in range(2)]
+    for name in names:
+        await queue.schedule(name, topic, every="2h")
+
+    class Other(AsyncClient):
+        async def unschedule(self, name: str) -> None:
+            if name == names[0]:
+                await queue.unschedule(name)
+            await super().unschedule(name)
+
+    async with Other(server.url) as client:
+        await declare(client, [], prune=True)
+    assert await queue.schedules(topic) == []
+    assert "not as declared" not in caplog.text
 
 
 async def test_a_worker_without_such_tasks_asks_for_no_schedules() -> None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from datetime import timedelta
+from functools import partial, wraps
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from delayqueue.testing import Buried, Finished, Released
 from delayqueue.worker import ReservedJob
 from delayqueue.worker.handlers import Next
 from delayqueue.worker.policy import Policy
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -149,6 +151,22 @@ def test_the_end_of_the_traceback_is_kept_beside_the_message(worker: Worker) -> 
     assert verdict.traceback.endswith('in handle\n    raise ValueError("no address")')
 
 
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_next_that_finds_nothing_is_said_with_its_line(worker: Worker, is_async: bool) -> None:
+    """Python makes another error of it, which no line of the handler has raised."""
+
+    def find(job: ReservedJob) -> object:
+        return next(iter(()))
+
+    async def afind(job: ReservedJob) -> object:
+        return next(iter(()))
+
+    worker.on("mail")(afind if is_async else find)
+    verdict = testing.run(worker, "mail")
+    assert isinstance(verdict, Released)
+    assert "find\n    return next(iter(()))" in verdict.traceback
+
+
 @pytest.mark.parametrize(
     ("options", "delays_s", "last", "reason"),
     [
@@ -173,6 +191,13 @@ def test_a_policy_says_when_a_job_comes_again(
     assert policy.last_attempt == last
 
 
+def test_a_policy_may_be_listed_as_one_likes(worker: Worker) -> None:
+    kinds: list[Any] = [["10m", 5], ("10m", 5), (delay for delay in ("10m", 5))]
+    for delays in kinds:
+        worker.on("mail", retry=delays)(print)
+    assert worker.handlers.policy_of("mail").delays_s() == (600, 5)
+
+
 def test_a_job_is_buried_after_its_last_attempt(worker: Worker) -> None:
     @worker.on("mail", max_attempts=3)
     def handle(job: ReservedJob) -> None:
@@ -180,6 +205,22 @@ def test_a_job_is_buried_after_its_last_attempt(worker: Worker) -> None:
 
     assert testing.run(worker, "mail", attempt=2) == Released("not yet", 5)
     assert testing.run(worker, "mail", attempt=3) == Buried("not yet")
+
+
+def test_the_queue_in_memory_uses_its_threads_again(worker: Worker) -> None:
+    used: list[threading.Thread] = []
+    queue = testing.Queue(worker)
+
+    @worker.on("mail")
+    def handle(job: ReservedJob) -> None:
+        used.append(threading.current_thread())
+
+    def is_used_again() -> bool:
+        queue.push("mail")
+        queue.advance()
+        return len({*used}) < len(used)
+
+    wait_until(is_used_again)
 
 
 def test_handlers_of_a_topic_agree_on_what_becomes_of_its_jobs(worker: Worker) -> None:
@@ -213,3 +254,48 @@ def test_a_topic_without_handlers_is_named(worker: Worker) -> None:
 def test_a_mistake_is_said_at_once(mistake) -> None:  # type: ignore[no-untyped-def]  # any callable
     with pytest.raises(ValueError, match=r"concurrency|handlers|topic|attempts|must be|delay|goes"):
         mistake()
+
+
+def no_argument() -> None: ...
+def named_argument(job: ReservedJob, *, to: str) -> None: ...
+async def no_next(job: ReservedJob) -> None: ...
+
+
+def injected(function: Callable[..., None]) -> Callable[..., None]:
+    """As libraries for dependency injection do it."""
+
+    @wraps(function)
+    def call(*jobs: ReservedJob) -> None:
+        function(*jobs, to="Ann")
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("register", "says"),
+    [
+        (lambda it: it.on("t", no_argument), "no_argument: a call with 1 argument fails: too many"),
+        (lambda it: it.on("t", named_argument), "named_argument: a call with 1 argument fails: mi"),
+        (lambda it: it.middleware(no_next), "no_next: a call with 2 arguments fails: too many"),
+    ],
+)
+def test_a_function_that_each_job_would_fail_in_is_refused(
+    worker: Worker, register: Callable[[Worker], object], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        register(worker)
+
+
+def test_a_function_whose_arguments_are_unknown_or_not_required_is_taken(worker: Worker) -> None:
+    def optional(job: ReservedJob | None = None, *, fast: bool = False) -> str:
+        return f"{job and job.body} {fast}"
+
+    handlers: list[Callable[..., Any]] = [optional, lambda *jobs: len(jobs), print, max]
+    for topic, handler in zip("abcd", handlers, strict=True):
+        worker.on(topic, handler)
+    worker.on("e", partial(named_argument, to="Ann"))
+    worker.on("f", injected(named_argument))
+    assert testing.run(worker, "f") == Finished()
+    assert testing.run(worker, "a", "b") == Finished("b False")
+    assert testing.run(worker, "b") == Finished("1")
+    assert testing.run(worker, "e") == Finished()

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import re
+import socket
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable
@@ -39,6 +40,7 @@ from tests.waiting import PATIENCE_S, until, until_async
 Kind = type[Client | AsyncClient]
 TOKEN: Final = "swordfish-swordfish"
 THREADS: Final = 4
+DONE: Final = b'{"code":0,"message":"ok","data":null}'
 
 
 @pytest.fixture
@@ -99,6 +101,34 @@ async def test_an_idle_connection_that_was_closed_is_not_used(
     proxy.cut()
     await asyncio.sleep(0.05)  # for the reset to arrive
     assert await client.pop(topic, wait=0) is None
+
+
+async def test_a_connection_that_was_closed_while_the_loop_was_blocked_is_not_used(
+    kind: Kind,
+) -> None:
+    """A kick is not repeated: it would raise TransportError, although the server is there."""
+    may_close, has_closed = threading.Event(), threading.Event()
+
+    def serve() -> None:
+        for _ in range(2):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(
+                    b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(DONE) + DONE
+                )
+                may_close.wait()
+            has_closed.set()
+
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        listener.settimeout(30)
+        threading.Thread(target=serve, daemon=True).start()
+        client = Caller(kind(f"http://{LOOPBACK}:{listener.getsockname()[1]}"))
+        await client.kick("a")
+        may_close.set()
+        assert has_closed.wait(30)  # the loop hears nothing meanwhile
+        await client.kick("a")
+        await client.close()
 
 
 async def test_a_server_that_is_not_there_is_named(kind: Kind) -> None:
@@ -370,6 +400,8 @@ def test_a_length_of_time_is_written_as_everywhere(length: Seconds, expected_s: 
     assert json.dumps(request["ttr"]) == json.dumps(expected_s)  # 60 is not sent as 60.0
     with pytest.raises(ValueError, match="parsecs"):
         Job(topic="t", delay="10 parsecs").request()
+    with pytest.raises(TypeError, match="True is not a length of time"):
+        Job(topic="t", delay=True).request()
 
 
 @pytest.mark.parametrize("error", QueueError.__subclasses__())
@@ -414,6 +446,21 @@ def test_a_variable_with_a_mistake_is_named(
     monkeypatch.setenv("DELAYQUEUE_URL", "http://shop:secret@host:x")
     with pytest.raises(ValueError, match=r"^DELAYQUEUE_URL=http://\*\*\*@host:x: must be http"):
         kind()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"timeout": 0}, "timeout 0: must be more than 0 seconds"),
+        ({"timeout": -1}, "timeout -1: must be more than 0 seconds"),
+        ({"retries": -1}, "retries -1: must be at least 0"),
+    ],
+)
+def test_a_client_that_could_not_send_is_refused(
+    kind: Callable[..., object], options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        kind("http://host", **options)
 
 
 async def test_a_password_in_the_url_is_sent_to_the_server_and_shown_to_nobody(

@@ -236,6 +236,29 @@ async def test_the_handlers_of_a_job_that_was_deleted_are_stopped(
     assert f"slept {job_id} 1" not in trace.lines()
 
 
+async def test_what_a_handler_raises_that_is_stopped_is_its_own_error(
+    server: QueueServer, queue: AsyncClient, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker, begun = Worker(server.url), asyncio.Event()
+
+    @worker.on(topic)
+    async def handle(job: ReservedJob) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("cannot close")
+
+    async with at_work(worker):
+        job_id = await queue.push(topic, ttr=1)
+        await begun.wait()
+        await queue.delete(job_id)
+        await until(
+            lambda: f"job {job_id} of {topic}, attempt 1: OSError: cannot close" in caplog.text
+        )
+    assert "bug in the worker" not in caplog.text
+
+
 async def test_a_worker_that_is_told_to_stop_ends_what_it_has_begun(
     server: QueueServer, queue: AsyncClient, trace: Trace
 ) -> None:

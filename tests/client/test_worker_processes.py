@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 
 from delayqueue import AsyncClient, Worker
-from delayqueue.client import Job
+from delayqueue.client import Job, ReservedJob
 from delayqueue.worker.figures import LATE_S, WorkerFigures
 from delayqueue.worker.health import answering
 from delayqueue.worker.process_limits import ProcessLimits
@@ -27,6 +27,7 @@ from tests.waiting import until, until_async
 
 STOP_S: Final = 30.0
 STARTS_S: Final = 120.0  # several processes start, one after the other
+TURNS: Final = 10  # of the loop, in which a grace of 0 would be over
 PROGRAM: Final = """
 import os
 from delayqueue import Worker
@@ -133,6 +134,41 @@ async def test_a_worker_ends_when_it_holds_too_much_memory(
     assert "no more jobs: it holds" in (tmp_path / "log").read_text("utf-8")
 
 
+@pytest.mark.parametrize("is_told", [False, True])
+async def test_a_worker_that_reaches_a_limit_lets_its_jobs_end_until_it_is_told_to_stop(
+    server: QueueServer,
+    queue: AsyncClient,
+    topic: str,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_told: bool,
+) -> None:
+    caplog.set_level("INFO")
+    worker, stop, seen = Worker(server.url), asyncio.Event(), list[str]()
+    worker.limits = ProcessLimits(max_jobs=1)
+    goes_on = asyncio.Event()
+
+    @worker.on(topic)
+    async def handle(job: ReservedJob) -> None:
+        seen.append(f"begins {job.body}")
+        if job.body == "long":
+            await goes_on.wait()
+        seen.append(f"ends {job.body}")
+
+    working = asyncio.create_task(worker.work(stop, grace=0))
+    job_id = await queue.push(topic, "long")
+    await until(lambda: "begins long" in seen)
+    await queue.push(topic, "short")
+    await until(lambda: "jobs still running: 1" in caplog.text)
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    (stop if is_told else goes_on).set()
+    await working
+    assert seen == ["begins long", "begins short", "ends short", *["ends long"][is_told:]]
+    assert (await queue.get(job_id) is None) is not is_told
+    await queue.delete(job_id)
+
+
 async def test_each_process_tells_what_it_has_done(
     server: QueueServer, queue: AsyncClient, topic: str, tmp_path: Path
 ) -> None:
@@ -171,15 +207,40 @@ async def test_a_port_that_is_taken_is_said(
     assert "Traceback" not in log
 
 
+@pytest.mark.parametrize("is_told", [True, False])
 async def test_a_lifespan_that_does_not_end_is_named(
-    server: QueueServer, topic: str, tmp_path: Path
+    server: QueueServer, queue: AsyncClient, topic: str, tmp_path: Path, *, is_told: bool
 ) -> None:
-    """Not as a handler that blocks the loop: nobody would find it."""
-    with workers(server, tmp_path, topic, "--grace", "0", text=PROGRAM + ENDLESS) as process:
+    """Not as a handler that blocks the loop: nobody would find it. So it is when a limit ends the worker."""
+    options = "--grace", "0", "--max-jobs", "1"
+    with workers(server, tmp_path, topic, *options, text=PROGRAM + ENDLESS) as process:
         await until((tmp_path / "started").exists, within_s=STARTS_S)
-        process.terminate()
+        if is_told:
+            process.terminate()
+        else:
+            await who_did(queue, topic, 1)
         assert await asyncio.to_thread(process.wait, STOP_S) == HANGS
     assert "or the lifespan takes too long to end" in (tmp_path / "log").read_text("utf-8")
+
+
+async def test_a_worker_can_be_stopped_while_its_lifespan_starts(
+    server: QueueServer, topic: str
+) -> None:
+    worker, stop, seen = Worker(server.url), asyncio.Event(), list[str]()
+    worker.on(topic)(lambda _: None)
+
+    @worker.lifespan
+    async def live() -> AsyncGenerator[None, None]:
+        try:
+            stop.set()
+            await asyncio.sleep(3600)
+            yield
+        finally:
+            seen.append("closed")
+
+    async with asyncio.timeout(STOP_S):
+        await worker.work(stop)
+    assert seen == ["closed"]
 
 
 def has_ipv6() -> bool:
@@ -277,10 +338,36 @@ def test_figures_can_be_read_while_a_first_job_ends(monkeypatch: pytest.MonkeyPa
 def test_what_cannot_start_ends_the_program_with_one_line(
     tmp_path: Path, processes: str, program: str, status: int, words: str
 ) -> None:
-    (tmp_path / "program.py").write_text(program, "utf-8")
+    assert words in refused(tmp_path, program, status, "--processes", processes)
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize(
+    ("url", "made", "words"),
+    [
+        ("http://127.0.0.1:1", "client", "--url: program:worker has its client already"),
+        ("http://127.0.0.1:1", "async_client", "--url: program:worker has its async_client"),
+        ("", "client", "--url: program:worker has its client already"),
+        ("", "name", "URL : must be http://HOST:PORT"),
+    ],
+)
+def test_a_url_that_would_not_be_used_is_refused(
+    tmp_path: Path, processes: str, url: str, made: str, words: str
+) -> None:
+    """Tasks would be pushed to another server than the one whose jobs the worker takes."""
+    program = (
+        f"from delayqueue import Worker\nworker = Worker()\nworker.on('t')(print)\nworker.{made}"
+    )
+    options = "--url", url, "--processes", processes
+    assert words in refused(tmp_path, program, 2, *options)
+
+
+def refused(folder: Path, program: str, status: int, *options: str) -> str:
+    """The line with which the worker ends."""
+    (folder / "program.py").write_text(program, "utf-8")
     ran = subprocess.run(
-        [sys.executable, "-m", "delayqueue", "worker", "program:worker", "--processes", processes],
-        cwd=tmp_path,
+        [sys.executable, "-m", "delayqueue", "worker", "program:worker", *options],
+        cwd=folder,
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
@@ -290,4 +377,4 @@ def test_what_cannot_start_ends_the_program_with_one_line(
     assert ran.returncode == status, ran.stderr
     [line] = ran.stderr.splitlines()
     assert line.startswith("delay-queue: ")
-    assert words in line
+    return line
