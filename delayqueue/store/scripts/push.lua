@@ -157,18 +157,19 @@ local function check_new(job)
 end
 
 -- Makes room for a job in its topic. Returns a code, and how many jobs it may have if it is full.
-local function make_room(topic)
-  local more = added[topic] or 0
-  local is_sound, has_room, bound = pcall(room.make, topic, more)
-  if is_sound and not has_room and bound.drops and more > 0 then  -- the oldest may be one of this call
-    write()
-    clear()
-    is_sound, has_room, bound = pcall(room.make, topic, 0)
-  end
+local function make_room(job)
+  local topic = job.topic
+  local is_sound, excess, bound = pcall(room.excess, topic, added[topic] or 0)
   if not is_sound then return UNAVAILABLE end
-  has_ended = has_ended or bound and bound.drops  -- one that gave way can have left a record
-  if not has_room then return FULL, bound.all end
-  return OK
+  if excess <= 0 then return OK end
+  if not bound.drops then return FULL, bound.all end
+  write()  -- the jobs of this call count, and can give way
+  clear()
+  has_ended = true  -- one that gave way can have left a record
+  local is_whole, has_room = pcall(room.make, topic, excess, job.group)
+  if not is_whole then return UNAVAILABLE end
+  if has_room then return OK end
+  return FULL, bound.all
 end
 
 local function place(id, job)
@@ -242,7 +243,7 @@ local function push(id, job, if_exists, is_strict, old_record, ended)
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(former and check_keys or check_new, job) or former and not pcall(check_keys, former) then return UNAVAILABLE, other end
   if not old or other then
-    local code, most = make_room(job.topic)
+    local code, most = make_room(job)
     if code ~= OK then return code, most end
   end
   if former and former.created >= now and former.created < now + AHEAD_MS then job.created = former.created + 1 end

@@ -148,7 +148,7 @@ class LimitRequest(PushedTopicRequest):
     )
     max_jobs: MaxJobs | None = None
     when_full: Annotated[str, one_of(*rules.WhenFull)] | None = optional(
-        "What a push to a full topic does: `drop_oldest` ends the job that has waited longest as `dropped`; "
+        "What a push to a full topic does: `drop_oldest` ends an older job as `dropped`; "
         "null = the push is refused with code 11."
     )
 
