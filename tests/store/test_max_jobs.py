@@ -53,7 +53,7 @@ async def dropping(bucket: Bucket) -> Bucket:
 
 async def test_a_push_beyond_it_is_refused_and_says_how_many_there_may_be(full: Bucket) -> None:
     [refused] = await full.store.all_of(PUSH, [job("new")])
-    assert (refused.code, refused.max_jobs) == (FULL, MOST)
+    assert (refused.code, refused.full) == (FULL, (MOST, MOST))
     assert await full.state("new") is None
     assert await count(full) == MOST
 
@@ -77,8 +77,11 @@ async def test_each_bucket_has_its_share(bucket: Bucket) -> None:
     shares = []
     for number in range(3):
         await bucket.store.call("split_limits", 0, ["t", '{"limit":{"max_jobs":11}}', number, 3])
-        codes = await bucket.push(*[job(str(n)) for n in range(12)])
-        shares.append(codes.count(Code.OK))
+        pushed = await bucket.store.all_of(PUSH, [job(str(n)) for n in range(12)])
+        shares.append([one.code for one in pushed].count(Code.OK))
+        assert pushed[-1].full == (shares[-1], 11)
+        [view] = await bucket.store.topics(0, ["t"])
+        assert view.filled == 1
         await bucket.delete(*map(str, range(12)))
     assert shares == [4, 4, 3]
 
