@@ -127,8 +127,8 @@ do  -- limits the scope of the rest
     return call('ZLEXCOUNT', grouped, from, to) + call('ZLEXCOUNT', called, from, to)
   end
 
-  -- Groups of a topic that have ready jobs: each that has more than one in `probes` of those of a lane, and some of the others; of fewer
-  -- groups than that, all. The jobs of a group stand together, so the work grows neither with their number nor with that of the groups.
+  -- Groups of a topic that have ready jobs: each that has one in `probes` of those of a lane, as the largest of so few groups has, and some
+  -- of the others. The jobs of a group stand together, so the work grows neither with their number nor with that of the groups.
   function groups.probe(topic, probes)
     local found, seen = {}, {}
     for _, key in ipairs({ groups.keys(topic, 'grouped') }) do
