@@ -246,10 +246,15 @@ class TopicFull(QueueError):
     default: ClassVar[Text] = Text("topic已满", "topic full")
 
     @classmethod
-    def at(cls, max_jobs: int) -> Self:
-        """The error that names the limit."""
+    def at(cls, in_bucket: int, max_jobs: int) -> Self:
+        """The error that names the limit, and what of it the job's bucket may have."""
         jobs = "1 job" if max_jobs == 1 else f"{max_jobs:,} jobs"
-        return cls.of(f"topic已满：{max_jobs:,}个job", f"topic full: {jobs}")
+        if in_bucket == max_jobs:
+            return cls.of(f"topic已满：{max_jobs:,}个job", f"topic full: {jobs}")
+        return cls.of(
+            f"topic在此job的bucket中已满：{max_jobs:,}个job中的{in_bucket:,}个",
+            f"topic full in the job's bucket: {in_bucket:,} of {jobs}",
+        )
 
 
 # The meaning of a script's code for a job.

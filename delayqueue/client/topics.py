@@ -151,7 +151,7 @@ class TopicVerbs:
 
         Of each group at most `group_concurrency` are, or with `group_order` one, in strict order. Buried jobs end after
         `buried_retain` seconds, and each is reported by a job in the topic `buried_to`. A push to a topic with
-        `max_jobs` raises TopicFull, or with `when_full` ends the job that has waited longest. None lifts a limit; an
+        `max_jobs` raises TopicFull, or with `when_full` ends an older job. None lifts a limit; an
         omitted one stays. Returns the limits in force.
         """
         # not by given(): None lifts a limit

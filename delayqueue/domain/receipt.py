@@ -22,12 +22,13 @@ def receipt_for(nonce: str, job_id: str) -> str:
     return f"{nonce}-{crc32(job_id.encode()):08x}"
 
 
-def nonce_of(receipt: str, job_id: str) -> str:
-    """The nonce in a receipt. Raises Invalid if it is not a receipt, or belongs to another job.
+def nonce_of(receipt: str, job_id: str, place: int | None = None) -> str:
+    """The nonce in a receipt, of an array the one at `place`. Raises Invalid if it is not one of this job.
 
     What begins with a dash is not a nonce, but a word of the scripts (_end.lua).
     """
     nonce, _, check = receipt.rpartition("-")
     if nonce[:1] in {"", "-"} or check != f"{crc32(job_id.encode()):08x}":
-        raise Invalid.of("receipt 不是这个job的", "receipt: not a receipt of this job")
+        field = "receipt" if place is None else f"receipts.{place}"
+        raise Invalid.of(f"{field} 不是这个job的", f"{field}: not a receipt of this job")
     return nonce

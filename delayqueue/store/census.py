@@ -35,7 +35,7 @@ class TopicView:
     """A topic in one bucket, or over all. `paused_until_ms`: 0 = until resumed, None = not paused.
 
     `groups_ready` have ready jobs, `groups_held` have some of which none may be taken; None = no job, ready or
-    reserved, is of a group.
+    reserved, is of a group. `filled`: the part of the jobs that it may have, in the bucket that is the fullest.
     """
 
     topic: str
@@ -50,12 +50,17 @@ class TopicView:
     called: int = 0  # ready jobs with a call
     groups_ready: int | None = None
     groups_held: int | None = None
+    filled: float = 0.0
+
+    @property
+    def jobs(self) -> int:
+        """How many have not ended."""
+        return self.delayed + self.ready + self.reserved + self.buried
 
     @property
     def holds_something(self) -> bool:
         """Whether it has jobs that have not ended, or is paused."""
-        jobs = self.delayed + self.ready + self.reserved + self.buried
-        return jobs > 0 or self.paused_until_ms is not None
+        return self.jobs > 0 or self.paused_until_ms is not None
 
     def add(self, counts: "TopicView") -> None:
         """Add those of another bucket, or of another topic."""
@@ -70,6 +75,7 @@ class TopicView:
         self.oldest_age_ms = _of_known(max, self.oldest_age_ms, counts.oldest_age_ms)
         self.paused_until_ms = _of_known(min, self.paused_until_ms, counts.paused_until_ms)
         self.limit = self.limit or counts.limit
+        self.filled = max(self.filled, counts.filled)
 
 
 class GroupView(NamedTuple):
@@ -212,11 +218,14 @@ def _read(topic: str, answer: int | Sequence[Any]) -> TopicView:
     if isinstance(answer, int):
         return TopicView(topic, answer)
     delayed, ready, reserved, buried, oldest, paused, limit, urgent, called, *groups = answer
-    in_force = Limit.read(json.loads(limit)) if limit else None
-    return TopicView(
-        *(topic, delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force),
-        *(urgent, called, *map(or_none, groups)),
+    written = json.loads(limit) if limit else {}
+    view = TopicView(
+        *(topic, delayed, ready, reserved, buried, or_none(oldest), or_none(paused)),
+        *(Limit.read(written) if written else None, urgent, called, *map(or_none, groups)),
     )
+    if most := written.get("share", {}).get("max_jobs"):
+        view.filled = view.jobs / most
+    return view
 
 
 # Topics as they are in a bucket, with exact counts.

@@ -29,12 +29,12 @@ SOON_MS: Final = 1000
 class Pushed(NamedTuple):
     """The outcome of a push: a code, and the other topic from which a job with that id was taken, None = none.
 
-    `max_jobs`: how many jobs the topic may have, if it is full.
+    `full`: how many jobs the topic may have in the job's bucket, which is full, and in all.
     """
 
     code: int
     other_topic: str | None = None
-    max_jobs: int = 0
+    full: tuple[int, ...] = ()
 
 
 DONE: Final = Pushed(int(Code.OK))

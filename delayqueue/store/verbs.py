@@ -146,8 +146,8 @@ def _pushed(_: Sequence[Job], reply: Reply) -> list[Pushed]:
 def _outcome(result: int | Sequence[Any]) -> Pushed:
     if isinstance(result, int):
         return DONE if result == Code.OK else Pushed(result)
-    code, more = result
-    return Pushed(code, max_jobs=more) if code == Code.TOPIC_FULL else Pushed(code, text(more))
+    code, *more = result
+    return Pushed(code, full=(*more,)) if code == Code.TOPIC_FULL else Pushed(code, text(*more))
 
 
 # Add or replace jobs.

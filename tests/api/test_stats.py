@@ -85,6 +85,23 @@ async def test_topics_are_filtered_sorted_and_paged(
     assert [one["why"] for one in attention] == [["buried", "full"]]
 
 
+async def test_a_topic_of_which_one_bucket_is_full_is_told(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    """The jobs of a group are in one."""
+    database = redis_server.new_database()
+    server = processes.server(redis_server, redis__db=database, bucket_size=4)
+    async with open_api(server.url) as api:
+        (await api.call("/limit", {"topic": "t", "max_jobs": 40})).ok()
+        jobs = [{"topic": "t", "id": f"{{a}}{n}", "group": "a", "ttr": 60} for n in range(10)]
+        (await api.call("/push", jobs[:7])).ok()
+        assert (await api.call("/topics", {"only": "full"})).ok() == []
+        (await api.call("/push", jobs[7:])).ok()
+        [full] = (await api.call("/topics", {"only": "full"})).ok()
+        [told] = (await api.call("/stats", {})).ok()["attention"]
+    assert (full["topic"], told["why"]) == ("t", ["full"])
+
+
 async def test_what_becomes_due_is_counted_if_asked_for(api: Api, topic: str) -> None:
     for number, delay in enumerate((30, 200, 2000, 20_000)):
         (await api.push(topic=topic, id=f"{topic}/{number}", delay=delay)).ok()

@@ -52,6 +52,17 @@ def test_a_topic_that_is_nearly_full_is_told_before_pushes_are_refused(
     page = admin.open("")
     told = page.locator("tbody tr", has_text=topic)
     expect(told.filter(has_text="4")).to_contain_text("at most 5 jobs; then pushes are refused")
+
+    def tell(route: Route) -> None:
+        counted = route.fetch().json()
+        for one in counted["data"]["attention"]:
+            one["topic"]["delayed"] = 3  # all of them in one of several buckets
+        route.fulfill(json=counted)
+
+    page.route("**/stats", tell)
+    told = admin.open("").locator("tbody tr", has_text=topic)
+    expect(told).to_contain_text("one of its buckets is nearly full, or full, with 3 of at most 5")
+    page.unroute("**/stats")
     queue.purge(topic)
 
 

@@ -16,7 +16,7 @@ import pytest
 from delayqueue import Client
 from tests.docs.markdown import shown
 from tests.partner import Answer, Partner
-from tests.processes import REPOSITORY, QueueServer
+from tests.processes import REPOSITORY, QueueServer, StoreServer
 
 from .project import Project, debian_version, needs_debian
 
@@ -566,3 +566,19 @@ def test_the_worker_goes_on_with_what_the_database_queue_held(
     assert moved.stdout == "moved 2 jobs, 0 refused\n", moved
     assert laravel.work("--once") == ["closed order 1001"]
     assert laravel.rows("SELECT * FROM jobs") == []
+
+
+def test_the_worker_goes_on_with_what_the_redis_queue_held(
+    laravel: Application, queue: Client, redis_server: StoreServer
+) -> None:
+    said = laravel.artisan(
+        "run",
+        "redis.php",
+        REDIS=redis_server.address,
+        DATABASE=str(redis_server.new_database()),
+        MOVE=str(REPOSITORY / "examples/recipes/move_laravel_redis.php"),
+    )
+    assert said.splitlines() == ["moved 3 jobs", "left 0", "moved 1 jobs"]
+    [counts] = queue.topics("default")
+    assert (counts.ready, counts.delayed) == (1, 2)  # one is delayed, one was reserved
+    assert laravel.work("--once") == ["closed order 1001"]

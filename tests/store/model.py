@@ -104,7 +104,7 @@ class Model:
         excess = sum(self.counts(job.topic).values()) + 1 - most
         left = {*dropped}
         for _ in range(excess if job.topic in self.dropping else 0):
-            oldest = self._oldest(job.topic)
+            oldest = self._oldest(job.topic, job.texts.get("group", ""))
             if not oldest:
                 break
             assert left & oldest, (dropped, oldest)
@@ -114,37 +114,39 @@ class Model:
         assert not left, left
         return excess <= 0 or bool(dropped)
 
-    def _oldest(self, topic: str) -> set[str]:
-        """Which job gives way; those of which one does, where the order is free."""
-        listed, ranked, called = list[str](), list[str](), list[str]()
-        grouped = defaultdict[tuple[bool, str], list[str]](list)
+    def _oldest(self, topic: str, group: str) -> set[str]:
+        """Which job gives way to one of the group; those of which one does, where it is free which."""
+        of = defaultdict[str, list[str]](list)
         for job_id in self.ready:
             spec = self.jobs[job_id].spec
-            if spec.topic != topic:
-                continue
-            if spec.group:
-                grouped[spec.has_call, spec.group].append(job_id)
-            else:
-                (called if spec.has_call else listed if spec.is_listed else ranked).append(job_id)
-        first = {key: min(ids, key=self._place_in_group) for key, ids in grouped.items()}
-        last = max((self.jobs[job_id].spec.priority for job_id in ranked), default=USUAL_PRIORITY)
-        choices = (
-            self._first_of_last(ranked) if last > USUAL_PRIORITY else set(),
-            {*listed} if topic in self.disturbed else {*listed[:1]},
-            self._first_of_last(ranked),
-            {job_id for (has_call, _), job_id in first.items() if not has_call},
-            self._first_of_last(called),
-            {job_id for (has_call, _), job_id in first.items() if has_call},
-            {*[i for i in self._delayed() if self.jobs[i].spec.topic == topic][:1]},
-        )
-        return next(filter(None, choices), set())
+            if spec.topic == topic:
+                of[spec.group].append(job_id)
+        if not of:
+            return {*[i for i in self._delayed() if self.jobs[i].spec.topic == topic][:1]}
+        most = max(map(len, of.values()))
+        first = group if len(of[group]) == most else "" if len(of[""]) == most else None
+        ones = [first] if first is not None else [each for each in of if len(of[each]) == most]
+        return {job_id for each in ones for job_id in self._oldest_of(topic, each, of[each])}
+
+    def _oldest_of(self, topic: str, group: str, ids: list[str]) -> set[str]:
+        """Which of a group's ready jobs, "" = those without one, gives way; those with a call come last."""
+        mine = [i for i in ids if not self.jobs[i].spec.has_call] or ids
+        if group or self.jobs[mine[0]].spec.has_call:
+            return self._first_of_last(mine)
+        ranked = [i for i in mine if not self.jobs[i].spec.is_listed]
+        listed = [i for i in mine if self.jobs[i].spec.is_listed]
+        last = max((self.jobs[i].spec.priority for i in ranked), default=USUAL_PRIORITY)
+        if last > USUAL_PRIORITY or not listed:
+            return self._first_of_last(ranked)
+        return {*listed} if topic in self.disturbed else {listed[0]}
 
     def _first_of_last(self, ids: list[str]) -> set[str]:
         """Of the least urgent jobs the one that has waited longest."""
 
         def place(job_id: str) -> tuple[int, ...]:
             job = self.jobs[job_id]
-            return -job.spec.priority, job.due[0], len(job_id), ord(job_id)
+            created = self.created[job_id] if job.spec.group else 0
+            return -job.spec.priority, job.due[0], created, len(job_id), ord(job_id)
 
         return {min(ids, key=place)} if ids else set()
 

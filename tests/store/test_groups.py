@@ -474,6 +474,13 @@ async def test_the_groups_with_the_most_ready_jobs_are_found(bucket: Bucket) -> 
     assert (first.group, first.ready, len(others)) == ("most", 300, 9)
 
 
+async def test_an_entry_that_is_none_of_ours_does_not_hold_up_the_store(bucket: Bucket) -> None:
+    await bucket.redis.zadd(bucket.key("grouped:t"), {"of another program": 0})
+    [found] = await bucket.store.census.most_groups("t")
+    assert (found.group, found.ready) == ("", 0)
+    await bucket.redis.delete(bucket.key("grouped:t"))
+
+
 @on_one_store
 @on_zset
 async def test_any_history_hands_out_no_job_too_many_and_leaves_none(bucket: Bucket) -> None:

@@ -105,6 +105,10 @@ REFUSALS: Final[list[tuple[str, dict[str, Any], str]]] = [
             {"id": "a", "receipts": ["x"]},
         )
     ),
+    *(
+        (path, {"ids": ["a", "b"], "receipts": ["", "1-x"]}, "receipts.1: not a receipt of")
+        for path in ("/finish", "/delete")
+    ),
     ("/cancel", {}, "tag: must be given; /delete cancels by id"),
     ("/cancel", {"tag": "t", "topic": ""}, "topic"),
     ("/reschedule", {"tag": "t"}, "give one of delay, due, by, or a priority"),

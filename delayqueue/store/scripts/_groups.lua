@@ -95,6 +95,9 @@ do  -- limits the scope of the rest
 
   function groups.priority_of_rank(rank) return tonumber(string.sub(select(2, split(rank)), 1, 10)) end
 
+  -- What the ranks of the jobs of this group and priority begin with.
+  function groups.urgency_of_rank(rank) return string.sub(rank, 1, 14 + (tonumber(string.sub(rank, 1, 3)) or 0)) end
+
   groups.of_hand = split
 
   -- Raises if a key that the group of a job needs has the wrong type.
@@ -117,10 +120,32 @@ do  -- limits the scope of the rest
   -- Whether the group has ready jobs.
   function groups.has(lane, topic, group) return #groups.ranks(lane, topic, group, 1) > 0 end
 
-  -- The rank of the first ready job of a group: the one that is the first in `turns`, `next` or `held`, or with place -1 the last; nil if
-  -- there is none.
-  function groups.rank_at(place, kind, lane, topic)
-    local group = call('ZRANGE', groups.key(kind, lane, topic), place, place)[1]
+  -- How many ready jobs a group has, in both lanes.
+  function groups.count(topic, group)
+    local from, to = groups.bounds(group)
+    local grouped, called = groups.keys(topic, 'grouped')
+    return call('ZLEXCOUNT', grouped, from, to) + call('ZLEXCOUNT', called, from, to)
+  end
+
+  -- Groups of a topic that have ready jobs: each that has one in `probes` of those of a lane, as the largest of so few groups has, and some
+  -- of the others. The jobs of a group stand together, so the work grows neither with their number nor with that of the groups.
+  function groups.probe(topic, probes)
+    local found, seen = {}, {}
+    for _, key in ipairs({ groups.keys(topic, 'grouped') }) do
+      local size, place = call('ZCARD', key), 0
+      while place < size do
+        local group = groups.of_rank(call('ZRANGE', key, int(place), int(place))[1])
+        if not seen[group] then seen[group], found[#found + 1] = true, group end
+        local _, to = groups.bounds(group)
+        place = math.max(place + 1, math.floor(place + size / probes), call('ZLEXCOUNT', key, '-', to))
+      end
+    end
+    return found
+  end
+
+  -- The rank of the first ready job of the group that is the first in `turns`, `next` or `held`; nil if there is none.
+  function groups.rank_at(kind, lane, topic)
+    local group = call('ZRANGE', groups.key(kind, lane, topic), '0', '0')[1]
     return group and groups.ranks(lane, topic, group, 1)[1]
   end
 

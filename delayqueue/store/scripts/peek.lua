@@ -16,7 +16,7 @@ return function(ARGV)
   end
 
   local function first_of_groups(kind)
-    local rank = groups.rank_at('0', kind, '', topic)
+    local rank = groups.rank_at(kind, '', topic)
     return rank and groups.id_of_rank(rank)
   end
 

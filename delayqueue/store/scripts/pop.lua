@@ -24,7 +24,7 @@ local HELD_MS = 1000      -- a topic that is paused or at its limit is looked at
 -- The priority of the ready job of a topic that is next, or one of those; nil if there is none.
 local function first_priority(topic)
   local function of_groups(kind)
-    local rank = groups.rank_at('0', kind, '', topic)
+    local rank = groups.rank_at(kind, '', topic)
     return rank and groups.priority_of_rank(rank)
   end
 

@@ -7,7 +7,8 @@
 --       retain ms, if_exists (replace | keep | fail), 1 = fail if another topic has the id, options (JSON or ""), body
 --       A push with the `key` (of its options) and topic that the job of its id has, live or kept, is a repetition: nothing
 --       changes. With another key, "keep" keeps live jobs only.
--- returns for each job, of the first ones, a code, or { code, the other topic that had its id }, or { FULL, most jobs of its topic }
+-- returns for each job, of the first ones, a code, or { code, the other topic that had its id }, or { FULL, how many jobs its topic may have
+--         in this bucket, and in all }
 -- keeps: a replaced job is never delivered as it was: it leaves its old place in the same script. A client that
 --        may reach some topics only replaces no job of another. Its id and the time of its push identify a job, so two pushes
 --        of an id never have the same time.
@@ -156,19 +157,20 @@ local function check_new(job)
   check_labels(job)
 end
 
--- Makes room for a job in its topic. Returns a code, and how many jobs it may have if it is full.
-local function make_room(topic)
-  local more = added[topic] or 0
-  local is_sound, has_room, bound = pcall(room.make, topic, more)
-  if is_sound and not has_room and bound.drops and more > 0 then  -- the oldest may be one of this call
-    write()
-    clear()
-    is_sound, has_room, bound = pcall(room.make, topic, 0)
-  end
+-- Makes room for a job in its topic. Returns a code, and how many jobs it may have, here and in all buckets, if it is full.
+local function make_room(job)
+  local topic = job.topic
+  local is_sound, excess, bound = pcall(room.excess, topic, added[topic] or 0)
   if not is_sound then return UNAVAILABLE end
-  has_ended = has_ended or bound and bound.drops  -- one that gave way can have left a record
-  if not has_room then return FULL, bound.all end
-  return OK
+  if excess <= 0 then return OK end
+  if not bound.drops then return FULL, bound.most, bound.all end
+  write()  -- the jobs of this call count, and can give way
+  clear()
+  has_ended = true  -- one that gave way can have left a record
+  local is_whole, has_room = pcall(room.make, topic, excess, job.group)
+  if not is_whole then return UNAVAILABLE end
+  if has_room then return OK end
+  return FULL, bound.most, bound.all
 end
 
 local function place(id, job)
@@ -226,7 +228,7 @@ local function keep_order(job)
   groups.pushed[name] = job.created
 end
 
--- Returns a code, and the other topic that had the id.
+-- Returns a code, and the other topic that had the id, or what make_room returns.
 local function push(id, job, if_exists, is_strict, old_record, ended)
   local old = old_record and unpack_record(old_record)
   count_work(WRITE_US + #job.body / 768 + (job.tags and #job.tags or 0))
@@ -242,8 +244,8 @@ local function push(id, job, if_exists, is_strict, old_record, ended)
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(former and check_keys or check_new, job) or former and not pcall(check_keys, former) then return UNAVAILABLE, other end
   if not old or other then
-    local code, most = make_room(job.topic)
-    if code ~= OK then return code, most end
+    local code, most, all = make_room(job)
+    if code ~= OK then return code, most, all end
   end
   if former and former.created >= now and former.created < now + AHEAD_MS then job.created = former.created + 1 end
   keep_order(job)
@@ -295,8 +297,8 @@ return function(ARGV)
     end
     seen[id] = true
     local old, ended = call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id)
-    local code, other = push(id, job_at(ARGV, at), ARGV[at + 6], ARGV[at + 7] == '1', old, ended)
-    results[#results + 1] = other and { code, other } or code
+    local code, other, all = push(id, job_at(ARGV, at), ARGV[at + 6], ARGV[at + 7] == '1', old, ended)
+    results[#results + 1] = other and { code, other, all } or code
   end
   write()
   return results

@@ -42,7 +42,7 @@ local function oldest_in_groups(topic)
   local oldest = -1
   for _, lane in ipairs(groups.LANES) do
     for _, kind in ipairs({ 'turns', 'next', 'held' }) do
-      local rank = groups.rank_at('0', kind, lane, topic)
+      local rank = groups.rank_at(kind, lane, topic)
       if rank then oldest = math.max(oldest, age_of(groups.id_of_rank(rank), topic) or -1) end
     end
   end

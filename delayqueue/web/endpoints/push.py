@@ -244,7 +244,7 @@ def _no_delay(unknown: Iterable[str]) -> Invalid:
 def refusal(pushed: Pushed) -> QueueError:
     """Why a job was not pushed: the topic of the other job with that id, or how many jobs its topic may have."""
     if pushed.code == Code.TOPIC_FULL:
-        return TopicFull.at(pushed.max_jobs)
+        return TopicFull.at(*pushed.full)
     if pushed.code == Code.JOB_EXISTS and pushed.other_topic is not None:
         topic = shown(pushed.other_topic)
         return JobExists.of(f"主题 {topic} 已有此id的job", f"topic {topic} has a job with this id")

@@ -120,8 +120,8 @@ class EndRequest(IdRequest):
                 f"receipts: must be one for each of ids, {len(ids)}, not {len(receipts)}",
             )
         return [
-            Ending(job_id, _nonce(receipt, job_id), message)
-            for job_id, receipt in zip(ids, receipts, strict=True)
+            Ending(job_id, _nonce(receipt, job_id, place), message)
+            for place, (job_id, receipt) in enumerate(zip(ids, receipts, strict=True))
         ]
 
 
@@ -320,9 +320,9 @@ def _each(asked: EndRequest, codes: Sequence[int]) -> list[Result] | None:
     return None
 
 
-def _nonce(receipt: str | None, job_id: str) -> str | None:
+def _nonce(receipt: str | None, job_id: str, place: int | None = None) -> str | None:
     """The nonce in a receipt, None = none was given. Raises Invalid if it is not one of this job."""
-    return nonce_of(receipt, job_id) if receipt else None
+    return nonce_of(receipt, job_id, place) if receipt else None
 
 
 def _due(due_ms: int | None) -> Due:

@@ -73,7 +73,8 @@ OnFailureWord = Annotated[
     one_of(*OnFailure),
     Field(
         description=(
-            "What happens to the job after the last failure: `bury`, the default, or `continue` with the next one."
+            "What happens to the job after the last failure: `bury`, the default, or `continue`: "
+            "it is finished all the same."
         )
     ),
 ]

@@ -87,17 +87,14 @@ PurgeState = Annotated[
 ]
 
 
-NEARLY_FULL: Final = 0.8  # of max_jobs
+NEARLY_FULL: Final = 0.8  # of the jobs that a topic may have in a bucket
 LATE_MS: Final = 60_000  # a job that has been ready for this long is late
 MAX_OFFSET: Final = 10**9
 
 
 def _is_nearly_full(topic: TopicView) -> bool:
     """Whether pushes to the topic are refused soon, or already."""
-    if topic.limit is None or topic.limit.max_jobs is None or topic.limit.when_full is not None:
-        return False
-    jobs = topic.delayed + topic.ready + topic.reserved + topic.buried
-    return jobs >= NEARLY_FULL * topic.limit.max_jobs
+    return topic.filled >= NEARLY_FULL and topic.limit is not None and not topic.limit.when_full
 
 
 FILTERS: Final[Mapping[str, Callable[[TopicView], bool]]] = {
@@ -148,7 +145,7 @@ class LimitRequest(PushedTopicRequest):
     )
     max_jobs: MaxJobs | None = None
     when_full: Annotated[str, one_of(*rules.WhenFull)] | None = optional(
-        "What a push to a full topic does: `drop_oldest` ends the job that has waited longest as `dropped`; "
+        "What a push to a full topic does: `drop_oldest` ends an older job as `dropped`; "
         "null = the push is refused with code 11."
     )
 
@@ -186,7 +183,8 @@ class TopicsRequest(Request):
     match: str | None = optional("Only topics with this in their name.")
     only: Annotated[str, one_of(*FILTERS)] | None = optional(
         "Only topics with this trouble; `late`: a job has been ready for a minute; "
-        "`full`: it has 80 % of its `max_jobs`, or more."
+        "`full`: it, or one of its buckets, has 80 % of the jobs that `max_jobs` allows, or more; "
+        "pushes to a full one are refused."
     )
     sort: Annotated[str, one_of(*SORTS)] | None = optional(
         "By the name, the default, or by this count, the largest first."

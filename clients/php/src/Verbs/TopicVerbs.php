@@ -205,7 +205,7 @@ trait TopicVerbs
      * @param int|Unchanged|null $groupConcurrency jobs of one group reserved at once
      * @param bool|Unchanged|null $groupOrder whether the jobs of a group go in strict order, one at a time
      * @param int|Unchanged|null $maxJobs jobs that it may have; a push to a full topic throws TopicFull
-     * @param 'drop_oldest'|Unchanged|null $whenFull ends the job that has waited longest instead
+     * @param 'drop_oldest'|Unchanged|null $whenFull ends an older job instead
      */
     public function limit(
         string $topic,

@@ -207,6 +207,7 @@ const TEXTS = {
   whyLate: ["late: a job has been ready for {0}", "延误：有任务就绪已 {0}"],
   full: ["full", "已满"],
   whyFull: ["nearly full, or full: {0} of at most {1}; then pushes are refused", "将满或已满：{0}，最多 {1}；满后拒绝推送"],
+  whyBucketFull: ["one of its buckets is nearly full, or full, with {0} of at most {1} in all; then pushes to that bucket are refused", "它的一个 bucket 将满或已满，全部共 {0}，最多 {1}；满后拒绝属于它的推送"],
   whyPaused: ["paused, {0} waiting", "已暂停，{0}在等待"],
   noTrouble: ["No topic needs attention: no dead letters, nothing is late.", "没有需要关注的主题：没有死信，也没有延误。"],
   pausedUntil: ["paused until {0}", "暂停至 {0}"],

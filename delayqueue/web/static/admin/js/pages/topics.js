@@ -85,11 +85,14 @@ const columns = () => [
 /** Topics with their counts. */
 const topicTable = (rows, empty, sorting) => table(columns(), rows, (row) => row.topic, empty, sorting, "compact");
 
+const NEARLY_FULL = 0.8; // of its jobs; below, a topic that the server calls full has a bucket that is
+
 /** Topics that need attention, with the reason: [{topic, why}] */
 export function troubleTable(rows) {
   const why = {
     buried: (topic) => t("whyBuried", jobs(topic.buried)), late: (topic) => t("whyLate", length(topic.oldest_ready_age)),
-    paused: (topic) => t("whyPaused", jobs(topic.ready)), full: (topic) => t("whyFull", number(allOf(topic)), jobs(topic.limit.max_jobs)),
+    paused: (topic) => t("whyPaused", jobs(topic.ready)),
+    full: (topic) => t(allOf(topic) < NEARLY_FULL * topic.limit.max_jobs ? "whyBucketFull" : "whyFull", number(allOf(topic)), jobs(topic.limit.max_jobs)),
   };
   return table([
     { name: t("topic"), class: "wide title", cell: ({ topic }) => [topicLink(topic.topic), " ", topicTags(topic)] },
