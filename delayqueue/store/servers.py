@@ -19,7 +19,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.values import Address
-from delayqueue.store.connection import NO_ANSWER
+from delayqueue.store.connection import DEMOTED, NO_ANSWER
 from delayqueue.store.server import ANSWER_S, Server
 from delayqueue.tasks import cancel_all, read_error
 
@@ -169,9 +169,10 @@ class Servers:
             ) from error
         if isinstance(error, RedisTimeoutError):
             self._suspect(server.address)
-            await server.drop_idle()
         else:
             self._doubt.set()
+        if isinstance(error, (RedisTimeoutError, *DEMOTED)):
+            await server.drop_idle()
         raise error
 
     def announce_change(self) -> None:
