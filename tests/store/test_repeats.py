@@ -1,6 +1,7 @@
 """What becomes of a call that goes wrong: which errors let it be made again, and what its caller sees of the others."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -207,6 +208,18 @@ async def test_what_may_have_been_done_or_is_refused_is_not_done_again(
         assert store.ailment() is None
 
 
+@pytest.mark.parametrize("answer", [b"-READONLY it\r\n", b"-MASTERDOWN it\r\n"])
+async def test_a_replica_is_left_by_questions_too(answer: bytes) -> None:
+    """Behind a name, a new connection reaches the master that has taken its place."""
+    async with bed(answer) as (server, _, store, _reads):
+        redis = store.servers.of("any key")
+        await redis.echo("")
+        assert await outcome(store) is Unavailable
+        connections = server.connections
+        await redis.echo("")
+        assert server.connections == connections + 1
+
+
 async def test_a_server_without_the_library_for_ever_is_given_up() -> None:
     async with bed(*[NOT_FOUND] * 99) as (server, _, store, _reads):
         assert await outcome(store) is Unavailable
@@ -279,6 +292,22 @@ async def test_a_silence_on_what_a_call_needs_is_one_of_the_server(
         server.silent_on = None
         assert await outcome(store) is None
         assert reads == [server.port], "the next call asks first where the bucket is"
+
+
+@pytest.mark.parametrize("answer", [CUT, b"-READONLY it\r\n"])
+async def test_after_a_lost_connection_a_push_asks_again_how_durable_its_server_is(
+    answer: bytes,
+) -> None:
+    """Another one may answer by then."""
+    asked: list[object] = []
+
+    async def note(redis: object) -> None:
+        asked.append(redis)
+
+    async with bed(answer, durability=Durability(Requirement(note, math.inf))) as (_, _, store, _):
+        for expected in (Unavailable, None, None):
+            assert await outcome(store, "push") is expected
+    assert len(asked) == 1
 
 
 async def test_a_stale_layout_closes_the_store_for_this_process() -> None:
