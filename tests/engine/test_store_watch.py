@@ -6,7 +6,9 @@ import pytest
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.store import watch
+from delayqueue.store.buckets import Layout
 from delayqueue.store.health import Look, alarms_of
+from delayqueue.store.watch import Marks
 from tests.engine.moving import Installation
 
 EVICTS: dict[str, Any] = {"maxmemory": 1, "maxmemory_policy": "allkeys-lru"}
@@ -37,6 +39,19 @@ async def test_keys_that_were_dropped_before_an_outage_are_not_said_again(
     assert "has dropped" not in caplog.text
     await store.watch.look()
     assert "the store has dropped 2 keys for room" in caplog.text
+
+
+async def test_a_bucket_that_is_away_hides_no_other_that_was_emptied(ours: Installation) -> None:
+    """`delay-queue check` reads the marks, too, and names the one that is away by itself."""
+    store = ours.server(Layout(4))
+    await store.watch.look()
+    await ours.redis.delete("{dq_bucket_2}:fence", "{dq_bucket_3}:fence")
+    await ours.redis.set("{dq_bucket_2}:fence", "its calls fail")
+    found = await Marks(store.servers, store.buckets).read()
+    assert found is not None
+    assert "the buckets 3 are gone" in found.en
+    await ours.redis.zadd("{dq_bucket_3}:fence", {"mark back": 0})
+    assert await Marks(store.servers, store.buckets).read() is None
 
 
 AWAY = Look({"maxmemory": 0}, RedisTimeoutError("no answer"), [2, 5])
