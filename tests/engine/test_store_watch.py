@@ -6,8 +6,10 @@ import pytest
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.store import watch
-from delayqueue.store.buckets import Layout
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.health import Look, alarms_of
+from delayqueue.store.servers import NOWHERE, Servers, Span
+from delayqueue.store.store import Store
 from delayqueue.store.watch import Marks
 from tests.engine.moving import Installation
 
@@ -83,6 +85,17 @@ async def test_a_server_that_is_away_is_named_by_its_buckets_while_others_work(
     store = ours.server()
     await store.watch.look()
     assert [each.en for each in store.watch.alarms] == says
+
+
+async def test_buckets_that_no_server_of_a_cluster_holds_are_named(ours: Installation) -> None:
+    half = [Span(0, 8191, NOWHERE)]  # the slots of the first bucket and the fourth
+    servers = Servers(None, lambda _: ours.redis, lambda _: ours.redis, half)
+    store = Store(servers, Buckets("dq_bucket_%d", "dq_queue_%s", Layout(4)))
+    await store.watch.look()
+    assert [each.en for each in store.watch.alarms] == [
+        "the store of buckets 2, 3 is unavailable: no server of the Cluster holds a slot that is needed"
+    ]
+    assert store.watch.ailment is not None
 
 
 def test_what_evicts_is_named_while_others_do_not() -> None:

@@ -188,7 +188,7 @@ async def test_what_has_surely_not_been_done_is_done_again(
         (b"-BUSY it\r\n", "it is busy with a script"),
         (b"-CLUSTERDOWN it\r\n", "no server of the Cluster holds a slot that is needed"),
         (b"-TRYAGAIN it\r\n", "the Cluster is moving a slot"),
-        (b"-ASK 1 127.0.0.1:1\r\n", "no server of the Cluster holds a slot that is needed"),
+        (b"-ASK 1 127.0.0.1:1\r\n", "the Cluster is moving a slot"),
         (SILENCE, "it does not answer"),
         (CUT, "it cannot be reached"),
         (b"?\r\n", "it cannot be reached"),
@@ -226,10 +226,12 @@ async def test_a_server_without_the_library_for_ever_is_given_up() -> None:
         assert len(server.calls) < 10
 
 
-async def test_a_call_follows_its_bucket_and_is_done_once() -> None:
+@pytest.mark.parametrize("host", [LOOPBACK.encode(), b"", b"?"], ids=["", "no host", "unknown"])
+async def test_a_call_follows_its_bucket_and_is_done_once(host: bytes) -> None:
+    """Without a host, on the machine of the server that sends it: `cluster-preferred-endpoint-type`."""
     async with bed() as (server, other, store, _reads):
         slot = store.servers._slots.setdefault(store.buckets.keys[0].tag, 1)
-        server.answers = [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), other.port)]
+        server.answers = [b"-MOVED %d %s:%d\r\n" % (slot, host, other.port)]
         changed = store.servers.changed
         assert await outcome(store) is None
         assert await outcome(store) is None
