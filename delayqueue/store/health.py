@@ -272,6 +272,8 @@ async def _of_server(redis: Redis) -> list[str]:
     """INFO has nearly all of it; CONFIG GET, the other source, is often missing in hosted Redis."""
     try:
         info: dict[str, Any] = await redis.info()
+    except (RedisConnectionError, RedisTimeoutError):  # which is said elsewhere
+        return []
     except RedisError:
         return [
             (

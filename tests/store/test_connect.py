@@ -377,6 +377,13 @@ async def test_a_store_that_refuses_to_tell_is_warned_of(processes: Processes) -
     store.close()
 
 
+async def test_of_a_store_that_is_away_nothing_is_said_but_that(processes: Processes) -> None:
+    store = processes.redis()
+    async with opened(at(store)) as redis:
+        store.close()
+        assert await durability_warnings(Servers.one(redis)) == []
+
+
 @pytest.mark.parametrize(
     ("version", "warned"),
     [("5.0.14", True), ("6.0.20", True), ("6.2.0", False), ("7.2.4", False), ("10.0.1", False)],
