@@ -14,8 +14,6 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from redis.exceptions import RedisError
-
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.push_rules import in_group
@@ -109,23 +107,16 @@ class Rebalance:
 
     async def _check_store(self) -> None:
         """Raises StartupError if a server of the store is away, or would not take what is moved."""
-        buckets, servers = self._store.buckets, self._store.servers
+        buckets = self._store.buckets
         buckets.know(self._size)
-        tags = [keys.tag for keys in buckets.keys]
-        looks = await look_at(servers, tags)
-        found = [f"{look.name.en}: {why.en}" for look in looks if (why := look.ailment)]
+        looks = await look_at(self._store.servers, [keys.tag for keys in buckets.keys])
+        if ailing := [f"{look.name.en}: {why.en}" for look in looks if (why := look.ailment)]:
+            raise StartupError(*ailing)
         try:
-            for redis in [] if found else servers.groups(tags):
-                for requirement in self._store.scripts["import"].requirements:
-                    requirement.doubt(redis)
-                    await requirement.require(redis)
+            await self._entries.require_durability()
             await self._entries.processes()
-        except RedisError as error:
-            found.append(str(error))
         except Unavailable as error:
-            found.append(error.text.en)
-        if found:
-            raise StartupError(f"the store is not ready: {'; '.join(found)}")
+            raise StartupError(error.text.en) from None
 
     async def _check_groups(self) -> None:
         """Raises StartupError if jobs, or those that schedules will push, would be in another bucket than the group."""
