@@ -19,6 +19,7 @@ from delayqueue.tasks import TaskGroup
 
 REPORT_S: Final = 2.0
 SAFE: Final = "nothing is lost, but the servers wait: run it again to continue"
+UNCHANGED: Final = "nothing was changed: run it again"
 
 
 def rebalance(config: Config, asked: Namespace) -> int:
@@ -29,8 +30,6 @@ def rebalance(config: Config, asked: Namespace) -> int:
         raise StartupError(
             "somebody else is changing the number of buckets: run it again"
         ) from None
-    except Unavailable:
-        return complain([f"the store does not answer, or refuses; {SAFE}"], UNREACHABLE)
 
 
 async def _rebalance(config: Config, size: int) -> int:
@@ -41,7 +40,11 @@ async def _rebalance(config: Config, size: int) -> int:
         async with TaskGroup() as group:
             group.create_task(_report(work), "report")
             group.create_task(servers.watch(), "servers of the store")
-            await work.run()
+            try:
+                await work.run()
+            except Unavailable as error:
+                state = SAFE if work.is_begun else UNCHANGED
+                return complain([f"{error.text.en}; {state}"], UNREACHABLE)
     say(f"moved {work.moved} jobs in {time.monotonic() - began:.1f} s")
     if size != config.bucket_size:
         say(f"set bucket_size = {size} in the servers' settings")
@@ -52,4 +55,5 @@ async def _report(work: Rebalance) -> None:
     """Report progress now and then."""
     while True:
         await asyncio.sleep(REPORT_S)
-        say(f"{work.percent} % done: moved {work.moved} jobs; the servers wait")
+        if work.is_begun:
+            say(f"{work.percent} % done: moved {work.moved} jobs; the servers wait")

@@ -23,6 +23,7 @@ from delayqueue.engine.reports import ServerReport
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.change import AnotherChange, LayoutChange
 from delayqueue.store.entries import LIST, Entries, Entry, EntryPage, Key
+from delayqueue.store.health import look_at
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
 from delayqueue.store.topics import FIRST, check_shares, settings_in, split_limits
@@ -54,36 +55,68 @@ class Rebalance:
         self._looked = self._total = 0  # entries, about
 
     @property
+    def is_begun(self) -> bool:
+        """Whether servers wait."""
+        return self._change.is_begun
+
+    @property
     def percent(self) -> int:
         """How much was looked at, about."""
         return min(99, 100 * self._looked // max(1, self._total))
 
     async def run(self) -> None:
         """Change the number of buckets. From begin() to end() no server works."""
-        await self._check()
-        await self._patiently(self._change.begin)
+        is_resumed = await self._patiently(self._change.is_under_way)
+        await self._check_servers()
+        if not is_resumed:
+            await self._check()
+        try:
+            await self._patiently(self._change.begin)
+            if self._change.is_unmoved:
+                await self._check()  # again: servers worked until now
+            await self._patiently(self._change.start)
+        except (StartupError, Unavailable):
+            if self._change.is_unmoved:
+                await self._patiently(self._change.give_up)
+            raise
         async with TaskGroup() as group:
             telling = group.create_task(self._tell(), "how far it is")
             await self._move_all()
             telling.cancel()
         await self._patiently(self._change.end)
 
-    async def _check(self) -> None:
-        """Raises StartupError if a server, a limit or a group is in the way."""
-        for topic, each in (await self._settings(FIRST)).items():
-            try:
-                check_shares(Limit.read(each.get("limit", {})).changes(), self._size)
-            except Invalid as error:
-                raise StartupError(f"the topic {topic!r}: {error}") from None
-        is_resumed = await self._patiently(self._change.is_under_way)
-        if not is_resumed and self._size > 1:
-            await self._check_groups()
+    async def _check_servers(self) -> None:
+        """Raises StartupError if a server of an older version would not wait."""
         found = await self._patiently(self._servers)
         if older := sorted(server.stats.name for server in found if not server.halts):
             raise StartupError(
                 f"servers of an older version work on this store: {', '.join(older)}. "
                 "Replace them by this version, or stop them, and wait for 15 seconds"
             )
+
+    async def _check(self) -> None:
+        """Raises StartupError if the store, a limit or a group is in the way."""
+        await self._check_store()
+        for topic, each in (await self._settings(FIRST)).items():
+            try:
+                check_shares(Limit.read(each.get("limit", {})).changes(), self._size)
+            except Invalid as error:
+                raise StartupError(f"the topic {topic!r}: {error}") from None
+        if self._size > 1:
+            await self._check_groups()
+
+    async def _check_store(self) -> None:
+        """Raises StartupError if a server of the store is away, or would not take what is moved."""
+        buckets = self._store.buckets
+        buckets.know(self._size)
+        looks = await look_at(self._store.servers, [keys.tag for keys in buckets.keys])
+        if ailing := [f"{look.name.en}: {why.en}" for look in looks if (why := look.ailment)]:
+            raise StartupError(*ailing)
+        try:
+            await self._entries.require_durability()
+            await self._entries.processes()
+        except Unavailable as error:
+            raise StartupError(error.text.en) from None
 
     async def _check_groups(self) -> None:
         """Raises StartupError if jobs, or those that schedules will push, would be in another bucket than the group."""
@@ -117,10 +150,10 @@ class Rebalance:
     async def _count_torn(self) -> int:
         """How many jobs would be in another bucket than others of their group. No script is asked, as above."""
         torn = 0
-        for bucket in self._store.in_force:
+        for number in range(len(self._store.buckets.keys)):  # the new layout may be known already
             cursor = 0
             while True:
-                cursor, found = await self._entries.of_groups(bucket.number, cursor)
+                cursor, found = await self._entries.of_groups(number, cursor)
                 torn += sum(map(_is_torn, found))
                 if not cursor:
                     break

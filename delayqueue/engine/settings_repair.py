@@ -51,15 +51,14 @@ class SettingsRepair:
         buckets = [each for each in (first, *others) if not each.is_away]
         if first not in buckets or len(buckets) == 1:
             return
-        if (
-            self._store.watch.is_emptied
-        ):  # the first bucket may have lost its settings: a backup can still come
-            return
         topics = set(self._unlike)
         for bucket in buckets:
             topics |= await self._page(bucket)
         before, self._unlike = self._unlike, await _unlike(buckets, sorted(topics))
-        for topic in [each for each in before if before[each] == self._unlike.get(each)]:
+        settled = [each for each in before if before[each] == self._unlike.get(each)]
+        if settled and await self._store.watch.is_replaced():
+            return
+        for topic in settled:
             await let_others_follow(self._store, topic)
             log.warning(
                 "the settings of topic %r (its pause, its limits) were not the same in all buckets: "

@@ -167,6 +167,8 @@ class _Asking(AbstractConnection):
         With TLS that takes seconds if the server is silent, and redis-py would then close its successor.
         """
         await super().disconnect(**why | {"nowait": True})
+        if isinstance(self, SSLConnection):
+            self.ssl_context.context = None  # the next connect reads the files anew, as a Link does
 
 
 @cache

@@ -16,7 +16,7 @@ from redis.asyncio import Connection as RedisConnection
 from redis.asyncio import SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.connection import ConnectionPool, DefaultParser
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import MasterDownError, ReadOnlyError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.net.hangup import hang_up
@@ -25,6 +25,8 @@ CLOSED: Final = "Connection closed by server."
 NO_ANSWER: Final = "no answer"
 NO_PLACE: Final = "No connection available."
 INCOMPLETE: Final = object()
+# Errors of a replica: behind a name or a proxy, another server is the master now, and only a new connection reaches it.
+DEMOTED: Final = (ReadOnlyError, MasterDownError)
 
 Like = RedisConnection | UnixDomainSocketConnection
 
@@ -173,8 +175,10 @@ class ServerConnection(asyncio.Protocol):
         try:
             while len(answers) < self._missing and (answer := reader.gets()) is not INCOMPLETE:
                 answers.append(answer)
-                if isinstance(answer, RedisError) and not isinstance(answer, ResponseError):
-                    # the server refuses everything: it is loading, or wants a password
+                if isinstance(answer, DEMOTED) or (
+                    isinstance(answer, RedisError) and not isinstance(answer, ResponseError)
+                ):
+                    # the server refuses everything, for example while it loads, or all that writes
                     self.is_sound = False
         except RedisConnectionError as error:
             broken = error

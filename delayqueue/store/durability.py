@@ -22,16 +22,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.errors import Text
-from delayqueue.store.connection import NotReplicatedError, Wait
+from delayqueue.store.connection import DEMOTED, NotReplicatedError, Wait
 from delayqueue.store.health import STORE, Look, NotDurableError, require_noeviction
 from delayqueue.store.scripts import REPLICATE, ScriptHead
 from delayqueue.store.servers import Servers
@@ -126,23 +127,25 @@ class SyncedFile:
 
     A file that was switched on while the server ran (`CONFIG SET appendonly yes`, or a replica's after its first
     synchronization) is read from the end of its first rewrite on: a server that is killed before that knows nothing of
-    it. INFO says the same in the first rewrite of a file that was there from the start on, so only a server that has
+    it. INFO says the same in the first rewrite of a file that was there from the start on, so only a process that has
     not been asked before has to wait. It tells no other rewrites apart (docs/durability.md).
     """
 
     def __init__(self) -> None:
-        self._whole: WeakSet[Redis] = WeakSet()  # servers whose file counts
+        # the run_id of the process whose file counts: another one can answer at the same address
+        self._whole: WeakKeyDictionary[Redis, str] = WeakKeyDictionary()
 
     async def require(self, redis: Redis) -> None:
         """Raises NotDurableError if this server answers before that."""
         try:
             await require_sync(redis)
         except NotDurableError:
-            self._whole.discard(redis)
+            self._whole.pop(redis, None)
             raise
-        if redis in self._whole:
+        info: dict[str, Any] = await redis.info()
+        process = str(info.get("run_id"))
+        if self._whole.get(redis) == process:
             return
-        info: dict[str, Any] = await redis.info("persistence")
         if info.get("aof_rewrite_in_progress") and info.get("aof_base_size") == 0:
             raise NotDurableError(
                 Text(
@@ -151,7 +154,7 @@ class SyncedFile:
                     "starts again",
                 )
             )
-        self._whole.add(redis)
+        self._whole[redis] = process
 
 
 LOOK_S: Final = 5.0  # replicas come and go
@@ -340,6 +343,9 @@ class Durability:
         """Learn from the error of a call."""
         if self.replicas and isinstance(error, NotReplicatedError):
             self.replicas.missed(redis)
+        if isinstance(error, (RedisConnectionError, *DEMOTED)):  # another server may answer next
+            for trusted in filter(None, (self.fsync, self.noeviction)):
+                trusted.doubt(redis)
 
 
 async def check_durability(servers: Servers, config: Config) -> None:

@@ -78,6 +78,14 @@ class Entries:
         """The servers that hold keys."""
         return self._servers.clients().keys()
 
+    async def require_durability(self) -> None:
+        """Raises Unavailable if a server that holds buckets would not take entries as durably as they are needed."""
+        with translated():
+            for redis in self._servers.groups(keys.tag for keys in self._buckets.keys):
+                for requirement in self._store.scripts["import"].requirements:
+                    requirement.doubt(redis)
+                    await requirement.require(redis)
+
     async def processes(self) -> set[object]:
         """Which processes of the store answer: another one knows no cursors of the one before it."""
         with translated():

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
     BusyLoadingError,
     ClusterDownError,
@@ -62,6 +63,7 @@ async def require_noeviction(redis: Redis) -> None:
         raise EvictsError(f"maxmemory-policy is {info.get('maxmemory_policy')}")
 
 
+MOVING: Final = Text("Cluster 正在移动槽", "the Cluster is moving a slot")
 UNKNOWN: Final = Text("拒绝调用，详见日志", "it refuses calls; the log says more")
 # By the error's class; a class stands before the one that it is derived from.
 OF_CLASS: Final[dict[type[RedisError], Text]] = {
@@ -82,7 +84,8 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
         "内存已满，不接受新任务：请在其配置中调大 `maxmemory`，或者结束一些任务",
         "its memory is full, so it takes no new jobs: raise `maxmemory` in its config, or end jobs",
     ),
-    TryAgainError: Text("Cluster 正在移动槽", "the Cluster is moving a slot"),
+    AskError: MOVING,
+    TryAgainError: MOVING,
     NotReplicatedError: Text("跟随的副本太少", "too few replicas follow"),
     NotDurableError: Text("任务尚未落盘，它就已响应", "it answers before a job is on its disk"),
     EvictsError: Text(
@@ -187,16 +190,20 @@ def alarms_of(looks: Sequence[Look]) -> list[Text]:
 
 
 async def look_at(servers: Servers, tags: Sequence[str]) -> list[Look]:
-    """One look at each server that holds one of the buckets with these tags, in order. Changes nothing.
+    """One look at each server that holds one of the buckets with these tags, in order, and at those that none holds.
 
-    A server that does not answer INFO has told nothing.
+    Changes nothing. A server that does not answer INFO has told nothing.
     """
-    return await asyncio.gather(
+    numbers = {tag: number for number, tag in enumerate(tags, 1)}
+    looks = await asyncio.gather(
         *(
-            _look(redis, found[0], servers.answer_s, [tags.index(tag) + 1 for tag in found])
+            _look(redis, found[0], servers.answer_s, [numbers.pop(tag) for tag in found])
             for redis, found in servers.groups(tags).items()
         )
     )
+    if numbers:
+        looks.append(Look({"maxmemory": 0}, ClusterDownError(""), list(numbers.values())))
+    return looks
 
 
 async def _look(redis: Redis, tag: str, within_s: float, buckets: Sequence[int]) -> Look:
@@ -265,6 +272,8 @@ async def _of_server(redis: Redis) -> list[str]:
     """INFO has nearly all of it; CONFIG GET, the other source, is often missing in hosted Redis."""
     try:
         info: dict[str, Any] = await redis.info()
+    except (RedisConnectionError, RedisTimeoutError):  # which is said elsewhere
+        return []
     except RedisError:
         return [
             (

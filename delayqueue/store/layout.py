@@ -41,6 +41,10 @@ local is_new = redis.call('HEXISTS', KEYS[1], 'bucket_size') == 0
 for at = is_new and 2 or 2 + 2 * ARGV[1], #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[at], ARGV[at + 1]) end
 return redis.call('HGETALL', KEYS[1])
 """
+# As _call.lua does: a job without an id, which nobody waits for, has ended. Older servers die of an empty message.
+PUBLISH: Final = """
+return redis.call(redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH', KEYS[1], 'nobody 0 ')
+"""
 
 
 class Resize(NamedTuple):
@@ -72,13 +76,21 @@ async def claim_layout(servers: Servers, config: Config) -> Stored:
         new = Layout(config.bucket_size, braces=config.bucket_size > 1)
         # the first server decides
         stored = await servers.call(key, partial(_add, key, _wanted(config), written(new)))
+        await _try_to_publish(servers, config)
     return _checked(stored, config)
 
 
 async def check_writable(servers: Servers, config: Config) -> None:
-    """Raises StoreUnwell if the store accepts no writes, as a replica does. Changes nothing."""
+    """Raises StoreUnwell if the store accepts no writes, as a replica does; StartupError if our user may not write."""
     with in_one_line():
         await servers.call(_key(config), partial(_add, _key(config), {}, {}))
+        await _try_to_publish(servers, config)
+
+
+async def _try_to_publish(servers: Servers, config: Config) -> None:
+    """Raises RedisError if our user may not publish: a push of a ready job would be stored, and answered with 503."""
+    channel = BucketKeys.of(1, config.bucket_name, config.queue_name).named("ready")
+    await servers.call(channel, methodcaller("eval", PUBLISH, 1, channel))
 
 
 async def check_layout(servers: Servers, config: Config) -> Stored:
@@ -224,7 +236,7 @@ def in_one_line() -> Iterator[None]:
         if (text := ailment(error)) is None:
             raise StartupError(
                 f"the store refuses the layout of its data: {reason}; "
-                "allow its user all commands on all keys that begin like bucket_name",
+                "allow its user all commands on all keys and channels that begin like bucket_name",
                 key="bucket_name",
             ) from None
         said = f"{Unavailable.because(text)} ({reason})"

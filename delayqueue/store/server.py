@@ -232,7 +232,7 @@ class Server:
         return pipeline
 
     async def drop_idle(self) -> None:
-        """Close the idle connections, as the server is silent: the next call to use one might wait as long."""
+        """Close the idle connections: the server is silent, or a replica now, and the next call would suffer."""
         self._links.drop_free()
         await self.redis.connection_pool.disconnect(inuse_connections=False)
 

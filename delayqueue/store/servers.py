@@ -14,12 +14,19 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from redis.asyncio import Redis
 from redis.crc import key_slot
-from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError, ResponseError
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.values import Address
-from delayqueue.store.connection import NO_ANSWER
+from delayqueue.store.connection import DEMOTED, NO_ANSWER
 from delayqueue.store.server import ANSWER_S, Server
 from delayqueue.tasks import cancel_all, read_error
 
@@ -164,14 +171,13 @@ class Servers:
             self._note(error, server.address)
             return
         if isinstance(error, AskError):
-            raise ClusterDownError(
-                f"slot {error.slot_id} is on its way to another server"
-            ) from error
+            raise TryAgainError(f"slot {error.slot_id} is on its way to another server") from error
         if isinstance(error, RedisTimeoutError):
             self._suspect(server.address)
-            await server.drop_idle()
         else:
             self._doubt.set()
+        if isinstance(error, (RedisTimeoutError, *DEMOTED)):
+            await server.drop_idle()
         raise error
 
     def announce_change(self) -> None:
@@ -253,8 +259,9 @@ class Servers:
             self._doubt.set()
 
     def _note(self, moved: MovedError, asked: Address) -> None:
-        """Follow a redirection. An empty host means the server that was asked."""
-        self._moved[moved.slot_id] = Address(moved.host or asked.host, moved.port)
+        """Follow a redirection. An empty host means the server that was asked, "?" one without a name."""
+        host = asked.host if moved.host in {"", "?"} else moved.host
+        self._moved[moved.slot_id] = Address(host, moved.port)
         self.known.clear()
         self._doubt.set()
         self.announce_change()

@@ -110,15 +110,21 @@ class Marks:
         found = await self._layout(self._known)
         count = self._buckets.count
         gone: list[int] = []
-        for bucket in range(count):
-            is_marked = 0 < bucket < found.marked
-            may_write = _MayWrite.NOTHING if is_marked else _MayWrite.MISSING
-            mark = await self._bucket(bucket, found.id, may_write)
+        may_write = [
+            _MayWrite.NOTHING if 0 < bucket < found.marked else _MayWrite.MISSING
+            for bucket in range(count)
+        ]
+        marks = await self._marks(found.id, may_write)
+        for bucket, mark in enumerate(marks):
+            if mark is None:
+                continue
             if not mark:
                 gone.append(bucket + 1)
             elif mark != found.id and found.emptied_s is None and found.accepted != found.id:
                 found = await self._layout(mark)
         self._known = (self._known or found.former) if found.is_unaccepted else found.id
+        if None in marks:
+            raise RedisError("not all buckets have told their mark")
         if found.marked != count:
             await self._write("marked", str(count))
         return _said(found, gone)
@@ -129,8 +135,14 @@ class Marks:
         known = _found(await self._servers.call(key, lambda redis: redis.hmget(key, FIELDS)))
         if not known.id:
             return None
-        marks = range(1, min(known.marked, self._buckets.count))
-        return _said(known, [n + 1 for n in marks if not await self._bucket(n, known.id)])
+        marks = await self._marks(
+            known.id, [_MayWrite.NOTHING] * min(known.marked, self._buckets.count)
+        )
+        return _said(known, [n for n, mark in enumerate(marks, 1) if n > 1 and mark == ""])
+
+    async def is_replaced(self) -> bool:
+        """Whether the first bucket was emptied or replaced, and nobody has accepted that; also True if nobody knows."""
+        return self._known is None or (await self._layout(self._known)).is_unaccepted
 
     async def accept(self) -> None:
         """The data is new, and somebody knows why."""
@@ -146,6 +158,16 @@ class Marks:
         return _found(
             await self._servers.call(key, lambda redis: redis.eval(LAYOUT, 2, key, fence, *args))
         )
+
+    async def _marks(self, data_id: str, may_write: Sequence[_MayWrite]) -> list[str | None]:
+        """The marks of as many buckets; None = its server fails."""
+
+        async def one(bucket: int, may: _MayWrite) -> str | None:
+            with suppress(RedisError):
+                return await self._bucket(bucket, data_id, may)
+            return None
+
+        return await asyncio.gather(*(one(*each) for each in enumerate(may_write)))
 
     async def _bucket(
         self, bucket: int, data_id: str, may_write: _MayWrite = _MayWrite.NOTHING
@@ -233,6 +255,11 @@ class StoreWatch:
         self._takes_jobs = is_open and all(map(store.durability.lets_in, looks))
         self._note(list(dict.fromkeys(found)))
         self._note_evictions(looks)
+
+    async def is_replaced(self) -> bool:
+        """Whether the first bucket may have lost what it had, and a backup can still come. Raises Unavailable."""
+        with translated():
+            return await self._marks.is_replaced()
 
     async def accept(self) -> None:
         """Somebody says that the store is new. Raises Unavailable if it does not take that in."""

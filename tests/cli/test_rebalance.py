@@ -13,6 +13,8 @@ from delayqueue.cli.rebalance import rebalance
 from delayqueue.config.config import Config
 from delayqueue.config.failpoint import EXIT_STATUS
 from delayqueue.config.values import Address
+from delayqueue.errors import Unavailable
+from delayqueue.store.change import LayoutChange
 from delayqueue.store.entries import Entries
 from tests.api_client import HTTP_OK, OK, UNAVAILABLE, Api, open_api
 from tests.clusters import MASTER_NAME, WatchedStore
@@ -145,6 +147,39 @@ def test_a_store_that_is_away_is_named(ours: Installation) -> None:
     address = f"127.0.0.1:{free_port()}"
     status, printed = ours.rebalance(2, **{"redis.host": address})
     assert (status, address in printed) == (USAGE, True)
+
+
+@pytest.mark.parametrize(
+    ("fails", "says"),
+    [
+        ("is_under_way", "nothing was changed: run it again"),
+        ("begin", "nothing was changed: run it again"),
+        ("raise_fences", "nothing was changed: run it again"),
+        ("end", "nothing is lost, but the servers wait: run it again to continue"),
+    ],
+)
+def test_a_store_that_fails_is_told_with_what_has_become_of_it(
+    ours: Installation,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    fails: str,
+    says: str,
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.rebalance.PATIENCE_S", 0.2)
+    monkeypatch.setattr("delayqueue.cli.rebalance.REPORT_S", 0.01)
+
+    async def fail(*_: Any) -> None:
+        raise Unavailable
+
+    monkeypatch.setattr(LayoutChange, fails, fail)
+    host, _, port = str(ours.settings["redis.host"]).partition(":")
+    database = int(str(ours.settings["redis.db"]))
+    config = Config(redis_host=Address(host, int(port)), redis_db=database)
+    assert rebalance(config, Namespace(buckets=4)) == UNREACHABLE
+    said = capsys.readouterr()
+    assert said.err.endswith(f"{says}\n")
+    if fails in {"is_under_way", "begin"}:
+        assert said.out == "", "no server waits"
 
 
 async def test_an_import_waits_for_its_end(ours: Installation) -> None:

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import pytest
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.call import Call
@@ -18,9 +21,14 @@ from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Code, Unavailable
+from delayqueue.store.bucket import Bucket
 from delayqueue.store.buckets import Layout
+from delayqueue.store.call import ScriptCall
 from delayqueue.store.change import AnotherChange
+from delayqueue.store.durability import Durability
+from delayqueue.store.health import OF_CLASS
 from delayqueue.store.layout import decoded, parse
+from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
 from delayqueue.store.topics import limits_in
 from delayqueue.store.types import Change, Demand, Listing
@@ -42,7 +50,7 @@ from tests.engine.moving import (
     target,
 )
 from tests.processes import Processes
-from tests.store.between import before_send
+from tests.store.between import Send, before_send, intercept
 from tests.store.bucket import HOUR_MS, STATES, job
 from tests.store.conftest import connect
 from tests.waiting import until
@@ -361,7 +369,8 @@ async def test_one_that_was_held_up_ends_no_later_change(ours: Installation) -> 
     assert stored.change.size == 5
 
 
-STEPS: Final = ("begin", "export", "import", "confirm", "split_limits", "end")
+OF_CHANGE: Final = ("begin", "start", "end")
+STEPS: Final = (*OF_CHANGE, "export", "import", "confirm", "split_limits")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -375,13 +384,15 @@ async def test_killed_at_any_step_it_goes_on_when_it_is_run_again(
     await queue.topics.limit("r", {"rate": 10_000})
     for number in (1, 2, 5):
         work = ours.change()
-        place: Any = work._store if step not in {"begin", "end"} else work._change
-        name = "run" if place is work._store else step
-        _die(place, name, step, when, number)
+        if step in OF_CHANGE:
+            _die(work._change, step, when, number)
+        else:
+            _die_at_script(work._store, step, when, number)
         try:
             await work.run()
         except Killed:
             continue
+        assert number > 1
         break  # it has no step of that number
     await ours.rebalance(AFTER)
     queue = all_jobs(ours.server())
@@ -390,22 +401,41 @@ async def test_killed_at_any_step_it_goes_on_when_it_is_run_again(
     assert sorted(popped) == sorted(ready)
 
 
-def _die(place: Any, name: str, step: str, when: str, number: int) -> None:
+def _die(place: Any, name: str, when: str, number: int) -> None:
     """Be killed before or after the call of that number."""
     method, calls = getattr(place, name), 0
 
     async def call(*args: Any, **named: Any) -> Any:
         nonlocal calls
-        calls += name == step or args[0] == step
-        is_it = calls == number and (name == step or args[0] == step)
-        if is_it and when == "before":
+        calls += 1
+        if calls == number and when == "before":
             raise Killed
         answer = await method(*args, **named)
-        if is_it:
+        if calls == number:
             raise Killed
         return answer
 
     setattr(place, name, call)
+
+
+def _die_at_script(store: Store, name: str, when: str, number: int) -> None:
+    """Be killed before or after the call of a script of that number."""
+    store.buckets.know(AFTER)
+    calls = 0
+
+    def send(_: Bucket, call: ScriptCall, sends: Send) -> None:
+        nonlocal calls
+        calls += call.function.head.name == name
+        if call.function.head.name != name or calls != number:
+            sends(call)
+        elif when == "before":
+            call.end(Killed())
+        else:
+            ends = call.end
+            call.end = lambda _: ends(Killed())
+            sends(call)
+
+    intercept(store, send)
 
 
 async def test_a_ready_job_that_an_import_brought_twice_stays_once(ours: Installation) -> None:
@@ -500,6 +530,162 @@ async def test_there_is_a_timer_for_each_bucket_that_ever_was(ours: Installation
     store.buckets.adopt(Layout(4, 2, (4, 2)))
     assert queue.store.buckets.count == 4
     store.notify(3, Change([], 5))
+
+
+# what is in its way while servers still work: before its first step, and between its look and that step
+
+
+async def goes_on(ours: Installation) -> None:
+    """Servers work with the former number of buckets, in which every job is."""
+    stored = parse(decoded(await ours.redis.hgetall(LAYOUT)), BEFORE)
+    assert stored.change is None
+    ours.layout = stored.layout
+    await all_jobs(ours.server()).push(job("goes-on"))
+    await ours.check()
+
+
+async def limit_to_two(ours: Installation) -> None:
+    await all_jobs(ours.server()).topics.limit("u", {"concurrency": 2})
+
+
+async def push_torn(ours: Installation) -> None:
+    await all_jobs(ours.server()).push(job("torn", texts={"group": "g"}))
+
+
+IN_ITS_WAY: Final = pytest.mark.parametrize(
+    ("comes", "says"),
+    [(limit_to_two, "'u': concurrency: must be at least 3"), (push_torn, "^1 jobs have a group")],
+)
+
+
+@IN_ITS_WAY
+async def test_what_comes_before_its_first_step_is_seen_and_nothing_has_changed(
+    ours: Installation, comes: Callable[[Installation], Awaitable[None]], says: str
+) -> None:
+    await ours.rebalance(1)
+    former = ours.layout
+    work = ours.change()
+    before_call(work._change, "begin", 1, partial(comes, ours))
+    with pytest.raises(StartupError, match=says):
+        await work.run()
+    assert not work.is_begun
+    await goes_on(ours)
+    assert ours.layout == replace(former, generation=former.generation + 1)
+
+
+@pytest.mark.parametrize("step", ["_check", "give_up"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@IN_ITS_WAY
+async def test_killed_before_it_has_moved_anything_it_gives_up_when_it_is_run_again(
+    ours: Installation,
+    comes: Callable[[Installation], Awaitable[None]],
+    says: str,
+    step: str,
+    when: str,
+) -> None:
+    await ours.rebalance(1)
+    work = ours.change()
+    before_call(work._change, "begin", 1, partial(comes, ours))
+    place: Any = work if step == "_check" else work._change
+    _die(place, step, when, 2 if step == "_check" else 1)
+    with pytest.raises((Killed, StartupError)):
+        await work.run()
+    with pytest.raises(StartupError, match=says):
+        await ours.change().run()
+    await goes_on(ours)
+
+
+async def test_one_that_was_overtaken_gives_up_nothing(ours: Installation) -> None:
+    await ours.rebalance(1)
+    await with_jobs(ours)
+    work = ours.change()
+    before_call(work._change, "begin", 1, partial(push_torn, ours))
+
+    async def overtake() -> None:
+        await ours.redis.hdel("{dq_bucket_1}:priorities", "torn")  # nothing is in its way any more
+        later = ours.change()
+        before_call(later, "_page", 3, dying)
+        with pytest.raises(Killed):
+            await later.run()
+
+    before_call(work._change, "give_up", 1, overtake)
+    with pytest.raises(AnotherChange):
+        await work.run()
+    stored = parse(decoded(await ours.redis.hgetall(LAYOUT)), 0)
+    assert stored.change is not None
+
+
+async def test_once_it_has_moved_something_it_is_not_given_up(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those jobs would be in buckets that servers do not know."""
+    monkeypatch.setattr("delayqueue.engine.rebalance.PATIENCE_S", 0.3)
+    monkeypatch.setattr("delayqueue.engine.rebalance.RETRY_S", 0.1)
+    async with connect(processes.redis("--maxmemory-policy", "noeviction"), 0) as redis:
+        ours = Installation(redis, "zset")
+        await with_jobs(ours)
+        work = ours.change()
+        _die_at_script(work._store, "import", "after", 1)
+        with pytest.raises(Killed):
+            await work.run()
+        await redis.config_set("maxmemory", 1)
+        again = ours.change()
+        with pytest.raises(Unavailable, match="its memory is full"):
+            await again.run()
+        assert again.is_begun
+        await redis.config_set("maxmemory", 0)
+        await ours.rebalance()
+        assert all(await all_jobs(ours.server()).get(NAMES))
+
+
+async def test_a_change_that_an_older_version_began_is_ended(ours: Installation) -> None:
+    """It did not say whether it had moved anything."""
+    await ours.rebalance(1)
+    await push_torn(ours)
+    await ours.redis.hset(LAYOUT, mapping={"changing": 3, "version": 2, "changer": 9})
+    await ours.rebalance()
+
+
+@pytest.mark.parametrize("step", ["is_under_way", "begin"])
+async def test_a_store_that_is_full_is_not_stopped(processes: Processes, step: str) -> None:
+    """Consumers can still make room."""
+    async with connect(processes.redis("--maxmemory-policy", "noeviction"), 0) as redis:
+        ours = Installation(redis, "zset")
+        await with_jobs(ours, [A, B])
+        work = ours.change()
+        before_call(work._change, step, 1, partial(redis.config_set, "maxmemory", 1))
+        with pytest.raises(
+            StartupError, match=r"^the store of buckets 1, 2, 3: its memory is full"
+        ):
+            await work.run()
+        ours.layout = parse(decoded(await redis.hgetall(LAYOUT)), BEFORE).layout
+        assert await all_jobs(ours.server()).delete(in_any_state([A])) == [Code.OK]
+        await redis.config_set("maxmemory", 0)
+        await goes_on(ours)
+
+
+async def test_a_store_whose_replicas_are_away_is_not_stopped(processes: Processes) -> None:
+    async with connect(processes.redis("--appendonly", "yes"), 0) as redis:
+        ours = Installation(redis, "zset")
+        durability = Durability.of(Config(durability="replica"))
+        store = Store(Servers.one(redis), ours.server().buckets, durability=durability)
+        with pytest.raises(StartupError, match="too few replicas follow"):
+            await Rebalance(store, AFTER).run()
+        await goes_on(ours)
+
+
+async def test_it_begins_only_if_all_masters_answer(ours: Installation) -> None:
+    """Also one that holds no bucket: its process is asked for later."""
+    work = ours.change()
+
+    async def away() -> None:
+        raise Unavailable.because(OF_CLASS[RedisTimeoutError])
+
+    before_call(work._entries, "processes", 1, away)
+    with pytest.raises(StartupError, match=r"^the store is unavailable: it does not answer"):
+        await work.run()
+    await goes_on(ours)
+    assert ours.layout.generation == 0
 
 
 # groups: their jobs are in the bucket of what stands in the braces of their ids

@@ -12,7 +12,6 @@ from delayqueue.store.bucket import Bucket
 from delayqueue.store.buckets import Layout
 from delayqueue.store.store import Store
 from delayqueue.store.topics import settings_in
-from delayqueue.store.watch import StoreWatch
 from tests.engine.moving import Installation, all_jobs
 from tests.store.between import before_send, failing_from
 
@@ -60,6 +59,12 @@ async def interrupted(store: Store, change: tuple[Any, ...]) -> None:
     assert not await are_alike(store)
 
 
+async def knowing(store: Store) -> SettingsRepair:
+    """The repairs of a process that knows its data."""
+    await store.watch.look()
+    return SettingsRepair(store)
+
+
 @CHANGES
 async def test_a_change_of_a_client_that_leaves_reaches_all_buckets(
     ours: Installation, before: tuple[Any, ...], change: tuple[Any, ...]
@@ -95,7 +100,7 @@ async def test_what_an_interrupted_change_left_is_repaired_at_the_second_look(
     await change_topic(store, *before)
     await interrupted(store, change)
     [wanted, *_] = await settings(store)
-    repair = SettingsRepair(ours.server(Layout(3)))
+    repair = await knowing(ours.server(Layout(3)))
     await repair.look()
     assert not await are_alike(store), "it may be under way"
     await repair.look()
@@ -113,7 +118,7 @@ async def test_settings_are_repaired_that_the_first_bucket_has_forgotten(
     await interrupted(store, RESUME)
     await store.bucket(0).sweep(0, 9)
     assert not await ours.redis.hexists(store.bucket(0).keys.named("topics"), "t")
-    repair = SettingsRepair(store)
+    repair = await knowing(store)
     for _ in range(2):
         await repair.look()
     assert await settings(store) == [{}, {}]
@@ -125,7 +130,7 @@ async def test_a_repair_undoes_no_change_that_comes_in_between(
 ) -> None:
     store, repairing = ours.server(), ours.server()
     await interrupted(store, PAUSE)
-    repair = SettingsRepair(repairing)
+    repair = await knowing(repairing)
     await repair.look()
     before_send(repairing, 1, partial(change_topic, store, *change), "split_limits")
     await repair.look()
@@ -134,16 +139,65 @@ async def test_a_repair_undoes_no_change_that_comes_in_between(
     assert ("paused_until" in first, "limit" in first) == (change == FOUR, change == FOUR)
 
 
-async def test_nothing_is_repaired_while_a_bucket_is_known_to_be_emptied(
-    ours: Installation, monkeypatch: pytest.MonkeyPatch
+async def empty(ours: Installation, bucket: int) -> None:
+    """As if the master of a Cluster that holds the bucket had lost everything."""
+    keys: Any = await ours.redis.keys(f"{{dq_bucket_{bucket}}}:*")
+    await ours.redis.delete(*keys)
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["noticed it", "was started afterwards"])
+async def test_what_an_emptied_first_bucket_has_lost_is_kept_in_the_others(
+    ours: Installation, knows: bool
 ) -> None:
-    store = ours.server()
-    await interrupted(store, PAUSE)
-    monkeypatch.setattr(StoreWatch, "is_emptied", True)
-    repair = SettingsRepair(store)
+    """A backup can bring it back."""
+    store = ours.server(Layout(3))
+    await change_topic(store, *PAUSE)
+    repair = await knowing(store)
+    await empty(ours, 1)
+    if not knows:
+        repair = SettingsRepair(ours.server(Layout(3)))
     for _ in range(2):
         await repair.look()
-    assert not await are_alike(store)
+    if not knows:
+        await repair._store.watch.look()
+        await repair.look()
+    assert await settings(store) == [{}, {"paused_until": 0}, {"paused_until": 0}]
+    await store.watch.look()
+    await store.watch.accept()
+    for _ in range(2):
+        await repair.look()
+    assert await settings(store) == [{}] * 3
+
+
+async def test_a_process_that_starts_while_a_bucket_is_away_repairs_the_others(
+    ours: Installation,
+) -> None:
+    store = ours.server(Layout(3))
+    await knowing(store)
+    await interrupted(store, PAUSE)
+    await ours.redis.delete("{dq_bucket_2}:fence")
+    await ours.redis.set("{dq_bucket_2}:fence", "its calls fail")
+    repair = await knowing(ours.server(Layout(3)))
+    await repair.look()
+    with pytest.raises(Unavailable):
+        await repair.look()
+    assert await settings(store) == [{"paused_until": 0}, {}, {"paused_until": 0}]
+
+
+async def test_an_emptied_bucket_gets_back_the_settings_that_the_first_one_has(
+    ours: Installation,
+) -> None:
+    """Else it would hand out jobs of paused topics, and more than limits allow."""
+    store = ours.server(Layout(3))
+    await change_topic(store, *PAUSE)
+    repair = await knowing(store)
+    await empty(ours, 3)
+    await store.watch.look()
+    assert store.watch.is_emptied
+    for _ in range(2):
+        await repair.look()
+    assert await settings(store) == [{"paused_until": 0}] * 3
+    assert store.watch.is_emptied
 
 
 @pytest.mark.parametrize("written", ["[" * 9999, '{"limit":3}', "{"])
@@ -153,7 +207,7 @@ async def test_settings_that_cannot_be_read_do_not_end_the_repairs(
     store = ours.server()
     await change_topic(store, *PAUSE)
     await ours.redis.hset(store.bucket(1).keys.named("topics"), "t", written)
-    repair = SettingsRepair(store)
+    repair = await knowing(store)
     for _ in range(2):
         await repair.look()
     assert await settings(store) == [{"paused_until": 0}] * 2
@@ -170,7 +224,7 @@ async def test_a_bucket_that_is_away_keeps_no_other_from_being_repaired(
         raise Unavailable
 
     store.bucket(1).ask = away  # type: ignore[assignment,method-assign]
-    repair = SettingsRepair(store)
+    repair = await knowing(store)
     for _ in range(2):
         await repair.look()
     [first, _, third] = await settings(ours.server(Layout(3)))

@@ -6,7 +6,11 @@ import pytest
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.store import watch
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.health import Look, alarms_of
+from delayqueue.store.servers import NOWHERE, Servers, Span
+from delayqueue.store.store import Store
+from delayqueue.store.watch import Marks
 from tests.engine.moving import Installation
 
 EVICTS: dict[str, Any] = {"maxmemory": 1, "maxmemory_policy": "allkeys-lru"}
@@ -39,6 +43,19 @@ async def test_keys_that_were_dropped_before_an_outage_are_not_said_again(
     assert "the store has dropped 2 keys for room" in caplog.text
 
 
+async def test_a_bucket_that_is_away_hides_no_other_that_was_emptied(ours: Installation) -> None:
+    """`delay-queue check` reads the marks, too, and names the one that is away by itself."""
+    store = ours.server(Layout(4))
+    await store.watch.look()
+    await ours.redis.delete("{dq_bucket_2}:fence", "{dq_bucket_3}:fence")
+    await ours.redis.set("{dq_bucket_2}:fence", "its calls fail")
+    found = await Marks(store.servers, store.buckets).read()
+    assert found is not None
+    assert "the buckets 3 are gone" in found.en
+    await ours.redis.zadd("{dq_bucket_3}:fence", {"mark back": 0})
+    assert await Marks(store.servers, store.buckets).read() is None
+
+
 AWAY = Look({"maxmemory": 0}, RedisTimeoutError("no answer"), [2, 5])
 WELL = Look({"maxmemory": 0}, None, [1, 3])
 MANY = Look({"maxmemory": 0}, RedisTimeoutError("no answer"), range(1, 99))
@@ -68,6 +85,17 @@ async def test_a_server_that_is_away_is_named_by_its_buckets_while_others_work(
     store = ours.server()
     await store.watch.look()
     assert [each.en for each in store.watch.alarms] == says
+
+
+async def test_buckets_that_no_server_of_a_cluster_holds_are_named(ours: Installation) -> None:
+    half = [Span(0, 8191, NOWHERE)]  # the slots of the first bucket and the fourth
+    servers = Servers(None, lambda _: ours.redis, lambda _: ours.redis, half)
+    store = Store(servers, Buckets("dq_bucket_%d", "dq_queue_%s", Layout(4)))
+    await store.watch.look()
+    assert [each.en for each in store.watch.alarms] == [
+        "the store of buckets 2, 3 is unavailable: no server of the Cluster holds a slot that is needed"
+    ]
+    assert store.watch.ailment is not None
 
 
 def test_what_evicts_is_named_while_others_do_not() -> None:

@@ -313,6 +313,21 @@ async def test_idle_connections_are_closed_at_once(tmp_path: Path) -> None:
             assert len(writers) == 2, "it was asked on another connection"
 
 
+async def test_a_connection_that_is_made_anew_reads_renewed_certificates(tmp_path: Path) -> None:
+    own, renewed = make(tmp_path, "store"), make(tmp_path, "renewed")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(own.cert, own.key)
+    async with greeter(tls) as (port, writers):
+        config = Config(redis_host=Address(LOOPBACK, port), redis_tls=True, redis_tls_ca=own.cert)
+        async with connect(config, None) as servers:
+            server = await servers.reach("any key")
+            tls.load_cert_chain(renewed.cert, renewed.key)
+            own.cert.write_bytes(renewed.cert.read_bytes())
+            await server.drop_idle()
+            await server.redis.ping()
+            assert len(writers) == 2
+
+
 async def connections_of(redis: Redis) -> int:
     """How many connections the client's store has to it in the client's database."""
     db = await redis.client_info()
@@ -360,6 +375,13 @@ async def test_a_store_that_refuses_to_tell_is_warned_of(processes: Processes) -
         (warning,) = await durability_warnings(Servers.one(redis))
     assert warning.startswith("the store refuses INFO")
     store.close()
+
+
+async def test_of_a_store_that_is_away_nothing_is_said_but_that(processes: Processes) -> None:
+    store = processes.redis()
+    async with opened(at(store)) as redis:
+        store.close()
+        assert await durability_warnings(Servers.one(redis)) == []
 
 
 @pytest.mark.parametrize(

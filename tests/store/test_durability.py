@@ -122,6 +122,28 @@ async def test_a_file_that_was_switched_on_counts_from_the_end_of_its_first_rewr
         assert (await store.push(0, [JOB])).codes == [0]
 
 
+@pytest.mark.parametrize("kind", ["redis", "valkey"])
+async def test_the_file_of_another_process_at_the_same_address_counts_anew(
+    processes: Processes, kind: str
+) -> None:
+    """As after a failover, if the address is a name or a proxy's."""
+    server: StoreServer = getattr(processes, kind)("--appendfsync", "always")
+    async with opened(config_of(server)) as (servers, store):
+        redis = servers.of("any key")
+        await redis.config_set("appendonly", "yes")
+        await until_async(lambda: is_idle(redis))
+        await store.push(0, [JOB])
+        server.kill()
+        await asyncio.to_thread(server.start)
+        async with endless_rewrites(redis):
+            await redis.config_set("appendonly", "yes")
+            assert store.durability.fsync
+            store.durability.fsync.doubt(redis)
+            with pytest.raises(Unavailable, match="before a job is on its disk"):
+                await store.push(0, [OTHER])
+        assert (await store.push(0, [OTHER])).codes == [0]
+
+
 async def test_a_usual_rewrite_keeps_no_push_waiting(syncing: StoreServer) -> None:
     """Neither the first one of a server that is known, nor a later one of another."""
     config = config_of(syncing)

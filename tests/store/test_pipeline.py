@@ -9,7 +9,13 @@ from typing import Any, Final
 import pytest
 import uvloop
 from redis.asyncio import ConnectionPool, Redis
-from redis.exceptions import AuthenticationError, BusyLoadingError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    MasterDownError,
+    ReadOnlyError,
+    ResponseError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -146,6 +152,8 @@ async def test_a_connection_that_was_overtaken_serves_again(
     [
         (b"-LOADING it\r\n", BusyLoadingError),
         (b"-NOAUTH Authentication required.\r\n", AuthenticationError),
+        (b"-READONLY it\r\n", ReadOnlyError),
+        (b"-MASTERDOWN it\r\n", MasterDownError),
         (b"+PONG\r\n+PONG\r\n", None),
         (b"+PONG\r\n+PO", None),
         (b"?\r\n", RedisConnectionError),
@@ -154,6 +162,8 @@ async def test_a_connection_that_was_overtaken_serves_again(
     ids=[
         "loading",
         "wants a password",
+        "is a replica now",
+        "is one that has lost its master",
         "says more than it was asked",
         "and half of it",
         "no protocol",

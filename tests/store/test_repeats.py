@@ -1,6 +1,7 @@
 """What becomes of a call that goes wrong: which errors let it be made again, and what its caller sees of the others."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -187,7 +188,7 @@ async def test_what_has_surely_not_been_done_is_done_again(
         (b"-BUSY it\r\n", "it is busy with a script"),
         (b"-CLUSTERDOWN it\r\n", "no server of the Cluster holds a slot that is needed"),
         (b"-TRYAGAIN it\r\n", "the Cluster is moving a slot"),
-        (b"-ASK 1 127.0.0.1:1\r\n", "no server of the Cluster holds a slot that is needed"),
+        (b"-ASK 1 127.0.0.1:1\r\n", "the Cluster is moving a slot"),
         (SILENCE, "it does not answer"),
         (CUT, "it cannot be reached"),
         (b"?\r\n", "it cannot be reached"),
@@ -207,16 +208,30 @@ async def test_what_may_have_been_done_or_is_refused_is_not_done_again(
         assert store.ailment() is None
 
 
+@pytest.mark.parametrize("answer", [b"-READONLY it\r\n", b"-MASTERDOWN it\r\n"])
+async def test_a_replica_is_left_by_questions_too(answer: bytes) -> None:
+    """Behind a name, a new connection reaches the master that has taken its place."""
+    async with bed(answer) as (server, _, store, _reads):
+        redis = store.servers.of("any key")
+        await redis.echo("")
+        assert await outcome(store) is Unavailable
+        connections = server.connections
+        await redis.echo("")
+        assert server.connections == connections + 1
+
+
 async def test_a_server_without_the_library_for_ever_is_given_up() -> None:
     async with bed(*[NOT_FOUND] * 99) as (server, _, store, _reads):
         assert await outcome(store) is Unavailable
         assert len(server.calls) < 10
 
 
-async def test_a_call_follows_its_bucket_and_is_done_once() -> None:
+@pytest.mark.parametrize("host", [LOOPBACK.encode(), b"", b"?"], ids=["", "no host", "unknown"])
+async def test_a_call_follows_its_bucket_and_is_done_once(host: bytes) -> None:
+    """Without a host, on the machine of the server that sends it: `cluster-preferred-endpoint-type`."""
     async with bed() as (server, other, store, _reads):
         slot = store.servers._slots.setdefault(store.buckets.keys[0].tag, 1)
-        server.answers = [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), other.port)]
+        server.answers = [b"-MOVED %d %s:%d\r\n" % (slot, host, other.port)]
         changed = store.servers.changed
         assert await outcome(store) is None
         assert await outcome(store) is None
@@ -279,6 +294,22 @@ async def test_a_silence_on_what_a_call_needs_is_one_of_the_server(
         server.silent_on = None
         assert await outcome(store) is None
         assert reads == [server.port], "the next call asks first where the bucket is"
+
+
+@pytest.mark.parametrize("answer", [CUT, b"-READONLY it\r\n"])
+async def test_after_a_lost_connection_a_push_asks_again_how_durable_its_server_is(
+    answer: bytes,
+) -> None:
+    """Another one may answer by then."""
+    asked: list[object] = []
+
+    async def note(redis: object) -> None:
+        asked.append(redis)
+
+    async with bed(answer, durability=Durability(Requirement(note, math.inf))) as (_, _, store, _):
+        for expected in (Unavailable, None, None):
+            assert await outcome(store, "push") is expected
+    assert len(asked) == 1
 
 
 async def test_a_stale_layout_closes_the_store_for_this_process() -> None:

@@ -22,7 +22,7 @@ from delayqueue.store.announcements import listen
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
 from delayqueue.store.health import OF_CLASS, durability_warnings, look_at
-from delayqueue.store.layout import claim_layout
+from delayqueue.store.layout import check_writable, claim_layout
 from delayqueue.store.servers import Cluster, Servers, Span
 from delayqueue.tasks import cancel_all
 from tests.certificates import make
@@ -397,6 +397,25 @@ async def test_one_of_the_named_servers_is_enough(cluster: StoreCluster) -> None
     with pytest.raises(StartupError, match=f"redis.cluster = {nobody}: Error 111"):
         async with connect(Config(redis_cluster=(nobody,)), None):
             pass
+
+
+@pytest.mark.parametrize("kind", ["redis", "valkey"])
+async def test_a_user_that_may_not_publish_is_refused_with_the_way_out(
+    processes: Processes, kind: str
+) -> None:
+    """As Redis 7 makes users, unless channels are named: a push was stored, and answered with 503."""
+    store: StoreServer = getattr(processes, kind)()
+    ask(store, "ACL", "SETUSER", "queue", "on", ">secret", "~*", "resetchannels", "+@all")
+    place = Address(LOOPBACK, store.port)
+    config = Config(redis_host=place, redis_user="queue", redis_password="secret")
+    async with connect(config, None) as servers:
+        for refuses in (claim_layout, check_writable):
+            with pytest.raises(StartupError, match="all keys and channels that begin like") as told:
+                await refuses(servers, config)
+            assert not isinstance(told.value, StoreUnwell)
+        ask(store, "ACL", "SETUSER", "queue", "&{dq_bucket_*")
+        await claim_layout(servers, config)
+        await check_writable(servers, config)
 
 
 async def test_tls_and_an_acl_user_lead_into_a_cluster(
