@@ -268,3 +268,23 @@ async def test_a_server_that_starts_corrects_times_that_came_of_other_rules_of_a
     await until_async(is_corrected)
     await cancel_all([task])
     assert await wheel.topic_names() == []
+
+
+@coarse
+async def test_a_time_whose_schedule_the_store_has_dropped_keeps_no_other_from_its_jobs(
+    wheel: Bucket, clock: Clock
+) -> None:
+    schedules = Schedules(wheel.store.registry)
+    for name in ("lost", "kept"):
+        await schedules.schedule(Schedule(name=name, topic=name, every_ms=HOUR_MS), "fail")
+    await wheel.redis.hdel(wheel.key("schedules"), "lost")
+    task = asyncio.create_task(schedules.run())
+    clock.pass_ms(HOUR_MS)
+
+    async def is_pushed() -> bool:
+        return await wheel.topic_names() == ["kept"]
+
+    await until_async(is_pushed)
+    assert not task.done()
+    await cancel_all([task])
+    await wheel.redis.zrem(wheel.key("schedule_times"), "lost")  # as fsck does

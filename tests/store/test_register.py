@@ -182,11 +182,24 @@ async def test_what_cannot_be_read_is_left_out_and_the_rest_goes_on(
 ) -> None:
     good = Subscriber(name="good", topic="t", url="http://h/")
     newer = good.definition.replace("{", '{"added_later": 1, ', 1).replace("good", "newer")
-    for name, text in (("good", good.definition), ("newer", newer), ("bad", '{"a": 1}')):
+    wrong = (
+        *(
+            {"concurrency": "3"},
+            {"topic": None},
+            {"url": None},
+            {"timeout_ms": 0.5},
+            {"order": "x"},
+        ),
+        *({"retry_ms": None}, {"retry_ms": ["x"]}, {"headers": 5}, {"method": 5}, {"secret": 5}),
+    )
+    damaged = [json.dumps(json.loads(good.definition) | each) for each in wrong]
+    bad = {f"bad{n}": text for n, text in enumerate(['{"a": 1}', "[]", *damaged])}
+    for name, text in {"good": good.definition, "newer": newer, **bad}.items():
         await registry.register("subscribers", Entry(name, text), "fail")
     found = await Subscribers(bucket.store).all()
     assert [one.name for one in found] == ["good", "newer"]
-    assert "'bad' in the store cannot be read" in caplog.text
+    for name in bad:
+        assert f"'{name}' in the store cannot be read" in caplog.text
 
 
 async def test_a_very_one_is_dropped_unless_it_was_replaced(registry: Registry) -> None:
