@@ -288,3 +288,30 @@ async def test_a_time_whose_schedule_the_store_has_dropped_keeps_no_other_from_i
     assert not task.done()
     await cancel_all([task])
     await wheel.redis.zrem(wheel.key("schedule_times"), "lost")  # as fsck does
+
+
+@coarse
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_schedules_whose_times_the_store_has_dropped_go_on_but_not_paused_ones(
+    wheel: Bucket, clock: Clock, caplog: pytest.LogCaptureFixture, *, is_running: bool
+) -> None:
+    schedules = Schedules(wheel.store.registry)
+    one = Schedule(name="s", topic="t", every_ms=HOUR_MS)
+    planned = await schedules.schedule(one, "fail")
+    await schedules.schedule(replace(one, name="paused", paused=True), "fail")
+    task = asyncio.create_task(schedules.run())
+    clock.pass_ms(HOUR_MS)
+
+    async def has_gone_on() -> bool:
+        return (await schedules.next_ms("s")) == (planned or 0) + HOUR_MS
+
+    await until_async(has_gone_on)
+    if not is_running:
+        await cancel_all([task])
+    await wheel.redis.delete(wheel.key("schedule_times"))
+    if not is_running:
+        task = asyncio.create_task(Schedules(wheel.store.registry).run())
+    await until_async(has_gone_on)
+    assert await schedules.next_ms("paused") is None
+    await cancel_all([task])
+    assert "schedule 's' has a new next time: the store has lost" in caplog.text

@@ -143,6 +143,21 @@ async def test_a_schedule_keeps_its_next_time_which_may_be_due_if_its_times_stay
     assert (await registry.registered("schedules")).entries == [wanted._replace(time_ms=time_ms)]
 
 
+@pytest.mark.parametrize("how", ["fail", "replace", "keep", "declare"])
+async def test_a_schedule_that_is_sent_again_gets_the_next_time_that_the_store_has_lost(
+    registry: Registry, bucket: Bucket, how: str
+) -> None:
+    schedule = Schedule(name="s", topic="t", every_ms=1000, declared=how == "declare")
+    for time_ms in (5000, 6000):
+        entry = Entry("s", schedule.definition, time_ms)
+        if how == "declare":
+            assert await registry.declare("schedules", [entry]) == [0]
+        else:
+            assert await registry.register("schedules", entry, how) == 0
+        assert (await registry.registered("schedules")).entries == [entry]
+        await bucket.redis.delete(bucket.key("schedule_times"))
+
+
 @pytest.mark.parametrize("former", ["no JSON", "1", "{}"])
 async def test_a_schedule_in_the_place_of_what_cannot_be_read_gets_its_next_time(
     registry: Registry, former: str
