@@ -34,6 +34,7 @@ class Schedules(Registrations[Schedule]):
         super().__init__(registry, "schedules", Schedule.read)
         self._latest_ms = math.inf  # by the store's clock, since it was put back by much
         self._has_times = True  # a schedule had a next time at the last look
+        self._skipped = 0  # due ones for which nothing could be pushed: others stand behind them
 
     async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
         """Register a schedule. Returns its next occurrence. Errors as in register()."""
@@ -120,7 +121,7 @@ class Schedules(Registrations[Schedule]):
 
     async def _enqueue_due(self) -> float:
         """Push the jobs of the schedules that are due; returns how long to wait."""
-        now_ms, wait_ms, entries = await self._registry.due_schedules()
+        now_ms, wait_ms, entries = await self._registry.due_schedules(self._skipped)
         is_put_back = now_ms < self._latest_ms - CORRECTION_MS  # so is any time at the start
         if is_put_back or (self._has_times and wait_ms is None):
             await self._plan_anew(now_ms)
@@ -131,7 +132,11 @@ class Schedules(Registrations[Schedule]):
             enqueued = [
                 await self._enqueue(entry, schedule, now_ms) async for entry, schedule in due
             ]
-            return 0 if any(enqueued) else RETRY_S
+            self._skipped = 0 if any(enqueued) else self._skipped + len(entries)
+            return 0
+        if self._skipped:
+            self._skipped = 0
+            return RETRY_S
         return INTERVAL_S if wait_ms is None else min(INTERVAL_S, wait_ms / 1000)
 
     async def _plan_anew(self, now_ms: int) -> None:

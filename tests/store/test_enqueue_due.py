@@ -9,7 +9,7 @@ from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, Job
 from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.engine.schedules import CORRECTION_MS, Schedules
-from delayqueue.store.registry import DueJobs, Enqueued, Entry, OccurrenceJob, Registry
+from delayqueue.store.registry import DUE_LIMIT, DueJobs, Enqueued, Entry, OccurrenceJob, Registry
 from delayqueue.tasks import cancel_all
 from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
 from tests.store.turning import DAY_MS, Clock, coarse
@@ -223,13 +223,14 @@ async def test_occurrences_that_were_missed_come_though_the_body_was_changed_fir
 
 
 @coarse
-async def test_a_zone_that_this_server_does_not_know_is_left_to_the_others(
+async def test_zones_that_this_server_does_not_know_are_left_to_the_others_however_many(
     wheel: Bucket, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     registry = wheel.store.registry
     unknown = Schedule(name="s", topic="t", cron="* * * * *", tz="Mars/Base")
     odd = replace(unknown, name="odd", cron="a newer syntax", tz="UTC")
-    entries = [Entry(one.name, one.definition, clock.now_ms) for one in (unknown, odd)]
+    many = [replace(unknown, name=f"s{n}") for n in range(DUE_LIMIT)]
+    entries = [Entry(one.name, one.definition, clock.now_ms) for one in (*many, odd)]
     for entry in entries:
         await registry.register("schedules", entry, "fail")
     schedules = Schedules(registry)
