@@ -1,6 +1,7 @@
 """enqueue_due: each occurrence of a schedule pushes its job once, whichever servers call and however often."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, Job
 from delayqueue.domain.schedule import CatchUp, Schedule
+from delayqueue.engine.fsck import examine
 from delayqueue.engine.schedules import CORRECTION_MS, Schedules
+from delayqueue.errors import Unavailable
 from delayqueue.store.registry import DUE_LIMIT, DueJobs, Enqueued, Entry, OccurrenceJob, Registry
 from delayqueue.tasks import cancel_all
 from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
@@ -137,6 +140,22 @@ async def test_a_job_of_the_same_id_is_left_alone_and_the_occurrence_has_another
     await bucket.tick()
     found = {one.id: one.body for one in await bucket.pop()}
     assert found == {"a": b"mine", "a~": b"body", "b": b"body"}
+
+
+@pytest.mark.parametrize("key", ["", "rounds:t", "dq_queue_t", "topics", "timers", "ended"])
+async def test_a_broken_key_makes_no_second_job_of_an_occurrence(
+    bucket: Bucket, registry: Registry, key: str
+) -> None:
+    entry = await registered(registry, bucket)
+    key = key or ("wheel:t" if bucket.wheel_slots else "delay:t")
+    await bucket.redis.delete(bucket.key(key))
+    await bucket.spoil(key)
+    with suppress(Unavailable):  # `rounds` is the wheel's
+        await registry.enqueue_due(firing(entry, None, "a", "b"))
+    await examine(bucket.store, lambda *_: None, repair=True)
+    await registry.enqueue_due(firing(entry, None, "a", "b"))
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["a", "b"]
 
 
 async def test_what_a_file_declares_no_more_pushes_no_more(
