@@ -40,14 +40,18 @@ def retry_request(retry: Retry) -> dict[str, Any]:
         return {"preset": retry}
     if not isinstance(retry, Mapping):
         return {"delays": _delays("retry", retry)}
-    return dict(retry) | {name: _delays(name, retry[name]) for name in retry.keys() & {"delays"}}
+    lists = {name: _delays(name, retry[name]) for name in retry.keys() & {"delays"}}
+    return (
+        dict(retry) | lists | {name: _delay(retry[name]) for name in retry.keys() & {"base", "cap"}}
+    )
 
 
 def _delays(name: str, given: Collected[float | str | timedelta]) -> list[float | str]:
-    return [
-        delay.total_seconds() if isinstance(delay, timedelta) else delay
-        for delay in several(name, given)
-    ]
+    return list(map(_delay, several(name, given)))
+
+
+def _delay(given: float | str | timedelta) -> float | str:
+    return given.total_seconds() if isinstance(given, timedelta) else given
 
 
 def call_request(call: CallTo) -> dict[str, Any]:

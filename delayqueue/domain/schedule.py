@@ -12,6 +12,7 @@ from typing import Self
 from delayqueue.domain.call import Call
 from delayqueue.domain.cron import Cron, zone
 from delayqueue.domain.job import IfExists, Job
+from delayqueue.domain.written import defined
 from delayqueue.errors import BadValue
 
 MIN_EVERY_S = 1
@@ -56,12 +57,13 @@ class Schedule:
     def read(cls, definition: str) -> Self:
         """Parse what `definition` returned, also of a newer version. Raises ValueError if it is not a schedule."""
         try:
-            found = json.loads(definition)
-            known = {field.name: found[field.name] for field in fields(cls) if field.name in found}
+            found = defined(cls, definition)
             call = Call.read(found["call"]) if "call" in found else None
-            return cls(**known | {"catch_up": CatchUp(found["catch_up"]), "call": call})
+            one = cls(**found | {"catch_up": CatchUp(found["catch_up"]), "call": call})
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a definition of a schedule: {error}") from None
+        check_form(cron=bool(one.cron), every=one.every_ms > 0, tz=None)
+        return one
 
     @property
     def definition(self) -> str:

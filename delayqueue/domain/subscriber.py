@@ -7,12 +7,13 @@ import binascii
 import json
 import re
 from base64 import b64decode
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final, Self
 from urllib.parse import urlsplit
 
 from delayqueue.domain import retry
+from delayqueue.domain.written import defined
 from delayqueue.errors import BadValue
 
 MAX_NAME_BYTES = 128
@@ -81,13 +82,13 @@ class Subscriber:
     def read(cls, definition: str) -> Self:
         """Parse what `definition` returned, also of a newer version. Raises ValueError if it is not a subscriber."""
         try:
-            found = json.loads(definition)
-            known = {field.name: found[field.name] for field in fields(cls) if field.name in found}
-            known["retry_ms"] = tuple(found["retry_ms"])
+            known = defined(cls, definition)
+            known["retry_ms"] = tuple(int(delay_ms) for delay_ms in known["retry_ms"])
             known["on_failure"] = OnFailure(known.get("on_failure", OnFailure.BURY))
             known["payload"] = Payload(known.get("payload", Payload.BODY))
             known["method"] = Method(known.get("method", Method.POST))
-            known["headers"] = tuple((name, value) for name, value in known.get("headers", ()))
+            headers = known.get("headers", ())
+            known["headers"] = tuple((str(name), str(value)) for name, value in headers)
             return cls(**known)
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a definition of a subscriber: {error}") from None

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import secrets
 from collections.abc import Iterable, Mapping
 from itertools import count
@@ -31,7 +32,9 @@ class Schedules(Registrations[Schedule]):
 
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry, "schedules", Schedule.read)
-        self._latest_ms: int | None = None  # by the store's clock, since it was put back by much
+        self._latest_ms = math.inf  # by the store's clock, since it was put back by much
+        self._has_times = True  # a schedule had a next time at the last look
+        self._skipped = 0  # due ones for which nothing could be pushed: others stand behind them
 
     async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
         """Register a schedule. Returns its next occurrence. Errors as in register()."""
@@ -118,33 +121,42 @@ class Schedules(Registrations[Schedule]):
 
     async def _enqueue_due(self) -> float:
         """Push the jobs of the schedules that are due; returns how long to wait."""
-        now_ms, wait_ms, entries = await self._registry.due_schedules()
-        if self._latest_ms is None or now_ms < self._latest_ms - CORRECTION_MS:
+        now_ms, wait_ms, entries = await self._registry.due_schedules(self._skipped)
+        is_put_back = now_ms < self._latest_ms - CORRECTION_MS  # so is any time at the start
+        if is_put_back or (self._has_times and wait_ms is None):
             await self._plan_anew(now_ms)
             self._latest_ms = now_ms
-        self._latest_ms = max(self._latest_ms, now_ms)
+        self._latest_ms, self._has_times = max(self._latest_ms, now_ms), wait_ms is not None
         if entries:
             due = read_all(_read_plannable, entries)
             enqueued = [
                 await self._enqueue(entry, schedule, now_ms) async for entry, schedule in due
             ]
-            return 0 if any(enqueued) else RETRY_S
+            self._skipped = 0 if any(enqueued) else self._skipped + len(entries)
+            return 0
+        if self._skipped:
+            self._skipped = 0
+            return RETRY_S
         return INTERVAL_S if wait_ms is None else min(INTERVAL_S, wait_ms / 1000)
 
     async def _plan_anew(self, now_ms: int) -> None:
-        """Correct next occurrences that a clock far in the future has led to, or other rules of a zone."""
-        coming = [entry for entry in await self._stored() if (entry.time_ms or 0) > now_ms]
+        """Correct next occurrences that a clock far in the future has led to, other rules of a zone, or a lost key."""
+        coming = [
+            one for one in await self._stored() if one.time_ms is None or one.time_ms > now_ms
+        ]
         async for entry, schedule in read_all(_read_plannable, coming):
-            planned_ms, next_ms = entry.time_ms or 0, schedule.after(now_ms)
-            if next_ms is None or planned_ms == next_ms:
+            planned_ms, next_ms = entry.time_ms, schedule.after(now_ms)
+            if schedule.paused or next_ms is None or planned_ms == next_ms:
                 continue
-            if planned_ms > next_ms + CORRECTION_MS:
+            if planned_ms is None:
+                why = "the store has lost the former one"
+            elif planned_ms > next_ms + CORRECTION_MS:
                 why = "the clock was put back"
             elif not schedule.occurs(planned_ms):
                 why = f"the rules of {schedule.tz} have changed"
             else:
                 continue
-            log.warning("schedule %r: %s, and its next time with that", entry.name, why)
+            log.warning("schedule %r has a new next time: %s", entry.name, why)
             await self._registry.enqueue_due(_due_jobs(entry, schedule, next_ms, []))
 
     async def _enqueue(self, entry: Entry, schedule: Schedule, now_ms: int) -> bool:

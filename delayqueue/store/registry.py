@@ -148,9 +148,9 @@ class Registry:
         [first] = await self._run("numbers", [count])
         return int(first)
 
-    async def due_schedules(self) -> DueSchedules:
-        """The schedules that are due; not all of them if they are many."""
-        reply = await self._bucket.run("due_schedules", [DUE_LIMIT])
+    async def due_schedules(self, skipped: int = 0) -> DueSchedules:
+        """The schedules that are due, without the first `skipped`; not all of them if they are many."""
+        reply = await self._bucket.run("due_schedules", [DUE_LIMIT, skipped])
         return DueSchedules(reply.now_ms, reply.change.next_due_ms, _entries(reply.results))
 
     async def enqueue_due(self, due_jobs: DueJobs) -> Enqueued:

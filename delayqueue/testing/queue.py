@@ -78,7 +78,9 @@ class _Held:
 
     def is_kept(self, now_s: float) -> bool:
         """Whether it goes on, or its record is still kept."""
-        return self.ended_s is None or now_s < self.ended_s + self.request.get("retain", 0)
+        return self.ended_s is None or now_s < _whole_ms(
+            self.ended_s + self.request.get("retain", 0)
+        )
 
     @property
     def own_delays_s(self) -> tuple[float, ...] | None:
@@ -97,7 +99,7 @@ class Queue(Client):
 
     def __init__(self, *workers: Worker) -> None:
         super().__init__("http://queue.test", token="")
-        self.now_s: float = time.time()
+        self.now_s: float = _whole_ms(time.time())
         self.turn: Callable[[float], object] | None = None
         self.asynchronous: AsyncClient = _Asynchronous(self)
         self._workers: list[Worker] = []
@@ -128,7 +130,7 @@ class Queue(Client):
 
         `context` replaces what the workers' lifespans yield. Raises RuntimeError if jobs keep coming without end.
         """
-        until_s = self.now_s + seconds(length)
+        until_s = _whole_ms(self.now_s + seconds(length))
         ran: list[Ran] = []
         while True:
             occurs_s = self._occurs_s(until_s)
@@ -161,7 +163,7 @@ class Queue(Client):
 
     def _push_occurrences(self) -> None:
         for name, (schedule, at_ms) in self._timetable.items():
-            if at_ms is not None and at_ms <= self.now_s * 1000:
+            if at_ms is not None and at_ms <= round(self.now_s * 1000):
                 self._timetable[name] = schedule, schedule.after(at_ms)
                 self.push(
                     schedule.topic,
@@ -222,7 +224,7 @@ class Queue(Client):
             held.failures += 1
             delay_s = self._delay_s(worker, held, verdict.delay)
             if delay_s is not None:
-                held.state, held.due_s = State.DELAYED, self.now_s + delay_s
+                held.state, held.due_s = State.DELAYED, _whole_ms(self.now_s + delay_s)
                 return verdict
             verdict = Buried(verdict.message, verdict.traceback)
         if isinstance(verdict, Buried):
@@ -275,7 +277,7 @@ class Queue(Client):
         first_s = existing.first_s if existing and existing.is_waiting else self.now_s
         if "max_wait" in request:
             due_s = min(due_s, first_s + request["max_wait"])
-        self._jobs[request["id"]] = _Held(request, due_s, self._pushed, first_s)
+        self._jobs[request["id"]] = _Held(request, _whole_ms(due_s), self._pushed, first_s)
         return made
 
     def _outcome(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -329,7 +331,7 @@ class Queue(Client):
             if "priority" in request:
                 held.request = held.request | {"priority": request["priority"]}
             if request.keys() & {"delay", "due", "by"}:
-                held.state, held.due_s = State.DELAYED, self._new_due_s(held, request)
+                held.state, held.due_s = State.DELAYED, _whole_ms(self._new_due_s(held, request))
             return {"due": held.due_s}
 
         return self._change(request, WAITING, reschedule)
@@ -399,6 +401,11 @@ class Queue(Client):
         if self._state(held) not in states:
             raise WrongState
         return held
+
+
+def _whole_ms(time_s: float) -> float:
+    """The time as the server keeps it: what is added to it adds up."""
+    return round(time_s, 3)
 
 
 def _repeats(request: dict[str, Any], earlier: dict[str, Any]) -> bool:

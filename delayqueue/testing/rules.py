@@ -28,9 +28,7 @@ def pushed(request: Mapping[str, Any]) -> dict[str, Any]:
         found = checked(request)
     except (TypeError, ValueError) as error:
         raise _invalid(str(error)) from None
-    if (delay_s := found.get("delay", 0)) > LONG_DELAY_S:
-        raise _invalid(f"delay {delay_s:.0f}: more than a year; send a unix time as due")
-    return {"body": ""} | _of_a_size(found)
+    return {"body": ""} | _within_limits(found)
 
 
 def check_count(jobs: Sequence[object]) -> None:
@@ -53,7 +51,7 @@ def asked(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
             _check_times(found)
     except (TypeError, ValueError) as error:
         raise _invalid(str(error)) from None
-    return _of_a_size(found)
+    return _within_limits(found)
 
 
 def _check_times(found: Mapping[str, Any]) -> None:
@@ -70,7 +68,9 @@ def _invalid(text: str) -> Invalid:
     return Invalid.of(text, text)
 
 
-def _of_a_size(request: dict[str, Any]) -> dict[str, Any]:
+def _within_limits(request: dict[str, Any]) -> dict[str, Any]:
+    if (delay_s := request.get("delay", 0)) > LONG_DELAY_S:
+        raise _invalid(f"delay {delay_s:.0f}: more than a year; send a unix time as due")
     size = len(request.get("body", "").encode())
     if size > MAX_BODY_BYTES:
         text = f"body: {size} bytes, at most {MAX_BODY_BYTES}"

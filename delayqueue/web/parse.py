@@ -138,12 +138,11 @@ class Reader:
             if self._strict:
                 warnings.refuse_unknown(unknown[0], model.siblings(unknown[0]))
             self._log(unknown, request.path)
-        delay_s = _long_delay_s(model, members)
-        if delay_s:
+        for field, delay_s in _long_delays(model, members):
             warnings.note(request, warnings.LONG_DELAY, [f"{delay_s:.0f}"])
             self._metrics.count(REQUEST_WARNINGS, "long_delay")
             if self._strict:
-                warnings.refuse_long_delay(delay_s, has_due="due" in model.model_fields)
+                warnings.refuse_long_delay(field, delay_s, has_due="due" in model.model_fields)
 
 
 def parse_array(raw: bytes) -> list[object]:
@@ -192,7 +191,8 @@ def in_lower_case(model: type[Request], members: object) -> object:
 
 def is_far(asked: Request) -> bool:
     """Whether the request has a long delay."""
-    return (vars(asked).get("delay") or 0) > LONG_DELAY_S
+    members = vars(asked)
+    return max(members.get("delay") or 0, members.get("fallback") or 0) > LONG_DELAY_S
 
 
 def _unknown(model: type[Request], members: object) -> Iterator[str]:
@@ -203,12 +203,16 @@ def _unknown(model: type[Request], members: object) -> Iterator[str]:
             yield from (f"{field}.{name}" for name in _unknown(inner, members.get(field)))
 
 
-def _long_delay_s(model: type[Request], members: object) -> float:
-    """The delay of a request in seconds, if that is more than a year; otherwise 0."""
-    delay_s = members.get("delay") if isinstance(members, dict) else None
-    if "delay" not in model.model_fields or not isinstance(delay_s, int | float):
-        return 0
-    return delay_s if delay_s > LONG_DELAY_S else 0
+def _long_delays(model: type[Request], members: object) -> Iterator[tuple[str, float]]:
+    """The delays of a request in seconds, by their fields, that are more than a year."""
+    for field in ("delay", "fallback"):
+        delay_s = members.get(field) if isinstance(members, dict) else None
+        if (
+            field in model.model_fields
+            and isinstance(delay_s, int | float)
+            and delay_s > LONG_DELAY_S
+        ):
+            yield field, delay_s
 
 
 def _members(raw: bytes, *, allow_inf_nan: bool = True) -> object:

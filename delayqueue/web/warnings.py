@@ -68,7 +68,7 @@ def refuse_unknown(name: str, fields: Sequence[str]) -> None:
     )
 
 
-def refuse_long_delay(delay_s: float, *, has_due: bool) -> None:
+def refuse_long_delay(field: str, delay_s: float, *, has_due: bool) -> None:
     """Raises Invalid with the way to send a unix time, if the request has one."""
     zh, en = (
         ("unix时间请用 due", "send a unix time as due")
@@ -76,5 +76,5 @@ def refuse_long_delay(delay_s: float, *, has_due: bool) -> None:
         else ("须为从现在起的秒数，不是unix时间", "give seconds from now, not a unix time")
     )
     raise Invalid.of(
-        f"delay {delay_s:.0f} 超过一年，{zh}", f"delay {delay_s:.0f}: more than a year; {en}"
+        f"{field} {delay_s:.0f} 超过一年，{zh}", f"{field} {delay_s:.0f}: more than a year; {en}"
     )

@@ -73,6 +73,8 @@ DEEDS: Final[dict[str, Callable[[Client], object]]] = {
             [Job(topic=topic, id=" blanks ", if_exists="fail") for topic in ("t", "t", "a,b")]
         )
     ],
+    "a delay of more than a year": lambda queue: queue.push("t", delay="400d"),
+    "a move by more than a year": lambda queue: queue.reschedule("unknown", delay="400d"),
     "an id of another topic": lambda queue: (
         queue.push("one", id="shared", delay=60),
         outcome(queue, lambda queue: queue.push("other", id="shared")),
@@ -201,6 +203,16 @@ def test_tasks_with_times_run_when_the_clock_comes_to_them() -> None:
     assert [one.job.due - 1_800_000_000 for one in ran] == [0, 900, 1800]
     assert ran[0].job.id == "task:sweep@2027-01-15T08:00:00Z"
     assert ran[0].job.body == "{}"
+
+
+def test_a_job_comes_when_parts_of_a_second_add_up_to_its_delay() -> None:
+    worker = Worker()
+    worker.on("t")(lambda _: None)
+    for at_s in range(1_800_000_000, 1_800_000_200, 10):
+        queue = Queue(worker)
+        queue.now_s = at_s + 0.123
+        queue.push("t", delay=0.6)
+        assert [len(queue.advance(0.1)) for _ in range(6)] == [0, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("ends", ["finished", "cancelled"])

@@ -176,6 +176,10 @@ def test_a_next_that_finds_nothing_is_said_with_its_line(worker: Worker, is_asyn
         ({"retry": ["10m", 5], "max_attempts": 2}, [600], 2, "it is cut"),
         ({"retry": "wechat", "max_attempts": 3}, [15, 15], 3, "a preset"),
         ({"retry": {"base": "2s"}, "max_attempts": 4}, [2, 4, 8], 4, "a formula"),
+        (
+            {"retry": {"max": 3, "base": timedelta(seconds=2), "cap": timedelta(seconds=5)}},
+            *([2, 4, 5], 4, "a formula of timedeltas"),
+        ),
         ({"retry": {"max": 2, "base": 1}}, [1, 2], 3, "a formula that says how many"),
         ({"retry": [], "max_attempts": 1}, [], 1, "once"),
         ({"max_attempts": 1}, [], 1, "once, too"),

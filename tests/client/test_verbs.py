@@ -126,7 +126,7 @@ async def test_all_options_of_a_job_arrive(client: Caller, topic: str) -> None:
     assert ended.state == "cancelled"  # kept, as `retain` says
 
 
-@pytest.mark.parametrize("retry", ["wechat", {"max": 1, "base": "1h"}, ["1h"]])
+@pytest.mark.parametrize("retry", ["wechat", {"max": 1, "base": HOUR}, ["1h"]])
 async def test_a_retry_schedule_is_kept(client: Caller, topic: str, retry: Any) -> None:
     await client.push(topic, retry=retry)
     job = await client.pop(topic, wait=20)

@@ -262,7 +262,7 @@ async def test_a_schedule_changes_only_as_asked(api: Api, topic: str) -> None:
     assert shown["next"] is not None
     (await api.call("/schedule", change | {"every": "15m"})).ok()
     [shown] = (await api.call("/schedules", {"topic": topic})).ok()
-    assert (shown["cron"], shown["every"]) == ("", 900)
+    assert (shown["cron"], shown["every"], shown["tz"]) == ("", 900, "UTC")
     zone = await api.call("/schedule", change | {"tz": "Europe/Paris"}, {"Accept-Language": "en"})
     assert zone.refused().startswith("tz: is only for cron")
     assert (await api.call("/schedules", {"topic": topic})).ok() == [shown]

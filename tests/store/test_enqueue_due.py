@@ -1,6 +1,7 @@
 """enqueue_due: each occurrence of a schedule pushes its job once, whichever servers call and however often."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from delayqueue.domain.call import Call
 from delayqueue.domain.job import CALLS, Job
 from delayqueue.domain.schedule import CatchUp, Schedule
+from delayqueue.engine.fsck import examine
 from delayqueue.engine.schedules import CORRECTION_MS, Schedules
-from delayqueue.store.registry import DueJobs, Enqueued, Entry, OccurrenceJob, Registry
+from delayqueue.errors import Unavailable
+from delayqueue.store.registry import DUE_LIMIT, DueJobs, Enqueued, Entry, OccurrenceJob, Registry
 from delayqueue.tasks import cancel_all
 from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
 from tests.store.turning import DAY_MS, Clock, coarse
@@ -139,6 +142,22 @@ async def test_a_job_of_the_same_id_is_left_alone_and_the_occurrence_has_another
     assert found == {"a": b"mine", "a~": b"body", "b": b"body"}
 
 
+@pytest.mark.parametrize("key", ["", "rounds:t", "dq_queue_t", "topics", "timers", "ended"])
+async def test_a_broken_key_makes_no_second_job_of_an_occurrence(
+    bucket: Bucket, registry: Registry, key: str
+) -> None:
+    entry = await registered(registry, bucket)
+    key = key or ("wheel:t" if bucket.wheel_slots else "delay:t")
+    await bucket.redis.delete(bucket.key(key))
+    await bucket.spoil(key)
+    with suppress(Unavailable):  # `rounds` is the wheel's
+        await registry.enqueue_due(firing(entry, None, "a", "b"))
+    await examine(bucket.store, lambda *_: None, repair=True)
+    await registry.enqueue_due(firing(entry, None, "a", "b"))
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["a", "b"]
+
+
 async def test_what_a_file_declares_no_more_pushes_no_more(
     bucket: Bucket, registry: Registry
 ) -> None:
@@ -223,13 +242,14 @@ async def test_occurrences_that_were_missed_come_though_the_body_was_changed_fir
 
 
 @coarse
-async def test_a_zone_that_this_server_does_not_know_is_left_to_the_others(
+async def test_zones_that_this_server_does_not_know_are_left_to_the_others_however_many(
     wheel: Bucket, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     registry = wheel.store.registry
     unknown = Schedule(name="s", topic="t", cron="* * * * *", tz="Mars/Base")
     odd = replace(unknown, name="odd", cron="a newer syntax", tz="UTC")
-    entries = [Entry(one.name, one.definition, clock.now_ms) for one in (unknown, odd)]
+    many = [replace(unknown, name=f"s{n}") for n in range(DUE_LIMIT)]
+    entries = [Entry(one.name, one.definition, clock.now_ms) for one in (*many, odd)]
     for entry in entries:
         await registry.register("schedules", entry, "fail")
     schedules = Schedules(registry)
@@ -268,3 +288,50 @@ async def test_a_server_that_starts_corrects_times_that_came_of_other_rules_of_a
     await until_async(is_corrected)
     await cancel_all([task])
     assert await wheel.topic_names() == []
+
+
+@coarse
+async def test_a_time_whose_schedule_the_store_has_dropped_keeps_no_other_from_its_jobs(
+    wheel: Bucket, clock: Clock
+) -> None:
+    schedules = Schedules(wheel.store.registry)
+    for name in ("lost", "kept"):
+        await schedules.schedule(Schedule(name=name, topic=name, every_ms=HOUR_MS), "fail")
+    await wheel.redis.hdel(wheel.key("schedules"), "lost")
+    task = asyncio.create_task(schedules.run())
+    clock.pass_ms(HOUR_MS)
+
+    async def is_pushed() -> bool:
+        return await wheel.topic_names() == ["kept"]
+
+    await until_async(is_pushed)
+    assert not task.done()
+    await cancel_all([task])
+    await wheel.redis.zrem(wheel.key("schedule_times"), "lost")  # as fsck does
+
+
+@coarse
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_schedules_whose_times_the_store_has_dropped_go_on_but_not_paused_ones(
+    wheel: Bucket, clock: Clock, caplog: pytest.LogCaptureFixture, *, is_running: bool
+) -> None:
+    schedules = Schedules(wheel.store.registry)
+    one = Schedule(name="s", topic="t", every_ms=HOUR_MS)
+    planned = await schedules.schedule(one, "fail")
+    await schedules.schedule(replace(one, name="paused", paused=True), "fail")
+    task = asyncio.create_task(schedules.run())
+    clock.pass_ms(HOUR_MS)
+
+    async def has_gone_on() -> bool:
+        return (await schedules.next_ms("s")) == (planned or 0) + HOUR_MS
+
+    await until_async(has_gone_on)
+    if not is_running:
+        await cancel_all([task])
+    await wheel.redis.delete(wheel.key("schedule_times"))
+    if not is_running:
+        task = asyncio.create_task(Schedules(wheel.store.registry).run())
+    await until_async(has_gone_on)
+    assert await schedules.next_ms("paused") is None
+    await cancel_all([task])
+    assert "schedule 's' has a new next time: the store has lost" in caplog.text

@@ -327,6 +327,7 @@ async def test_topics_of_one_call_have_their_own_limits(bucket: Bucket) -> None:
         ([{"rate": 20}, {"rate": 95}], Limit(rate=95, burst=10), "the usual burst of the new rate"),
         ([{"rate": 1, "burst": 7}, {"rate": 1}], Limit(rate=1, burst=7), "the rate it has already"),
         ([{"rate": 1, "burst": 7}, {"rate": 2}], Limit(rate=2, burst=7), "a named burst stays"),
+        ([{"rate": 5, "burst": 1}, {"rate": 95}], Limit(rate=95, burst=1), "though it is as usual"),
         (
             [{"rate": 1, "burst": 7}, {"rate": 20, "burst": None}],
             Limit(rate=20, burst=2),
@@ -340,6 +341,11 @@ async def test_topics_of_one_call_have_their_own_limits(bucket: Bucket) -> None:
         ([{"rate": 1, "concurrency": 3}, {"rate": None}], Limit(concurrency=3), "one is lifted"),
         ([{"rate": 1, "burst": 2}, {"rate": None}], Limit(), "its burst with it"),
         ([{"rate": 20}, {"burst": None}], Limit(rate=20, burst=2), "the usual burst again"),
+        (
+            [{"rate": 5, "burst": 1}, {"burst": None}, {"rate": 95}],
+            Limit(rate=95, burst=10),
+            "the usual burst of the new rate again",
+        ),
     ],
 )
 async def test_limits_are_set_and_lifted_one_by_one(

@@ -111,8 +111,12 @@ def stepped(scheduler: str, slots: int) -> Scripts:
 class Comparison(RuleBasedStateMachine):
     """Does the same to both, and compares them."""
 
-    def __init__(self, open_redis: Callable[[], Redis], scheduler: str) -> None:
+    def __init__(
+        self, open_redis: Callable[[], Redis], scheduler: str, *, remembers: bool = True
+    ) -> None:
+        """`remembers`: the store has functions, and these the last pushes; a script knows those of its call only."""
         super().__init__()
+        self._remembers = remembers
         self._loop = asyncio.Runner()
         slots = WHEEL_SLOTS if scheduler == "wheel" else 0
         self._redis = self.do(self._opened(open_redis))
@@ -146,7 +150,12 @@ class Comparison(RuleBasedStateMachine):
     @rule(jobs=st.lists(JOBS, min_size=1, max_size=3))
     def push(self, jobs: list[Job]) -> None:
         jobs = [self.as_pushed(job) for job in jobs]
+        self._forget()
         assert self.do(self.bucket.push(*jobs)) == [self.model.push(job) for job in jobs]
+
+    def _forget(self) -> None:
+        if not self._remembers:
+            self.model.pushed = {}
 
     def as_pushed(self, job: Job) -> Job:
         """What is pushed for a job."""
@@ -399,6 +408,7 @@ class Bounded(Grouped):
         if not self.model.dropping:
             return super().push(jobs)
         for job in map(self.as_pushed, jobs):
+            self._forget()
             codes = self.do(self.bucket.push(job))
             gone = {i for i in {*self.model.jobs} - {job.id} if self._is_gone(i)}
             assert codes == [self.model.push(job, gone)]
@@ -436,7 +446,9 @@ def test_any_sequence_of_verbs_does_what_the_model_says(
     back_end, scheduler = place
     server = request.getfixturevalue(f"{back_end}_server")
     database = server.new_database()
-    machine = cast("type[Comparison]", partial(kind, lambda: connect(server, database), scheduler))
+    remembers = back_end != "redis_without_functions"
+    made = partial(kind, lambda: connect(server, database), scheduler, remembers=remembers)
+    machine = cast("type[Comparison]", made)
     examples = EXAMPLES.get(place, RARE_EXAMPLES)
     run_state_machine_as_test(
         machine, settings=settings(SETTINGS, max_examples=examples * (40 if LONG else 1))

@@ -143,6 +143,21 @@ async def test_a_schedule_keeps_its_next_time_which_may_be_due_if_its_times_stay
     assert (await registry.registered("schedules")).entries == [wanted._replace(time_ms=time_ms)]
 
 
+@pytest.mark.parametrize("how", ["fail", "replace", "keep", "declare"])
+async def test_a_schedule_that_is_sent_again_gets_the_next_time_that_the_store_has_lost(
+    registry: Registry, bucket: Bucket, how: str
+) -> None:
+    schedule = Schedule(name="s", topic="t", every_ms=1000, declared=how == "declare")
+    for time_ms in (5000, 6000):
+        entry = Entry("s", schedule.definition, time_ms)
+        if how == "declare":
+            assert await registry.declare("schedules", [entry]) == [0]
+        else:
+            assert await registry.register("schedules", entry, how) == 0
+        assert (await registry.registered("schedules")).entries == [entry]
+        await bucket.redis.delete(bucket.key("schedule_times"))
+
+
 @pytest.mark.parametrize("former", ["no JSON", "1", "{}"])
 async def test_a_schedule_in_the_place_of_what_cannot_be_read_gets_its_next_time(
     registry: Registry, former: str
@@ -182,11 +197,24 @@ async def test_what_cannot_be_read_is_left_out_and_the_rest_goes_on(
 ) -> None:
     good = Subscriber(name="good", topic="t", url="http://h/")
     newer = good.definition.replace("{", '{"added_later": 1, ', 1).replace("good", "newer")
-    for name, text in (("good", good.definition), ("newer", newer), ("bad", '{"a": 1}')):
+    wrong = (
+        *(
+            {"concurrency": "3"},
+            {"topic": None},
+            {"url": None},
+            {"timeout_ms": 0.5},
+            {"order": "x"},
+        ),
+        *({"retry_ms": None}, {"retry_ms": ["x"]}, {"headers": 5}, {"method": 5}, {"secret": 5}),
+    )
+    damaged = [json.dumps(json.loads(good.definition) | each) for each in wrong]
+    bad = {f"bad{n}": text for n, text in enumerate(['{"a": 1}', "[]", *damaged])}
+    for name, text in {"good": good.definition, "newer": newer, **bad}.items():
         await registry.register("subscribers", Entry(name, text), "fail")
     found = await Subscribers(bucket.store).all()
     assert [one.name for one in found] == ["good", "newer"]
-    assert "'bad' in the store cannot be read" in caplog.text
+    for name in bad:
+        assert f"'{name}' in the store cannot be read" in caplog.text
 
 
 async def test_a_very_one_is_dropped_unless_it_was_replaced(registry: Registry) -> None:

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from delayqueue.domain.cron import Cron
 
 SPAN_S = 3 * 86_400
+SEARCHED = timedelta(
+    days=4
+)  # before and after: half a span, the zone's distance from UTC, and a day
 CHANGES = (
     ("Europe/Berlin", "2026-03-29"),
     ("Europe/Berlin", "2026-10-25"),
@@ -44,8 +47,8 @@ def times(cron: str, tz: str, day: str) -> list[int]:
     zone = ZoneInfo(tz)
     middle = datetime.fromisoformat(day)
     found = set()
-    for shown in CronSim(cron, middle - timedelta(seconds=SPAN_S)):
-        if shown > middle + timedelta(seconds=SPAN_S):
+    for shown in CronSim(cron, middle - SEARCHED):
+        if shown > middle + SEARCHED:
             break
         first, second = (shown.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
         if first > second:  # in a gap
@@ -65,6 +68,7 @@ def times(cron: str, tz: str, day: str) -> list[int]:
 @example(("Europe/Berlin", "2026-03-29"), "0 30 2 * * *", 0)  # left out
 @example(("Europe/Berlin", "2026-10-25"), "0 30 2 * * *", 3600)  # twice
 @example(("Australia/Lord_Howe", "2026-04-05"), "* 2 * * *", 0)
+@example(("Pacific/Apia", "2011-12-30"), "*/20 45 1 * * *", SPAN_S // 2)  # 14 hours from UTC
 def test_the_times_are_those_that_a_slow_search_finds(
     change: tuple[str, str], cron: str, away_s: int
 ) -> None:

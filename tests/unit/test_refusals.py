@@ -128,6 +128,11 @@ REFUSALS: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("/kick", {"ids": ["a", "b"], "count": 5}, "count: goes with topic"),
     ("/push", PUSH | {"delay": 10**9}, "delay 1000000000: more than a year; send a unix time as"),
     ("/release", {"id": "a", "delay": 10**9}, "delay 1000000000: more than a year; give seconds"),
+    (
+        "/release",
+        {"id": "a", "fallback": 10**9},
+        "fallback 1000000000: more than a year; give seconds",
+    ),
     ("/workers", {"topic": "t"}, "topic: unknown field; this request has none"),
     ("/kick", {"tag": "t", "state": "ready"}, "state"),
     ("/kick", {"topic": "t", "state": "ready"}, "state 'ready': must be one of buried, delayed"),

@@ -1,5 +1,6 @@
 """When a schedule occurs: calendars, time zones, and what was missed; clocks that change: tests/unit/test_cron.py."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -139,6 +140,32 @@ def test_only_a_paused_schedule_says_so_in_its_definition() -> None:
     assert Schedule.read(one.definition) == one
     paused = replace(one, paused=True)
     assert Schedule.read(paused.definition) == paused
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"every_ms": "5000"},
+        {"every_ms": None},
+        {"every_ms": 0.5},
+        {"every_ms": 0},
+        {"every_ms": -1000},
+        {"cron": ["* * * * *"], "every_ms": 0},
+        {"cron": "* * * * *"},
+        {"tz": None},
+        {"body": None},
+        {"ttr_ms": "60000"},
+        {"topic": None},
+        {"paused": 1},
+        {"group": 5},
+        {"call": {"url": "http://h/", "timeout": []}},
+    ],
+    ids=str,
+)
+def test_a_definition_with_a_damaged_member_is_not_a_schedule(damage: dict[str, object]) -> None:
+    found = json.loads(schedule(every_ms=1000).definition)
+    with pytest.raises(ValueError, match=r"not a definition of a schedule|not a call|one of cron"):
+        Schedule.read(json.dumps(found | damage))
 
 
 @pytest.mark.parametrize(

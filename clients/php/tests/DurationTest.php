@@ -96,6 +96,21 @@ final class DurationTest extends TestCase
         }
     }
 
+    public function testADelayOfMonthsOrDaysIsCountedInTheTimeZoneOfNow(): void
+    {
+        $cases = [
+            ['2026-03-01 06:00 Asia/Shanghai', 'P1M', '2026-04-01 06:00 Asia/Shanghai'], // in UTC it is February
+            ['2026-02-01 07:30 Asia/Shanghai', 'P1M', '2026-03-01 07:30 Asia/Shanghai'],
+            ['2026-03-28 12:00 Europe/Berlin', 'P1D', '2026-03-29 12:00 Europe/Berlin'], // clocks go forward
+            ['2026-03-28 12:00 Europe/Berlin', 'PT24H', '2026-03-29 13:00 Europe/Berlin'],
+        ];
+        foreach ($cases as [$now, $interval, $due]) {
+            $now = new \DateTime($now);
+            $seconds = Duration::until(new \DateInterval($interval), $now);
+            self::assertSame((new \DateTimeImmutable($due))->getTimestamp(), $now->getTimestamp() + $seconds, $interval);
+        }
+    }
+
     public function testTheDaysBetweenTwoTimesAreCounted(): void
     {
         $from = new \DateTimeImmutable('2027-02-10 12:00 UTC'); // one month, of 28 days

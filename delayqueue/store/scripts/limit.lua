@@ -20,10 +20,12 @@ return function(ARGV)
   -- The limits after these changes; nil and a code for a burst without a rate, or when_full without max_jobs.
   local function merged(limit)
     limit = declared and {} or limit
-    local is_usual = not limit.burst or limit.burst == math.ceil(limit.rate / 10)
+    local is_named = limit.burst and limit.burst == limit.named_burst  -- an older version of the server notes only the burst
+    local is_usual = not is_named and (not limit.burst or limit.burst == math.ceil(limit.rate / 10))
     for _, name in ipairs({ 'rate', 'burst', 'concurrency', 'group_concurrency', 'buried_retain_ms', 'max_jobs' }) do
       if named[name] then limit[name] = tonumber(named[name]) end
     end
+    if named.burst then limit.named_burst = limit.burst end
     if named.group_order then limit.group_order = named.group_order == '1' or nil end
     for _, name in ipairs({ 'buried_to', 'when_full' }) do
       if named[name] then limit[name] = named[name] ~= '' and named[name] or nil end
@@ -34,7 +36,7 @@ return function(ARGV)
     end
     if not limit.rate then
       if tonumber(named.burst) then return nil, INVALID end
-      limit.burst = nil
+      limit.burst, limit.named_burst = nil, nil
     elseif not limit.burst or is_usual and not named.burst then
       limit.burst = math.ceil(limit.rate / 10)
     end

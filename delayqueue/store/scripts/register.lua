@@ -11,7 +11,7 @@
 --         is refused
 -- keeps: what a config file declares and what was registered at run time never replace each other. An entry that is
 --        already registered as given stays untouched. A schedule whose times stay as they are keeps its next one, which
---        may be due.
+--        may be due, or gets one if the store has lost it.
 
 return function(ARGV)
   local kind, if_exists = ARGV[1], ARGV[2]
@@ -36,7 +36,8 @@ return function(ARGV)
   end
 
   local function keeps_time(name, old, definition)
-    if kind ~= 'schedules' or not old or not has_same_times(old, definition) then return false end
+    if kind ~= 'schedules' or not old then return false end
+    if old ~= definition and not has_same_times(old, definition) then return false end
     return call('ZSCORE', named_key('schedule_times'), name)
   end
 
@@ -50,10 +51,10 @@ return function(ARGV)
 
   local function put(name, definition, time)
     local old = call('HGET', entries, name)
-    if old == definition or old and if_exists == 'keep' then return end
-    local keeps = keeps_time(name, old, definition)
+    if old and old ~= definition and if_exists == 'keep' then return end
+    if not keeps_time(name, old, definition) then set_time(name, time) end
+    if old == definition then return end
     call('HSET', entries, name, definition)
-    if not keeps then set_time(name, time) end
     changed = true
   end
 

@@ -173,7 +173,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
             "tz": self.tz,
         }
         if self.cron is not None or self.every is not None:
-            given |= self.times() | {"tz": self.tz}
+            given |= self.times() | {"tz": self.tz if self.every is None else "UTC"}
         removed = {name: none for name, none in REMOVABLE.items() if name in self.model_fields_set}
         return removed | {name: value for name, value in given.items() if value is not None}
 

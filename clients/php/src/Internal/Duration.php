@@ -14,15 +14,16 @@ final class Duration
     private const UNITS = ['ms' => 0.001, 's' => 1, 'm' => 60, 'h' => 3600, 'd' => 86400];
 
     /**
-     * A whole number is returned as an int, because the server refuses a ttr of 60.0.
+     * A whole number is returned as an int, because the server refuses a ttr of 60.0. An interval begins at $now, in its
+     * time zone; without it now, where each day has 24 hours.
      *
      * @throws \InvalidArgumentException if a text is not a length of time
      */
-    public static function seconds(int|float|string|\DateInterval $length): int|float
+    public static function seconds(int|float|string|\DateInterval $length, ?\DateTimeInterface $now = null): int|float
     {
         $seconds = match (true) {
             is_string($length) => self::parse($length),
-            $length instanceof \DateInterval => self::ofInterval($length),
+            $length instanceof \DateInterval => self::ofInterval($length, $now ?? new \DateTimeImmutable('now', new \DateTimeZone('UTC'))),
             default => $length,
         };
 
@@ -31,12 +32,10 @@ final class Duration
             : $seconds;
     }
 
-    /** A time from now: an interval that ends in the past, such as `$now->diff($due)`, is 0. */
+    /** A time from now, in the program's time zone: an interval that ends in the past, such as `$now->diff($due)`, is 0. */
     public static function delay(int|float|string|\DateInterval $delay): int|float
     {
-        $seconds = self::seconds($delay);
-
-        return $delay instanceof \DateInterval ? max(0, $seconds) : $seconds;
+        return $delay instanceof \DateInterval ? self::until($delay) : self::seconds($delay);
     }
 
     /**
@@ -71,7 +70,7 @@ final class Duration
             default => (float) $delay, // "60"
         };
 
-        return max(0, self::seconds($seconds));
+        return max(0, self::seconds($seconds, $now));
     }
 
     public static function delayOrNull(int|float|string|\DateInterval|null $delay): int|float|null
@@ -104,16 +103,15 @@ final class Duration
     }
 
     /** The days between two times are known; a month without them is the one that begins now. */
-    private static function ofInterval(\DateInterval $interval): float
+    private static function ofInterval(\DateInterval $interval, \DateTimeInterface $now): float
     {
         if ($interval->days !== false) {
             $seconds = (($interval->days * 24 + $interval->h) * 60 + $interval->i) * 60 + $interval->s + $interval->f;
 
             return $interval->invert === 1 ? -$seconds : $seconds;
         }
-        $now = time();
-        $end = (new \DateTimeImmutable("@$now"))->add($interval);
+        $end = \DateTimeImmutable::createFromInterface($now)->add($interval);
 
-        return $end->getTimestamp() - $now + (int) $end->format('u') / 1e6;
+        return ((int) $end->format('Uu') - (int) $now->format('Uu')) / 1e6;
     }
 }

@@ -14,6 +14,6 @@ final class Retry extends \RuntimeException
     public function __construct(int|float|string|\DateInterval $delay, string $message = 'to be tried again')
     {
         parent::__construct($message);
-        $this->delaySeconds = max(0, Duration::seconds($delay));
+        $this->delaySeconds = max(0, Duration::delay($delay));
     }
 }
