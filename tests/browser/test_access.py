@@ -64,6 +64,33 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(admin: Admin) -> None:
 
 
 @ONE_LOOK
+@pytest.mark.parametrize("place", ["push", "clone/{0}", "edit/{0}"])
+def test_a_form_asks_for_a_token_and_keeps_what_was_typed(
+    admin: Admin, guarded: QueueServer, topic: str, place: str
+) -> None:
+    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
+        bury(queue, topic, 1)
+        [letter] = queue.list_jobs(topic).jobs
+    sign_in(admin, ADMIN_TOKEN, place.format(letter.id))
+    page = admin.page
+    admin.field("Body").fill("long work")
+    if place == "push":
+        admin.field("Topic").fill(topic)
+    page.evaluate("sessionStorage.setItem('token', 'one-that-has-ended')")
+    button = "Retry" if place.startswith("edit") else "Push"
+    admin.press(button)
+    expect(page.locator("dialog").get_by_role("alert")).to_have_text(UNKNOWN.en)
+    page.locator("dialog input").fill(ADMIN_TOKEN)
+    admin.press("Sign in")
+    admin.press(button)
+    expect(page.locator("form p a, dd .state").first).to_be_visible()
+    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
+        assert "long work" in [
+            found.body for job in queue.list_jobs(topic).jobs if (found := queue.get(job.id))
+        ]
+
+
+@ONE_LOOK
 def test_a_question_whose_place_the_token_takes_counts_as_no(
     admin: Admin, guarded: QueueServer, topic: str
 ) -> None:
