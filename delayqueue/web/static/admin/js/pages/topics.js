@@ -125,14 +125,15 @@ function limitText(limit) {
   return [...numbers, limit.group_order && "order"].filter(Boolean).join(", ");
 }
 
-/** The typed limits: "50/s" is a rate, "10" jobs at once, "1/group" those of a group, "order" its strict order; none typed means no limit. */
+/** The typed limits: "50/s" is a rate, "10" jobs at once, "1/group" those of a group, "order" its strict order; none typed means no limit.
+ *  Throws an error for anything else, a limit that is typed twice, and a number such as "1,500", which could be two. */
 function limitOf(text) {
   const limit = { ...NO_LIMITS };
-  for (const word of text.split(/[\s,]+/).filter(Boolean)) {
+  for (const word of text.split(/(?:\s|,(?!\d{3}(?!\d)))+/).filter(Boolean)) {
     const [, value, unit = ""] = /^(\d+(?:\.\d+)?)(\/s|\/group)?$/.exec(word) || [];
-    if (!value && word !== "order") throw new Error(t("limitWrong", word));
-    if (value) limit[LIMIT_OF[unit]] = Number(value);
-    else limit.group_order = true;
+    const name = value ? LIMIT_OF[unit] : "group_order";
+    if ((!value && word !== "order") || limit[name] !== null) throw new Error(t("limitWrong", word));
+    limit[name] = value ? Number(value) : true;
   }
   return limit;
 }
