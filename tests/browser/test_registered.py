@@ -176,11 +176,14 @@ def test_a_subscriber_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, 
     admin.press("Edit", row)
     expect(page.locator("form.fields input[name=name]")).to_have_attribute("readonly", "")
     fill(admin, {"URL": "https://shop.example/new"})
+    queue.subscribe(topic, order=4, if_exists="change")  # by somebody else
     # the secret and the value of the header stay, though the page does not know them
     admin.press("Save")
     expect(row).to_contain_text("https://shop.example/new")
     expect(row).to_contain_text("PUT")
-    assert one_named(queue.subscribers(), topic) == replace(before, url="https://shop.example/new")
+    assert one_named(queue.subscribers(), topic) == replace(
+        before, url="https://shop.example/new", order=4
+    )
     admin.press("Edit", row)
     headers = page.locator("form.fields textarea[name=headers]")
     expect(headers).to_have_value("X-Key: ")
@@ -223,10 +226,11 @@ def test_a_schedule_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, to
     every = admin.field("or every (such as 15m)")
     expect(every).to_have_value("90m")
     every.fill("2h")
+    queue.schedule(topic, body="another's", ttr=30, if_exists="change")
     admin.press("Save")
     expect(row).to_contain_text("2h")
     after = one_named(queue.schedules(), topic)
-    assert replace(after, next=before.next) == replace(before, every=7200)
+    assert replace(after, next=before.next) == replace(before, every=7200, body="another's", ttr=30)
 
     admin.press("Pause", row)
     expect(row).to_contain_text(admin.text("paused"))
