@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -197,6 +198,22 @@ def test_a_search_says_what_it_searched_and_offers_the_bodies(
     expect(rows.first.locator(".state")).to_have_text(admin.text("ready"))
     admin.press("Select all 3")
     expect(admin.said("3 selected")).to_be_visible()
+
+
+@IN_BOTH
+def test_a_search_that_is_refused_keeps_its_form(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push(topic, id=topic, delay=60)
+    page = admin.page
+    admin.go(f"find/{quote(json.dumps({'id': topic, 'start': 2e9, 'end': 1e9}))}")
+    expect(page.get_by_role("alert")).to_be_visible()
+    if page.locator("details:not([open])").count():
+        page.locator("summary").click()
+    end = page.locator("form [name=end]")
+    expect(end).to_have_value(re.compile("2001-09-"))
+    end.fill("")
+    page.locator("form [name=start]").fill("")
+    admin.press("Search")
+    expect(page.locator("tbody tr")).to_have_count(1)
 
 
 @ONE_LOOK
