@@ -262,6 +262,31 @@ def test_a_click_on_a_bar_lists_its_jobs(admin: Admin, queue: Client, topic: str
 
 
 @ONE_LOOK
+def test_states_and_reasons_that_only_a_newer_server_knows_are_no_hindrance(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    def of_a_newer_server(route: Route) -> None:
+        told = route.fetch().json()
+        for job in told["data"].get("jobs", ()):
+            job["state"] = "parked"
+        for one in told["data"].get("attention", ()):
+            one["why"].append("parked")
+        route.fulfill(json=told)
+
+    queue.push(topic, id=topic, delay=60)
+    bury(queue, topic, 1)
+    page = admin.page
+    for path in ("list", "stats"):
+        page.route(f"**/{path}", of_a_newer_server)
+    admin.open(f"topic/{topic}")
+    expect(page.locator("td .state").first).to_have_text("parked")
+    admin.open("")
+    expect(page.locator("tbody tr", has_text=topic)).to_contain_text("1 job buried")
+    for path in ("list", "stats"):
+        page.unroute(f"**/{path}")
+
+
+@ONE_LOOK
 def test_limits_change_only_as_they_are_typed(admin: Admin, queue: Client, topic: str) -> None:
     queue.push(topic, delay=60)
     queue.limit(topic, rate=50, burst=40)

@@ -246,8 +246,12 @@ const TEXTS = {
   code_3: ["the job's state does not allow this", "job状态不允许此操作"],
   code_4: ["stale receipt: not that of a present reservation", "receipt已失效"],
   code_5: ["a job with this id exists", "job已存在"],
-  code_11: ["topic full", "topic已满"],
   code_6: ["the store is unavailable; try again", "存储暂不可用"],
+  code_7: ["a valid token is needed", "需要有效的token"],
+  code_8: ["not allowed", "没有权限"],
+  code_9: ["the request is too large", "请求过大"],
+  code_10: ["too many requests; try again later", "请求过多"],
+  code_11: ["topic full", "topic已满"],
   deadLetters: ["Dead letters", "死信"],
   noDeadLetters: ["No dead letters.", "没有死信。"],
   reason: ["Reason", "原因"],
@@ -391,8 +395,8 @@ export function switchLanguage() {
   localStorage.setItem("language", language);
 }
 
-/** The text of this name; {0}, {1} are replaced. */
+/** The text of this name; {0}, {1} are replaced. The name itself, if it is a state or a code that only a newer server knows. */
 export function t(name, ...values) {
-  const text = TEXTS[name][LANGUAGES.indexOf(language)];
+  const text = TEXTS[name]?.[LANGUAGES.indexOf(language)] ?? name;
   return text.replace(/\{(\d)\}/g, (_, index) => values[index]);
 }

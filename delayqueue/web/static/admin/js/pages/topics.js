@@ -85,7 +85,7 @@ const columns = () => [
 /** Topics with their counts. */
 const topicTable = (rows, empty, sorting) => table(columns(), rows, (row) => row.topic, empty, sorting, "compact");
 
-/** Topics that need attention, with the reason: [{topic, why}] */
+/** Topics that need attention, with the reasons: [{topic, why}]. Reasons that only a newer server knows are left out. */
 export function troubleTable(rows) {
   const why = {
     buried: (topic) => t("whyBuried", jobs(topic.buried)), late: (topic) => t("whyLate", length(topic.oldest_ready_age)),
@@ -93,7 +93,7 @@ export function troubleTable(rows) {
   };
   return table([
     { name: t("topic"), class: "wide title", cell: ({ topic }) => [topicLink(topic.topic), " ", topicTags(topic)] },
-    { name: t("why"), class: "wide", cell: (row) => row.why.map((one) =>
+    { name: t("why"), class: "wide", cell: (row) => row.why.filter((one) => why[one]).map((one) =>
       h("div", { key: one }, topicLink(row.topic.topic, { buried: "buried", full: "" }[one] ?? "ready", "", why[one](row.topic)))) },
   ], rows, ({ topic }) => topic.topic, t("noTrouble"), null, "compact");
 }
