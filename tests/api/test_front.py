@@ -97,7 +97,7 @@ async def test_the_page_answers_head_as_get_without_its_body(api: Api) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-@pytest.mark.parametrize("known", ["{}", "W/{}", '"former", {}'])
+@pytest.mark.parametrize("known", ["{}", "W/{}", '"former", {}', "*"])
 async def test_a_browser_that_has_the_pages_file_is_not_sent_it_again(
     api: Api, method: str, known: str
 ) -> None:

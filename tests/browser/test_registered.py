@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from csv import DictReader
 from dataclasses import replace
 from email.message import Message
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from playwright.sync_api import expect
@@ -14,6 +14,11 @@ from playwright.sync_api import expect
 from delayqueue.client import Client
 from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury, holding, let_go
 from tests.partner import Answer, Partner
+
+WRONG: Final = (
+    "“X-Key:” is not a header with a value; write Name: value. "
+    "Values that were saved before are not shown: type them again."
+)
 
 
 class Shop(Partner):
@@ -188,6 +193,9 @@ def test_a_subscriber_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, 
     admin.press("Edit", row)
     headers = page.locator("form.fields textarea[name=headers]")
     expect(headers).to_have_value("X-Key: ")
+    headers.fill("X-Shop: 7\nX-Key: ")
+    admin.press("Save")
+    expect(page.get_by_role("alert")).to_contain_text(admin.text(WRONG))
     headers.fill("X-Shop: 7\nX-Key: abc")
     fill(admin, {"The expected answer": ""})
     admin.press("Save")

@@ -4,6 +4,7 @@ import { current, t } from "./i18n.js";
 
 const KEY = "token";
 const TOO_MANY = 429;
+const MOST_WAIT_S = 10; // for a longer one, the user is told instead
 
 /** An answer whose code is not 0, or no answer at all (code null). */
 export class ApiError extends Error {
@@ -53,8 +54,9 @@ async function answered(verb, sent, tries = 5) {
   try {
     const response = await fetch(verb, { ...sent, headers, credentials: "same-origin", redirect: "manual" });
     if (isRefusedByProxy(response)) throw new ApiError(SIGNED_OUT, t("signedOut"));
-    if (response.status === TOO_MANY && tries > 1) {
-      await new Promise((resolve) => { setTimeout(resolve, 1000 * response.headers.get("Retry-After")); });
+    const waitS = Number(response.headers.get("Retry-After")); // NaN for a date, which a proxy may send
+    if (response.status === TOO_MANY && tries > 1 && waitS <= MOST_WAIT_S) {
+      await new Promise((resolve) => { setTimeout(resolve, 1000 * waitS); });
       return await answered(verb, sent, tries - 1);
     }
     answer = await response.json();

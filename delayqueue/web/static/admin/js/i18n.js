@@ -342,6 +342,7 @@ const TEXTS = {
   call: ["Call", "调用"],
   callHelp: ["URL that the server calls when the job is due (no worker gets the job)", "任务到期时由服务调用的 URL（worker 不会收到它）"],
   headersHelp: ["Headers of the call, one per line (Name: value)", "该调用的请求头，每行一个，写作 Name: value"],
+  headerWrong: ["“{0}” is not a header with a value; write Name: value. Values that were saved before are not shown: type them again.", "“{0}”不是带有值的请求头；请写作 Name: value。以前保存的值不显示，请重新输入。"],
   pushNow: ["Push", "推送"],
   pushedId: ["Pushed: ", "已推送："],
   badLength: ["“{0}” is not a duration; write 90s, 10m, 2h or 1d", "“{0}”不是时长；请写 90s、10m、2h 或 1d"],

@@ -77,9 +77,13 @@ const SECRET = "***";  // instead of a header's value: the server does not tell 
 /** The headers of a call, a line each; one whose value is not known has to be typed again. */
 export const headersText = (known) => Object.entries(known?.headers || {}).map(([name, value]) => `${name}: ${value === SECRET ? "" : value}`).join("\n");
 
+/** The typed headers. Throws an error that names a line without a value. */
 export function headersOf(text) {
-  const lines = text.split("\n").filter((line) => line.trim());
-  return Object.fromEntries(lines.map((line) => [line.split(":")[0].trim(), line.slice(line.indexOf(":") + 1).trim()]));
+  return Object.fromEntries(text.split("\n").filter((line) => line.trim()).map((line) => {
+    const [, name, value] = /^([^:]+):(.*\S)/.exec(line) || [];
+    if (!value) throw new Error(t("headerWrong", line.trim()));
+    return [name.trim(), value.trim()];
+  }));
 }
 
 /** The form as a job for /push. `model`: the job that is copied. */
