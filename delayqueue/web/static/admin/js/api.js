@@ -25,9 +25,13 @@ export const dropToken = () => sessionStorage.removeItem(KEY);
 let user = ""; // whom the proxy has logged in
 let allowed = null; // the paths that the user may call; null = nobody has told, so the server refuses what it may not
 
+const OVERALL = ["/stats", "/buried", "/subscribers", "/schedules", "/workers"]; // the page calls them for all topics, which a token for some may not
+
 /** Load who the user is, and what the user may call. */
 export async function learnAccess() {
-  ({ user = "", endpoints: allowed = null } = await call("whoami"));
+  const access = await call("whoami");
+  ({ user = "", endpoints: allowed = null } = access);
+  if (access.topics && !access.topics.includes("*")) allowed = allowed?.filter((path) => !OVERALL.includes(path)) ?? null;
 }
 
 /** The name of the user whom the proxy has logged in; "" if it has not. */
