@@ -286,6 +286,32 @@ def test_states_and_reasons_that_only_a_newer_server_knows_are_no_hindrance(
         page.unroute(f"**/{path}")
 
 
+@IN_BOTH
+def test_what_was_chosen_is_there_again_after_back(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push(topic, id=topic, delay=600)
+    page = admin.open("topics")
+    filter_ = page.get_by_placeholder(admin.text("Filter by name"))
+    filter_.fill(topic)
+    link = page.locator("tbody tr a", has_text=topic)
+    expect(page.locator("tbody tr")).to_have_count(1)
+    link.click()
+    expect(page.locator("h1")).to_contain_text(topic)
+    pressed = page.locator(".card .choices").last.locator("[aria-pressed=true]")
+    bound = page.locator("input.moment").first
+    bound.fill("2001-09-09")
+    bound.press("Enter")
+    for state in ("delayed", "all"):
+        admin.list_only(state)
+        page.locator("tbody tr a", has_text=topic).click()
+        expect(page.locator(".timeline")).to_be_visible()
+        page.go_back()
+        expect(pressed).to_have_text(re.compile(admin.text(state)))
+        expect(bound).to_have_value("2001-09-09 00:00:00")
+    page.go_back()
+    expect(filter_).to_have_value(topic)
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
 @ONE_LOOK
 def test_limits_change_only_as_they_are_typed(admin: Admin, queue: Client, topic: str) -> None:
     queue.push(topic, delay=60)

@@ -1,9 +1,9 @@
-// All topics with their counts; the argument is what they are sorted by at first.
+// All topics with their counts; the argument is what they are sorted by at first, or all that was chosen, as JSON.
 
 import { call, may } from "../api.js";
 import { action, ask, say, sayUndoable } from "../ask.js";
-import { breaking, choices, firstRows, h, table, unbroken } from "../dom.js";
-import { jobs, length, number, perSecond, seconds, time } from "../format.js";
+import { breaking, choices, firstRows, h, keepPlace, table, unbroken } from "../dom.js";
+import { jobs, length, number, parsed, perSecond, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { environment } from "../session.js";
@@ -16,8 +16,10 @@ const RATES = [
 ];
 const FILTERS = [null, "buried", "late", "paused", "full", "limited"];
 
+const chosen = (argument) => (argument.startsWith("{") ? parsed(argument)[0] : argument && { sort: argument });
+
 export class Topics extends Live {
-  state = { match: "", only: null, sort: this.props.argument || "topic", reverse: false, offset: 0 };
+  state = { match: "", only: null, sort: "topic", reverse: false, offset: 0, ...chosen(this.props.argument) };
   size = firstRows(100); // of a page
 
   /** The page of topics; an earlier one if the topics have become fewer. */
@@ -43,6 +45,8 @@ export class Topics extends Live {
 
   /** Show other topics, from the first one on. */
   show(which) {
+    const { match, only, sort, reverse } = { ...this.state, ...which };
+    keepPlace(`#/topics/${encodeURIComponent(JSON.stringify({ match, only, sort, reverse }))}`);
     this.choose({ ...which, offset: 0 });
   }
 
@@ -98,9 +102,11 @@ export function troubleTable(rows) {
   ], rows, ({ topic }) => topic.topic, t("noTrouble"), null, "compact");
 }
 
-/** A link to a topic's page, with the state and range of due times that it begins with. */
+/** The path of a topic's page, with the state ("all" for each) and the range of due times that it begins with. */
+export const topicPlace = (...which) => `#/topic/${encodeURIComponent(JSON.stringify(which))}`;
+
 export function topicLink(topic, state = "", range = "", text = breaking(topic)) {
-  return h("a", { href: `#/topic/${encodeURIComponent(JSON.stringify([topic, state, range]))}` }, text);
+  return h("a", { href: topicPlace(topic, state, range) }, text);
 }
 
 /** How many jobs a topic has that have not ended. */
