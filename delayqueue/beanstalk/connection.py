@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, cast
 
-from delayqueue.beanstalk.answers import TIMED_OUT, Answer, Closing, Pending, answer_to
+from delayqueue.beanstalk.answers import Answer, Closing, Pending, answer_to
 from delayqueue.beanstalk.commands import DELETE, PUT, Command, Refusal
 from delayqueue.beanstalk.parser import Parser
 from delayqueue.beanstalk.putting import job_to_put, put, refusal_to_put
@@ -38,7 +38,6 @@ class Connection(asyncio.Protocol):
         "_is_busy",
         "_is_full",
         "_is_stalled",
-        "_leave",
         "_limits",
         "_parser",
         "_putting_bytes",
@@ -63,7 +62,6 @@ class Connection(asyncio.Protocol):
         self._is_busy = False  # a command is under way
         self._is_full = False  # so much has arrived that reading is paused
         self._is_stalled = False  # so much is unsent that no command is started
-        self._leave: Callable[[], object] | None = None  # ends the wait of the command under way
         self.session = Session(server.tubes)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -94,13 +92,13 @@ class Connection(asyncio.Protocol):
         self.session.has_ended = True
         if self._is_tls:  # TLS connections cannot be half closed
             return False
-        self._stop_waiting()
+        self.session.stop_waiting()
         return not self.is_idle
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
         """The client is gone: the jobs that it had reserved are put back."""
         self.session.has_ended = True
-        self._stop_waiting()
+        self.session.stop_waiting()
         self._limits.connected.left()
         self._limits.unanswered.gone(self)
         self._limits.unread.flows(self._transport)
@@ -148,7 +146,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once."""
-        self._stop_waiting()
+        self.session.stop_waiting()
         self._transport.abort()
 
     def _count(self) -> None:
@@ -156,10 +154,6 @@ class Connection(asyncio.Protocol):
         held_bytes = self._parser.held_bytes + self._putting_bytes
         self._counts = held_bytes > SMALL_BYTES
         self._limits.unanswered.holds(self, held_bytes)
-
-    def _stop_waiting(self) -> None:
-        if self._leave is not None:
-            self._leave()
 
     def _answered(self, answer: bytes) -> None:
         """Send the answer of a command that was under way."""
@@ -263,7 +257,7 @@ class Connection(asyncio.Protocol):
         if not isinstance(answer, Pending):
             task = self._server.loop.create_task(answer, name="beanstalk command")
             answer = Pending(task, bytes)
-        self._is_busy, self._leave = True, answer.leave
+        self._is_busy, self.session.leave = True, answer.leave
         self._server.calls.add(answer.call)
         answer.call.add_done_callback(partial(self._ended, answer.read, answer.failed))
 
@@ -275,14 +269,14 @@ class Connection(asyncio.Protocol):
     ) -> None:
         """Answer with what a call has returned or raised (`Pending`)."""
         self._server.calls.discard(call)
-        self._leave, self.session.is_waiting = None, False
+        self.session.leave = None
         try:
-            answer = read(call.result())
+            answer = read(
+                None if call.cancelled() else call.result()
+            )  # cancelled: its wait has ended
         except Closing:
             self.close()
             return
-        except asyncio.CancelledError:  # its wait was stopped
-            answer = TIMED_OUT
         except Exception as error:
             del call  # it holds the error, whose traceback holds this frame
             answer = failed(error)

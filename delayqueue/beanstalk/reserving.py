@@ -23,28 +23,32 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
     wait_s = 0 if session.has_ended else max(0, min(timeout_s, until_s - now_s))
 
     def read(_: object) -> Answer:
-        if jobs := take():
-            if server.allows_all or server.allows(jobs[0].topic):
-                return _reserved(server, session, jobs[0])
-            server.jobs.polls.requeue(jobs)  # a reload has taken the tube away meanwhile
+        jobs = take()
+        if server.access.scope != scope and not session.is_closed:  # a reload has changed the tubes
+            server.jobs.polls.requeue(jobs)
             passed_s = 0 if timeout_s == FOREVER_S else server.loop.time() - now_s
             return reserve(server, session, timeout_s - passed_s)
+        if jobs:
+            return _reserved(server, session, jobs[0])
         if server.loop.time() >= until_s:
             return b"DEADLINE_SOON\r\n"
         if server.is_draining and timeout_s == FOREVER_S:
             raise Closing
         return TIMED_OUT
 
-    watched = session.watched
+    scope, watched = server.access.scope, session.watched
     tubes = watched if server.allows_all else tuple(filter(server.allows, watched))
     if len(tubes) > MOST_TUBES:
         task = server.loop.create_task(
             pop_of_many(server.jobs.polls, tubes, wait_s), name="many tubes"
         )
-        take, session.is_waiting = task.result, wait_s > 0
+
+        def take() -> list[Reserved]:
+            return [] if task.cancelled() else task.result()
+
         return Pending(task, read, task.cancel if wait_s else None)
     poll = server.jobs.polls.begin(tubes, 1, wait_s, by_priority=True)
-    take, session.is_waiting = poll.take, wait_s > 0
+    take = poll.take
     return Pending(poll.future, read, partial(server.jobs.polls.leave, poll) if wait_s else None)
 
 

@@ -26,12 +26,13 @@ class BeanstalkServer:
 
     def __init__(self, queue: DelayQueue, access: TubeAccess) -> None:
         self.queue = queue
+        self.sessions: set[Session] = set()
+        self.access = access
         self.use(access)
         self.loop = asyncio.get_running_loop()
         self.tubes = Tubes()
         self.numbers = Numbers(queue.store.registry.numbers)
         self.ids = Ids(self.numbers)
-        self.sessions: set[Session] = set()
         self.calls: set[asyncio.Future[Any]] = set()  # that commands of all connections wait for
         self.is_draining = False
         # since the process started:
@@ -42,11 +43,13 @@ class BeanstalkServer:
         self.counts: Counter[str] = Counter(dict.fromkeys(NAMES, 0))  # of commands
 
     def use(self, access: TubeAccess) -> None:
-        """Let clients reach what these settings say, from now on."""
-        self.access = access
-        self._scope = access.scope
+        """Let clients reach what these settings say, from now on. If that has changed, waits for jobs begin anew."""
+        former, self.access = self.access, access
         self.allows_all = access.scope is EVERYWHERE
         self.jobs = self.queue.within(access.scope)
+        if access.scope != former.scope:
+            for session in self.sessions:
+                session.stop_waiting()
 
     def came(self, session: Session) -> None:
         """Count a connection that begins."""
@@ -67,7 +70,7 @@ class BeanstalkServer:
 
     def allows(self, topic: str) -> bool:
         """Whether clients may reach this topic."""
-        return self.allows_all or self._scope.allows(topic)
+        return self.allows_all or self.access.scope.allows(topic)
 
     def id_of(self, session: Session, number: int) -> str:
         """The id of the job that this connection knows by the number."""

@@ -2,10 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from delayqueue.beanstalk.tubes import DEFAULT, Tube, Tubes
 from delayqueue.domain.job import Reserved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MARGIN_S: Final = 1.0  # before a TTR expires: then no client waits for another job
 MOST_WATCHED: Final = 10_000  # tubes of one connection: about 8 MB
@@ -34,9 +37,9 @@ class Session:
         "has_ended",
         "is_closed",
         "is_producer",
-        "is_waiting",
         "is_worker",
         "latest",
+        "leave",
         "used",
     )
 
@@ -50,12 +53,19 @@ class Session:
         self._soonest: float | None = None  # the earliest deadline; None = must be looked up
         self.is_producer = False  # has put
         self.is_worker = False  # has reserved
-        self.is_waiting = False  # for a job
+        self.leave: Callable[[], object] | None = (
+            None  # ends its wait for a job; None = it does not wait
+        )
         self.has_ended = False  # the client sends nothing more
         self.is_closed = False
         self.latest: int | None = None  # the job that its client got last
         tubes.default.users += 1
         tubes.default.watchers += 1
+
+    def stop_waiting(self) -> None:
+        """End its wait for a job, if it waits."""
+        if self.leave is not None:
+            self.leave()
 
     @property
     def watched(self) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def _page(path: str, response: HttpResponse) -> Endpoint:
 
     async def answer(_api: object, _asked: object, request: HttpRequest) -> HttpResponse:
         known = request.headers.get("if-none-match", "")  # perhaps several, or weak: W/"..."
-        return unchanged if tag and tag in known else response
+        return unchanged if tag and (tag in known or known == "*") else response
 
     return Endpoint(
         name="admin",

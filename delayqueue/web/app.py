@@ -383,6 +383,9 @@ class LentRequest:
     def read(self) -> asyncio.Future[bytes]:
         """Its body. Raises TooLarge, and what refuse() is told."""
         self._reading = reading = self._loop.create_future()
+        if (self._left_bytes or 0) > self._transport.server.most_bytes:
+            self.refuse(TooLarge())
+            return reading
         if self._expects:  # curl sends a large body only after it, or after a second
             self._transport.write(CONTINUE)
         self.take()

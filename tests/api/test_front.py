@@ -31,6 +31,19 @@ async def test_a_client_that_waits_to_be_told_is_told_to_send(
     writer.close()
 
 
+@pytest.mark.parametrize("expect", ["", "Expect: 100-continue\r\n"])
+async def test_a_body_that_announces_too_much_is_refused_before_it_is_sent(
+    server: QueueServer, expect: str
+) -> None:
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    writer.write(
+        f"POST /push HTTP/1.1\r\nHost: x\r\n{expect}Content-Length: {10**10}\r\n\r\n".encode()
+    )
+    async with asyncio.timeout(30):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
+    writer.close()
+
+
 @pytest.mark.parametrize(
     "path", ["//get/", "//topics", "/GET", "/*", "/admin/js", "/%ff", "/<script>"]
 )
@@ -84,7 +97,7 @@ async def test_the_page_answers_head_as_get_without_its_body(api: Api) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-@pytest.mark.parametrize("known", ["{}", "W/{}", '"former", {}'])
+@pytest.mark.parametrize("known", ["{}", "W/{}", '"former", {}', "*"])
 async def test_a_browser_that_has_the_pages_file_is_not_sent_it_again(
     api: Api, method: str, known: str
 ) -> None:

@@ -1,16 +1,19 @@
 """Reserving a job, also for a connection that watches more tubes than one poll can take."""
 
 import asyncio
+from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock, patch
 
 import pytest
 
-from delayqueue.beanstalk.answers import Pending
+from delayqueue.beanstalk.answers import Answer, Pending
 from delayqueue.beanstalk.reserving import FOREVER_S, MOST_TUBES, pop_of_many, reserve
+from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import Session
-from delayqueue.beanstalk.tubes import Tubes
+from delayqueue.beanstalk.tube_access import TubeAccess
+from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Reserved
 from delayqueue.engine.polls import Polls
 from delayqueue.errors import TooMany, Unavailable
@@ -94,15 +97,35 @@ async def test_a_store_that_fails_ends_the_wait(shelves: Shelves, polls: Polls) 
     assert polls.waiting == 0
 
 
-async def test_a_client_whose_reserve_is_refused_does_not_wait() -> None:
-    """There are as many polls as may be: `current-waiting` does not count it."""
-    jobs = SimpleNamespace(polls=SimpleNamespace(begin=Mock(side_effect=TooMany)))
-    loop = asyncio.get_running_loop()
-    server: Any = SimpleNamespace(loop=loop, allows_all=True, jobs=jobs)
-    session = Session(Tubes())
-    with pytest.raises(TooMany):
-        reserve(server, session)
-    assert not session.is_waiting
+class Reserving:
+    """A server, and the wait of a connection that watches some tubes."""
+
+    def __init__(self, polls: Polls, tubes: Iterable[str]) -> None:
+        queue: Any = SimpleNamespace(within=lambda _: SimpleNamespace(polls=polls), store=Mock())
+        self.server = BeanstalkServer(queue, access("*"))
+        self.server.loop = Mock(wraps=self.server.loop, time=Mock(return_value=100.0))
+        self.session = Session(self.server.tubes)
+        for tube in tubes:
+            self.session.watch(tube)
+        self.server.came(self.session)
+
+    def begin(self, *timeout_s: float) -> None:
+        answer = reserve(self.server, self.session, *timeout_s)
+        assert isinstance(answer, Pending)
+        self.wait_for(answer)
+
+    def wait_for(self, answer: Pending) -> None:
+        self.answer, self.session.leave = answer, answer.leave
+
+    async def ended(self) -> Answer:
+        """What comes of the wait, which has ended."""
+        await asyncio.wait([self.answer.call])
+        self.session.leave = None
+        return self.answer.read(None)
+
+
+def access(*topics: str) -> TubeAccess:
+    return TubeAccess(loopback_only=True, scope=Scope.of(topics), most_bytes=1000)
 
 
 @pytest.mark.parametrize(
@@ -113,25 +136,52 @@ async def test_a_client_whose_reserve_is_refused_does_not_wait() -> None:
 async def test_who_gets_a_job_that_a_reload_has_put_out_of_reach_waits_for_the_rest_of_the_time(
     shelves: Shelves, polls: Polls, given: tuple[float, ...], left_s: float
 ) -> None:
-    clock = Mock(return_value=100.0)
-    server: Any = SimpleNamespace(
-        loop=SimpleNamespace(time=clock),
-        allows_all=True,
-        is_draining=False,
-        jobs=SimpleNamespace(polls=polls),
-    )
-    session = Session(Tubes())
-    session.watch(FIRST)
-    session.watch(LAST)
+    waits = Reserving(polls, [FIRST, LAST])
     shelves.put(FIRST, "a")
-    answer = reserve(server, session, *given)
-    assert isinstance(answer, Pending)
-    await answer.call
-    server.allows_all, server.allows = False, {LAST}.__contains__
-    clock.return_value += 10
+    waits.begin(*given)
+    await waits.answer.call
+    waits.server.use(access(LAST))
+    cast("Mock", waits.server.loop.time).return_value += 10
     with patch.object(polls, "begin", wraps=polls.begin) as begin:
-        answer = answer.read(answer.call.result())
+        assert isinstance(await waits.ended(), Pending)
     begin.assert_called_once_with((LAST,), 1, left_s, by_priority=True)
-    assert isinstance(answer, Pending)
     await polls.close()
     assert shelves.held == {}
+
+
+@pytest.mark.parametrize("watched", [(FIRST, LAST), TUBES], ids=["two tubes", "many tubes"])
+async def test_a_reload_that_changes_what_is_reached_lets_a_wait_begin_anew(
+    polls: Polls, watched: tuple[str, ...]
+) -> None:
+    waits = Reserving(polls, watched)
+    waits.begin()
+    for reached in ([LAST], [FIRST, LAST], ["tube-*"]):
+        waits.server.use(access(*reached))
+        with patch.object(polls, "begin", wraps=polls.begin) as begin:
+            again = await waits.ended()
+            assert isinstance(again, Pending)
+            await until(lambda: begin.called)
+        waits.wait_for(again)
+        tubes = [tube for call in begin.call_args_list for tube in call.args[0]]
+        assert tubes == [tube for tube in watched if "tube-*" in reached or tube in reached]
+    waits.session.leave = Mock()
+    waits.server.use(access("tube-*"))
+    waits.session.leave.assert_not_called()
+    await polls.close()
+
+
+async def test_who_is_gone_does_not_wait_anew(polls: Polls) -> None:
+    waits = Reserving(polls, [FIRST])
+    waits.begin()
+    waits.server.use(access(LAST))
+    waits.server.left(waits.session, None)
+    assert await waits.ended() == b"TIMED_OUT\r\n"
+    assert polls.waiting == 0
+
+
+async def test_a_client_whose_reserve_is_refused_does_not_wait() -> None:
+    """There are as many polls as may be: `current-waiting` does not count it."""
+    waits = Reserving(Mock(begin=Mock(side_effect=TooMany)), [])
+    with pytest.raises(TooMany):
+        waits.begin()
+    assert waits.session.leave is None

@@ -11,11 +11,12 @@ from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client
 from delayqueue.web.auth import UNKNOWN
-from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin, bury
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury
 from tests.processes import Processes, QueueServer, StoreServer
 
 ADMIN_TOKEN: Final = "an-admins-token-of-the-tests"
 VIEWER_TOKEN: Final = "a-viewers-token-of-the-tests"
+SOME_TOPICS_TOKEN: Final = "an-admins-token-for-some-topics"
 PRODUCER_TOKEN: Final = "a-producers-token-of-the-tests"
 CHANGES: Final = (
     "Kick",
@@ -30,7 +31,10 @@ CHANGES: Final = (
     "Reschedule",
     "Note",
 )
-TOKENS: Final = f"admin:{ADMIN_TOKEN}, produce:{PRODUCER_TOKEN}, view:{VIEWER_TOKEN}"
+TOKENS: Final = (
+    f"admin:{ADMIN_TOKEN}, produce:{PRODUCER_TOKEN}, view:{VIEWER_TOKEN}, "
+    f"admin:{SOME_TOPICS_TOKEN}:orders.*"
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +65,33 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(admin: Admin) -> None:
     expect(page.locator(".tile").first).to_be_visible()
     admin.press("Sign out")
     expect(page.locator("dialog input")).to_be_visible()
+
+
+@ONE_LOOK
+@pytest.mark.parametrize("place", ["push", "clone/{0}", "edit/{0}"])
+def test_a_form_asks_for_a_token_and_keeps_what_was_typed(
+    admin: Admin, guarded: QueueServer, topic: str, place: str
+) -> None:
+    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
+        bury(queue, topic, 1)
+        [letter] = queue.list_jobs(topic).jobs
+    sign_in(admin, ADMIN_TOKEN, place.format(letter.id))
+    page = admin.page
+    admin.field("Body").fill("long work")
+    if place == "push":
+        admin.field("Topic").fill(topic)
+    page.evaluate("sessionStorage.setItem('token', 'one-that-has-ended')")
+    button = "Retry" if place.startswith("edit") else "Push"
+    admin.press(button)
+    expect(page.locator("dialog").get_by_role("alert")).to_have_text(UNKNOWN.en)
+    page.locator("dialog input").fill(ADMIN_TOKEN)
+    admin.press("Sign in")
+    admin.press(button)
+    expect(page.locator("form p a, dd .state").first).to_be_visible()
+    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
+        assert "long work" in [
+            found.body for job in queue.list_jobs(topic).jobs if (found := queue.get(job.id))
+        ]
 
 
 @ONE_LOOK
@@ -125,11 +156,26 @@ def test_what_one_may_not_do_is_not_offered(admin: Admin) -> None:
     page = admin.page
     sign_in(admin, PRODUCER_TOKEN)
     expect(page.locator("nav a")).to_have_text(["Push a job"])
-    page.locator("nav a").click()
     admin.field("Topic").fill("mail")
     admin.press("Push")
     page.locator("form p a").click()
     expect(page.locator("main .bar button")).to_have_text(["Reschedule", "Delete"])
+
+
+@IN_BOTH
+def test_a_token_for_some_topics_begins_with_these_and_is_offered_no_view_of_all(
+    admin: Admin, guarded: QueueServer
+) -> None:
+    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
+        for topic in ("orders.paid", "other"):
+            queue.push(topic, delay=900)
+    sign_in(admin, SOME_TOPICS_TOKEN)
+    page = admin.page
+    expect(page.locator("nav a")).to_have_text([admin.text("Topics"), admin.text("Push a job")])
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.get_by_role("link", name="orders.paid").first.click()
+    expect(page.locator("h1")).to_have_text(re.compile("orders.paid"))
 
 
 @ONE_LOOK

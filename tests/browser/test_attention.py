@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client, Invalid
+from delayqueue.errors import Code
 from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin
 
 HELD_S: Final = 10  # by then the servers have told who has a job
@@ -96,7 +97,8 @@ def test_a_tags_jobs_go_back_to_their_times_and_the_deed_stands_beside_the_chart
 def test_lost_jobs_and_refused_connections_are_told(admin: Admin, topic: str) -> None:
     def tell(route: Route) -> None:
         told = route.fetch().json()
-        for kind, name in (("lost", topic), ("connections", ""), ("of-a-newer-server", "x")):
+        kinds = [("lost", topic), ("connections", ""), ("of-a-newer-server", "x")]
+        for kind, name in (*kinds, *[("pushes", str(code.value)) for code in Code if code]):
             one = {"kind": kind, "name": name, "topic": name, "count": 1855, "message": ""}
             told["data"]["troubles"].append(one | {"at": time.time() - 90})
         route.fulfill(json=told)
@@ -110,6 +112,10 @@ def test_lost_jobs_and_refused_connections_are_told(admin: Admin, topic: str) ->
     expect(refused).to_contain_text(admin.text("refused: 1,855"))
     expect(refused).to_contain_text("max_connections")
     expect(rows.filter(has_text="of-a-newer-server")).to_have_count(0)
+    expect(rows.filter(has_text=admin.text("Pushes with code 11"))).to_contain_text(
+        admin.text("topic full")
+    )
+    expect(rows.filter(has_text="code_")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= admin.look.width
     page.unroute("**/stats")
 

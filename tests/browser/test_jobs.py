@@ -2,7 +2,9 @@
 
 import json
 import re
+from urllib.parse import quote
 
+import pytest
 from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client, Job
@@ -70,6 +72,24 @@ def test_a_call_is_pushed_as_it_was_typed(admin: Admin, topic: str) -> None:
     call = (sent.value.post_data_json or {})["call"]
     assert call == {"url": "http://a.b/", "headers": {"X-A": "b:c", "X-D": "e"}}
     expect(page.get_by_role("alert")).to_contain_text("call_allow")
+
+
+@ONE_LOOK
+@pytest.mark.parametrize("form", ["clone", "edit"])
+def test_a_form_waits_for_a_store_that_is_away_and_names_a_job_that_is_not_there(
+    admin: Admin, queue: Client, topic: str, form: str
+) -> None:
+    queue.push(topic, topic, id=topic, delay=60)
+    page = admin.page
+    message = "the store is unavailable"
+    away = {"code": 6, "message": message, "data": None}
+    page.route("**/get", lambda route: route.fulfill(status=503, json=away))
+    admin.go(f"{form}/{topic}")
+    expect(page.get_by_role("alert")).to_have_text(message)
+    page.unroute("**/get")
+    expect(admin.field("Body")).to_have_value(topic)
+    admin.go(f"{form}/{topic}-else")
+    expect(page.locator("main .empty")).to_contain_text(f"{topic}-else")
 
 
 @ONE_LOOK
@@ -178,6 +198,22 @@ def test_a_search_says_what_it_searched_and_offers_the_bodies(
     expect(rows.first.locator(".state")).to_have_text(admin.text("ready"))
     admin.press("Select all 3")
     expect(admin.said("3 selected")).to_be_visible()
+
+
+@IN_BOTH
+def test_a_search_that_is_refused_keeps_its_form(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push(topic, id=topic, delay=60)
+    page = admin.page
+    admin.go(f"find/{quote(json.dumps({'id': topic, 'start': 2e9, 'end': 1e9}))}")
+    expect(page.get_by_role("alert")).to_be_visible()
+    if page.locator("details:not([open])").count():
+        page.locator("summary").click()
+    end = page.locator("form [name=end]")
+    expect(end).to_have_value(re.compile("2001-09-"))
+    end.fill("")
+    page.locator("form [name=start]").fill("")
+    admin.press("Search")
+    expect(page.locator("tbody tr")).to_have_count(1)
 
 
 @ONE_LOOK

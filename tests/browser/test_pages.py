@@ -82,6 +82,31 @@ def test_language_and_theme_are_kept(admin: Admin) -> None:
     assert page.locator("html").get_attribute("data-theme") == "dark"
 
 
+# whether the first chart has pixels in the present colour of lines
+IS_DRAWN: Final = """() => {
+    const canvas = document.querySelector("canvas");
+    const line = getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
+    const wanted = line.slice(1).match(/../g).map((part) => parseInt(part, 16));
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+    for (let at = 0; at < data.length; at += 4) if (wanted.every((value, of) => data[at + of] === value)) return true;
+    return false;
+}"""
+
+
+@ONE_LOOK
+def test_charts_are_drawn_again_when_the_system_turns_dark(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, delay=600)
+    page = admin.open(f"topic/{topic}")
+    page.wait_for_function(IS_DRAWN)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(IS_DRAWN, timeout=15_000)
+    page.emulate_media(color_scheme="light")
+
+
 @ONE_LOOK
 @pytest.mark.parametrize("place", ["job/{id}", "topic/{topic}", "find/{id}"])
 def test_a_script_in_a_job_is_shown_as_text(

@@ -56,6 +56,16 @@ def test_the_names_of_columns_are_on_one_line(admin: Admin, queue: Client, topic
     queue.unsubscribe(topic)
 
 
+@pytest.mark.parametrize("look", in_looks(PHONES, [PHONE]), indirect=True)
+def test_of_a_long_body_only_the_first_lines_are_shown(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.schedule(topic, topic, every=600, body="line of body " * 3000)
+    cell = admin.open("schedules").locator("tbody tr", has_text=topic).locator("td.cut")
+    assert 50 < cell.evaluate("cell => cell.getBoundingClientRect().height") < 100
+    queue.unschedule(topic)
+
+
 def assert_within(each: Locator) -> None:
     box = each.bounding_box()
     assert box

@@ -4,6 +4,7 @@ import json
 from csv import DictReader
 from typing import Final
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from delayqueue.client import Client, Job
@@ -167,6 +168,20 @@ def test_a_list_is_saved_as_csv_without_formulas_and_as_json_lines(
         page.get_by_role("button", name="JSON").click()
     saved = [json.loads(line) for line in lines.value.path().read_text("utf-8").splitlines()]
     assert [job["body"] for job in saved] == ['said "no",\nthen left', *DEFUSED, *[FORMULA] * 60]
+
+
+@ONE_LOOK
+@pytest.mark.parametrize("after", ["3600", "Fri, 31 Dec 2100 23:59:59 GMT"])
+def test_who_would_have_to_wait_long_is_told_so(admin: Admin, after: str) -> None:
+    too_many = {"code": 10, "message": "too many requests", "data": None}
+
+    def refuse(route: Route) -> None:
+        route.fulfill(status=429, headers={"Retry-After": after}, json=too_many)
+
+    admin.page.route("**/topics", refuse)
+    admin.go("topics")
+    expect(admin.page.get_by_role("alert")).to_have_text("too many requests")
+    admin.page.unroute("**/topics")
 
 
 @ON_PHONE

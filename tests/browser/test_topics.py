@@ -262,12 +262,65 @@ def test_a_click_on_a_bar_lists_its_jobs(admin: Admin, queue: Client, topic: str
 
 
 @ONE_LOOK
+def test_states_and_reasons_that_only_a_newer_server_knows_are_no_hindrance(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    def of_a_newer_server(route: Route) -> None:
+        told = route.fetch().json()
+        for job in told["data"].get("jobs", ()):
+            job["state"] = "parked"
+        for one in told["data"].get("attention", ()):
+            one["why"].append("parked")
+        route.fulfill(json=told)
+
+    queue.push(topic, id=topic, delay=60)
+    bury(queue, topic, 1)
+    page = admin.page
+    for path in ("list", "stats"):
+        page.route(f"**/{path}", of_a_newer_server)
+    admin.open(f"topic/{topic}")
+    expect(page.locator("td .state").first).to_have_text("parked")
+    admin.open("")
+    expect(page.locator("tbody tr", has_text=topic)).to_contain_text("1 job buried")
+    for path in ("list", "stats"):
+        page.unroute(f"**/{path}")
+
+
+@IN_BOTH
+def test_what_was_chosen_is_there_again_after_back(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push(topic, id=topic, delay=600)
+    page = admin.open("topics")
+    filter_ = page.get_by_placeholder(admin.text("Filter by name"))
+    filter_.fill(topic)
+    link = page.locator("tbody tr a", has_text=topic)
+    expect(page.locator("tbody tr")).to_have_count(1)
+    link.click()
+    expect(page.locator("h1")).to_contain_text(topic)
+    pressed = page.locator(".card .choices").last.locator("[aria-pressed=true]")
+    bound = page.locator("input.moment").first
+    bound.fill("2001-09-09")
+    bound.press("Enter")
+    for state in ("delayed", "all"):
+        admin.list_only(state)
+        page.locator("tbody tr a", has_text=topic).click()
+        expect(page.locator(".timeline")).to_be_visible()
+        page.go_back()
+        expect(pressed).to_have_text(re.compile(admin.text(state)))
+        expect(bound).to_have_value("2001-09-09 00:00:00")
+    page.go_back()
+    expect(filter_).to_have_value(topic)
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
+@ONE_LOOK
 def test_limits_change_only_as_they_are_typed(admin: Admin, queue: Client, topic: str) -> None:
     queue.push(topic, delay=60)
     queue.limit(topic, rate=50, burst=40)
     page = admin.open(f"topic/{topic}")
-    admin.confirm("Limit", answer="1.000.000/s")
-    expect(page.get_by_role("alert")).to_contain_text("“1.000.000/s” is not a limit")
+    for typed in ("1.000.000/s", "1,500/s", "50/s,100", "50/s, 10, 20"):
+        admin.confirm("Limit", answer=typed)
+        wrong = typed.rpartition(" ")[2]
+        expect(page.get_by_role("alert").last).to_contain_text(f"“{wrong}” is not a limit")
     admin.confirm("Limit", answer="50/s, 10")
     expect(page.locator("h1 .tag")).to_have_text("limited: 50/s, 10")
     [counts] = queue.topics(topic)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import delayqueue.web
-from delayqueue.errors import OF_CODE, Text
+from delayqueue.errors import Code, QueueError, Text
 
 STATIC = Path(delayqueue.web.__file__).parent / "static" / "admin"
 AXE = Path(__file__).parents[1] / "browser" / "axe"
@@ -40,15 +40,15 @@ def test_every_text_that_is_used_exists_in_both_languages_and_every_text_is_used
 
 # texts that are named after words of the server
 STATES_OF_JOBS = {"cancelled", "dropped", "expired"}
-CODES = {f"code_{code:d}" for code in OF_CODE}
+CODES = {f"code_{code:d}" for code in Code if code}
 
 
 def test_the_page_says_what_a_code_means_in_the_servers_words() -> None:
     said = {
         name: Text(json.loads(chinese), json.loads(english)) for name, english, chinese in TEXTS
     }
-    assert {code: said[f"code_{code:d}"] for code in OF_CODE} == {
-        code: error.default for code, error in OF_CODE.items()
+    assert {each: said[each] for each in CODES} == {
+        f"code_{error.code:d}": error.default for error in QueueError.__subclasses__()
     }
 
 

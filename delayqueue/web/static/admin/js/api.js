@@ -4,6 +4,7 @@ import { current, t } from "./i18n.js";
 
 const KEY = "token";
 const TOO_MANY = 429;
+const MOST_WAIT_S = 10; // for a longer one, the user is told instead
 
 /** An answer whose code is not 0, or no answer at all (code null). */
 export class ApiError extends Error {
@@ -24,9 +25,13 @@ export const dropToken = () => sessionStorage.removeItem(KEY);
 let user = ""; // whom the proxy has logged in
 let allowed = null; // the paths that the user may call; null = nobody has told, so the server refuses what it may not
 
+const OVERALL = ["/stats", "/buried", "/subscribers", "/schedules", "/workers"]; // the page calls them for all topics, which a token for some may not
+
 /** Load who the user is, and what the user may call. */
 export async function learnAccess() {
-  ({ user = "", endpoints: allowed = null } = await call("whoami"));
+  const access = await call("whoami");
+  ({ user = "", endpoints: allowed = null } = access);
+  if (access.topics && !access.topics.includes("*")) allowed = allowed?.filter((path) => !OVERALL.includes(path)) ?? null;
 }
 
 /** The name of the user whom the proxy has logged in; "" if it has not. */
@@ -53,8 +58,9 @@ async function answered(verb, sent, tries = 5) {
   try {
     const response = await fetch(verb, { ...sent, headers, credentials: "same-origin", redirect: "manual" });
     if (isRefusedByProxy(response)) throw new ApiError(SIGNED_OUT, t("signedOut"));
-    if (response.status === TOO_MANY && tries > 1) {
-      await new Promise((resolve) => { setTimeout(resolve, 1000 * response.headers.get("Retry-After")); });
+    const waitS = Number(response.headers.get("Retry-After")); // NaN for a date, which a proxy may send
+    if (response.status === TOO_MANY && tries > 1 && waitS <= MOST_WAIT_S) {
+      await new Promise((resolve) => { setTimeout(resolve, 1000 * waitS); });
       return await answered(verb, sent, tries - 1);
     }
     answer = await response.json();

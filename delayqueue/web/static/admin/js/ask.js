@@ -1,7 +1,9 @@
 // Questions, messages, and the actions of buttons.
 
+import { UNAUTHORIZED } from "./api.js";
 import { Component, h, render } from "./dom.js";
 import { t } from "./i18n.js";
+import { signIn } from "./session.js";
 
 const element = (id) => document.getElementById(id);
 let toasts = [];
@@ -22,12 +24,13 @@ export function say(text, bad = false) {
   setTimeout(() => drop(toast), bad ? 9000 : 4000);
 }
 
-/** The function work; an error of it is shown as a message. */
+/** The function work; an error of it is shown as a message, or as a question for a token. */
 export const told = (work) => async (...given) => {
   try {
     await work(...given);
   } catch (error) {
-    say(error.message, true);
+    if (error.code === UNAUTHORIZED) await signIn(error.message);
+    else say(error.message, true);
   }
 };
 

@@ -63,7 +63,7 @@ class Chart extends Component {
 }
 
 /** A chart that is drawn again when the theme or the language of the page changes. */
-const chart = (key, properties) => h(Chart, { key: `${key} ${document.documentElement.dataset.theme} ${current()}`, ...properties });
+const chart = (key, properties) => h(Chart, { key: `${key} ${colour("--text")} ${current()}`, ...properties });
 const upwards = { range: (_, least, most) => [0, Math.max(1, most * 1.1)] };
 
 /** Lines over time, with a point for each step, and marks for events. series: [[name, colour such as "--ready"]]; marks: [{at, lasted, kind, text}];

@@ -11,6 +11,9 @@ export function goTo(hash) {
   else location.hash = hash;
 }
 
+/** Let the address say what is shown, so that Back returns to it; nothing is loaded. */
+export const keepPlace = (hash) => history.replaceState(null, "", hash);
+
 /** The text that a text area has now, which began with this one. It shows every line break as LF; here they are CRLF again if all of them were,
  *  and a text that was not changed stays as it is. */
 export function bodyOf(typed, before = "") {

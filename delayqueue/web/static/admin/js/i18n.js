@@ -247,8 +247,12 @@ const TEXTS = {
   code_3: ["the job's state does not allow this", "job状态不允许此操作"],
   code_4: ["stale receipt: not that of a present reservation", "receipt已失效"],
   code_5: ["a job with this id exists", "job已存在"],
-  code_11: ["topic full", "topic已满"],
   code_6: ["the store is unavailable; try again", "存储暂不可用"],
+  code_7: ["a valid token is needed", "需要有效的token"],
+  code_8: ["not allowed", "没有权限"],
+  code_9: ["the request is too large", "请求过大"],
+  code_10: ["too many requests; try again later", "请求过多"],
+  code_11: ["topic full", "topic已满"],
   deadLetters: ["Dead letters", "死信"],
   noDeadLetters: ["No dead letters.", "没有死信。"],
   reason: ["Reason", "原因"],
@@ -339,6 +343,7 @@ const TEXTS = {
   call: ["Call", "调用"],
   callHelp: ["URL that the server calls when the job is due (no worker gets the job)", "任务到期时由服务调用的 URL（worker 不会收到它）"],
   headersHelp: ["Headers of the call, one per line (Name: value)", "该调用的请求头，每行一个，写作 Name: value"],
+  headerWrong: ["“{0}” is not a header with a value; write Name: value. Values that were saved before are not shown: type them again.", "“{0}”不是带有值的请求头；请写作 Name: value。以前保存的值不显示，请重新输入。"],
   pushNow: ["Push", "推送"],
   pushedId: ["Pushed: ", "已推送："],
   badLength: ["“{0}” is not a duration; write 90s, 10m, 2h or 1d", "“{0}”不是时长；请写 90s、10m、2h 或 1d"],
@@ -392,8 +397,8 @@ export function switchLanguage() {
   localStorage.setItem("language", language);
 }
 
-/** The text of this name; {0}, {1} are replaced. */
+/** The text of this name; {0}, {1} are replaced. The name itself, if it is a state or a code that only a newer server knows. */
 export function t(name, ...values) {
-  const text = TEXTS[name][LANGUAGES.indexOf(language)];
+  const text = TEXTS[name]?.[LANGUAGES.indexOf(language)] ?? name;
   return text.replace(/\{(\d)\}/g, (_, index) => values[index]);
 }

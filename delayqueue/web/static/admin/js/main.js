@@ -50,15 +50,17 @@ function place() {
 }
 
 function show() {
-  const [name, argument] = place();
-  frame(name);
+  const [asked, argument] = place();
+  const menu = MENU.filter(([, , verb]) => may(verb));
+  const name = asked === "" && menu.length ? menu[0][0] : asked; // who may not see the overview begins with another page
+  frame(name, menu);
   render(Object.hasOwn(PAGES, name) ? h(PAGES[name], { key: visit, argument }) : h("p", { class: "empty" }, t("notFound")), element("content"));
 }
 
-function frame(name) {
+function frame(name, menu) {
   document.documentElement.lang = current() === "zh" ? "zh-CN" : "en";
   element("skip").textContent = t("skip");
-  render(MENU.filter(([, , verb]) => may(verb)).map(([path, text]) =>
+  render(menu.map(([path, text]) =>
     h("a", { key: path, href: `#/${path}`, "aria-current": path === name ? "page" : null }, t(text))), element("nav"));
   element("nav").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   const named = environment();

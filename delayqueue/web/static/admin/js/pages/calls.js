@@ -20,7 +20,7 @@ export class Calls extends Live {
       h("p", {}, t("waitForCalls", number(called)), " ", h("span", { class: "soft" }, t("callsNote"))),
       h("section", { class: "card" }, table([
         { name: t("host"), class: "wide title", cell: (one) => breaking(one.host) },
-        { name: t("underWay"), class: "number", cell: (one) => h("span", { class: one.calling >= one.limit ? "failed" : null }, `${number(one.calling)} / ${number(one.limit)}`) },
+        { name: t("underWay"), class: "number time", cell: (one) => h("span", { class: one.calling >= one.limit ? "failed" : null }, `${number(one.calling)} / ${number(one.limit)}`) },
         { name: t("waitThere"), class: "number", cell: (one) => h("span", { class: one.waiting ? "failed" : null }, number(one.waiting ?? 0)) },
         { name: t("waitSince"), class: "time", cell: (one) => one.waiting_since && h("span", { title: time(one.waiting_since) }, relative(one.waiting_since)) },
         { name: t("nextTry"), class: "time", cell: (one) => one.next_try && h("span", { title: time(one.next_try) }, relative(one.next_try)) },

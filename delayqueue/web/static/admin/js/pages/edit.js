@@ -1,28 +1,29 @@
 // Retries a dead letter with another body. All else about the job stays, its attempts too.
 
 import { call } from "../api.js";
-import { ask, Form, say, told } from "../ask.js";
-import { bodyOf, Component, h } from "../dom.js";
+import { ask, Form, say } from "../ask.js";
+import { bodyOf, h } from "../dom.js";
 import { parsed } from "../format.js";
 import { t } from "../i18n.js";
-import { jobLink, jobPlace } from "./jobs.js";
+import { Live } from "../live.js";
+import { jobLink, jobPlace, noSuchJob } from "./jobs.js";
 
-export class Edit extends Component {
-  state = { found: undefined, body: "" };
+export class Edit extends Live {
+  everyMs = 1e9; // never: the form is the user's
 
-  componentDidMount = told(async () => {
-    const found = await call("get", { id: this.props.argument });
-    this.setState({ found, body: found?.body });
-  });
+  load() {
+    return call("get", { id: this.props.argument });
+  }
 
   /** What is wrong with the new body, if something is. The old one need not have been JSON. */
   flaw() {
-    const [[, before], [, now]] = [this.state.found.body, this.state.body].map(parsed);
+    const { data: { body: old }, body = old } = this.state;
+    const [[, before], [, now]] = [old, body].map(parsed);
     return !before && now;
   }
 
   retry = async () => {
-    const { found: { id, body: before }, body } = this.state;
+    const { data: { id, body: before }, body = before } = this.state;
     const wrong = this.flaw();
     if (wrong && await ask(t("retry"), { error: t("noLongerJson", wrong), danger: true, ok: t("retryAnyway") }) === null) return;
     const { hash } = location;
@@ -31,11 +32,11 @@ export class Edit extends Component {
     say(t("didIt"));
   };
 
-  render({ argument }, { found, body }) {
-    const title = h("h1", {}, t("editing"));
-    if (!found) return [title, found === null && h("p", { class: "empty" }, t("noSuchJob", argument))];
+  view(found) {
+    if (!found) return noSuchJob(this.props.argument);
+    const { body = found.body } = this.state;
     const wrong = this.flaw();
-    return [title, h(Form, { kind: "fields card", text: t("retry"), work: this.retry },
+    return [h("h1", {}, t("editing")), h(Form, { kind: "fields card", text: t("retry"), work: this.retry },
       h("p", { class: "whole" }, jobLink(found.id), " ", h("span", { class: "soft" }, t("editNote"))),
       h("label", { class: "whole" }, t("body"), h("textarea", {
         rows: 12, class: "mono", spellcheck: false, value: body, oninput: (event) => this.setState({ body: event.target.value }),

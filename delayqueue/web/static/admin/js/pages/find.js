@@ -98,19 +98,26 @@ export class Find extends Selecting {
     return exportButtons(`found-${id || text || message || "jobs"}`, COLUMNS, async () => ({ rows: this.state.data.jobs, cursor: "" }));
   }
 
-  view({ topics, jobs, looked, cursor, isLooking }) {
-    const { id, topic, text, message } = this.wanted;
-    const { sort, reverse } = this.state;
-    const sorting = { by: sort, reverse, onsort: (by) => this.setState({ sort: by, reverse: by === sort && !reverse }) };
+  /** The form stays if the server refuses the search. */
+  render(properties, state) {
+    return [h("h1", {}, this.title()), this.form(), super.render(properties, state)];
+  }
+
+  title() {
     const known = [["foundFor", "id"], ["foundIn", "text"], ["foundInReasons", "message"], ["ofGroup", "group"]].find(([, name]) => this.isFor(name));
     const inTopic = [["foundInTopic", "text"], ["ofGroup", "group"]].find(([, name]) => this.isFor("topic", name));
-    const title = inTopic ? [t(inTopic[0], this.wanted[inTopic[1]]), " ", topicLink(topic)] : t(...(known ? [known[0], this.wanted[known[1]]] : ["searchResults"]));
+    if (inTopic) return [t(inTopic[0], this.wanted[inTopic[1]]), " ", topicLink(this.wanted.topic)];
+    return t(...(known ? [known[0], this.wanted[known[1]]] : ["searchResults"]));
+  }
+
+  view({ topics, jobs, looked, cursor, isLooking }) {
+    const { id, text, message } = this.wanted;
+    const { sort, reverse } = this.state;
+    const sorting = { by: sort, reverse, onsort: (by) => this.setState({ sort: by, reverse: by === sort && !reverse }) };
     const isForId = this.isFor("id");
     const empty = isForId ? t("noSuchIds", id) : this.isFor("text") || this.isFor("topic", "text") ? t("noneFound", text) : t("noneMatch");
     const others = isForId ? [["searchBodies", { text: id }], ["searchReasons", { message: id }]] : this.isFor("topic", "text") ? [["searchBodies", { text }]] : [];
     return [
-      h("h1", {}, title),
-      this.form(),
       topics.length > 0 && h("section", { class: "card" }, h("h2", {}, t("topics")),
         h("ul", { class: "plain" }, topics.map((one) => h("li", { key: one.topic }, topicLink(one.topic))))),
       h("section", { class: "card" }, h("h2", {}, t(isForId ? "foundIds" : "foundJobs", number(jobs.length))),

@@ -5,7 +5,7 @@ import { breaking, facts, h, table, words } from "../dom.js";
 import { length, parsed, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
-import { groupLink, heldLine, jobActions, progressBar, stateMark, tagLink } from "./jobs.js";
+import { groupLink, heldLine, jobActions, noSuchJob, progressBar, stateMark, tagLink } from "./jobs.js";
 import { topicLink } from "./topics.js";
 
 export class JobPage extends Live {
@@ -14,7 +14,7 @@ export class JobPage extends Live {
   }
 
   view(found) {
-    return found ? view(found, this.refresh) : h("p", { class: "empty" }, t("noSuchJob", this.props.argument));
+    return found ? view(found, this.refresh) : noSuchJob(this.props.argument);
   }
 }
 

@@ -12,6 +12,7 @@ const PAGE = firstRows(50);
 /** The path of a job's page. */
 export const jobPlace = (id) => `#/job/${encodeURIComponent(id)}`;
 export const jobLink = (id) => h("a", { class: "mono", href: jobPlace(id) }, breaking(id));
+export const noSuchJob = (id) => h("p", { class: "empty" }, t("noSuchJob", id));
 const formLink = (form, id, text) => h("a", { class: "button", href: `#/${form}/${encodeURIComponent(id)}` }, text);
 export const stateMark = (state) => h("span", { class: `state ${state}` }, t(state));
 /** The path of the results for {id, text, message, topic, tag, group, state, start, end}, of which one is enough. */

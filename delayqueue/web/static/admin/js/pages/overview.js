@@ -64,7 +64,6 @@ export class Overview extends Live {
 }
 
 const RECENT_S = 3600;
-const LAST_WORDED = 6; // the page has words for the codes up to it
 
 /** That the store's clock jumped lately, as a trouble of /stats. The marks have that clock's times, which may be hours away from this one's. */
 function clockTroubles(past) {
@@ -81,7 +80,7 @@ const TROUBLES = {
   worker: [({ name }) => workerLink(name), "troubleWorker", ({ message }) => jobLink(message)],
   subscriber: [({ name }) => h("a", { href: "#/subscribers" }, breaking(name)), "troubleSubscriber", ({ message }) => words(message)],
   host: [({ name }) => h("a", { href: "#/calls" }, breaking(name)), "troubleSubscriber", ({ message }) => words(message)],
-  pushes: [({ name }) => t("pushesRefused", name), "troublePushes", ({ name }) => (name <= LAST_WORDED ? t(`code_${name}`) : "")],
+  pushes: [({ name }) => t("pushesRefused", name), "troublePushes", ({ name }) => t(`code_${name}`)],
   connections: [() => t("newConnections"), "troublePushes", () => t("connectionsFull")],
   lost: [({ topic }) => topicLink(topic), "troubleLost", () => t("lostDetails")],
   clock: [() => t("theClock"), "clockJumped", () => ""],

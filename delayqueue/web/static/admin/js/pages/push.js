@@ -1,11 +1,12 @@
 // A form that pushes a job: a new one, or a copy of another.
 
 import { call } from "../api.js";
-import { Form, say, told } from "../ask.js";
-import { bodyOf, Component, h } from "../dom.js";
+import { Form, say } from "../ask.js";
+import { bodyOf, h } from "../dom.js";
 import { exactly, seconds } from "../format.js";
 import { t } from "../i18n.js";
-import { jobLink } from "./jobs.js";
+import { Live } from "../live.js";
+import { jobLink, noSuchJob } from "./jobs.js";
 
 const NEW = { topic: "", ttr: 60, tags: [], attempts: [], priority: 1024, body: "", retry: null, retain: null, expires: null, call: null };
 const asLength = (value) => (value > 0 ? exactly(value) : "");
@@ -31,25 +32,27 @@ const lines = (name, label, text, { rows = 2, whole = false } = {}) => h("label"
 const field = (name, label, options = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", spellcheck: false, ...options }));
 
 /** With a job's id as argument, the form starts with that job's fields. */
-export class Push extends Component {
-  state = { model: this.props.argument ? null : NEW };
+export class Push extends Live {
+  everyMs = 1e9; // never: the form is the user's
 
-  componentDidMount = told(async () => {
+  /** The job that the form starts with; without one, the call only asks for a token before the form is filled. */
+  async load() {
     const id = this.props.argument;
-    if (id) this.setState({ model: await call("get", { id, options: true }) });
-  });
+    return id ? call("get", { id, options: true }) : call("whoami").then(() => NEW);
+  }
 
   push = async (form) => {
-    const request = job(form, this.state.model);
+    const request = job(form, this.state.data);
     const data = await call("push", request);
     this.setState({ pushed: data ? data.id : request.id });
     say(t("didIt"));
   };
 
-  render({ argument }, { model, pushed }) {
-    const title = h("h1", {}, t(argument ? "cloning" : "push"));
-    if (!model) return title;
-    return [title, h(Form, {
+  view(model) {
+    const { argument } = this.props;
+    const { pushed } = this.state;
+    if (!model) return noSuchJob(argument);
+    return [h("h1", {}, t(argument ? "cloning" : "push")), h(Form, {
       kind: "fields card", text: t("pushNow"), work: this.push,
       after: h("p", { role: "status" }, pushed && [t("pushedId"), jobLink(pushed)]),
     },
@@ -74,9 +77,13 @@ const SECRET = "***";  // instead of a header's value: the server does not tell 
 /** The headers of a call, a line each; one whose value is not known has to be typed again. */
 export const headersText = (known) => Object.entries(known?.headers || {}).map(([name, value]) => `${name}: ${value === SECRET ? "" : value}`).join("\n");
 
+/** The typed headers. Throws an error that names a line without a value. */
 export function headersOf(text) {
-  const lines = text.split("\n").filter((line) => line.trim());
-  return Object.fromEntries(lines.map((line) => [line.split(":")[0].trim(), line.slice(line.indexOf(":") + 1).trim()]));
+  return Object.fromEntries(text.split("\n").filter((line) => line.trim()).map((line) => {
+    const [, name, value] = /^([^:]+):(.*\S)/.exec(line) || [];
+    if (!value) throw new Error(t("headerWrong", line.trim()));
+    return [name.trim(), value.trim()];
+  }));
 }
 
 /** The form as a job for /push. `model`: the job that is copied. */

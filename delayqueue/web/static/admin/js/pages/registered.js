@@ -175,8 +175,11 @@ class Registered extends Live {
 
   /** Open the form: for a new one, or with the fields of `old`. */
   open = (old = {}) => {
-    const form = () => document.querySelector("form.fields");
-    this.setState({ old: { ...old }, times: null }, () => form().querySelector("input:not([readonly])").focus());
+    this.setState({ old: { ...old }, times: null }, () => {
+      const form = document.querySelector("form.fields");
+      form.untouched ??= filled(new FormData(form));
+      form.querySelector("input:not([readonly])").focus();
+    });
   };
 
   close = () => this.setState({ old: null });
@@ -186,10 +189,14 @@ class Registered extends Live {
     if (this.state.old === old) this.setState(state);
   }
 
-  save = async (form) => {
+  /** Save the form: of a change only what was typed, so that it undoes no other change. */
+  save = async (form, { untouched }) => {
     const { old } = this.state;
     const { add, given } = this.kind(old);
-    await call(add, { ...given(filled(form)), if_exists: old.name ? "change" : "fail" });
+    const [typed, before] = [filled(form), untouched].map(given);
+    const differs = (field) => JSON.stringify(typed[field]) !== JSON.stringify(before[field]);
+    const changes = Object.fromEntries(Object.entries(typed).filter(([field]) => differs(field)));
+    await call(add, old.name ? { ...changes, name: old.name, if_exists: "change" } : { ...typed, if_exists: "fail" });
     this.answer(old, { old: null });
     await this.refresh();
   };

@@ -2,16 +2,17 @@
 
 import { call, may } from "../api.js";
 import { told } from "../ask.js";
-import { breaking, choices, h, table } from "../dom.js";
+import { breaking, choices, h, keepPlace, table } from "../dom.js";
 import { moment, number, parsed, time } from "../format.js";
 import { t } from "../i18n.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
 import { findLink, groupLink, pages } from "./jobs.js";
 import { FIRST_PAST, Past } from "./past.js";
 import { Selecting } from "./selecting.js";
-import { topicTags, topicActions } from "./topics.js";
+import { topicActions, topicPlace, topicTags } from "./topics.js";
 
 const STATES = ["delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired", "dropped", ""];
+const ALL = "all"; // in an address, where "" lets the page choose
 const MATTERS = ["buried", "ready", "reserved", "delayed"]; // what the page begins with, if there are such jobs
 const NOTHING = { delayed: 0, ready: 0, reserved: 0, buried: 0, oldest_ready_age: null, paused: false, limit: null };
 
@@ -20,10 +21,10 @@ export class TopicPage extends Selecting {
     super(properties);
     const { argument } = properties;
     const [name, state, range = ""] = (argument.startsWith("[") && parsed(argument)[0]) || [argument];
-    const [start, end] = range ? range.split("-").map(Number) : [null, null];
+    const [start, end = null] = range.split("-").map((bound) => (bound ? Number(bound) : null));
     this.name = name;
     this.past = new Past(name);
-    Object.assign(this.state, { state: state || null, start, end, span: FIRST_SPAN, past: FIRST_PAST });
+    Object.assign(this.state, { state: state === ALL ? "" : state || null, start, end, span: FIRST_SPAN, past: FIRST_PAST });
   }
 
   which() {
@@ -53,6 +54,8 @@ export class TopicPage extends Selecting {
 
   /** Show other jobs. */
   filter(which) {
+    const { state, start, end } = { ...this.state, ...which };
+    keepPlace(topicPlace(this.name, state || ALL, `${start ?? ""}-${end ?? ""}`));
     this.choose({ ...which, cursors: [""], ticked: new Map() });
   }
 

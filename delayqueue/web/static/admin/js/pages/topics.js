@@ -1,9 +1,9 @@
-// All topics with their counts; the argument is what they are sorted by at first.
+// All topics with their counts; the argument is what they are sorted by at first, or all that was chosen, as JSON.
 
 import { call, may } from "../api.js";
 import { action, ask, say, sayUndoable } from "../ask.js";
-import { breaking, choices, firstRows, h, table, unbroken } from "../dom.js";
-import { jobs, length, number, perSecond, seconds, time } from "../format.js";
+import { breaking, choices, firstRows, h, keepPlace, table, unbroken } from "../dom.js";
+import { jobs, length, number, parsed, perSecond, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { environment } from "../session.js";
@@ -16,8 +16,10 @@ const RATES = [
 ];
 const FILTERS = [null, "buried", "late", "paused", "full", "limited"];
 
+const chosen = (argument) => (argument.startsWith("{") ? parsed(argument)[0] : argument && { sort: argument });
+
 export class Topics extends Live {
-  state = { match: "", only: null, sort: this.props.argument || "topic", reverse: false, offset: 0 };
+  state = { match: "", only: null, sort: "topic", reverse: false, offset: 0, ...chosen(this.props.argument) };
   size = firstRows(100); // of a page
 
   /** The page of topics; an earlier one if the topics have become fewer. */
@@ -43,6 +45,8 @@ export class Topics extends Live {
 
   /** Show other topics, from the first one on. */
   show(which) {
+    const { match, only, sort, reverse } = { ...this.state, ...which };
+    keepPlace(`#/topics/${encodeURIComponent(JSON.stringify({ match, only, sort, reverse }))}`);
     this.choose({ ...which, offset: 0 });
   }
 
@@ -87,7 +91,7 @@ const topicTable = (rows, empty, sorting) => table(columns(), rows, (row) => row
 
 const NEARLY_FULL = 0.8; // of its jobs; below, a topic that the server calls full has a bucket that is
 
-/** Topics that need attention, with the reason: [{topic, why}] */
+/** Topics that need attention, with the reasons: [{topic, why}]. Reasons that only a newer server knows are left out. */
 export function troubleTable(rows) {
   const why = {
     buried: (topic) => t("whyBuried", jobs(topic.buried)), late: (topic) => t("whyLate", length(topic.oldest_ready_age)),
@@ -96,14 +100,16 @@ export function troubleTable(rows) {
   };
   return table([
     { name: t("topic"), class: "wide title", cell: ({ topic }) => [topicLink(topic.topic), " ", topicTags(topic)] },
-    { name: t("why"), class: "wide", cell: (row) => row.why.map((one) =>
+    { name: t("why"), class: "wide", cell: (row) => row.why.filter((one) => why[one]).map((one) =>
       h("div", { key: one }, topicLink(row.topic.topic, { buried: "buried", full: "" }[one] ?? "ready", "", why[one](row.topic)))) },
   ], rows, ({ topic }) => topic.topic, t("noTrouble"), null, "compact");
 }
 
-/** A link to a topic's page, with the state and range of due times that it begins with. */
+/** The path of a topic's page, with the state ("all" for each) and the range of due times that it begins with. */
+export const topicPlace = (...which) => `#/topic/${encodeURIComponent(JSON.stringify(which))}`;
+
 export function topicLink(topic, state = "", range = "", text = breaking(topic)) {
-  return h("a", { href: `#/topic/${encodeURIComponent(JSON.stringify([topic, state, range]))}` }, text);
+  return h("a", { href: topicPlace(topic, state, range) }, text);
 }
 
 /** How many jobs a topic has that have not ended. */
@@ -128,14 +134,15 @@ function limitText(limit) {
   return [...numbers, limit.group_order && "order"].filter(Boolean).join(", ");
 }
 
-/** The typed limits: "50/s" is a rate, "10" jobs at once, "1/group" those of a group, "order" its strict order; none typed means no limit. */
+/** The typed limits: "50/s" is a rate, "10" jobs at once, "1/group" those of a group, "order" its strict order; none typed means no limit.
+ *  Throws an error for anything else, a limit that is typed twice, and a number such as "1,500", which could be two. */
 function limitOf(text) {
   const limit = { ...NO_LIMITS };
-  for (const word of text.split(/[\s,]+/).filter(Boolean)) {
+  for (const word of text.split(/(?:\s|,(?!\d{3}(?!\d)))+/).filter(Boolean)) {
     const [, value, unit = ""] = /^(\d+(?:\.\d+)?)(\/s|\/group)?$/.exec(word) || [];
-    if (!value && word !== "order") throw new Error(t("limitWrong", word));
-    if (value) limit[LIMIT_OF[unit]] = Number(value);
-    else limit.group_order = true;
+    const name = value ? LIMIT_OF[unit] : "group_order";
+    if ((!value && word !== "order") || limit[name] !== null) throw new Error(t("limitWrong", word));
+    limit[name] = value ? Number(value) : true;
   }
   return limit;
 }
