@@ -83,8 +83,9 @@ class OutboxRow:
             raise TypeError("options: must be a JSON object")
         if unknown := sorted(options.keys() - OPTIONS):
             raise ValueError(f"options: no field {', '.join(unknown)}")
-        fields: dict[str, Any] = {"if_exists": IfExists.KEEP} | options
-        retain_s = max(seconds(fields.pop("retain", None) or 0), remember_s)
+        given = {name: value for name, value in options.items() if value is not None}
+        fields: dict[str, Any] = {"if_exists": IfExists.KEEP} | given
+        retain_s = seconds(fields.pop("retain", 0))
         job = Job(
             **fields,
             id=self.id or "",
@@ -92,7 +93,7 @@ class OutboxRow:
             body=self.body or "",
             delay=max((self.delay_s or 0) - self.age_s, 0) if self.due_s is None else None,
             due=self.due_s,
-            retain=retain_s,
+            retain=max(retain_s, remember_s) if retain_s >= 0 else retain_s,  # which is refused
             # a table that was dropped and made again counts from 1
             idempotency_key=f"outbox {self.seq}@{self.created_ms}",
         )

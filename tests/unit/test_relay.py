@@ -1,5 +1,6 @@
 """The relay, without a database: rows that are to blame themselves hold up no other."""
 
+import json
 from typing import Any
 from unittest.mock import Mock
 
@@ -13,7 +14,7 @@ from delayqueue.errors import Code, Forbidden, Text
 from delayqueue.relay.mysql import MySQL
 from delayqueue.relay.postgres import Postgres
 from delayqueue.relay.relay import Relay
-from delayqueue.relay.row import OutboxRow
+from delayqueue.relay.row import OPTIONS, OutboxRow
 
 
 def row(options: str = "", **fields: Any) -> OutboxRow:
@@ -47,6 +48,19 @@ def test_a_row_that_no_job_can_be_fails_alone(options: str) -> None:
     assert (0 < len(reason) <= 1024, "\0" in reason) == (True, False)
     assert reason.encode().decode() == reason
     database.commit.assert_called_once_with()
+
+
+def test_an_option_that_is_null_is_as_one_that_is_omitted() -> None:
+    """As in /push: a row with `"if_exists": null` must not replace the job that one without it keeps."""
+    nulls = json.dumps(dict.fromkeys(OPTIONS))
+    assert row(nulls).job(60.0).request() == row("{}").job(60.0).request()
+
+
+@pytest.mark.parametrize(("given", "asked"), [(-1, -1), (0, 60), ("2m", 120)])
+def test_a_job_is_remembered_as_long_as_the_relay_needs_unless_its_retain_is_wrong(
+    given: object, asked: int
+) -> None:
+    assert row(json.dumps({"retain": given})).job(60).request()["retain"] == asked
 
 
 def test_a_server_that_does_not_listen_holds_up_no_row(caplog: pytest.LogCaptureFixture) -> None:
