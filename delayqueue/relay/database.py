@@ -165,19 +165,18 @@ class Database(ABC):
         Returns them, and behind which row the next search begins.
         """
         for behind in dict.fromkeys((after, FRONT)):
+            rows: list[OutboxRow] = []
             at = behind
-            while (end := self._end(at)) is not None:
+            while not rows and (end := self._end(at)) is not None:
                 here = f"o.seq > {at} AND o.seq <= {end}"
                 rows = self._take(f"{here} AND {JOB}", MOST_ROWS) or self._take(
                     f"{here} AND {TAG}", 1
                 )
-                if at == FRONT:
-                    self.oldest_s = rows[0].age_s if rows else 0.0
-                if rows:
-                    return rows, rows[-1].seq
                 at = end
-        if at == FRONT:  # the table is empty
-            self.oldest_s = 0.0
+            if behind == FRONT:
+                self.oldest_s = rows[0].age_s if rows else 0.0
+            if rows:
+                return rows, rows[-1].seq
         return [], FRONT
 
     def _end(self, after: int) -> int | None:

@@ -113,6 +113,24 @@ def test_a_search_ends_after_so_many_rows_and_the_next_one_goes_on_there(
     assert taken(other) == [(2, "a")]  # from the front again
 
 
+def test_the_oldest_row_that_waits_may_stand_behind_many_that_have_failed(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delayqueue.relay.database.MOST_SEARCHED", 2)
+    taker = table.taker()
+    table.insert("a", "b", "c", "d")
+    for row in taker.take() + taker.take():
+        taker.fail(row, "bad")
+    taker.commit()
+    table.insert("e")
+    taker.close()
+    assert taken(taker) == [(5, "e")]
+    assert taker.oldest_s > 0
+    done(taker, 5)
+    assert taken(taker) == []
+    assert taker.oldest_s == 0
+
+
 async def test_a_next_row_that_another_relay_took_is_not_taken_again(table: Table) -> None:
     one, other = table.taker(), table.taker()
     table.insert("a", "a", "a")
