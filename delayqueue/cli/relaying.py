@@ -94,7 +94,9 @@ def _run(asked: Namespace, database: Database, client: Client) -> int:
             relay.run(signals, asked.poll)
     moved = ", ".join(f"{count} {result}" for result, count in relay.moved.items() if count)
     logger.info("rows: %s", moved or "none")
-    return REFUSED if asked.once and relay.moved["failed"] else DONE
+    if asked.once and relay.moved["failed"]:
+        return REFUSED
+    return UNREACHABLE if asked.once and relay.waits else DONE
 
 
 def _serve_metrics(relay: Relay, address: Address) -> None:

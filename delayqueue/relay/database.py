@@ -76,6 +76,7 @@ class Database(ABC):
     id_chars: ClassVar[int] = MAX_ID_BYTES  # that the table's column can hold
     poll_s: ClassVar[float]  # how long to wait for rows, at first
     schema: ClassVar[str]  # statements with {table}, and {name}: the table's, as a part of others
+    delete_rows: ClassVar[str] = "DELETE FROM {table} WHERE seq IN ({seqs})"
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:
         """Raises ValueError if the URL has what cannot be obeyed."""
@@ -86,6 +87,7 @@ class Database(ABC):
         self._connection: Any = None
         self._sql: dict[str, Any] = {"table": table, "db": self}
         self._batches = self._next_batches()
+        self._has_moved = False  # whether rows were done or failed since a search began at FRONT
         self.lease_until_s = 0.0  # by time.monotonic()
         self.oldest_s = 0.0  # the age of the first row, when a search last began there; 0 = there was none to take
 
@@ -96,10 +98,6 @@ class Database(ABC):
     @abstractmethod
     def wait(self, signals: StopSignals, limit_s: float) -> None:
         """Wait for rows, for a signal, or for so long."""
-
-    @abstractmethod
-    def delete(self, seqs: list[int]) -> None:
-        """Delete rows by their numbers, once their requests are carried out."""
 
     @classmethod
     def statements(cls, table: str) -> list[str]:
@@ -115,11 +113,18 @@ class Database(ABC):
         self.commit()
 
     def take(self) -> list[OutboxRow]:
-        """Lock and return the next rows; none if there are none, or all are being moved by other relays."""
+        """Lock and return the next rows; none behind the last row, if none was done or failed since the first one."""
         return next(self._batches)
+
+    def delete(self, seqs: Sequence[int]) -> None:
+        """Delete rows by their numbers, once their requests are carried out."""
+        if seqs:
+            self._has_moved = True
+            self._execute(self.delete_rows.format(table=self._table, seqs=_listed(seqs)))
 
     def fail(self, row: OutboxRow, reason: str) -> None:
         """Note why a row cannot be carried out, so that it is not taken again."""
+        self._has_moved = True
         self._execute(FAIL.format(table=self._table), [reason, row.seq])
 
     def failures(self) -> tuple[int, str]:
@@ -162,9 +167,13 @@ class Database(ABC):
     def _search(self, after: int) -> tuple[list[OutboxRow], int]:
         """Take the first rows of their ids behind this row, and if none is there, from the front on.
 
-        Returns them, and behind which row the next search begins.
+        Not from the front if no row was done or failed since: those that are there stay for now, as of a full topic.
+        Returns the rows, and behind which one the next search begins.
         """
-        for behind in dict.fromkeys((after, FRONT)):
+        starts = (after, FRONT) if self._has_moved else (after,)
+        for behind in dict.fromkeys(starts):
+            if behind == FRONT:
+                self._has_moved = False
             rows: list[OutboxRow] = []
             at = behind
             while not rows and (end := self._end(at)) is not None:

@@ -43,7 +43,7 @@ LACKS: Final = "ALTER TABLE {table} ADD KEY by_failed (failed(1))"
 # Row by row, each by its number: DELETE … WHERE seq IN locks all rows of a small table, and so waits for programs that
 # have inserted one and not committed.
 DELETE: Final = """
-    DELETE o FROM JSON_TABLE(%s, '$[*]' COLUMNS (seq BIGINT PATH '$')) k
+    DELETE o FROM JSON_TABLE('[{seqs}]', '$[*]' COLUMNS (seq BIGINT PATH '$')) k
     STRAIGHT_JOIN {table} o FORCE INDEX (PRIMARY) ON o.seq = k.seq"""
 
 
@@ -59,6 +59,7 @@ class MySQL(Database):
     poll_s = 0.1
     id_chars = 255  # as in SCHEMA
     schema = SCHEMA
+    delete_rows = DELETE
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:
         super().__init__(dsn, table, lease_s)
@@ -85,10 +86,6 @@ class MySQL(Database):
         if not self._execute(FOUND.format(table=self._table)):
             self._execute(LACKS.format(table=self._table))
         self.commit()
-
-    def delete(self, seqs: list[int]) -> None:
-        """Delete rows by their numbers."""
-        self._execute(DELETE.format(table=self._table), [str(seqs)])
 
     def wait(self, signals: StopSignals, limit_s: float) -> None:
         """Wait until the next poll, so that the session does not end meanwhile."""

@@ -48,7 +48,6 @@ CREATE OR REPLACE FUNCTION {table}_notify() RETURNS trigger LANGUAGE plpgsql AS
 CREATE OR REPLACE TRIGGER {name}_notify AFTER INSERT ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION {table}_notify();
 """
-DELETE: Final = "DELETE FROM {table} WHERE seq = ANY(%s)"
 
 
 class Postgres(Database):
@@ -83,10 +82,6 @@ class Postgres(Database):
         connection.execute(f"LISTEN {CHANNEL}")
         connection.commit()
         return connection
-
-    def delete(self, seqs: list[int]) -> None:
-        """Delete rows by their numbers."""
-        self._execute(DELETE.format(table=self._table), [seqs])
 
     def wait(self, signals: StopSignals, limit_s: float) -> None:
         """Wait for a NOTIFY; one that came during the last transaction counts."""

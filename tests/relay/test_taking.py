@@ -113,6 +113,28 @@ def test_a_search_ends_after_so_many_rows_and_the_next_one_goes_on_there(
     assert taken(other) == [(2, "a")]  # from the front again
 
 
+def test_rows_that_stay_hold_up_no_others_and_are_taken_again(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a full topic. Whoever moves rows until none is taken, has tried each."""
+    monkeypatch.setattr("delayqueue.relay.database.MOST_ROWS", 2)
+    taker = table.taker()
+    table.insert("a", "b", "c", "a")
+    assert taken(taker) == [(1, "a"), (2, "b")]
+    done(taker)
+    assert taken(taker) == [(3, "c")]
+    done(taker, 3)
+    for _ in range(2):
+        assert taken(taker) == [(1, "a"), (2, "b")]
+        done(taker)
+        assert taken(taker) == []
+    taker.commit()
+    table.insert("d")
+    assert taken(taker) == [(1, "a"), (2, "b")]
+    done(taker, 1)
+    assert taken(taker) == [(4, "a")]
+
+
 def test_the_oldest_row_that_waits_may_stand_behind_many_that_have_failed(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
