@@ -73,9 +73,13 @@ class Relay:
         while not signals.stop:
             try:
                 began_s, before = time.monotonic(), self.moved.total()
-                rows = self.move()
-                if time.monotonic() >= self._tell_at_s:
-                    self.tell()
+                try:
+                    rows = self.move()
+                except AWAY:
+                    self._database.close()  # its rows are free, however long the server takes
+                    self._tell_in_time()
+                    raise
+                self._tell_in_time()
                 if not rows:
                     self._database.wait(signals, min(pause_s, TELL_S))
                     pause_s = min(pause_s * 1.1, first_s * LONGEST_POLL)
@@ -121,6 +125,10 @@ class Relay:
             if self.waits:
                 logger.warning("%s; the rows wait", self.waits)
         return len(rows)
+
+    def _tell_in_time(self) -> None:
+        if time.monotonic() >= self._tell_at_s:
+            self.tell()
 
     def tell(self) -> None:
         """Report on the outbox to the server, if that is reachable. Raises one of the database's errors."""

@@ -10,7 +10,7 @@ from delayqueue.answers.jobs import Outcome
 from delayqueue.answers.servers import Access
 from delayqueue.client import Client
 from delayqueue.client.api_request import TransportError
-from delayqueue.errors import Code, Forbidden, Text
+from delayqueue.errors import Code, Forbidden, Text, Unavailable
 from delayqueue.relay.mysql import MySQL
 from delayqueue.relay.postgres import Postgres
 from delayqueue.relay.relay import Relay
@@ -73,6 +73,19 @@ def test_a_server_that_does_not_listen_holds_up_no_row(caplog: pytest.LogCapture
     told = {"name": "shop/outbox", "failed": 3, "reason": "no", "oldest_age": 0.0}
     client.whoami.assert_called_once_with(outbox=told)
     assert (one.failed, caplog.text) == (3, "")
+
+
+def test_a_relay_reports_on_rows_that_wait_for_a_server_that_is_away() -> None:
+    client = Mock(spec=Client)
+    client.push_many.side_effect = Unavailable
+    one, database = relay(row(), client)
+    database.name, database.poll_s, database.errors = "shop/outbox", 1.0, OSError
+    database.failures.return_value = (3, "no")
+    signals = Mock(stop=False)
+    signals.wait.side_effect = lambda _: setattr(signals, "stop", True)
+    one.run(signals)
+    client.whoami.assert_called_once()
+    assert one.failed == 3
 
 
 @pytest.mark.parametrize(
