@@ -73,7 +73,7 @@ class Database(ABC):
     # which index to take: a table that fills and empties outruns the statistics by which the database would choose
     by_seq: ClassVar[str] = ""
     by_id: ClassVar[str] = ""
-    id_chars: ClassVar[int] = MAX_ID_BYTES  # that the table's column can hold
+    most_chars: ClassVar[int] = MAX_ID_BYTES  # of an id, topic or tag that is surely whole
     poll_s: ClassVar[float]  # how long to wait for rows, at first
     schema: ClassVar[str]  # statements with {table}, and {name}: the table's, as a part of others
     delete_rows: ClassVar[str] = "DELETE FROM {table} WHERE seq IN ({seqs})"
@@ -220,7 +220,7 @@ class Database(ABC):
     def _made_id(self, group: str | None) -> str:
         """A unique id, in the bucket of the group unless the table cannot hold that: one bucket takes any."""
         made = new_id(group)
-        return made if len(made) <= self.id_chars and "\0" not in made else new_id()
+        return made if len(made) <= self.most_chars and "\0" not in made else new_id()
 
     def _execute(self, sql: str, values: Iterable[object] = ()) -> Sequence[Any]:
         if self._connection is None:

@@ -154,7 +154,7 @@ class Relay:
         outcomes: dict[int, Outcome] = {}
         for row in rows:
             try:
-                row.check_id()
+                row.check_names(self._database.most_chars)
                 if not row.is_cancel:
                     jobs[row] = row.job(self._remember_s)
             except Exception as error:  # whatever it is, the row is to blame

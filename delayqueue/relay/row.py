@@ -54,11 +54,18 @@ class OutboxRow:
             return push_rules.group("group", json.loads(self.options or "{}")["group"])
         return None
 
-    def check_id(self) -> None:
+    def check_names(self, most_chars: int) -> None:
         """Raises ValueError if rows of the job may have its id in another form, or there is no such job to cancel.
 
-        The database orders rows by their ids as they are, and the server strips them.
+        The database orders rows by their ids as they are, and the server strips them. It may have cut names that are
+        longer than `most_chars`.
         """
+        names = {"id": self.id, "topic": self.topic, "cancel_tag": self.cancel_tag}
+        for column, value in names.items():
+            if value and len(value) > most_chars:
+                raise ValueError(
+                    f"{column}: {len(value)} characters, at most {most_chars}: the database may have cut it"
+                )
         if self.id is None:
             return
         name = stripped(self.id)

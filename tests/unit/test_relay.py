@@ -25,7 +25,7 @@ def row(options: str = "", **fields: Any) -> OutboxRow:
 
 def relay(given: OutboxRow, client: Client) -> tuple[Relay, Mock]:
     """A relay, and a database that gives it one row."""
-    database = Mock(lease_until_s=float("inf"), lease_s=30, oldest_s=0.0)
+    database = Mock(lease_until_s=float("inf"), lease_s=30, oldest_s=0.0, most_chars=254)
     database.take.return_value = [given]
     return Relay(database, client, 60.0), database
 
