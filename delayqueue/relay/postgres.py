@@ -69,16 +69,17 @@ class Postgres(Database):
         except psycopg.ProgrammingError as error:  # in libpq's words, which may quote the password
             said = str(error).strip().replace(f'"{urlsplit(dsn).password}"', '"***"')
             raise ValueError(said) from error
-        ours = dict.fromkeys(LIMITS, f"{lease_s}s") | dict.fromkeys(OFF, "off")
-        options = [str(given.get("options", "")), *(f"-c {name}={ours[name]}" for name in ours)]
         usual = {name: USUAL[name] for name in USUAL if name not in given}
-        self._conninfo = make_conninfo(dsn, **usual, options=" ".join(filter(None, options)))
+        self._conninfo = make_conninfo(dsn, **usual)
 
     def connect(self) -> Any:
         """A connection that gets a NOTIFY for new rows."""
         connection = psycopg.connect(self._conninfo)
         # each statement sees what is committed, whatever the database's default is
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        # not as options of the connection, which poolers refuse, or drop in silence
+        ours = dict.fromkeys(LIMITS, f"{self.lease_s}s") | dict.fromkeys(OFF, "off")
+        connection.execute("; ".join(f"SET {name} = '{ours[name]}'" for name in ours))
         connection.execute(f"LISTEN {CHANNEL}")
         connection.commit()
         return connection

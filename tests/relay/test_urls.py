@@ -122,6 +122,19 @@ def test_the_options_of_a_url_for_postgresql_hold_beside_those_of_the_relay(
     assert asked(databases("postgresql").dsn, "SHOW application_name") == ("delay-queue relay",)
 
 
+def test_the_limits_of_a_relay_do_not_depend_on_what_a_pooler_passes_on(
+    databases: Callable[[str], Database],
+) -> None:
+    """PgBouncer refuses a connection with `options`, or drops them in silence."""
+    relay = Postgres(databases("postgresql").dsn, "delay_queue_outbox", LEASE_S)
+    connection = relay.connect()
+    assert connection.info.options == ""
+    for name in ("idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout"):
+        assert connection.execute(f"SHOW {name}").fetchone() == ("30s",)
+    assert connection.execute("SHOW enable_seqscan").fetchone() == ("off",)
+    connection.close()
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [
