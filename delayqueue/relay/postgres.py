@@ -71,10 +71,12 @@ class Postgres(Database):
             raise ValueError(said) from error
         usual = {name: USUAL[name] for name in USUAL if name not in given}
         self._conninfo = make_conninfo(dsn, **usual)
+        self._is_notified = False  # since the last wait
 
     def connect(self) -> Any:
         """A connection that gets a NOTIFY for new rows."""
         connection = psycopg.connect(self._conninfo)
+        connection.add_notify_handler(self._note)  # or each is kept until it is asked for
         # each statement sees what is committed, whatever the database's default is
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         # not as options of the connection, which poolers refuse, or drop in silence
@@ -85,7 +87,10 @@ class Postgres(Database):
         return connection
 
     def wait(self, signals: StopSignals, limit_s: float) -> None:
-        """Wait for a NOTIFY; one that came during the last transaction counts."""
-        if self._connection is None or not list(self._connection.notifies(timeout=0)):
-            fds = () if self._connection is None else (self._connection.fileno(),)
-            signals.wait(limit_s, *fds)
+        """Wait for a NOTIFY; one that came since the last wait counts."""
+        if self._connection is not None and not self._is_notified:
+            signals.wait(limit_s, self._connection.fileno())
+        self._is_notified = False
+
+    def _note(self, _: psycopg.Notify) -> None:
+        self._is_notified = True

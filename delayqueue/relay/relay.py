@@ -86,7 +86,7 @@ class Relay:
                 elif self.moved.total() > before:
                     pause_s = first_s
                 else:  # many may stay, and for long: half of the time goes into trying them
-                    self._database.wait(signals, time.monotonic() - began_s)
+                    signals.wait(time.monotonic() - began_s)
                 backoff_s = FIRST_BACKOFF_S
             except (*AWAY, self._database.errors) as error:
                 logger.warning("%s; the rows wait", error)

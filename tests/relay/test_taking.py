@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from delayqueue.relay.database import Database as Taker
+from delayqueue.relay.postgres import CHANNEL
 from tests.relay.databases import TAKERS, Database
 from tests.waiting import until
 
@@ -198,6 +199,18 @@ def test_a_row_that_fails_leaves_the_way_to_those_behind_it(table: Table) -> Non
     done(taker, 2)
     assert taker.failures() == (1, "bad")
     assert taken(taker) == [(3, "a")]
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.filterwarnings("ignore:using 'notifies")
+def test_a_relay_that_is_never_idle_keeps_no_notify(table: Table) -> None:
+    """A gigabyte an hour, at a thousand commits a second."""
+    connection = table.taker().connect()
+    table.insert("a", "b", "c")
+    connection.execute(f"NOTIFY {CHANNEL}")  # comes with the commit, and behind those of the rows
+    connection.commit()
+    assert list(connection.notifies(timeout=0)) == []
+    connection.close()
 
 
 def test_it_sees_what_is_committed_whatever_the_default_of_the_database_is(table: Table) -> None:
