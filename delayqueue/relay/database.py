@@ -6,7 +6,6 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-from urllib.parse import urlsplit
 
 from delayqueue.client.jobs import new_id
 from delayqueue.domain.job import MAX_ID_BYTES
@@ -78,10 +77,9 @@ class Database(ABC):
     schema: ClassVar[str]  # statements with {table}, and {name}: the table's, as a part of others
     delete_rows: ClassVar[str] = "DELETE FROM {table} WHERE seq IN ({seqs})"
 
-    def __init__(self, dsn: str, table: str, lease_s: int) -> None:
-        """Raises ValueError if the URL has what cannot be obeyed."""
-        place = urlsplit(dsn)
-        self.name = "/".join(filter(None, (place.hostname, place.path.strip("/"), table)))
+    def __init__(self, place: Iterable[str], table: str, lease_s: int) -> None:
+        """`place` says where the table is: host and port, database; "" = not known."""
+        self.name = "/".join(filter(None, (*place, table)))
         self._table = table
         self.lease_s = lease_s
         self._connection: Any = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pymysql
 
 from delayqueue.relay.database import Database
-from delayqueue.relay.mysql_url import MySQLUrl
+from delayqueue.relay.mysql_url import PORT, MySQLUrl
 
 if TYPE_CHECKING:
     from delayqueue.relay.signals import StopSignals
@@ -62,9 +62,11 @@ class MySQL(Database):
     delete_rows = DELETE
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:
-        super().__init__(dsn, table, lease_s)
-        self._url = MySQLUrl.read(dsn)
-        self._url.arguments()
+        """Raises ValueError if the URL has what cannot be obeyed."""
+        self._url = url = MySQLUrl.read(dsn)
+        url.arguments()
+        where = url.unix_socket or (url.host if url.port == PORT else f"{url.host}:{url.port}")
+        super().__init__((where, url.database), table, lease_s)
 
     def connect(self) -> Any:
         """A connection whose statements each see what is committed."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 CHARSET: Final = "utf8mb4"
+PORT: Final = 3306
 CONNECT_S: Final = 10
 MOST_CONNECT_S: Final = 3600
 # from the weakest to the strongest, as `mysql --ssl-mode` has them
@@ -45,7 +46,7 @@ class MySQLUrl:
         """Take a URL apart. Raises ValueError for what cannot be obeyed."""
         parts = urlsplit(url)
         try:
-            port = parts.port or 3306
+            port = parts.port or PORT
         except ValueError:  # it may be a part of the password: it is not repeated
             port = 0
         if not port or parts.fragment:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # of every outbox: a relay that is woken for another one finds nothing
 CHANNEL: Final = "delay_queue_outbox"
+PORT: Final = "5432"
 LIMITS: Final = ("idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout")
 USUAL: Final[dict[str, Any]] = {"connect_timeout": 10, "application_name": "delay-queue relay"}
 # Always by the indexes, from the first row on: with old statistics, PostgreSQL would read all rows for each batch.
@@ -63,12 +64,15 @@ class Postgres(Database):
     schema = SCHEMA.replace("{channel}", CHANNEL)
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:
-        super().__init__(dsn, table, lease_s)
+        """Raises ValueError if the URL has what cannot be obeyed."""
         try:
             given = conninfo_to_dict(dsn)
         except psycopg.ProgrammingError as error:  # in libpq's words, which may quote the password
             said = str(error).strip().replace(f'"{urlsplit(dsn).password}"', '"***"')
             raise ValueError(said) from error
+        host, port, database = (str(given.get(name, "")) for name in ("host", "port", "dbname"))
+        where = host if port in {"", PORT} else f"{host}:{port}"
+        super().__init__((where, database), table, lease_s)
         usual = {name: USUAL[name] for name in USUAL if name not in given}
         self._conninfo = make_conninfo(dsn, **usual)
         self._is_notified = False  # since the last wait

@@ -91,7 +91,12 @@ def test_a_relay_reports_on_rows_that_wait_for_a_server_that_is_away() -> None:
 @pytest.mark.parametrize(
     ("kind", "dsn", "name"),
     [
-        (MySQL, "mysql://shop:secret@db1:3306/shop?unix_socket=/x", "db1/shop/t"),
+        (MySQL, "mysql://shop:secret@db1:3306/shop", "db1/shop/t"),
+        (MySQL, "mysql://shop:secret@db1:3307/shop", "db1:3307/shop/t"),
+        (MySQL, "mysql://shop:secret@localhost/shop?unix_socket=/run/b", "/run/b/shop/t"),
+        (Postgres, "postgresql://shop:secret@db1:5432/shop", "db1/shop/t"),
+        (Postgres, "postgresql://shop:secret@db1:5433/shop", "db1:5433/shop/t"),
+        (Postgres, "postgresql://shop:secret@/shop?host=/run/b", "/run/b/shop/t"),
         (Postgres, "postgresql:///shop", "shop/t"),
         (Postgres, "postgresql://", "t"),
     ],
