@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -68,8 +67,9 @@ class Postgres(Database):
         try:
             given = conninfo_to_dict(dsn)
         except psycopg.ProgrammingError as error:  # in libpq's words, which may quote the password
-            said = str(error).strip().replace(f'"{urlsplit(dsn).password}"', '"***"')
-            raise ValueError(said) from error
+            secret = dsn.partition("://")[2].rpartition("@")[0].partition(":")[2]
+            said = str(error).strip().replace(f'"{secret}"', '"***"')
+            raise ValueError(said.replace(f":{secret}@", ":***@")) from error
         host, port, database = (str(given.get(name, "")) for name in ("host", "port", "dbname"))
         where = host if port in {"", PORT} else f"{host}:{port}"
         super().__init__((where, database), table, lease_s)
