@@ -90,8 +90,7 @@ class OutboxRow:
             raise TypeError("options: must be a JSON object")
         if unknown := sorted(options.keys() - OPTIONS):
             raise ValueError(f"options: no field {', '.join(unknown)}")
-        given = {name: value for name, value in options.items() if value is not None}
-        fields: dict[str, Any] = {"if_exists": IfExists.KEEP} | given
+        fields: dict[str, Any] = {"if_exists": IfExists.KEEP} | push_rules.given(options)
         retain_s = seconds(fields.pop("retain", 0))
         job = Job(
             **fields,
