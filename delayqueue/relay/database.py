@@ -111,7 +111,7 @@ class Database(ABC):
         self.commit()
 
     def take(self) -> list[OutboxRow]:
-        """Lock and return the next rows; none behind the last row, if none was done or failed since the first one."""
+        """Lock and return the next rows; none at the end of the table, if no row was done or failed since its front."""
         return next(self._batches)
 
     def delete(self, seqs: Sequence[int]) -> None:
