@@ -5,7 +5,6 @@ import os
 import re
 from argparse import Namespace
 from typing import Final
-from urllib.parse import urlsplit
 
 from delayqueue import log
 from delayqueue.cli.subcommand import DONE, REFUSED, UNREACHABLE, USAGE, complain, say
@@ -49,7 +48,7 @@ def _database(asked: Namespace) -> Database:
         raise WrongArguments(f"--table {asked.table}: small letters, digits and _ only")
     dsn = asked.dsn or os.environ.get(DSN_VARIABLE, "")
     try:
-        match urlsplit(dsn).scheme:
+        match dsn.partition(":")[0].lower():
             case "postgresql" | "postgres":
                 from delayqueue.relay.postgres import Postgres  # noqa: PLC0415  # an extra
 
@@ -94,7 +93,9 @@ def _run(asked: Namespace, database: Database, client: Client) -> int:
             relay.run(signals, asked.poll)
     moved = ", ".join(f"{count} {result}" for result, count in relay.moved.items() if count)
     logger.info("rows: %s", moved or "none")
-    return REFUSED if asked.once and relay.moved["failed"] else DONE
+    if asked.once and relay.moved["failed"]:
+        return REFUSED
+    return UNREACHABLE if asked.once and relay.waits else DONE
 
 
 def _serve_metrics(relay: Relay, address: Address) -> None:

@@ -102,12 +102,15 @@ class Delivery:
         await self._end(last)
 
     def _judge(self, subscriber: Subscriber, outcome: WebhookOutcome) -> None:
-        """Note whether the subscriber keeps failing; for jobs' own calls, /stats shows the hosts instead."""
+        """Note whether the subscriber keeps failing, unless it was removed while it was called.
+
+        For jobs' own calls, /stats shows the hosts instead.
+        """
         if self._job.call:
             return
-        if outcome.succeeded:
+        if outcome.succeeded or outcome.gone:
             self._queue.troubles.over(Kind.SUBSCRIBER, subscriber.name)
-        else:
+        elif any(one.name == subscriber.name for one in self._subscribers()):
             topic, message = self._job.topic, outcome.message
             self._queue.troubles.note(
                 Kind.SUBSCRIBER, subscriber.name, topic=topic, message=message

@@ -64,7 +64,7 @@ class Importer:
         self.set_aside = 0
         self.dropped_entries = 0  # of jobs that had ended
         self._dropping: set[str] = set()  # topics in which one more job would end another
-        self.left: Counter[str] = Counter()  # by topic: jobs for which it has no room
+        self._left: dict[bytes, str] = {}  # jobs for which their topics, the values, have no room
         self.waiting: Counter[Place] = Counter()  # what the old server is working on
         self.server_runs = True  # as far as is known
 
@@ -100,7 +100,7 @@ class Importer:
         buckets = await self._original.buckets()
         self.server_runs = await self._original.feel_pulse()
         self.waiting.clear()
-        self.left.clear()
+        self._left.clear()
         limits = await limits_in(self._store.bucket(FIRST))
         self._dropping = {
             topic for topic, limit in limits.items() if limit.when_full == WhenFull.DROP_OLDEST
@@ -121,6 +121,14 @@ class Importer:
             return True
         return not idle
 
+    @property
+    def left(self) -> Counter[str]:
+        """How many jobs are left, by topic, because it has no room for them."""
+        return Counter(self._left.values())
+
+    def _leave(self, plans: Iterable[_Plan]) -> None:
+        self._left |= {plan.look.id: plan.job.topic for plan in plans}
+
     def _progress(self) -> int:
         return self.imported.total() + self.set_aside + self.dropped_entries
 
@@ -132,7 +140,7 @@ class Importer:
 
     async def _take_strays(self) -> None:
         """Move records that are in no index. A record that is in one again is moved with that."""
-        await self._take(sorted(self._strays))
+        await self._take(sorted(self._strays - self._left.keys()))  # those are in their lists
         self._strays &= self._lost_since_s.keys()
 
     async def _take(self, ids: Iterable[bytes], queue: bytes | None = None) -> int:
@@ -198,7 +206,7 @@ class Importer:
 
         A topic that is full, or would drop another job for each, gets none.
         """
-        self.left.update(plan.job.topic for plan in plans if plan.job.topic in self._dropping)
+        self._leave(plan for plan in plans if plan.job.topic in self._dropping)
         plans = [plan for plan in plans if plan.job.topic not in self._dropping]
         await self._original.claim([plan.look.id for plan in plans], self._destination)
         jobs = [_staged(plan.job) for plan in plans]
@@ -209,7 +217,7 @@ class Importer:
         takes: list[Take] = []
         for plan, one in zip(plans, pushed, strict=True):
             if one.code == Code.TOPIC_FULL:
-                self.left[plan.job.topic] += 1
+                self._leave([plan])
             elif one.code == Code.JOB_EXISTS:
                 takes.append(Take(plan.look, reason=EXISTS))
             else:

@@ -6,7 +6,6 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-from urllib.parse import urlsplit
 
 from delayqueue.client.jobs import new_id
 from delayqueue.domain.job import MAX_ID_BYTES
@@ -73,19 +72,20 @@ class Database(ABC):
     # which index to take: a table that fills and empties outruns the statistics by which the database would choose
     by_seq: ClassVar[str] = ""
     by_id: ClassVar[str] = ""
-    id_chars: ClassVar[int] = MAX_ID_BYTES  # that the table's column can hold
+    most_chars: ClassVar[int] = MAX_ID_BYTES  # of an id, topic or tag that is surely whole
     poll_s: ClassVar[float]  # how long to wait for rows, at first
     schema: ClassVar[str]  # statements with {table}, and {name}: the table's, as a part of others
+    delete_rows: ClassVar[str] = "DELETE FROM {table} WHERE seq IN ({seqs})"
 
-    def __init__(self, dsn: str, table: str, lease_s: int) -> None:
-        """Raises ValueError if the URL has what cannot be obeyed."""
-        place = urlsplit(dsn)
-        self.name = "/".join(filter(None, (place.hostname, place.path.strip("/"), table)))
+    def __init__(self, place: Iterable[str], table: str, lease_s: int) -> None:
+        """`place` says where the table is: host and port, database; "" = not known."""
+        self.name = "/".join(filter(None, (*place, table)))
         self._table = table
         self.lease_s = lease_s
         self._connection: Any = None
         self._sql: dict[str, Any] = {"table": table, "db": self}
         self._batches = self._next_batches()
+        self._has_moved = False  # whether rows were done or failed since a search began at FRONT
         self.lease_until_s = 0.0  # by time.monotonic()
         self.oldest_s = 0.0  # the age of the first row, when a search last began there; 0 = there was none to take
 
@@ -96,10 +96,6 @@ class Database(ABC):
     @abstractmethod
     def wait(self, signals: StopSignals, limit_s: float) -> None:
         """Wait for rows, for a signal, or for so long."""
-
-    @abstractmethod
-    def delete(self, seqs: list[int]) -> None:
-        """Delete rows by their numbers, once their requests are carried out."""
 
     @classmethod
     def statements(cls, table: str) -> list[str]:
@@ -115,11 +111,18 @@ class Database(ABC):
         self.commit()
 
     def take(self) -> list[OutboxRow]:
-        """Lock and return the next rows; none if there are none, or all are being moved by other relays."""
+        """Lock and return the next rows; none at the end of the table, if no row was done or failed since its front."""
         return next(self._batches)
+
+    def delete(self, seqs: Sequence[int]) -> None:
+        """Delete rows by their numbers, once their requests are carried out."""
+        if seqs:
+            self._has_moved = True
+            self._execute(self.delete_rows.format(table=self._table, seqs=_listed(seqs)))
 
     def fail(self, row: OutboxRow, reason: str) -> None:
         """Note why a row cannot be carried out, so that it is not taken again."""
+        self._has_moved = True
         self._execute(FAIL.format(table=self._table), [reason, row.seq])
 
     def failures(self) -> tuple[int, str]:
@@ -162,22 +165,25 @@ class Database(ABC):
     def _search(self, after: int) -> tuple[list[OutboxRow], int]:
         """Take the first rows of their ids behind this row, and if none is there, from the front on.
 
-        Returns them, and behind which row the next search begins.
+        Not from the front if no row was done or failed since: those that are there stay for now, as of a full topic.
+        Returns the rows, and behind which one the next search begins.
         """
-        for behind in dict.fromkeys((after, FRONT)):
+        starts = (after, FRONT) if self._has_moved else (after,)
+        for behind in dict.fromkeys(starts):
+            if behind == FRONT:
+                self._has_moved = False
+            rows: list[OutboxRow] = []
             at = behind
-            while (end := self._end(at)) is not None:
+            while not rows and (end := self._end(at)) is not None:
                 here = f"o.seq > {at} AND o.seq <= {end}"
                 rows = self._take(f"{here} AND {JOB}", MOST_ROWS) or self._take(
                     f"{here} AND {TAG}", 1
                 )
-                if at == FRONT:
-                    self.oldest_s = rows[0].age_s if rows else 0.0
-                if rows:
-                    return rows, rows[-1].seq
                 at = end
-        if at == FRONT:  # the table is empty
-            self.oldest_s = 0.0
+            if behind == FRONT:
+                self.oldest_s = rows[0].age_s if rows else 0.0
+            if rows:
+                return rows, rows[-1].seq
         return [], FRONT
 
     def _end(self, after: int) -> int | None:
@@ -212,7 +218,7 @@ class Database(ABC):
     def _made_id(self, group: str | None) -> str:
         """A unique id, in the bucket of the group unless the table cannot hold that: one bucket takes any."""
         made = new_id(group)
-        return made if len(made) <= self.id_chars and "\0" not in made else new_id()
+        return made if len(made) <= self.most_chars and "\0" not in made else new_id()
 
     def _execute(self, sql: str, values: Iterable[object] = ()) -> Sequence[Any]:
         if self._connection is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pymysql
 
 from delayqueue.relay.database import Database
-from delayqueue.relay.mysql_url import MySQLUrl
+from delayqueue.relay.mysql_url import PORT, MySQLUrl
 
 if TYPE_CHECKING:
     from delayqueue.relay.signals import StopSignals
@@ -43,7 +43,7 @@ LACKS: Final = "ALTER TABLE {table} ADD KEY by_failed (failed(1))"
 # Row by row, each by its number: DELETE … WHERE seq IN locks all rows of a small table, and so waits for programs that
 # have inserted one and not committed.
 DELETE: Final = """
-    DELETE o FROM JSON_TABLE(%s, '$[*]' COLUMNS (seq BIGINT PATH '$')) k
+    DELETE o FROM JSON_TABLE('[{seqs}]', '$[*]' COLUMNS (seq BIGINT PATH '$')) k
     STRAIGHT_JOIN {table} o FORCE INDEX (PRIMARY) ON o.seq = k.seq"""
 
 
@@ -57,13 +57,16 @@ class MySQL(Database):
     by_seq = "FORCE INDEX (PRIMARY)"
     by_id = "FORCE INDEX (by_id)"
     poll_s = 0.1
-    id_chars = 255  # as in SCHEMA
+    most_chars = 254  # a session without a strict sql_mode cuts what is longer than SCHEMA has it
     schema = SCHEMA
+    delete_rows = DELETE
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:
-        super().__init__(dsn, table, lease_s)
-        self._url = MySQLUrl.read(dsn)
-        self._url.arguments()
+        """Raises ValueError if the URL has what cannot be obeyed."""
+        self._url = url = MySQLUrl.read(dsn)
+        url.arguments()
+        where = url.unix_socket or (url.host if url.port == PORT else f"{url.host}:{url.port}")
+        super().__init__((where, url.database), table, lease_s)
 
     def connect(self) -> Any:
         """A connection whose statements each see what is committed."""
@@ -85,10 +88,6 @@ class MySQL(Database):
         if not self._execute(FOUND.format(table=self._table)):
             self._execute(LACKS.format(table=self._table))
         self.commit()
-
-    def delete(self, seqs: list[int]) -> None:
-        """Delete rows by their numbers."""
-        self._execute(DELETE.format(table=self._table), [str(seqs)])
 
     def wait(self, signals: StopSignals, limit_s: float) -> None:
         """Wait until the next poll, so that the session does not end meanwhile."""

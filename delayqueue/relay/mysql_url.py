@@ -8,6 +8,11 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 CHARSET: Final = "utf8mb4"
+PORT: Final = 3306
+FORM: Final = (
+    "must be mysql://USER:PASSWORD@HOST:PORT/NAME, with %2F %23 %3F %40 %5B for / # ? @ [, "
+    "and so for other signs"
+)
 CONNECT_S: Final = 10
 MOST_CONNECT_S: Final = 3600
 # from the weakest to the strongest, as `mysql --ssl-mode` has them
@@ -43,15 +48,13 @@ class MySQLUrl:
     @classmethod
     def read(cls, url: str) -> MySQLUrl:
         """Take a URL apart. Raises ValueError for what cannot be obeyed."""
-        parts = urlsplit(url)
         try:
-            port = parts.port or 3306
-        except ValueError:  # it may be a part of the password: it is not repeated
-            port = 0
-        if not port or parts.fragment:
-            raise ValueError(
-                "must be mysql://USER:PASSWORD@HOST:PORT/NAME, with %2F %23 %3F %40 for / # ? @"
-            )
+            parts = urlsplit(url)
+            port = parts.port or PORT
+        except ValueError:  # whose words may have a part of the password
+            raise ValueError(FORM) from None
+        if parts.fragment:
+            raise ValueError(FORM)
         given = _options(parts.query)
         if (charset := given.get("charset", CHARSET).lower()) != CHARSET:
             raise ValueError(f"charset={charset}: the relay speaks {CHARSET}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
 # of every outbox: a relay that is woken for another one finds nothing
 CHANNEL: Final = "delay_queue_outbox"
+PORT: Final = "5432"
 LIMITS: Final = ("idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout")
 USUAL: Final[dict[str, Any]] = {"connect_timeout": 10, "application_name": "delay-queue relay"}
 # Always by the indexes, from the first row on: with old statistics, PostgreSQL would read all rows for each batch.
@@ -48,7 +48,6 @@ CREATE OR REPLACE FUNCTION {table}_notify() RETURNS trigger LANGUAGE plpgsql AS
 CREATE OR REPLACE TRIGGER {name}_notify AFTER INSERT ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION {table}_notify();
 """
-DELETE: Final = "DELETE FROM {table} WHERE seq = ANY(%s)"
 
 
 class Postgres(Database):
@@ -64,32 +63,38 @@ class Postgres(Database):
     schema = SCHEMA.replace("{channel}", CHANNEL)
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:
-        super().__init__(dsn, table, lease_s)
+        """Raises ValueError if the URL has what cannot be obeyed."""
         try:
             given = conninfo_to_dict(dsn)
         except psycopg.ProgrammingError as error:  # in libpq's words, which may quote the password
-            said = str(error).strip().replace(f'"{urlsplit(dsn).password}"', '"***"')
-            raise ValueError(said) from error
-        ours = dict.fromkeys(LIMITS, f"{lease_s}s") | dict.fromkeys(OFF, "off")
-        options = [str(given.get("options", "")), *(f"-c {name}={ours[name]}" for name in ours)]
+            secret = dsn.partition("://")[2].rpartition("@")[0].partition(":")[2]
+            said = str(error).strip().replace(f'"{secret}"', '"***"')
+            raise ValueError(said.replace(f":{secret}@", ":***@")) from error
+        host, port, database = (str(given.get(name, "")) for name in ("host", "port", "dbname"))
+        where = host if port in {"", PORT} else f"{host}:{port}"
+        super().__init__((where, database), table, lease_s)
         usual = {name: USUAL[name] for name in USUAL if name not in given}
-        self._conninfo = make_conninfo(dsn, **usual, options=" ".join(filter(None, options)))
+        self._conninfo = make_conninfo(dsn, **usual)
+        self._is_notified = False  # since the last wait
 
     def connect(self) -> Any:
         """A connection that gets a NOTIFY for new rows."""
         connection = psycopg.connect(self._conninfo)
+        connection.add_notify_handler(self._note)  # or each is kept until it is asked for
         # each statement sees what is committed, whatever the database's default is
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        # not as options of the connection, which poolers refuse, or drop in silence
+        ours = dict.fromkeys(LIMITS, f"{self.lease_s}s") | dict.fromkeys(OFF, "off")
+        connection.execute("; ".join(f"SET {name} = '{ours[name]}'" for name in ours))
         connection.execute(f"LISTEN {CHANNEL}")
         connection.commit()
         return connection
 
-    def delete(self, seqs: list[int]) -> None:
-        """Delete rows by their numbers."""
-        self._execute(DELETE.format(table=self._table), [seqs])
-
     def wait(self, signals: StopSignals, limit_s: float) -> None:
-        """Wait for a NOTIFY; one that came during the last transaction counts."""
-        if self._connection is None or not list(self._connection.notifies(timeout=0)):
-            fds = () if self._connection is None else (self._connection.fileno(),)
-            signals.wait(limit_s, *fds)
+        """Wait for a NOTIFY; one that came since the last wait counts."""
+        if self._connection is not None and not self._is_notified:
+            signals.wait(limit_s, self._connection.fileno())
+        self._is_notified = False
+
+    def _note(self, _: psycopg.Notify) -> None:
+        self._is_notified = True

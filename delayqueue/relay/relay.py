@@ -32,7 +32,7 @@ LONGEST_POLL: Final = 10  # times the first one, while no rows come
 
 # what says nothing about the rows: they stay
 NOT_NOW: Final = (Unavailable, TooMany, Unauthorized)
-AGAIN: Final = (Code.UNAVAILABLE, Code.TOPIC_FULL)  # of a row that stays
+AGAIN: Final = (Code.UNAVAILABLE, Code.TOPIC_FULL)  # of a row that stays, and holds up no other
 
 
 class LeaseOver(Exception):
@@ -60,7 +60,8 @@ class Relay:
         self._remember_s = remember_s
         self.moved: Counter[str] = Counter()  # rows `pushed`, `cancelled` and `failed`
         self.failed = 0  # rows that had failed at the last report
-        self._tell_at_s = 0.0  # by time.monotonic()
+        self.waits = ""  # why a row of the last batch stays; "" = none does
+        self._tell_at_s = self._warn_at_s = 0.0  # by time.monotonic()
 
     def run(self, signals: StopSignals, poll_s: float | None = None) -> None:
         """Move rows as they come until a signal comes, whatever is away meanwhile.
@@ -71,14 +72,21 @@ class Relay:
         pause_s, backoff_s = first_s, FIRST_BACKOFF_S
         while not signals.stop:
             try:
-                moved = self.move()
-                if time.monotonic() >= self._tell_at_s:
-                    self.tell()
-                if moved:
-                    pause_s = first_s
-                else:
+                began_s, before = time.monotonic(), self.moved.total()
+                try:
+                    rows = self.move()
+                except AWAY:
+                    self._database.close()  # its rows are free, however long the server takes
+                    self._tell_in_time()
+                    raise
+                self._tell_in_time()
+                if not rows:
                     self._database.wait(signals, min(pause_s, TELL_S))
                     pause_s = min(pause_s * 1.1, first_s * LONGEST_POLL)
+                elif self.moved.total() > before:
+                    pause_s = first_s
+                else:  # many may stay, and for long: half of the time goes into trying them
+                    signals.wait(time.monotonic() - began_s)
                 backoff_s = FIRST_BACKOFF_S
             except (*AWAY, self._database.errors) as error:
                 logger.warning("%s; the rows wait", error)
@@ -92,9 +100,9 @@ class Relay:
         return max(self._database.oldest_s, 0)  # a clock that was put back
 
     def move(self) -> int:
-        """Move a batch. Returns how many rows it had, 0 = there are none.
+        """Move a batch. Returns how many rows it had, 0 = there are none, except those that stay: `waits` says why.
 
-        Raises one of AWAY or of the database's errors if rows stay that are not to blame; then close the database.
+        Raises one of AWAY or of the database's errors if nothing can be said about its rows; then close the database.
         """
         database = self._database
         rows = database.take()
@@ -112,10 +120,16 @@ class Relay:
         self._count(done, failed)
         if LATER in outcomes.values():
             raise LeaseOver
-        if len(done) + len(failed) < len(rows):
-            message = next(one.message for one in outcomes.values() if one.code in AGAIN)
-            raise Unavailable(Text(message, message))
+        if rows:
+            self.waits = next((one.message for one in outcomes.values() if one.code in AGAIN), "")
+            if self.waits and time.monotonic() >= self._warn_at_s:
+                self._warn_at_s = time.monotonic() + TELL_S
+                logger.warning("%s; the rows wait", self.waits)
         return len(rows)
+
+    def _tell_in_time(self) -> None:
+        if time.monotonic() >= self._tell_at_s:
+            self.tell()
 
     def tell(self) -> None:
         """Report on the outbox to the server, if that is reachable. Raises one of the database's errors."""
@@ -141,7 +155,7 @@ class Relay:
         outcomes: dict[int, Outcome] = {}
         for row in rows:
             try:
-                row.check_id()
+                row.check_names(self._database.most_chars)
                 if not row.is_cancel:
                     jobs[row] = row.job(self._remember_s)
             except Exception as error:  # whatever it is, the row is to blame

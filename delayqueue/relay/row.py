@@ -54,11 +54,18 @@ class OutboxRow:
             return push_rules.group("group", json.loads(self.options or "{}")["group"])
         return None
 
-    def check_id(self) -> None:
+    def check_names(self, most_chars: int) -> None:
         """Raises ValueError if rows of the job may have its id in another form, or there is no such job to cancel.
 
-        The database orders rows by their ids as they are, and the server strips them.
+        The database orders rows by their ids as they are, and the server strips them. It may have cut names that are
+        longer than `most_chars`.
         """
+        names = {"id": self.id, "topic": self.topic, "cancel_tag": self.cancel_tag}
+        for column, value in names.items():
+            if value and len(value) > most_chars:
+                raise ValueError(
+                    f"{column}: {len(value)} characters, at most {most_chars}: the database may have cut it"
+                )
         if self.id is None:
             return
         name = stripped(self.id)
@@ -83,8 +90,8 @@ class OutboxRow:
             raise TypeError("options: must be a JSON object")
         if unknown := sorted(options.keys() - OPTIONS):
             raise ValueError(f"options: no field {', '.join(unknown)}")
-        fields: dict[str, Any] = {"if_exists": IfExists.KEEP} | options
-        retain_s = max(seconds(fields.pop("retain", None) or 0), remember_s)
+        fields: dict[str, Any] = {"if_exists": IfExists.KEEP} | push_rules.given(options)
+        retain_s = seconds(fields.pop("retain", 0))
         job = Job(
             **fields,
             id=self.id or "",
@@ -92,7 +99,7 @@ class OutboxRow:
             body=self.body or "",
             delay=max((self.delay_s or 0) - self.age_s, 0) if self.due_s is None else None,
             due=self.due_s,
-            retain=retain_s,
+            retain=max(retain_s, remember_s) if retain_s >= 0 else retain_s,  # which is refused
             # a table that was dropped and made again counts from 1
             idempotency_key=f"outbox {self.seq}@{self.created_ms}",
         )

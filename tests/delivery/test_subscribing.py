@@ -10,7 +10,7 @@ from delayqueue.domain.troubles import FAILS_AFTER
 from tests.api_client import Api, Json, open_api
 from tests.figures import scrape
 from tests.processes import Processes, StoreServer
-from tests.waiting import until_async
+from tests.waiting import until, until_async
 
 from .conftest import Shop
 from .receiver import SECRET, Answer, Receiver
@@ -125,6 +125,35 @@ async def test_the_trouble_of_a_subscriber_is_over_when_it_is_unsubscribed(shop:
     await until_async(is_reported)
     (await shop.api.call("/unsubscribe", {"name": name})).ok()
     await until_async(is_over)
+
+
+@pytest.mark.parametrize("status", [410, 500])
+async def test_calls_under_way_to_a_subscriber_that_is_unsubscribed_are_no_trouble(
+    shop: Shop, status: int
+) -> None:
+    async def reported() -> set[str]:
+        troubles = (await shop.api.call("/stats", {})).ok()["troubles"]
+        return {one["name"] for one in troubles} & {gone, broken}
+
+    async def is_the_broken_one() -> bool:
+        return broken in await reported()
+
+    hold = asyncio.Event()
+    delays = {"delays": [0.01] * FAILS_AFTER}
+    gone = await shop.subscribe("gone", concurrency=2 * FAILS_AFTER, retry=delays)
+    shop.receiver.says("gone", Answer(status, hold=hold))
+    ids = [await shop.push(f"{shop.topic}-{number}") for number in range(2 * FAILS_AFTER)]
+    await until(lambda: shop.receiver.at_once["gone"] == len(ids))
+    if status != 410:
+        (await shop.api.call("/unsubscribe", {"name": gone})).ok()
+        await shop.seen()
+    hold.set()
+    for job_id in ids:
+        await shop.becomes("ready", job_id)
+    broken = await shop.subscribe("broken", retry=delays)
+    shop.receiver.says("broken", Answer(500))
+    await until_async(is_the_broken_one)
+    assert await reported() == {broken}
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,23 @@ async def test_jobs_that_a_full_topic_has_no_room_for_are_left_and_those_of_othe
     assert await move.left() == set()
 
 
+@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize("when_full", [None, WhenFull.DROP_OLDEST])
+async def test_ready_jobs_of_a_full_topic_are_left_and_counted_once(
+    move: Move, monkeypatch: pytest.MonkeyPatch, when_full: WhenFull | None, *, runs: bool
+) -> None:
+    """They are in no bucket, as are those that a crash of the old server has lost."""
+    if runs:
+        monkeypatch.setattr(source, "DEAD_S", 2 * PATIENCE_S)
+    limit = {"max_jobs": 1, "when_full": when_full}
+    await set_limit(move.new.store.bucket(0), "full", limit, declared=False)
+    await move.new.push(job("there", topic="full"))
+    for number in range(3):
+        await move.old.make_ready("full", f"ready-{number}")
+    it = await move.run()
+    assert (it.left, it.imported.total()) == ({"full": 3}, 0)
+
+
 async def test_nothing_stays_staged_if_a_job_of_the_batch_cannot_be(move: Move) -> None:
     due_s = int(time.time()) + HOUR_S
     for topic, job_id in (("t", "good"), ("broken", "bad")):

@@ -118,6 +118,25 @@ def test_an_id_with_white_space_around_it_does_not_pass_for_another_row_of_the_j
     }
 
 
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+def test_what_mysql_may_have_cut_fails(outbox: Outbox) -> None:
+    """A session without a strict sql_mode cuts what its column cannot hold, and so makes one id of two."""
+    whole = {"id": "i" * 254, "topic": "t" * 254, "cancel_tag": "c" * 254}
+    with outbox.database.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = ''")
+        for rest in ("", "a", "bc"):
+            outbox.insert(connection=connection, id=f"{whole['id']}{rest}")
+            outbox.insert(connection=connection, id=f"1{rest}", topic=f"{whole['topic']}{rest}")
+            outbox.insert(connection=connection, cancel_tag=f"{whole['cancel_tag']}{rest}")
+        connection.commit()
+    done = outbox.once()
+    assert "2 pushed, 1 cancelled, 6 failed" in done.stderr, done.stderr
+    assert [reason.partition(":")[0] for reason in outbox.rows("failed")] == 2 * [*whole]
+    assert {reason.partition(": ")[2] for reason in outbox.rows("failed")} == {
+        "255 characters, at most 254: the database may have cut it"
+    }
+
+
 def test_a_star_gets_an_id_before_its_row_is_pushed(outbox: Outbox) -> None:
     """So a relay that dies after the push repeats the push of one id, with one key, and doubles nothing."""
     for body in "123":

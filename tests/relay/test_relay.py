@@ -80,6 +80,25 @@ async def test_a_row_whose_topic_is_full_waits_for_room(outbox: Outbox) -> None:
     assert relay.stop() == 0
 
 
+def test_rows_of_a_full_topic_hold_up_no_other_topic(outbox: Outbox) -> None:
+    full = f"{outbox.topic}-full"
+    outbox.client.limit(full, max_jobs=1)
+    connection = outbox.database.connect()
+    for number in range(1001):  # more than a batch
+        outbox.insert(connection=connection, topic=full, id=f"{full}-{number}")
+    outbox.insert(connection=connection, id=outbox.topic)
+    outbox.insert(connection=connection, id=f"{full}-0", cancel=True)
+    outbox.insert(connection=connection, id=outbox.topic, cancel=True)
+    connection.commit()
+    connection.close()
+    done = outbox.once()
+    assert (done.returncode, "topic full: 1 job; the rows wait" in done.stderr) == (3, True)
+    assert outbox.state(outbox.topic) == "cancelled"
+    assert outbox.state(f"{full}-0") == "cancelled"
+    assert {*outbox.rows("topic, failed")} == {(full, None)}
+    assert len(outbox.rows()) == 999
+
+
 def test_an_id_whose_job_has_ended_can_be_pushed_again(outbox: Outbox) -> None:
     for body in "12":
         outbox.insert(id=outbox.topic, body=body)

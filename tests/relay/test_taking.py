@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from delayqueue.relay.database import Database as Taker
+from delayqueue.relay.postgres import CHANNEL
 from tests.relay.databases import TAKERS, Database
 from tests.waiting import until
 
@@ -113,6 +114,46 @@ def test_a_search_ends_after_so_many_rows_and_the_next_one_goes_on_there(
     assert taken(other) == [(2, "a")]  # from the front again
 
 
+def test_rows_that_stay_hold_up_no_others_and_are_taken_again(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a full topic. Whoever moves rows until none is taken, has tried each."""
+    monkeypatch.setattr("delayqueue.relay.database.MOST_ROWS", 2)
+    taker = table.taker()
+    table.insert("a", "b", "c", "a")
+    assert taken(taker) == [(1, "a"), (2, "b")]
+    done(taker)
+    assert taken(taker) == [(3, "c")]
+    done(taker, 3)
+    for _ in range(2):
+        assert taken(taker) == [(1, "a"), (2, "b")]
+        done(taker)
+        assert taken(taker) == []
+    taker.commit()
+    table.insert("d")
+    assert taken(taker) == [(1, "a"), (2, "b")]
+    done(taker, 1)
+    assert taken(taker) == [(4, "a")]
+
+
+def test_the_oldest_row_that_waits_may_stand_behind_many_that_have_failed(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delayqueue.relay.database.MOST_SEARCHED", 2)
+    taker = table.taker()
+    table.insert("a", "b", "c", "d")
+    for row in taker.take() + taker.take():
+        taker.fail(row, "bad")
+    taker.commit()
+    table.insert("e")
+    taker.close()
+    assert taken(taker) == [(5, "e")]
+    assert taker.oldest_s > 0
+    done(taker, 5)
+    assert taken(taker) == []
+    assert taker.oldest_s == 0
+
+
 async def test_a_next_row_that_another_relay_took_is_not_taken_again(table: Table) -> None:
     one, other = table.taker(), table.taker()
     table.insert("a", "a", "a")
@@ -158,6 +199,18 @@ def test_a_row_that_fails_leaves_the_way_to_those_behind_it(table: Table) -> Non
     done(taker, 2)
     assert taker.failures() == (1, "bad")
     assert taken(taker) == [(3, "a")]
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.filterwarnings("ignore:using 'notifies")
+def test_a_relay_that_is_never_idle_keeps_no_notify(table: Table) -> None:
+    """A gigabyte an hour, at a thousand commits a second."""
+    connection = table.taker().connect()
+    table.insert("a", "b", "c")
+    connection.execute(f"NOTIFY {CHANNEL}")  # comes with the commit, and behind those of the rows
+    connection.commit()
+    assert list(connection.notifies(timeout=0)) == []
+    connection.close()
 
 
 def test_it_sees_what_is_committed_whatever_the_default_of_the_database_is(table: Table) -> None:

@@ -88,6 +88,8 @@ def test_a_server_may_be_without_tls_unless_a_mode_asks_for_it() -> None:
         ("mysql://h/d?connect_timeout=0", "connect_timeout=0: must be 1 to 3600 seconds"),
         ("mysql://u:pa#ss@h/d", "must be mysql://USER:PASSWORD@HOST:PORT/NAME, with %2F"),
         ("mysql://u:pa/ss@h/d", "must be mysql://USER:PASSWORD@HOST:PORT/NAME, with %2F"),
+        ("mysql://u:pa[ss@h/d", "must be mysql://USER:PASSWORD@HOST:PORT/NAME, with %2F"),
+        ("mysql://u:pa\uff0fss@h/d", "must be mysql://USER:PASSWORD@HOST:PORT/NAME, with %2F"),
         ("mysql://h:x/d", "must be mysql://USER:PASSWORD@HOST:PORT/NAME, with %2F"),
     ],
 )

@@ -1,5 +1,6 @@
 """The relay, without a database: rows that are to blame themselves hold up no other."""
 
+import json
 from typing import Any
 from unittest.mock import Mock
 
@@ -9,11 +10,11 @@ from delayqueue.answers.jobs import Outcome
 from delayqueue.answers.servers import Access
 from delayqueue.client import Client
 from delayqueue.client.api_request import TransportError
-from delayqueue.errors import Code, Forbidden, Text
+from delayqueue.errors import Code, Forbidden, Text, Unavailable
 from delayqueue.relay.mysql import MySQL
 from delayqueue.relay.postgres import Postgres
 from delayqueue.relay.relay import Relay
-from delayqueue.relay.row import OutboxRow
+from delayqueue.relay.row import OPTIONS, OutboxRow
 
 
 def row(options: str = "", **fields: Any) -> OutboxRow:
@@ -24,7 +25,7 @@ def row(options: str = "", **fields: Any) -> OutboxRow:
 
 def relay(given: OutboxRow, client: Client) -> tuple[Relay, Mock]:
     """A relay, and a database that gives it one row."""
-    database = Mock(lease_until_s=float("inf"), lease_s=30, oldest_s=0.0)
+    database = Mock(lease_until_s=float("inf"), lease_s=30, oldest_s=0.0, most_chars=254)
     database.take.return_value = [given]
     return Relay(database, client, 60.0), database
 
@@ -49,6 +50,19 @@ def test_a_row_that_no_job_can_be_fails_alone(options: str) -> None:
     database.commit.assert_called_once_with()
 
 
+def test_an_option_that_is_null_is_as_one_that_is_omitted() -> None:
+    """As in /push: a row with `"if_exists": null` must not replace the job that one without it keeps."""
+    nulls = json.dumps(dict.fromkeys(OPTIONS))
+    assert row(nulls).job(60.0).request() == row("{}").job(60.0).request()
+
+
+@pytest.mark.parametrize(("given", "asked"), [(-1, -1), (0, 60), ("2m", 120)])
+def test_a_job_is_remembered_as_long_as_the_relay_needs_unless_its_retain_is_wrong(
+    given: object, asked: int
+) -> None:
+    assert row(json.dumps({"retain": given})).job(60).request()["retain"] == asked
+
+
 def test_a_server_that_does_not_listen_holds_up_no_row(caplog: pytest.LogCaptureFixture) -> None:
     client = Mock(spec=Client)
     client.whoami.side_effect = TransportError("nobody is there")
@@ -61,10 +75,28 @@ def test_a_server_that_does_not_listen_holds_up_no_row(caplog: pytest.LogCapture
     assert (one.failed, caplog.text) == (3, "")
 
 
+def test_a_relay_reports_on_rows_that_wait_for_a_server_that_is_away() -> None:
+    client = Mock(spec=Client)
+    client.push_many.side_effect = Unavailable
+    one, database = relay(row(), client)
+    database.name, database.poll_s, database.errors = "shop/outbox", 1.0, OSError
+    database.failures.return_value = (3, "no")
+    signals = Mock(stop=False)
+    signals.wait.side_effect = lambda _: setattr(signals, "stop", True)
+    one.run(signals)
+    client.whoami.assert_called_once()
+    assert one.failed == 3
+
+
 @pytest.mark.parametrize(
     ("kind", "dsn", "name"),
     [
-        (MySQL, "mysql://shop:secret@db1:3306/shop?unix_socket=/x", "db1/shop/t"),
+        (MySQL, "mysql://shop:secret@db1:3306/shop", "db1/shop/t"),
+        (MySQL, "mysql://shop:secret@db1:3307/shop", "db1:3307/shop/t"),
+        (MySQL, "mysql://shop:secret@localhost/shop?unix_socket=/run/b", "/run/b/shop/t"),
+        (Postgres, "postgresql://shop:secret@db1:5432/shop", "db1/shop/t"),
+        (Postgres, "postgresql://shop:secret@db1:5433/shop", "db1:5433/shop/t"),
+        (Postgres, "postgresql://shop:secret@/shop?host=/run/b", "/run/b/shop/t"),
         (Postgres, "postgresql:///shop", "shop/t"),
         (Postgres, "postgresql://", "t"),
     ],
