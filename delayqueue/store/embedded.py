@@ -165,7 +165,8 @@ SOCKET_PATH_BYTES: Final = 103
 PING_S: Final = 1.0
 STOP_S: Final = 10.0
 FIRST_PAUSE_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 5.0
+LONGEST_PAUSE_S: Final = 5.0  # one that lives for longer has not died of the same thing
+LEAST_FREE_BYTES: Final = 2**20
 
 # "4242:M 20 Nov 2026 22:20:04.280 # Server initialized": the mark # is a warning
 LOG_LINE: Final = re.compile(r"\d+:[A-Z] \d+ \w+ \d+ [\d:.]+ ([.\-*#]) (.*)")
@@ -238,18 +239,23 @@ class _EmbeddedStore:
         )
 
     async def keep_alive(self) -> None:
-        """Restart the child whenever it dies, until cancelled."""
+        """Restart the child whenever it dies, until cancelled.
+
+        On a full disk it starts, loads all its data, and dies at its first write.
+        """
         pause_s = FIRST_PAUSE_S
         while self._child is not None:
+            began_s = time.monotonic()
             status = await self._child.process.wait()
+            if time.monotonic() - began_s > LONGEST_PAUSE_S:
+                pause_s = FIRST_PAUSE_S
             log.error("the embedded store died (status %d), restarting it", status)
             await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
             try:
                 await self.start()
-                pause_s = FIRST_PAUSE_S
             except (StartupError, OSError) as error:
                 log.error("%s", error)  # noqa: TRY400  # no traceback: the message says everything
-                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
     async def stop(self) -> None:
         """End the child."""
@@ -296,7 +302,7 @@ def find_binary(configured: str, last: str = "") -> str:
 
 
 def check_startable(data_dir: Path, binary: str) -> None:
-    """Raises StartupError if no store could be started in this absolute path. Creates and starts nothing."""
+    """Raises StartupError if no store could run in this absolute path. Creates and starts nothing."""
     find_binary(binary, _read(data_dir / PROGRAM))
     with naming(data_dir):
         nearest = next(place for place in (data_dir, *data_dir.parents) if place.exists())
@@ -304,6 +310,10 @@ def check_startable(data_dir: Path, binary: str) -> None:
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        if shutil.disk_usage(nearest).free < LEAST_FREE_BYTES:
+            raise StartupError(
+                f"data_dir = {data_dir}: the disk is full; make room there", key="data_dir"
+            )
         refuse_lost_manifest(data_dir)
 
 

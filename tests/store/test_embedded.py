@@ -172,6 +172,28 @@ async def test_a_store_that_dies_is_started_again_with_its_data(
     assert caplog.text.count("the embedded store died (status -9), restarting it") == 3
 
 
+async def test_a_store_that_dies_again_and_again_is_restarted_ever_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses_s: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(delay_s: float) -> None:
+        task = asyncio.current_task()
+        if task and task.get_name() == "embedded store" and delay_s != embedded.POLL_S:
+            pauses_s.append(delay_s)
+            delay_s = 0
+        await sleep(delay_s)
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    async with a_store(tmp_path) as redis:
+        for life_s in (600, 600, 600, 0):  # what counts as a long one
+            monkeypatch.setattr(embedded, "LONGEST_PAUSE_S", life_s)
+            os.kill(await pid_of(redis), signal.SIGKILL)
+            await read_again(redis, "written")
+    assert pauses_s == [0.1, 0.2, 0.4, 0.1]
+
+
 async def test_a_store_that_cannot_be_started_again_is_tried_until_it_can(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
