@@ -26,6 +26,7 @@ class BeanstalkServer:
 
     def __init__(self, queue: DelayQueue, access: TubeAccess) -> None:
         self.queue = queue
+        self.remote: set[asyncio.Transport] = set()  # of clients on other machines
         self.use(access)
         self.loop = asyncio.get_running_loop()
         self.tubes = Tubes()
@@ -47,6 +48,9 @@ class BeanstalkServer:
         self._scope = access.scope
         self.allows_all = access.scope is EVERYWHERE
         self.jobs = self.queue.within(access.scope)
+        if access.loopback_only:
+            for each in list(self.remote):
+                each.abort()
 
     def came(self, session: Session) -> None:
         """Count a connection that begins."""

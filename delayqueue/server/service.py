@@ -119,7 +119,7 @@ class Service:
             if process.number == 1:
                 warn_of_limit(config.max_connections)
                 log.info("this is delay-queue %s", build())
-            log.info("serving on %s%s", config.bind_address, frontend.terms(config))
+            log.info("serving on %s%s", config.bind_address, frontend.terms)
             await self._stop.wait()
             log.info("stopping")
 
