@@ -117,6 +117,7 @@ def _prepared(
     with reloader.line(f"worker {number}") as (settings, line):
         process = first._replace(number=number)
         yield partial(_work, same_code, process, socket_path, settings, line)
+        process.ended()
 
 
 def _work(
