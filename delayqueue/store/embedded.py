@@ -32,6 +32,7 @@ POLL_S: Final = 0.02
 # Names the program that wrote the data. Another one may not be able to read it (Redis 7 cannot read Valkey 9's files),
 # and `make test` may put one on the PATH.
 PROGRAM: Final = "program"
+LOCK: Final = "lock"
 APPEND_ONLY_DIR: Final = "appendonlydir"
 MANIFEST: Final = "appendonly.aof.manifest"
 OLD_FILE: Final = "appendonly.aof"  # of Redis before 7.0; newer ones take it over
@@ -88,7 +89,7 @@ async def locked(directory: Path) -> AsyncIterator[int]:
 
 def _opened(directory: Path) -> int:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    return os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 @contextmanager
@@ -314,6 +315,14 @@ def check_startable(data_dir: Path, binary: str) -> None:
             raise StartupError(
                 f"data_dir = {data_dir}: the disk is full; make room there", key="data_dir"
             )
+        files = data_dir / APPEND_ONLY_DIR
+        for file in (data_dir / LOCK, data_dir / PROGRAM, files, *files.glob("*")):
+            if file.exists() and not os.access(file, os.R_OK | os.W_OK):
+                raise StartupError(
+                    f"data_dir = {data_dir}: may not read and write {file.relative_to(data_dir)}; "
+                    "let all files in it belong to the user of the server",
+                    key="data_dir",
+                )
         refuse_lost_manifest(data_dir)
 
 
