@@ -473,7 +473,14 @@ MUTANTS: Final = [
     ),
     Mutant(
         "server/frontend.py",
-        "        self._guard.use(settings.grants, config.token_rate, ProxyLogins.of(config))\n",
+        """\
+        self._guard.use(
+            settings.grants,
+            config.token_rate,
+            ProxyLogins.of(config),
+            protected_mode=config.protected_mode,
+        )
+""",
         "",
         "a token that a reload removes stays in force",
         "tests/api/test_reloading.py",

@@ -69,10 +69,12 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._limits.connected.came()
         self._limits.unread.watch(self._transport)
-        if self._server.access.loopback_only and not is_loopback(_host(transport)):
-            log.debug("refused a client from another machine: protected mode")
-            self._is_busy = True
-            self._transport.abort()
+        if not is_loopback(_host(transport)):
+            self._server.remote.add(self._transport)
+            if self._server.access.loopback_only:
+                log.debug("refused a client from another machine: protected mode")
+                self._is_busy = True
+                self._transport.abort()
         self._server.came(self.session)
         self._connections.add(self)
 
@@ -100,6 +102,7 @@ class Connection(asyncio.Protocol):
         self.session.has_ended = True
         self.session.stop_waiting()
         self._limits.connected.left()
+        self._server.remote.discard(self._transport)
         self._limits.unanswered.gone(self)
         self._limits.unread.flows(self._transport)
         self._server.left(self.session, self.session.latest if self._is_stalled else None)

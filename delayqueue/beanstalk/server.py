@@ -27,6 +27,7 @@ class BeanstalkServer:
     def __init__(self, queue: DelayQueue, access: TubeAccess) -> None:
         self.queue = queue
         self.sessions: set[Session] = set()
+        self.remote: set[asyncio.Transport] = set()  # of clients on other machines
         self.access = access
         self.use(access)
         self.loop = asyncio.get_running_loop()
@@ -47,6 +48,9 @@ class BeanstalkServer:
         former, self.access = self.access, access
         self.allows_all = access.scope is EVERYWHERE
         self.jobs = self.queue.within(access.scope)
+        if access.loopback_only:
+            for each in list(self.remote):
+                each.abort()
         if access.scope != former.scope:
             for session in self.sessions:
                 session.stop_waiting()

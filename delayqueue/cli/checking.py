@@ -16,7 +16,7 @@ from delayqueue.server.serve import check_addresses
 from delayqueue.server.settings import Settings
 from delayqueue.server.tracing import check_tracing
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.connect import connect
+from delayqueue.store.connect import connect, where_is
 from delayqueue.store.durability import check_durability, replica_warnings
 from delayqueue.store.embedded import check_startable, holds_store, place_of, running_in
 from delayqueue.store.health import alarms, durability_warnings
@@ -68,9 +68,9 @@ def _check_store(config: Config) -> None:
 
 
 def _place(config: Config) -> str:
-    """Where the embedded store is, which depends on the directory and the user if `data_dir` is not set."""
+    """Where the store is; of the embedded one that depends on the directory and the user if `data_dir` is not set."""
     if not config.embedded:
-        return ""
+        return f" ({where_is(config, None)[1]})"
     data_dir = place_of(config.data_dir)
     return f" in {data_dir}" if holds_store(data_dir) else f", a new one in {data_dir}"
 

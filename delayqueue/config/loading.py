@@ -38,6 +38,8 @@ MOST_KEY_CHARS: Final = 64  # a longer one was meant to be another kind of line
 SYNONYMS: Final = dict.fromkeys(
     ("port", "host", "addr", "address", "listen", "bind"), "bind_address"
 )
+STORES: Final = ("redis.url", "redis.sentinel", "redis.cluster", "redis.host")  # ways to name it
+IN_URL: Final = ("redis.db", "redis.user", "redis.password")
 SEE_HELP: Final = "see delay-queue --help-settings"
 
 
@@ -64,7 +66,10 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
             top, *named = ini.read(path, mistakes)
             settings = _from_top(top, mistakes)
             given["sections"] = read_sections(named, mistakes)
-    settings |= _from_environment(environ, mistakes)
+    variables = _from_environment(environ, mistakes)
+    if not variables.keys().isdisjoint(STORES):  # the file's store is another one then
+        settings = {key: setting for key, setting in settings.items() if key not in STORES}
+    settings |= variables
     if path is not None and "strict" not in settings:
         given["require_delay"] = FILE_REQUIRE_DELAY
     for _, where, option, text in settings.values():
@@ -82,20 +87,33 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
 
 
 def _check_store(settings: Mapping[str, _Setting], config: Config) -> None:
-    """Check that there is one store, and that nothing that is said about TLS is ignored."""
-    stores = [
-        settings[key] for key in ("redis.url", "redis.sentinel", "redis.cluster") if key in settings
-    ]
+    """Check that there is one store, and that neither a variable nor what is said about TLS is ignored."""
+    stores = [settings[key] for key in STORES[:-1] if key in settings]
     for other in stores[1:]:
         raise Mistake(f"{other.where}: the store is {stores[0].where} already; remove one of them")
-    encrypted = config.redis_tls
+    if config.redis_url:
+        _check_beside_url(settings)
+    _check_tls(settings, config)
+
+
+def _check_beside_url(settings: Mapping[str, _Setting]) -> None:
+    """Check that no variable says what a URL says; in a file, as the original's is, such lines may stay."""
+    for key in IN_URL:
+        if key in settings and settings[key].place == OPTIONS[key].variable:
+            raise Mistake(
+                f"{settings[key].where}: {settings['redis.url'].where} says that; "
+                "put it into the URL, or unset the variable"
+            )
+
+
+def _check_tls(settings: Mapping[str, _Setting], config: Config) -> None:
+    encrypted = config.redis_tls and not config.embedded
+    store, way_out = "the embedded store", "name another one, or set redis.tls = no"
     if config.redis_url:
         encrypted = urlsplit(config.redis_url).scheme == "rediss"
-        if config.redis_tls and not encrypted:
-            raise Mistake(
-                f"{settings['redis.tls'].where}: {settings['redis.url'].where} connects without TLS; "
-                "let the URL begin with rediss://"
-            )
+        store, way_out = settings["redis.url"].where, "let the URL begin with rediss://"
+    if config.redis_tls and not encrypted:
+        raise Mistake(f"{settings['redis.tls'].where}: {store} connects without TLS; {way_out}")
     for key in ("redis.tls_ca", "redis.tls_cert", "redis.tls_key"):
         if key in settings and not encrypted:
             raise Mistake(

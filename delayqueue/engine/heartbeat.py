@@ -1,6 +1,7 @@
 """Tells other server processes that this one is alive, with its figures, and reads theirs."""
 
 import asyncio
+import json
 import logging
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 2.0
 SILENCE_MS: Final = 15_000  # after this silence a process counts as gone
+MOST_NAMESAKES: Final = 15  # beats: a restart, with both servers at work for seconds, has fewer
 WINDOW_S: Final = 60.0  # lateness covers the last minute
 
 
@@ -54,6 +56,7 @@ class Heartbeat:
         self._counted = Counter[tuple[Kind, str, str]]()  # what is a trouble, as of the last beat
         self.outboxes = Outboxes()
         self._started = time()
+        self._namesakes = 0  # entries of others that ours took the place of
         self.noted_at: float | None = None  # loop time at which the store last accepted the entry
         self.has_failed = False  # at the last try
         self._window: deque[Late] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
@@ -64,13 +67,26 @@ class Heartbeat:
             self._window.append(self._late())
             try:
                 written = self._report().written
-                await self._registry.heartbeat("servers", self._name, written, SILENCE_MS)
+                self._compare(
+                    await self._registry.heartbeat("servers", self._name, written, SILENCE_MS)
+                )
                 self.noted_at = asyncio.get_running_loop().time()
                 self.has_failed = False
             except Unavailable:
                 self.has_failed = True
                 log.debug("heartbeat failed")
             await asyncio.sleep(INTERVAL_S)
+
+    def _compare(self, former: str) -> None:
+        """Warn, once, if another process tells its figures under our name, and is not just the one before us."""
+        if former and json.loads(former).get("started") != self._started:
+            self._namesakes += 1
+            if self._namesakes == MOST_NAMESAKES:
+                log.warning(
+                    "another server is called %s, too, so each of the two hides the other in /stats and at /admin; "
+                    "let their host names or ports differ",
+                    self._name,
+                )
 
     async def servers(self) -> list[ServerReport]:
         """All processes that were alive recently, by name. Raises Unavailable if the store does not answer.

@@ -16,7 +16,7 @@ from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.envelope import Responder
-from delayqueue.web.front import Front, build_front, is_protected
+from delayqueue.web.front import Front, build_front
 from delayqueue.web.proxy_login import ProxyLogins
 from delayqueue.web.tls import Tls
 
@@ -38,7 +38,12 @@ class Frontend:
         self._make_front = make_front
         self._figures = figures
         config = settings.config
-        self._guard = Authenticator(settings.grants, config.token_rate, ProxyLogins.of(config))
+        self._guard = Authenticator(
+            settings.grants,
+            config.token_rate,
+            ProxyLogins.of(config),
+            protected_mode=config.protected_mode,
+        )
         self.beanstalk = BeanstalkServer(queue, TubeAccess.of(config))
         self.tls = Tls(settings.certificate) if settings.certificate else None
         queue.metrics.most_topics = config.metrics_topics
@@ -49,15 +54,21 @@ class Frontend:
         config = settings.config
         if self.tls and settings.certificate:  # it can be neither switched on nor off
             self.tls.use(settings.certificate)
-        self._guard.use(settings.grants, config.token_rate, ProxyLogins.of(config))
+        self._guard.use(
+            settings.grants,
+            config.token_rate,
+            ProxyLogins.of(config),
+            protected_mode=config.protected_mode,
+        )
         self.beanstalk.use(TubeAccess.of(config))
         self._queue.metrics.most_topics = config.metrics_topics
         self.front = self._front(config)
 
-    def terms(self, config: Config) -> str:
+    @property
+    def terms(self) -> str:
         """How, and to whom, HTTP is served, as the log says it behind the address."""
         tls = " with TLS" if self.tls else ""
-        if is_protected(config, self._guard):
+        if self._guard.is_protected:
             return f"{tls}, clients on this machine only (protected_mode = yes)"
         return tls
 

@@ -27,9 +27,10 @@ Figures = Callable[[], Snapshot]
 class Process(NamedTuple):
     """Which of the processes this is: the first has number 1.
 
-    `pulses` holds for each process the monotonic time when it was last seen to work, 0 before it serves. `declared` has
-    one number: the revision of the settings whose sections one of the processes declared last, NONE_DECLARED at first.
-    In `folder` each has a socket where it tells its figures; None = it is the only one.
+    `pulses` holds for each process the monotonic time when it was last seen to work, 0 before it serves, and negative
+    from its end until its replacement serves. `declared` has one number: the revision of the settings whose sections
+    one of the processes declared last, NONE_DECLARED at first. In `folder` each has a socket where it tells its
+    figures; None = it is the only one.
     """
 
     pulses: MutableSequence[float]
@@ -45,7 +46,7 @@ class Process(NamedTuple):
     @property
     def is_replacement(self) -> bool:
         """Whether it takes the place of one that has served."""
-        return self.pulses[self.number - 1] > 0
+        return self.pulses[self.number - 1] != 0
 
     def name(self, config: Config) -> str:
         """The name by which other servers know it."""
@@ -54,6 +55,10 @@ class Process(NamedTuple):
     def beat(self, age_s: float = 0.0) -> None:
         """It was last seen to work `age_s` ago."""
         self.pulses[self.number - 1] = time.monotonic() - age_s
+
+    def ended(self) -> None:
+        """It works no more."""
+        self.pulses[self.number - 1] = -abs(self.pulses[self.number - 1])
 
     @asynccontextmanager
     async def telling(self, figures: Figures) -> AsyncIterator[None]:
@@ -98,7 +103,7 @@ class Process(NamedTuple):
                 log.warning(
                     "worker %s does not send its figures at %s: %r", path.name, path, answer
                 )
-                found[path.name] = {TICK_AGE.name: [[[], time.monotonic() - pulse]]}
+                found[path.name] = {TICK_AGE.name: [[[], time.monotonic() - abs(pulse)]]}
         return found
 
 

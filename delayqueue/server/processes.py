@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 STOP_S = 15.0  # for workers to end; they give requests in flight 4 s, twice
 FIRST_PAUSE_S = 0.2  # before a dead worker is restarted; doubled while it keeps dying
 LONGEST_PAUSE_S = 5.0
+HANGS_S = 60  # as WatchdogSec: one try to reach the store can last several times its limit of 5 s
+LEAST_BEAT_S = 0.1
 STARTUP_FAILED = 2  # exit status of a worker that could not start and has said why
 
 HELD_BACK = {signal.SIGHUP}  # until a worker ignores it: it would end the worker
@@ -77,7 +79,7 @@ async def supervise(
     process. Raises StartupError if one cannot start for the first time; it has said why itself.
     """
     keepers = [
-        asyncio.create_task(_keep(prepare, number, stop, stop_s), name=f"worker {number}")
+        asyncio.create_task(_keep(prepare, number, stop, stop_s), name=_name(number))
         for number in range(1, count + 1)
     ]
     await stop.wait()
@@ -134,7 +136,7 @@ async def _keep(prepare: Prepare, number: int, stop: asyncio.Event, stop_s: floa
             starts += 1
             started_at = loop.time()
             with prepare(number) as work:
-                status = await run(work, f"worker {number}", stop, stop_s)
+                status = await run(work, _name(number), stop, stop_s)
             if stop.is_set():
                 return
             if status == 0:
@@ -162,6 +164,31 @@ async def run(
     await _ended_or_stopped(process, stop, stop_s)
     process.join()
     return process.exitcode
+
+
+async def kill_hanging(pulses: Sequence[float]) -> None:
+    """Kill each worker that hangs, so that it is replaced; until cancelled. `pulses` are those of Process.
+
+    One hangs if its pulse stands still while this process counts HANGS_S seconds, one by one: while the machine or the
+    whole server sleeps, none pass.
+    """
+    known, still_s = list(pulses), [0] * len(pulses)
+    while True:
+        await asyncio.sleep(1)
+        for at, pulse in enumerate(pulses):
+            still_s[at] += 1
+            # that of a timer which hangs differs by errors of rounding
+            if pulse <= 0 or abs(pulse - known[at]) > LEAST_BEAT_S:
+                known[at], still_s[at] = pulse, 0
+            elif still_s[at] == HANGS_S:
+                log.error("worker %d hangs for %d s, killing it", at + 1, HANGS_S)
+                for process in multiprocessing.active_children():
+                    if process.name == _name(at + 1):
+                        process.kill()
+
+
+def _name(number: int) -> str:
+    return f"worker {number}"
 
 
 @contextmanager

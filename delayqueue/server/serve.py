@@ -20,13 +20,14 @@ from delayqueue.config.values import Address
 from delayqueue.log import set_up
 from delayqueue.net.listener import unusable
 from delayqueue.server.declarations import check_sections
-from delayqueue.server.loops import running
+from delayqueue.server.loops import Loop, running
 from delayqueue.server.open_files import raise_limit
 from delayqueue.server.process import NONE_DECLARED, Process
 from delayqueue.server.processes import (
     SameCode,
     bound,
     hold,
+    kill_hanging,
     let_supervisor_reload,
     shared_numbers,
     supervise,
@@ -76,8 +77,12 @@ async def serve(config: Config) -> None:
         else:
             folder = Path(lifetimes.enter_context(_meeting_place()))
             await _check_store(servers, config, socket_path)
-            log = partial(_announce_all, reloader)
-            await begin(running({"servers of the store": servers.watch, "log": log}, signals.stop))
+            loops: dict[str, Loop] = {
+                "servers of the store": servers.watch,
+                "log": partial(_announce_all, reloader),
+                "hanging workers": partial(kill_hanging, pulses),
+            }
+            await begin(running(loops, signals.stop))
             first = Process(pulses, declared, folder=folder)
             prepare = partial(_prepared, reloader, socket_path, SameCode(), first)
             ports = lifetimes.enter_context(_held_ports(config))
@@ -117,6 +122,7 @@ def _prepared(
     with reloader.line(f"worker {number}") as (settings, line):
         process = first._replace(number=number)
         yield partial(_work, same_code, process, socket_path, settings, line)
+        process.ended()
 
 
 def _work(

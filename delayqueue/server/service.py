@@ -5,6 +5,7 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -26,6 +27,7 @@ from delayqueue.server.frontend import Frontend
 from delayqueue.server.loops import Loop, running
 from delayqueue.server.open_files import OpenFiles, most_connections, warn_of_limit
 from delayqueue.server.process import Process
+from delayqueue.server.processes import bound
 from delayqueue.server.reload import announce
 from delayqueue.server.settings import Settings
 from delayqueue.server.store_opening import StoreOpening, build_store, prepare_store
@@ -65,7 +67,7 @@ class Service:
 
         Raises StartupError if that is impossible, LoopDied if something that it needs has ended.
         """
-        config, process = settings.config, self._process
+        config, process = _with_port(settings.config), self._process
         store = build_store(self._servers, config, Layout(config.bucket_size))
         opening = self._opening(store, config)
         await opening.begin()
@@ -119,7 +121,7 @@ class Service:
             if process.number == 1:
                 warn_of_limit(config.max_connections)
                 log.info("this is delay-queue %s", build())
-            log.info("serving on %s%s", config.bind_address, frontend.terms(config))
+            log.info("serving on %s%s", config.bind_address, frontend.terms)
             await self._stop.wait()
             log.info("stopping")
 
@@ -162,6 +164,15 @@ class Service:
         ):
             log.info("serving beanstalkd clients on %s", config.beanstalk_address)
             yield
+
+
+def _with_port(config: Config) -> Config:
+    """The config with a free port in place of 0, for the log and the server's name."""
+    if config.bind_address.port:
+        return config
+    with bound(config.bind_address) as port:
+        address = config.bind_address._replace(port=port.getsockname()[1])
+    return replace(config, bind_address=address)
 
 
 def _queue(store: Store, config: Config, process: Process) -> DelayQueue:

@@ -32,9 +32,8 @@ class Notifier:
     async def reporting(self, pulses: Sequence[float], stop: asyncio.Event) -> AsyncIterator[None]:
         """Report the processes' state while the block runs.
 
-        `pulses` holds for each process the monotonic time when it was last seen to work, 0 before it serves. systemd is
-        told when the service is ready, that it is alive while all pulses are fresh, and that it stops once `stop` is
-        set.
+        `pulses` are those of Process. systemd is told when the service is ready, that it is alive while those of all
+        processes that serve are fresh, and that it stops once `stop` is set.
         """
         async with TaskGroup() as group:
             group.create_task(self._follow(pulses, stop), "service")
@@ -46,7 +45,8 @@ class Notifier:
         if not stop.is_set():
             self._send("READY=1")
         while not stop.is_set():
-            if time.monotonic() - min(pulses) < self._pause_s:
+            serving = [pulse for pulse in pulses if pulse > 0]
+            if serving and time.monotonic() - min(serving) < self._pause_s:
                 self._send("WATCHDOG=1")
             await _pause(stop, self._pause_s)
         self._send("STOPPING=1")

@@ -52,7 +52,7 @@ async def connect(
     if a setting is wrong, StoreUnwell if the store cannot be reached, unless the caller `waits` for it with
     check_reachable().
     """
-    key, where = _where(config, socket_path)
+    key, where = where_is(config, socket_path)
     try:
         servers = _servers(config, socket_path)
     except ValueError as error:
@@ -69,7 +69,7 @@ async def connect(
 
 async def check_reachable(servers: Servers, config: Config, socket_path: str | None) -> None:
     """Raises StartupError if the store refuses us by a setting, StoreUnwell if it cannot be reached."""
-    key, where = _where(config, socket_path)
+    key, where = where_is(config, socket_path)
     try:
         await servers.refresh()
         await _probe(servers)
@@ -234,7 +234,7 @@ def _answer_s(config: Config) -> float:
     return min(_silence_s(config) + wait_s, ANSWER_S)
 
 
-def _where(config: Config, socket_path: str | None) -> tuple[str, str]:
+def where_is(config: Config, socket_path: str | None) -> tuple[str, str]:
     """The option that gives the store's address, and its value without user and password."""
     if socket_path:
         return "", "embedded store"
@@ -300,7 +300,7 @@ def _way_out(reason: str, config: Config) -> _WayOut:
         if re.search(signs, reason, re.IGNORECASE):
             return way
     start = "start Redis or Valkey there"
-    if _where(config, None)[0] != "redis.host":
+    if where_is(config, None)[0] != "redis.host":
         return _WayOut(f"{start}, or correct the address", heals=True)
     way_out = f"{start}, correct the address, or use the embedded store: redis.host = embedded"
     return _WayOut(way_out, heals=True)

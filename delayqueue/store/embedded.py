@@ -32,6 +32,7 @@ POLL_S: Final = 0.02
 # Names the program that wrote the data. Another one may not be able to read it (Redis 7 cannot read Valkey 9's files),
 # and `make test` may put one on the PATH.
 PROGRAM: Final = "program"
+LOCK: Final = "lock"
 APPEND_ONLY_DIR: Final = "appendonlydir"
 MANIFEST: Final = "appendonly.aof.manifest"
 OLD_FILE: Final = "appendonly.aof"  # of Redis before 7.0; newer ones take it over
@@ -88,7 +89,7 @@ async def locked(directory: Path) -> AsyncIterator[int]:
 
 def _opened(directory: Path) -> int:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    return os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 @contextmanager
@@ -165,7 +166,8 @@ SOCKET_PATH_BYTES: Final = 103
 PING_S: Final = 1.0
 STOP_S: Final = 10.0
 FIRST_PAUSE_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 5.0
+LONGEST_PAUSE_S: Final = 5.0  # one that lives for longer has not died of the same thing
+LEAST_FREE_BYTES: Final = 2**20
 
 # "4242:M 20 Nov 2026 22:20:04.280 # Server initialized": the mark # is a warning
 LOG_LINE: Final = re.compile(r"\d+:[A-Z] \d+ \w+ \d+ [\d:.]+ ([.\-*#]) (.*)")
@@ -238,18 +240,23 @@ class _EmbeddedStore:
         )
 
     async def keep_alive(self) -> None:
-        """Restart the child whenever it dies, until cancelled."""
+        """Restart the child whenever it dies, until cancelled.
+
+        On a full disk it starts, loads all its data, and dies at its first write.
+        """
         pause_s = FIRST_PAUSE_S
         while self._child is not None:
+            began_s = time.monotonic()
             status = await self._child.process.wait()
+            if time.monotonic() - began_s > LONGEST_PAUSE_S:
+                pause_s = FIRST_PAUSE_S
             log.error("the embedded store died (status %d), restarting it", status)
             await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
             try:
                 await self.start()
-                pause_s = FIRST_PAUSE_S
             except (StartupError, OSError) as error:
                 log.error("%s", error)  # noqa: TRY400  # no traceback: the message says everything
-                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
     async def stop(self) -> None:
         """End the child."""
@@ -296,7 +303,7 @@ def find_binary(configured: str, last: str = "") -> str:
 
 
 def check_startable(data_dir: Path, binary: str) -> None:
-    """Raises StartupError if no store could be started in this absolute path. Creates and starts nothing."""
+    """Raises StartupError if no store could run in this absolute path. Creates and starts nothing."""
     find_binary(binary, _read(data_dir / PROGRAM))
     with naming(data_dir):
         nearest = next(place for place in (data_dir, *data_dir.parents) if place.exists())
@@ -304,6 +311,18 @@ def check_startable(data_dir: Path, binary: str) -> None:
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        if shutil.disk_usage(nearest).free < LEAST_FREE_BYTES:
+            raise StartupError(
+                f"data_dir = {data_dir}: the disk is full; make room there", key="data_dir"
+            )
+        files = data_dir / APPEND_ONLY_DIR
+        for file in (data_dir / LOCK, data_dir / PROGRAM, files, *files.glob("*")):
+            if file.exists() and not os.access(file, os.R_OK | os.W_OK):
+                raise StartupError(
+                    f"data_dir = {data_dir}: may not read and write {file.relative_to(data_dir)}; "
+                    "let all files in it belong to the user of the server",
+                    key="data_dir",
+                )
         refuse_lost_manifest(data_dir)
 
 

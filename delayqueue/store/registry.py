@@ -87,9 +87,13 @@ class Registry:
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
 
-    async def heartbeat(self, told: Told, name: str, figures: str, silence_ms: int) -> None:
-        """Record what the process `name` tells; what processes told that were silent for longer is dropped."""
-        await self._bucket.run("heartbeat", [told, name, figures, silence_ms])
+    async def heartbeat(self, told: Told, name: str, figures: str, silence_ms: int) -> str:
+        """Record what the process `name` tells; what processes told that were silent for longer is dropped.
+
+        Returns the figures that were told under that name before, "" = none.
+        """
+        [former] = await self._run("heartbeat", [told, name, figures, silence_ms])
+        return text(former).partition(" ")[2]
 
     async def servers(self, told: Told, silence_ms: int) -> list[tuple[str, int, str]]:
         """Name, time last heard in ms and figures of all processes that were heard within `silence_ms`."""

@@ -19,6 +19,8 @@ from delayqueue.config.files import read_limited
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE, Grant, Role, Scope, parse_grant
 from delayqueue.errors import Forbidden, Text, TooMany, Unauthorized
+from delayqueue.net.loopback import is_loopback
+from delayqueue.web.checks import PROTECTED
 from delayqueue.web.http import ADMIN_PAGE, HttpRequest
 from delayqueue.web.proxy_login import ProxyLogins, User
 
@@ -95,7 +97,12 @@ class Authenticator:
     """The tokens in force, and the logins."""
 
     def __init__(
-        self, grants: Iterable[Grant], rate: int, logins: ProxyLogins | None = None
+        self,
+        grants: Iterable[Grant],
+        rate: int,
+        logins: ProxyLogins | None = None,
+        *,
+        protected_mode: bool = False,
     ) -> None:
         """`rate`: how many requests a second each token may make; 0 = any number."""
         self._key = secrets.token_bytes(32)
@@ -103,10 +110,18 @@ class Authenticator:
         self._rate = rate
         self._logins = logins
         self.asks = False  # whether clients have to say who they are
+        self.is_protected = False  # whether clients on this machine only are served
         self.revision = 0  # grows whenever tokens and logins take the place of others
-        self.use(grants, rate, logins)
+        self.use(grants, rate, logins, protected_mode=protected_mode)
 
-    def use(self, grants: Iterable[Grant], rate: int, logins: ProxyLogins | None = None) -> None:
+    def use(
+        self,
+        grants: Iterable[Grant],
+        rate: int,
+        logins: ProxyLogins | None = None,
+        *,
+        protected_mode: bool = False,
+    ) -> None:
         """Replace the present tokens and logins by these."""
         former = self._principals if rate == self._rate else {}
         principals: dict[bytes, Principal] = {}
@@ -120,6 +135,7 @@ class Authenticator:
         self._principals = principals
         self._logins = logins
         self.asks = bool(principals) or logins is not None
+        self.is_protected = protected_mode and not self.asks
         self.revision += 1
 
     def admit(self, request: HttpRequest, roles: Roles) -> Scope:
@@ -133,6 +149,8 @@ class Authenticator:
 
     def check_again(self, request: HttpRequest, roles: Roles, topics: Iterable[str]) -> None:
         """Raises Unauthorized or Forbidden if a client that was admitted may no longer reach these topics."""
+        if self.is_protected and not is_loopback(request.peer):
+            raise Forbidden(PROTECTED)
         if roles is not None and self.asks:
             self._find(request).scope(roles).check(topics)
 

@@ -28,7 +28,6 @@ from delayqueue.web import access_log, audit
 from delayqueue.web.access_log import new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
-from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import PROTECTED, own_page, same_origin, uncompressed
 from delayqueue.web.endpoint import BOTH, Endpoint, InvalidItem, Large, Returnable
 from delayqueue.web.envelope import Responder
@@ -55,22 +54,11 @@ NO_METHODS: Final[Mapping[str, Endpoint]] = MappingProxyType({})
 Work = Coroutine[Any, Any, Any]
 
 
-def is_protected(config: Config, guard: Authenticator) -> bool:
-    """Whether clients on this machine only are served."""
-    return config.protected_mode and not guard.asks
-
-
 def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = None) -> "Front":
     """Build a front that answers everything that the design and docs/api.md promise."""
     reader = Reader(api.queue.metrics, strict=config.strict)
     endpoints = [*api.endpoints, *pages()]
-    return (make or Front)(
-        api,
-        endpoints,
-        reader,
-        has_log=config.access_log,
-        is_protected=is_protected(config, api.guard),
-    )
+    return (make or Front)(api, endpoints, reader, has_log=config.access_log)
 
 
 class HasFront(Protocol):
@@ -110,7 +98,6 @@ class Front:
         reader: Reader,
         *,
         has_log: bool,
-        is_protected: bool,
     ) -> None:
         self._api = api
         self._confined: dict[Scope, Api] = {}
@@ -121,8 +108,8 @@ class Front:
             methods |= dict.fromkeys(endpoint.accepts, endpoint)
             if endpoint.takes is not None and endpoint.takes.of_original:
                 self._of_original.add(endpoint.path)
-        self._is_protected = is_protected
-        self._check_page = own_page if is_protected else same_origin
+        self._is_protected = api.guard.is_protected
+        self._check_page = own_page if self._is_protected else same_origin
         self._reader = reader
         self._has_log = has_log
         self._answered = api.queue.metrics.counter(REQUESTS)

@@ -27,7 +27,7 @@ from delayqueue.store.census import SOON_S, TopicView
 from delayqueue.store.types import Health
 from delayqueue.tasks import by_turns
 
-# shown as 0 for each named topic, so that the first one is an increase: alerts count those
+# shown as 0 for each named topic, and for the others, so that the first one is an increase: alerts count those
 FROM_THE_START: Final = ("buried", "delivered", "lost", "timed_out")
 NOT_COUNTED: Final[Mapping[str, Sequence[int]]] = MappingProxyType({})
 
@@ -55,6 +55,11 @@ class TopicFigures:
             others.add(replace(view, oldest_age_ms=None) if is_paused else view)
         all_others = others if len(topics) > most else None
         return cls(topics[:most], all_others, len(topics), due_soon)
+
+    @property
+    def all(self) -> Sequence[TopicView]:
+        """The named ones, and the others as one if there are any."""
+        return [*self.named, self.others] if self.others else self.named
 
 
 class StoreFigures(NamedTuple):
@@ -112,10 +117,13 @@ class Figures(Collector):
     def _unseen(self, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, str]]:
         """Counters to show as 0, because they have not happened to a topic so far."""
         seen = {tuple(labels) for labels, _ in rows}
-        for view in self._store.topics.named if self._store else ():
+        topics = {topic for _, topic in seen if topic == OTHER}
+        if self._store:
+            topics.update(view.topic for view in self._store.topics.all)
+        for topic in sorted(topics):
             for event in FROM_THE_START:
-                if (event, view.topic) not in seen:
-                    yield event, view.topic
+                if (event, topic) not in seen:
+                    yield event, topic
 
     def _of_processes(self) -> Iterator[Family]:
         for own in ProcessCollector(registry=None).collect():
@@ -178,12 +186,13 @@ def _of_workers(workers: WorkerCounts) -> Family:
 
 
 def _of_topics(topics: TopicFigures) -> Iterator[Family]:
-    views = [*topics.named, topics.others] if topics.others else topics.named
     jobs: dict[tuple[str, ...], float] = {
-        (view.topic, state): getattr(view, state) for view in views for state in LIVE_STATES
+        (view.topic, state): getattr(view, state) for view in topics.all for state in LIVE_STATES
     }
     ages: dict[tuple[str, ...], float] = {
-        (view.topic,): view.oldest_age_ms / 1000 for view in views if view.oldest_age_ms is not None
+        (view.topic,): view.oldest_age_ms / 1000
+        for view in topics.all
+        if view.oldest_age_ms is not None
     }
     paused: dict[tuple[str, ...], float] = {
         (view.topic,): int(view.paused_until_ms is not None) for view in topics.named

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from delayqueue.config.config import Config
 from delayqueue.config.files import check_readable, read_limited
@@ -113,24 +113,29 @@ class Certificate(NamedTuple):
         return context
 
 
+class Listening(ssl.SSLContext):
+    """Stands for the context in force, which each connection has from its beginning.
+
+    So nobody resumes a session of a former one, whose authority may no longer be trusted.
+    """
+
+    in_force: ssl.SSLContext
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        """What an event loop calls for a connection; the arguments are those of ssl.SSLContext."""
+        return self.in_force.wrap_bio(*args, **kwargs)
+
+
 class Tls:
     """The server's side of TLS. `context` is for all listeners; what it uses for new connections can be replaced."""
 
     def __init__(self, certificate: Certificate) -> None:
-        self.context = self._in_force = certificate.context()
-        # called at each handshake, also of clients that name no server
-        self.context.sni_callback = self._turn
+        self.context = Listening(ssl.PROTOCOL_TLS_SERVER)
+        self.use(certificate)
 
     def use(self, certificate: Certificate) -> None:
-        """Use another certificate, and authority, for new connections.
-
-        Whether clients need a certificate stays as it is.
-        """
-        self._in_force = certificate.context()
-
-    def _turn(self, connection: ssl.SSLObject, _name: str | None, asked: ssl.SSLContext) -> None:
-        if asked is not self._in_force:
-            connection.context = self._in_force
+        """Use another certificate, and authority, for new connections."""
+        self.context.in_force = certificate.context()
 
 
 @contextmanager

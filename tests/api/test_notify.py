@@ -1,6 +1,7 @@
 """What the server tells systemd: that it is ready, that its timers tick, that it stops."""
 
 import asyncio
+import math
 import os
 import re
 import socket
@@ -12,6 +13,7 @@ from typing import Final
 
 import pytest
 
+from delayqueue.server.process import Process
 from delayqueue.server.systemd import Notifier
 from tests.docs.markdown import run
 from tests.docs.test_orders import needs
@@ -90,16 +92,38 @@ async def test_a_store_that_is_away_is_no_reason_to_start_the_server_again(
         server.close()
 
 
-async def test_a_process_that_hangs_keeps_the_service_silent(systemd: Systemd) -> None:
-    """Its heartbeat gets old, though the others are well."""
+@pytest.mark.parametrize(
+    "age_s",
+    [
+        (-3600, 3600),  # its heartbeat gets old, though the others are well
+        (math.inf, math.inf),  # all have died
+    ],
+)
+async def test_a_process_that_hangs_keeps_the_service_silent(
+    systemd: Systemd, age_s: tuple[float, float]
+) -> None:
     service = Notifier({"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": "200000"}, os.getpid())
-    pulses, stop = [time.monotonic() + 3600, 0.0], asyncio.Event()
+    pulses, stop = [time.monotonic() - age_s[0], 0.0], asyncio.Event()
     async with service.reporting(pulses, stop):
-        pulses[1] = time.monotonic() - 3600
+        pulses[1] = time.monotonic() - age_s[1]
         assert await asyncio.to_thread(systemd.hears) == "READY=1"
         await asyncio.sleep(0.3)  # three times the interval
         stop.set()
         assert await asyncio.to_thread(systemd.hears) == "STOPPING=1"
+
+
+async def test_the_service_is_alive_while_a_process_that_has_died_is_not_replaced(
+    systemd: Systemd,
+) -> None:
+    """As after an upgrade on the disk: the others serve on."""
+    service = Notifier({"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": "200000"}, os.getpid())
+    pulses, stop = [time.monotonic() + 3600, time.monotonic() - 3600], asyncio.Event()
+    Process(pulses, [0.0], number=2).ended()
+    async with service.reporting(pulses, stop):
+        heard = [await asyncio.to_thread(systemd.hears) for _ in range(3)]
+        stop.set()
+    assert heard == ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]
+    assert Process(pulses, [0.0], number=2).is_replacement
 
 
 async def test_a_watchdog_meant_for_another_process_gets_no_signs_of_life(

@@ -1,13 +1,14 @@
 """/stats and the filters of /topics."""
 
 import os
+import re
 from pathlib import Path
 
 from delayqueue.answers.answer import left_out
 from delayqueue.answers.servers import Stats
 from tests.api_client import Api, open_api
-from tests.processes import Processes, StoreServer
-from tests.waiting import until_async
+from tests.processes import LOOPBACK, Processes, StoreServer
+from tests.waiting import until, until_async
 
 
 async def test_the_sums_and_counters_are_those_of_all_servers(
@@ -44,6 +45,29 @@ async def test_the_sums_and_counters_are_those_of_all_servers(
     assert stats["settings"]["redis.db"] == str(database)
     assert stats["set_in"]["redis.db"] == "DELAYQUEUE_REDIS_DB"
     assert "log_level" not in stats["set_in"]
+
+
+async def test_a_free_port_is_told_and_is_part_of_the_name(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    database = redis_server.new_database()
+    servers = [
+        processes.configured("", redis_server, redis__db=database, bind_address=f"{LOOPBACK}:0")
+        for _ in range(2)
+    ]
+    ports: list[str] = []
+    for server in servers:
+        server.launch()
+        await until(lambda server=server: "serving on" in server.logged())  # type: ignore[misc]
+        ports += re.findall(r"serving on 127\.0\.0\.1:(\d+)", server.logged())
+    async with open_api(f"http://{LOOPBACK}:{ports[0]}") as api:
+
+        async def all_seen() -> bool:
+            found = (await api.call("/stats", {})).ok()["servers"]
+            names = [server["name"].partition(":")[2] for server in found]
+            return names == sorted(f"{port} #1" for port in ports)
+
+        await until_async(all_seen)
 
 
 async def test_topics_are_filtered_sorted_and_paged(

@@ -3,11 +3,12 @@
 import asyncio
 import pickle
 import re
+import socket
 import ssl
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import uvloop
 
 from delayqueue.cli import healthy as health_check
 from delayqueue.cli.healthy import healthy
@@ -22,7 +24,7 @@ from delayqueue.cli.subcommand import DONE, UNREACHABLE
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
-from delayqueue.web.tls import Certificate
+from delayqueue.web.tls import Certificate, Tls
 from tests.api_client import open_api
 from tests.certificates import Pair, make
 from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
@@ -138,6 +140,49 @@ async def test_an_authority_that_is_removed_is_no_longer_trusted(
     authorities.write_bytes(next_client.cert.read_bytes())
     await until_async(lambda: admits(server, present))
     assert not await admits(server, own.context(client))
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_session_is_resumed_until_its_authority_is_removed(
+    pairs: tuple[Pair, Pair], run: Callable[[Any], None], version: ssl.TLSVersion
+) -> None:
+    own, client = pairs
+    config = Config(tls_cert=own.cert, tls_key=own.key)
+    of_client, of_another = (
+        Certificate.of(replace(config, tls_client_ca=pair.cert)) for pair in (client, own)
+    )
+    assert of_client
+    assert of_another
+    tls, context = Tls(of_client), own.context(client)
+    context.minimum_version = context.maximum_version = version
+
+    def visit(port: int, session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bool]:
+        """The session of a connection, and whether it is the former one. Raises OSError if it is refused."""
+        with context.wrap_socket(
+            socket.create_connection((LOOPBACK, port), timeout=60),
+            server_hostname=LOOPBACK,
+            session=session,
+        ) as connection:
+            assert connection.recv(1) == b"!"
+            return connection.session, bool(connection.session_reused)
+
+    def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"!")
+        writer.close()
+
+    async def visits() -> None:
+        server = await asyncio.start_server(greet, LOOPBACK, 0, ssl=tls.context)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            session, _ = await asyncio.to_thread(visit, port, None)
+            session, is_resumed = await asyncio.to_thread(visit, port, session)
+            assert is_resumed
+            tls.use(of_another)
+            with pytest.raises(ssl.SSLError, match="UNKNOWN_CA"):
+                await asyncio.to_thread(visit, port, session)
+
+    run(visits())
 
 
 async def admits(server: QueueServer, context: ssl.SSLContext) -> bool:

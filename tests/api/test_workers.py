@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
-from delayqueue.server.processes import bound, hold, supervise
+from delayqueue.server import processes as server_processes
+from delayqueue.server.processes import bound, hold, kill_hanging, supervise
 from tests.api_client import open_api
 from tests.figures import scrape
 from tests.processes import LOOPBACK, REPOSITORY, Processes, QueueServer, StoreServer, free_port
@@ -131,6 +133,35 @@ async def test_a_worker_that_cannot_start_again_is_tried_until_it_can(
     (tmp_path / "broken").unlink()
     await until(lambda: is_written(first), within_s=START_S)
     assert not stop.is_set()
+    stop.set()
+    await supervising
+
+
+class Standstill(list[float]):
+    """The pulses of workers, of which the second beats whenever somebody looks."""
+
+    def __iter__(self) -> Iterator[float]:
+        self[1] += 1
+        return super().__iter__()
+
+
+async def test_a_worker_that_hangs_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_processes, "HANGS_S", 2)
+    stop = asyncio.Event()
+    prepare = lambda number: nullcontext(partial(work, tmp_path, number))  # noqa: E731
+    supervising = asyncio.create_task(supervise(WORKERS, prepare, stop))
+    first, second = (tmp_path / str(number) for number in (1, 2))
+    await until(lambda: is_written(first) and is_written(second), within_s=START_S)
+    hung, well = first.read_text(), second.read_text()
+    first.unlink()
+    watching = asyncio.create_task(kill_hanging(Standstill([1.0, 1.0])))
+    await until(lambda: is_written(first), within_s=START_S)
+    watching.cancel()
+    assert not alive(int(hung))
+    assert alive(int(well))
+    assert second.read_text() == well
     stop.set()
     await supervising
 

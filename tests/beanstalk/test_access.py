@@ -5,6 +5,7 @@ import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -166,6 +167,27 @@ async def test_protected_mode_cuts_strangers_off(
         async with Wire.opened(port) as local:
             assert await local.ask(b"list-tube-used") == b"USING default\r\n"
         server.close()
+
+
+async def test_strangers_are_cut_off_when_protected_mode_is_switched_on(
+    processes: Processes,
+    redis_server: StoreServer,
+    own_address: str,  # the fixture
+) -> None:
+    port = free_port()
+    head = f"beanstalk_address = 0.0.0.0:{port}\nprotected_mode = "
+    server = processes.configured(f"{head}no\n", redis_server)
+    server.start()
+    stranger = Wire(*await asyncio.open_connection(own_address, port))
+    async with Wire.opened(port) as local:
+        number = await stranger.put(b"x")
+        assert (await stranger.reserve())[0] == number
+        await changed(server, f"{head}yes\n", "reloaded: ")
+        with suppress(ConnectionError):
+            assert await stranger.rest() == b""
+        stranger.close()
+        assert (await local.reserve())[0] == number, "it is given back"
+    server.close()
 
 
 async def test_the_server_speaks_tls(

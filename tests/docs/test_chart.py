@@ -156,6 +156,35 @@ def test_certificates_are_mounted_and_probes_follow() -> None:
         assert container[probe]["httpGet"]["scheme"] == "HTTPS"
 
 
+def test_prometheus_finds_the_servers_in_one_way_by_the_name_that_the_alerts_know() -> None:
+    values = (*ALL, "serviceMonitor.tlsConfig.serverName=queue")
+    made = objects(*values)
+    [endpoint] = made["ServiceMonitor"]["spec"]["endpoints"]
+    assert (endpoint["scheme"], endpoint["tlsConfig"]) == ("https", {"serverName": "queue"})
+    assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": "delayqueue"}]
+    assert 'up{job="delayqueue"}' in read("contrib/prometheus/delayqueue.rules.yml")
+    assert found_by_annotations(made) == {}
+    ours = {"prometheus.io/scrape": "true", "prometheus.io/port": "9277"}
+    assert found_by_annotations(objects(REDIS)) == ours | {"prometheus.io/scheme": "http"}
+    own = objects(REDIS, r"podAnnotations.prometheus\.io/scrape=no")
+    assert found_by_annotations(own)["prometheus.io/scrape"] == "no"
+
+
+def found_by_annotations(made: dict[str, Any]) -> dict[str, str]:
+    found = made["Deployment"]["spec"]["template"]["metadata"]["annotations"]
+    return {name: value for name, value in found.items() if name.startswith("prometheus.io/")}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("0", 0), ("25%", "25%"), ("", None), ("null", None)]
+)
+def test_only_an_empty_number_of_pods_that_may_be_away_is_none(
+    value: str, expected: object
+) -> None:
+    budget = objects(REDIS, f"maxUnavailable={value}").get("PodDisruptionBudget")
+    assert (budget and budget["spec"]["maxUnavailable"]) == expected
+
+
 def test_selectors_find_their_pods() -> None:
     made = objects(*ALL)
     labels = made["Deployment"]["spec"]["template"]["metadata"]["labels"]
@@ -177,6 +206,7 @@ def test_selectors_find_their_pods() -> None:
         ((REDIS, "config.DELAYQUEUE_REDIS_PASSWORD=x"), "existingSecret"),
         ((REDIS, "config.DELAYQUEUE_REDIS_SENTINEL_PASSWORD=x"), "existingSecret"),
         ((REDIS, "config.DELAYQUEUE_CALL_SECRET=x"), "existingSecret"),
+        (("existingSecret=mine", "config.DELAYQUEUE_REDIS_URL=redis://:x@redis"), "existingSecret"),
         ((REDIS, "probeScheme=TCP"), "probeScheme"),
         ((REDIS, "config.REDIS_DB=1"), "REDIS_DB"),
         ((REDIS, "replica=2"), "replica"),

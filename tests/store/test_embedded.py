@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -170,6 +171,28 @@ async def test_a_store_that_dies_is_started_again_with_its_data(
             os.kill(await pid_of(redis), signal.SIGKILL)
             assert await read_again(redis, "written") == str(round_number)
     assert caplog.text.count("the embedded store died (status -9), restarting it") == 3
+
+
+async def test_a_store_that_dies_again_and_again_is_restarted_ever_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses_s: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(delay_s: float) -> None:
+        task = asyncio.current_task()
+        if task and task.get_name() == "embedded store" and delay_s != embedded.POLL_S:
+            pauses_s.append(delay_s)
+            delay_s = 0
+        await sleep(delay_s)
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    async with a_store(tmp_path) as redis:
+        for life_s in (600, 600, 600, 0):  # what counts as a long one
+            monkeypatch.setattr(embedded, "LONGEST_PAUSE_S", life_s)
+            os.kill(await pid_of(redis), signal.SIGKILL)
+            await read_again(redis, "written")
+    assert pauses_s == [0.1, 0.2, 0.4, 0.1]
 
 
 async def test_a_store_that_cannot_be_started_again_is_tried_until_it_can(
@@ -359,6 +382,22 @@ async def test_a_server_that_is_cancelled_while_its_store_loads_leaves_no_store(
 async def test_a_ctrl_c_in_the_terminal_does_not_reach_the_store(tmp_path: Path) -> None:
     async with a_store(tmp_path) as redis:
         assert os.getpgid(await pid_of(redis)) != os.getpgid(0)
+
+
+@pytest.mark.parametrize("name", ["lock", "program", "appendonlydir", "appendonlydir/*.incr.aof"])
+async def test_a_file_of_another_user_is_found_before_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As in a backup that root has brought back."""
+    async with a_store(tmp_path) as redis:
+        file = append_only_file(tmp_path) if "*" in name else tmp_path / name
+        await redis.set("written", "1")
+    check_startable(tmp_path, "")
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != file and may(path, mode))
+    named = re.escape(f"may not read and write {file.relative_to(tmp_path)}; let all files")
+    with pytest.raises(StartupError, match=named):
+        check_startable(tmp_path, "")
 
 
 async def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 import asyncio
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import pytest
 
+from delayqueue.engine import heartbeat
 from delayqueue.engine.heartbeat import Heartbeat
 from delayqueue.engine.reports import SILENT, ServerReport
 from delayqueue.metrics import WAITING_POLLS, Metrics
+from delayqueue.store.registry import Registry
 from tests.store.bucket import Bucket
 from tests.store.turning import DAY_MS, Clock, coarse
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 SILENCE_MS: Final = 15_000
 
@@ -62,3 +65,33 @@ async def test_what_later_versions_tell_is_left_out_while_it_says_nothing(wheel:
     [(_, _, written)] = await wheel.store.registry.servers("servers", SILENCE_MS)
     assert "pushed" in json.loads(written)
     assert not {"call_limit", "calls", "outboxes"} & json.loads(written).keys()
+
+
+@pytest.mark.parametrize("is_another", [False, True])
+async def test_a_server_notices_another_one_of_its_name(
+    bucket: Bucket,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    is_another: bool,
+) -> None:
+    """Not the one whose place it takes, which may still work for seconds."""
+    monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
+    registry, metrics = bucket.store.registry, Metrics()
+    metrics.show(WAITING_POLLS, lambda: 0)
+    heart = Heartbeat(registry, metrics, "this")
+    beating = asyncio.create_task(heart.run())
+    others = heartbeat.MOST_NAMESAKES if is_another else 3
+    for beat in range(others):
+        await registry.heartbeat("servers", "this", f'{{"started": {beat}}}', SILENCE_MS)
+        await until_async(partial(has_told, registry, beat))
+    says = "another server is called this"
+    if is_another:
+        await until(lambda: says in caplog.text)
+    beating.cancel()
+    assert caplog.text.count(says) == int(is_another)
+
+
+async def has_told(registry: Registry, beat: int) -> bool:
+    """Whether the entry of that beat is replaced."""
+    [(_, _, written)] = await registry.servers("servers", SILENCE_MS)
+    return bool(json.loads(written)["started"] != beat)

@@ -3,17 +3,18 @@
 import sys
 from base64 import b64encode
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Final
 
 import pytest
 
 from delayqueue.domain.access import Role, parse_grant
-from delayqueue.errors import TooMany, Unauthorized
+from delayqueue.errors import Forbidden, TooMany, Unauthorized
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.http import HttpRequest
 
 PRODUCERS: Final = frozenset({Role.PRODUCE})
+CONSUMERS: Final = frozenset({Role.CONSUME})
 
 
 def authenticator(tokens: int) -> Authenticator:
@@ -75,6 +76,22 @@ def test_only_a_whole_token_is_known(header: str) -> None:
     asked = HttpRequest("POST", "/push", {"authorization": header}, None)
     with pytest.raises(Unauthorized):
         authenticator(3).admit(asked, PRODUCERS)
+
+
+def test_who_waits_while_protected_mode_is_switched_on_is_asked_again() -> None:
+    guard = Authenticator([], 0)
+    peers = {"127.0.0.1": False, "::1": False, "192.0.2.7": True, None: True}
+    for peer, refused in peers.items():
+        asked = HttpRequest("POST", "/pop", {}, peer)
+        guard.use([], 0, protected_mode=False)
+        guard.check_again(asked, CONSUMERS, ["t"])
+        guard.use([], 0, protected_mode=True)
+        with pytest.raises(Forbidden) if refused else nullcontext():
+            guard.check_again(asked, CONSUMERS, ["t"])
+    with_tokens = authenticator(1)
+    with_tokens.use([parse_grant(f"consume:{KNOWN}")], 0, protected_mode=True)
+    asked = HttpRequest("POST", "/pop", {"authorization": f"Bearer {KNOWN}"}, "192.0.2.7")
+    with_tokens.check_again(asked, CONSUMERS, ["t"])
 
 
 async def test_tokens_that_are_read_anew_may_not_make_their_requests_again() -> None:

@@ -4,6 +4,7 @@ import itertools
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -181,6 +182,19 @@ def test_check_neither_starts_nor_makes_an_embedded_store(run: Run, tmp_path: Pa
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == f"ok: settings\nok: store, a new one in {tmp_path}/delay-queue\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_check_says_that_the_disk_of_an_embedded_store_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DELAYQUEUE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("DELAYQUEUE_BIND_ADDRESS", f"{LOOPBACK}:0")
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4096))
+    assert main(["check"]) == 1
+    said = capsys.readouterr()
+    assert f"data_dir = {tmp_path}/data: the disk is full; make room there\n" in said.err
+    assert "ok: store" not in said.out
 
 
 @pytest.mark.parametrize("bucket_size", [1, 2])

@@ -15,6 +15,7 @@ from delayqueue.config.reloaded import changed_to
 from delayqueue.config.sections import Sections
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.config.values import Address
+from delayqueue.store.connect import where_is
 from delayqueue.web.auth import read_tokens
 from delayqueue.web.tls import Certificate
 
@@ -189,6 +190,30 @@ def test_one_worker_runs_on_each_core_that_the_process_may_use() -> None:
     finally:
         os.sched_setaffinity(0, usable)
     assert load(None, {"DELAYQUEUE_WORKERS": "auto"}).workers == len(usable)
+
+
+@pytest.mark.parametrize("in_file", ["redis.url = redis://prod/5", "redis.sentinel = prod"])
+def test_a_store_that_a_variable_names_is_the_only_one(conf: Path, in_file: str) -> None:
+    config = parsed(conf, in_file, DELAYQUEUE_REDIS_HOST="stage:6379")
+    assert where_is(config, None) == ("redis.host", "redis.host = stage:6379")
+    assert parsed(conf, in_file, DELAYQUEUE_REDIS_HOST="embedded").embedded
+    config = parsed(conf, in_file, DELAYQUEUE_REDIS_CLUSTER="stage")
+    assert where_is(config, None) == ("redis.cluster", "redis.cluster = stage:6379")
+    config = parsed(conf, in_file, DELAYQUEUE_REDIS_URL="redis://:s3@stage/2")
+    assert where_is(config, None) == ("redis.url", "redis.url = redis://stage/2")
+
+
+@pytest.mark.parametrize("name", ["DB", "USER", "PASSWORD"])
+def test_a_variable_that_a_url_makes_idle_is_refused(conf: Path, name: str) -> None:
+    variable, url = f"DELAYQUEUE_REDIS_{name}", "redis.url = redis://h/1"
+    conf.write_text(url, encoding="utf-8")
+    says = "says that; put it into the URL, or unset the variable"
+    assert complaint(conf, **{variable: "7"}) == f"{variable}: FILE:1: redis.url {says}"
+    settings = {variable: "7", "DELAYQUEUE_REDIS_URL": "redis://h/1"}
+    assert complaint(None, **settings) == f"{variable}: DELAYQUEUE_REDIS_URL {says}"
+    in_file = f"redis.{name.lower()} = 7"
+    assert parsed(conf, f"{url}\n{in_file}").redis_url
+    assert parsed(conf, in_file, DELAYQUEUE_REDIS_URL="redis://h/1").redis_url
 
 
 def test_a_url_wins_over_the_embedded_store() -> None:
@@ -369,6 +394,10 @@ NEEDS_TLS: Final = "needs TLS; set redis.tls = yes, or use rediss:// in redis.ur
             "redis.url = unix:///sock\nredis.tls = on\nredis.tls_ca = x",
             "FILE:2: redis.tls: FILE:1: redis.url connects without TLS; let the URL begin with rediss://",
         ),
+        (
+            "redis.host = embedded\nredis.tls = yes",
+            "FILE:2: redis.tls: the embedded store connects without TLS; name another one, or set redis.tls = no",
+        ),
     ],
 )
 def test_a_connection_that_should_be_encrypted_and_would_not_be_is_refused(
@@ -478,12 +507,12 @@ def test_secrets_do_not_show() -> None:
         None,
         {
             "DELAYQUEUE_REDIS_PASSWORD": "s3",
-            "DELAYQUEUE_REDIS_URL": "redis://:s3@h",
             "DELAYQUEUE_AUTH_TOKENS": "admin:s3s3s3s3s3s3s3s3, produce:s3s3s3s3s3s3s3s3:a*,",
             "DELAYQUEUE_CALL_SECRET": f"topic=whsec_{'s3s3' * 8}",
         },
     )
     assert config.redis_password == "s3"
+    assert "s3" not in repr(load(None, {"DELAYQUEUE_REDIS_URL": "redis://:s3@h"}))
     assert [grant.topics for grant in config.auth_tokens] == ["*", "a*"]
     assert "s3" not in repr(config)
     assert config.shown()["call_secret"] == "***"

@@ -122,8 +122,10 @@ def test_events_of_topics_beyond_the_limit_count_as_other() -> None:
     metrics.most_topics = 2
     for topic in ("b", "a", "c", "d", "b"):
         metrics.count_event("pushed", topic, 1)
-    events = shown({"1": metrics}).rows("delayqueue_job_events_total")
-    assert events == {("pushed", "a", "1"): 1, ("pushed", "b", "1"): 2, ("pushed", "other", "1"): 2}
+    events, name = shown({"1": metrics}), "delayqueue_job_events_total"
+    pushed = {topic: events.one(name, event="pushed", topic=topic) for topic in ("a", "b", "other")}
+    assert pushed == {"a": 1, "b": 2, "other": 2}
+    assert events.sum(name) == 5
     assert metrics.events("pushed") == 5
 
 
@@ -134,7 +136,11 @@ def test_the_first_event_that_an_alert_counts_is_an_increase() -> None:
     samples = shown({"1": metrics}, holding(*topics, most=2))
     assert samples.one(name, topic="t", event="buried") == 0
     assert samples.one(name, topic="u", event="buried") == 1
-    assert len(shown({"1": metrics}, holding(*topics, most=0)).rows(name)) == 1
+    beyond = shown({"1": metrics}, holding(*topics, TopicView("other"), most=0))
+    assert beyond.one(name, topic="other", event="lost") == 0
+    metrics.most_topics = 1  # it has met more topics than there are now
+    metrics.count_event("pushed", "gone", 1)
+    assert shown({"1": metrics}).one(name, topic="other", event="lost") == 0
 
 
 def test_a_topic_that_is_paused_is_shown_and_makes_others_no_older() -> None:
