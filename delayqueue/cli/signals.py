@@ -1,6 +1,7 @@
 """Signals that end a verb leave nothing behind: no terminal in another state, no jobs that were taken and not shown."""
 
 import signal
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
@@ -20,9 +21,14 @@ class Ended(KeyboardInterrupt):
 
 @contextmanager
 def raised_signals() -> Generator[None]:
-    """SIGTERM and SIGHUP raise Ended within the block, as Ctrl-C raises KeyboardInterrupt; ignored ones stay so."""
+    """SIGTERM and SIGHUP raise Ended within the block, as Ctrl-C raises KeyboardInterrupt; ignored ones stay so.
+
+    Only a program's main thread hears signals; in another one this does nothing.
+    """
     former = {number: signal.getsignal(number) for number in ENDING}
     changed = [number for number, handler in former.items() if handler is signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        changed = []
     for number in changed:
         signal.signal(number, _end)
     try:
