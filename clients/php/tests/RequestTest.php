@@ -76,6 +76,11 @@ final class RequestTest extends TestCase
     {
         self::assertSame(['preset' => 'wechat'], Fields::retry('wechat'));
         self::assertSame(['delays' => ['15s', 60, 3600]], Fields::retry(['15s', 60, new \DateInterval('PT1H')]));
+        self::assertSame(['delays' => [60]], Fields::retry(['delays' => [new \DateInterval('PT1M')]]));
+        self::assertSame(
+            ['max' => 3, 'base' => 2, 'cap' => '1m'],
+            Fields::retry(['max' => 3, 'base' => new \DateInterval('PT2S'), 'cap' => '1m']),
+        );
         self::assertSame(['delays' => []], Fields::retry([]));
         self::assertSame(['max' => 5], Fields::retry(['max' => 5]));
         self::assertNull(Fields::retry(null));

@@ -120,12 +120,22 @@ final class Fields
         return match (true) {
             $retry === null => null,
             is_string($retry) => ['preset' => $retry],
-            array_is_list($retry) => ['delays' => array_map(
-                static fn (mixed $delay): mixed => $delay instanceof \DateInterval ? Duration::seconds($delay) : $delay,
-                $retry,
-            )],
-            default => $retry,
+            default => self::inSeconds(array_is_list($retry) ? ['delays' => $retry] : $retry),
         };
+    }
+
+    /**
+     * @param array<mixed> $values of which some are lengths of time, or arrays of these
+     *
+     * @return array<mixed>
+     */
+    private static function inSeconds(array $values): array
+    {
+        return array_map(static fn (mixed $value): mixed => match (true) {
+            $value instanceof \DateInterval => Duration::seconds($value),
+            is_array($value) => self::inSeconds($value),
+            default => $value,
+        }, $values);
     }
 
     /**
