@@ -472,16 +472,9 @@ MUTANTS: Final = [
         "tests/unit/test_auth.py tests/api/test_reloading.py tests/api/test_access.py",
     ),
     Mutant(
-        "server/frontend.py",
-        """\
-        self._guard.use(
-            settings.grants,
-            config.token_rate,
-            ProxyLogins.of(config),
-            protected_mode=config.protected_mode,
-        )
-""",
-        "",
+        "web/auth.py",
+        "self._principals = principals",
+        "self._principals |= principals",
         "a token that a reload removes stays in force",
         "tests/api/test_reloading.py",
     ),

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.tube_access import TubeAccess
-from delayqueue.config.config import Config
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.call_guard import CallGuard
 from delayqueue.delivery.webhook import Webhooks
@@ -37,32 +36,17 @@ class Frontend:
         self._webhooks = webhooks
         self._make_front = make_front
         self._figures = figures
-        config = settings.config
-        self._guard = Authenticator(
-            settings.grants,
-            config.token_rate,
-            ProxyLogins.of(config),
-            protected_mode=config.protected_mode,
-        )
-        self.beanstalk = BeanstalkServer(queue, TubeAccess.of(config))
+        self._guard = Authenticator()
+        self.beanstalk = BeanstalkServer(queue, TubeAccess.of(settings.config))
         self.tls = Tls(settings.certificate) if settings.certificate else None
-        queue.metrics.most_topics = config.metrics_topics
-        self.front: Front = self._front(config)
+        self.front: Front = self._front(settings)
 
     def use(self, settings: Settings) -> None:
         """Let these settings take the place of the former ones, for what begins from now on."""
-        config = settings.config
         if self.tls and settings.certificate:  # it can be neither switched on nor off
             self.tls.use(settings.certificate)
-        self._guard.use(
-            settings.grants,
-            config.token_rate,
-            ProxyLogins.of(config),
-            protected_mode=config.protected_mode,
-        )
-        self.beanstalk.use(TubeAccess.of(config))
-        self._queue.metrics.most_topics = config.metrics_topics
-        self.front = self._front(config)
+        self.beanstalk.use(TubeAccess.of(settings.config))
+        self.front = self._front(settings)
 
     @property
     def terms(self) -> str:
@@ -72,7 +56,16 @@ class Frontend:
             return f"{tls}, clients on this machine only (protected_mode = yes)"
         return tls
 
-    def _front(self, config: Config) -> Front:
+    def _front(self, settings: Settings) -> Front:
+        """The front that answers by these settings; the guard and the metrics go by them from now on."""
+        config = settings.config
+        self._guard.use(
+            settings.grants,
+            config.token_rate,
+            ProxyLogins.of(config),
+            protected_mode=config.protected_mode,
+        )
+        self._queue.metrics.most_topics = config.metrics_topics
         api = Api(
             queue=self._queue,
             jobs=self._queue.within(EVERYWHERE),

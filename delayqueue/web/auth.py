@@ -19,8 +19,7 @@ from delayqueue.config.files import read_limited
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE, Grant, Role, Scope, parse_grant
 from delayqueue.errors import Forbidden, Text, TooMany, Unauthorized
-from delayqueue.net.loopback import is_loopback
-from delayqueue.web.checks import PROTECTED
+from delayqueue.web.checks import from_this_machine
 from delayqueue.web.http import ADMIN_PAGE, HttpRequest
 from delayqueue.web.proxy_login import ProxyLogins, User
 
@@ -94,25 +93,16 @@ class Principal:
 
 
 class Authenticator:
-    """The tokens in force, and the logins."""
+    """The tokens in force, and the logins: none at first."""
 
-    def __init__(
-        self,
-        grants: Iterable[Grant],
-        rate: int,
-        logins: ProxyLogins | None = None,
-        *,
-        protected_mode: bool = False,
-    ) -> None:
-        """`rate`: how many requests a second each token may make; 0 = any number."""
+    def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
         self._principals: dict[bytes, Principal] = {}
-        self._rate = rate
-        self._logins = logins
+        self._rate = 0
+        self._logins: ProxyLogins | None = None
         self.asks = False  # whether clients have to say who they are
         self.is_protected = False  # whether clients on this machine only are served
         self.revision = 0  # grows whenever tokens and logins take the place of others
-        self.use(grants, rate, logins, protected_mode=protected_mode)
 
     def use(
         self,
@@ -122,7 +112,10 @@ class Authenticator:
         *,
         protected_mode: bool = False,
     ) -> None:
-        """Replace the present tokens and logins by these."""
+        """Replace the present tokens and logins by these.
+
+        `rate`: how many requests a second each token may make; 0 = any number.
+        """
         former = self._principals if rate == self._rate else {}
         principals: dict[bytes, Principal] = {}
         for grant in grants:
@@ -149,8 +142,8 @@ class Authenticator:
 
     def check_again(self, request: HttpRequest, roles: Roles, topics: Iterable[str]) -> None:
         """Raises Unauthorized or Forbidden if a client that was admitted may no longer reach these topics."""
-        if self.is_protected and not is_loopback(request.peer):
-            raise Forbidden(PROTECTED)
+        if self.is_protected:
+            from_this_machine(request)
         if roles is not None and self.asks:
             self._find(request).scope(roles).check(topics)
 

@@ -42,11 +42,16 @@ def uncompressed(request: HttpRequest, body: bytes) -> None:
         raise Compressed
 
 
+def from_this_machine(request: HttpRequest) -> None:
+    """In protected mode, serve clients on this host only."""
+    if not is_loopback(request.peer):
+        raise Forbidden(PROTECTED)
+
+
 def own_page(request: HttpRequest) -> None:
     """In protected mode, serve browsers on this host only, and only pages of this server."""
     same_origin(request)
-    if not is_loopback(request.peer):
-        raise Forbidden(PROTECTED)
+    from_this_machine(request)
     if "origin" in request.headers and is_rebound(request.headers):
         raise Forbidden(CROSS_ORIGIN)
 

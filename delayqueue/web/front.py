@@ -243,6 +243,7 @@ class Front:
         request, guard = cycle.request, self._api.guard
         if "sec-fetch-site" in request.headers or "origin" in request.headers:
             self._check_page(request)  # only browsers send these
+        # as in from_this_machine(), which would be one call more for each request
         elif self._is_protected and not is_loopback(request.peer):
             raise Forbidden(PROTECTED)
         endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)

@@ -77,12 +77,14 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
     queue: Any = NoQueue(metrics=Metrics(), scope=EVERYWHERE)
     queue.within = lambda scope: SimpleNamespace(scope=scope)
     nothing: Any = None
+    guard = Authenticator()
+    guard.use(config.auth_tokens, config.token_rate)
     api = Api(
         queue=queue,
         jobs=queue,
         config=config,
         responder=Responder(config.language),
-        guard=Authenticator(config.auth_tokens, config.token_rate),
+        guard=guard,
         snapshots=nothing,
         check_url=str,
         check_call=None,

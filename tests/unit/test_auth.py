@@ -18,7 +18,9 @@ CONSUMERS: Final = frozenset({Role.CONSUME})
 
 
 def authenticator(tokens: int) -> Authenticator:
-    return Authenticator([parse_grant(f"produce:token-{n:016}") for n in range(tokens)], 0)
+    guard = Authenticator()
+    guard.use([parse_grant(f"produce:token-{n:016}") for n in range(tokens)], 0)
+    return guard
 
 
 def request(number: int) -> HttpRequest:
@@ -79,7 +81,7 @@ def test_only_a_whole_token_is_known(header: str) -> None:
 
 
 def test_who_waits_while_protected_mode_is_switched_on_is_asked_again() -> None:
-    guard = Authenticator([], 0)
+    guard = Authenticator()
     peers = {"127.0.0.1": False, "::1": False, "192.0.2.7": True, None: True}
     for peer, refused in peers.items():
         asked = HttpRequest("POST", "/pop", {}, peer)
@@ -96,7 +98,8 @@ def test_who_waits_while_protected_mode_is_switched_on_is_asked_again() -> None:
 
 async def test_tokens_that_are_read_anew_may_not_make_their_requests_again() -> None:
     grants = [parse_grant(f"produce:token-{0:016}")]
-    tokens = Authenticator(grants, 2)
+    tokens = Authenticator()
+    tokens.use(grants, 2)
     for _ in range(2):
         tokens.admit(request(0), PRODUCERS)
     tokens.use(grants, 2)

@@ -40,7 +40,9 @@ def read(conf: Path, text: str) -> Config:
 
 
 def guard_of(config: Config) -> Authenticator:
-    return Authenticator(config.auth_tokens, config.token_rate, ProxyLogins.of(config))
+    guard = Authenticator()
+    guard.use(config.auth_tokens, config.token_rate, ProxyLogins.of(config))
+    return guard
 
 
 def asked(
