@@ -274,9 +274,8 @@ class Connection(asyncio.Protocol):
         self._server.calls.discard(call)
         self.session.leave = None
         try:
-            answer = read(
-                None if call.cancelled() else call.result()
-            )  # cancelled: its wait has ended
+            # cancelled: its wait has ended
+            answer = read(None if call.cancelled() else call.result())
         except Closing:
             self.close()
             return

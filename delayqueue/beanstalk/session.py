@@ -53,9 +53,8 @@ class Session:
         self._soonest: float | None = None  # the earliest deadline; None = must be looked up
         self.is_producer = False  # has put
         self.is_worker = False  # has reserved
-        self.leave: Callable[[], object] | None = (
-            None  # ends its wait for a job; None = it does not wait
-        )
+        # ends its wait for a job; None = it does not wait
+        self.leave: Callable[[], object] | None = None
         self.has_ended = False  # the client sends nothing more
         self.is_closed = False
         self.latest: int | None = None  # the job that its client got last

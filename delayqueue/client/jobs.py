@@ -41,9 +41,8 @@ def retry_request(retry: Retry) -> dict[str, Any]:
     if not isinstance(retry, Mapping):
         return {"delays": _delays("retry", retry)}
     lists = {name: _delays(name, retry[name]) for name in retry.keys() & {"delays"}}
-    return (
-        dict(retry) | lists | {name: _delay(retry[name]) for name in retry.keys() & {"base", "cap"}}
-    )
+    lengths = {name: _delay(retry[name]) for name in retry.keys() & {"base", "cap"}}
+    return dict(retry) | lists | lengths
 
 
 def _delays(name: str, given: Collected[float | str | timedelta]) -> list[float | str]:

@@ -73,13 +73,15 @@ class Database(ABC):
     by_seq: ClassVar[str] = ""
     by_id: ClassVar[str] = ""
     most_chars: ClassVar[int] = MAX_ID_BYTES  # of an id, topic or tag that is surely whole
+    usual_port: ClassVar[str]
     poll_s: ClassVar[float]  # how long to wait for rows, at first
     schema: ClassVar[str]  # statements with {table}, and {name}: the table's, as a part of others
     delete_rows: ClassVar[str] = "DELETE FROM {table} WHERE seq IN ({seqs})"
 
-    def __init__(self, place: Iterable[str], table: str, lease_s: int) -> None:
-        """`place` says where the table is: host and port, database; "" = not known."""
-        self.name = "/".join(filter(None, (*place, table)))
+    def __init__(self, host: str, port: str, database: str, table: str, lease_s: int) -> None:
+        """`host`, `port` and `database` say where the table is; "" = not known, or the usual one."""
+        place = host if port in {"", self.usual_port} else f"{host}:{port}"
+        self.name = "/".join(filter(None, (place, database, table)))
         self._table = table
         self.lease_s = lease_s
         self._connection: Any = None

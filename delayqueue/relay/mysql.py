@@ -56,6 +56,7 @@ class MySQL(Database):
     age_s = "COALESCE(TIMESTAMPDIFF(MICROSECOND, o.created_at, CURRENT_TIMESTAMP(6)), 0) / 1e6"
     by_seq = "FORCE INDEX (PRIMARY)"
     by_id = "FORCE INDEX (by_id)"
+    usual_port = str(PORT)
     poll_s = 0.1
     most_chars = 254  # a session without a strict sql_mode cuts what is longer than SCHEMA has it
     schema = SCHEMA
@@ -65,8 +66,8 @@ class MySQL(Database):
         """Raises ValueError if the URL has what cannot be obeyed."""
         self._url = url = MySQLUrl.read(dsn)
         url.arguments()
-        where = url.unix_socket or (url.host if url.port == PORT else f"{url.host}:{url.port}")
-        super().__init__((where, url.database), table, lease_s)
+        host, port = (url.unix_socket, "") if url.unix_socket else (url.host, str(url.port))
+        super().__init__(host, port, url.database, table, lease_s)
 
     def connect(self) -> Any:
         """A connection whose statements each see what is committed."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 # of every outbox: a relay that is woken for another one finds nothing
 CHANNEL: Final = "delay_queue_outbox"
-PORT: Final = "5432"
 LIMITS: Final = ("idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout")
 USUAL: Final[dict[str, Any]] = {"connect_timeout": 10, "application_name": "delay-queue relay"}
 # Always by the indexes, from the first row on: with old statistics, PostgreSQL would read all rows for each batch.
@@ -60,6 +59,7 @@ class Postgres(Database):
         "(EXTRACT(EPOCH FROM clock_timestamp())::FLOAT - EXTRACT(EPOCH FROM o.created_at)::FLOAT)"
     )
     poll_s = 5.0  # if no NOTIFY comes: rows that a relay has left behind
+    usual_port = "5432"
     schema = SCHEMA.replace("{channel}", CHANNEL)
 
     def __init__(self, dsn: str, table: str, lease_s: int) -> None:
@@ -71,8 +71,7 @@ class Postgres(Database):
             said = str(error).strip().replace(f'"{secret}"', '"***"')
             raise ValueError(said.replace(f":{secret}@", ":***@")) from error
         host, port, database = (str(given.get(name, "")) for name in ("host", "port", "dbname"))
-        where = host if port in {"", PORT} else f"{host}:{port}"
-        super().__init__((where, database), table, lease_s)
+        super().__init__(host, port, database, table, lease_s)
         usual = {name: USUAL[name] for name in USUAL if name not in given}
         self._conninfo = make_conninfo(dsn, **usual)
         self._is_notified = False  # since the last wait

@@ -81,9 +81,8 @@ def _stopped_by_signals(
 
     async def follow() -> None:
         await stop.wait()
-        hear(
-            signal.SIGTERM, None
-        )  # so that the lifespan of a worker that ends by itself must end, too
+        # the lifespan of a worker that ends by itself must end in time, too
+        hear(signal.SIGTERM, None)
 
     loop.create_task(follow(), name="stop")
     before = {signum: signal.signal(signum, hear) for signum in (signal.SIGTERM, signal.SIGINT)}

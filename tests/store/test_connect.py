@@ -22,9 +22,10 @@ from delayqueue.net.hangup import hang_up
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.health import alarms, durability_warnings, health
+from delayqueue.store.server import Server
 from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
-from tests.certificates import make
+from tests.certificates import Pair, make
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 from tests.waiting import until_async
 
@@ -295,37 +296,40 @@ async def test_questions_beyond_their_half_of_the_connections_wait_instead_of_fa
         assert await connections_of(redis) == half
 
 
-async def test_idle_connections_are_closed_at_once(tmp_path: Path) -> None:
-    """A silent store does not end TLS; redis-py waits for that, and then closes those opened meanwhile."""
-    own = make(tmp_path, "store")
+@asynccontextmanager
+async def encrypted(
+    own: Pair,
+) -> AsyncIterator[tuple[ssl.SSLContext, Server, list[asyncio.StreamWriter]]]:
+    """The TLS of a greeter with this certificate, the store that we take it for, and its connections."""
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(own.cert, own.key)
     async with greeter(tls) as (port, writers):
         config = Config(redis_host=Address(LOOPBACK, port), redis_tls=True, redis_tls_ca=own.cert)
         async with connect(config, None) as servers:
-            server = await servers.reach("any key")
-            for writer in writers:
-                writer.transport.pause_reading()  # type: ignore[attr-defined]
-            began_s = time.monotonic()
-            await server.drop_idle()
-            assert time.monotonic() - began_s < MOST_S
-            await server.redis.ping()
-            assert len(writers) == 2, "it was asked on another connection"
+            yield tls, await servers.reach("any key"), writers
+
+
+async def test_idle_connections_are_closed_at_once(tmp_path: Path) -> None:
+    """A silent store does not end TLS; redis-py waits for that, and then closes those opened meanwhile."""
+    own = make(tmp_path, "store")
+    async with encrypted(own) as (_, server, writers):
+        for writer in writers:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+        began_s = time.monotonic()
+        await server.drop_idle()
+        assert time.monotonic() - began_s < MOST_S
+        await server.redis.ping()
+        assert len(writers) == 2, "it was asked on another connection"
 
 
 async def test_a_connection_that_is_made_anew_reads_renewed_certificates(tmp_path: Path) -> None:
     own, renewed = make(tmp_path, "store"), make(tmp_path, "renewed")
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(own.cert, own.key)
-    async with greeter(tls) as (port, writers):
-        config = Config(redis_host=Address(LOOPBACK, port), redis_tls=True, redis_tls_ca=own.cert)
-        async with connect(config, None) as servers:
-            server = await servers.reach("any key")
-            tls.load_cert_chain(renewed.cert, renewed.key)
-            own.cert.write_bytes(renewed.cert.read_bytes())
-            await server.drop_idle()
-            await server.redis.ping()
-            assert len(writers) == 2
+    async with encrypted(own) as (tls, server, writers):
+        tls.load_cert_chain(renewed.cert, renewed.key)
+        own.cert.write_bytes(renewed.cert.read_bytes())
+        await server.drop_idle()
+        await server.redis.ping()
+        assert len(writers) == 2
 
 
 async def connections_of(redis: Redis) -> int:

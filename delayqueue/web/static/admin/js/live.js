@@ -7,6 +7,7 @@ import { clock } from "./format.js";
 import { t } from "./i18n.js";
 import { signIn } from "./session.js";
 
+export const NEVER_MS = 1e9; // as `everyMs`
 const RETRY_MS = 2000;
 const SHARE = 4; // a page whose load takes long waits this many times as long before the next one
 

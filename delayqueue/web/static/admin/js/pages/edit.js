@@ -5,11 +5,11 @@ import { ask, Form, say } from "../ask.js";
 import { bodyOf, h } from "../dom.js";
 import { parsed } from "../format.js";
 import { t } from "../i18n.js";
-import { Live } from "../live.js";
+import { Live, NEVER_MS } from "../live.js";
 import { jobLink, jobPlace, noSuchJob } from "./jobs.js";
 
 export class Edit extends Live {
-  everyMs = 1e9; // never: the form is the user's
+  everyMs = NEVER_MS; // the form is the user's
 
   load() {
     return call("get", { id: this.props.argument });

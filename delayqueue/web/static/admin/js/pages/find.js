@@ -6,6 +6,7 @@ import { action, Form } from "../ask.js";
 import { goTo, h, isNarrow } from "../dom.js";
 import { moment, number, parsed, time } from "../format.js";
 import { t } from "../i18n.js";
+import { NEVER_MS } from "../live.js";
 import { exportButtons } from "./exporting.js";
 import { findLink } from "./jobs.js";
 import { Selecting } from "./selecting.js";
@@ -46,7 +47,7 @@ export function searchPlace({ ...wanted }) {
 }
 
 export class Find extends Selecting {
-  everyMs = 1e9; // never: each refresh would search all jobs again
+  everyMs = NEVER_MS; // each refresh would search all jobs again
   state = { ticked: new Map(), sort: "due", reverse: false };
   wanted = (this.props.argument.startsWith("{") && parsed(this.props.argument)[0]) || { id: this.props.argument };
 

@@ -5,7 +5,7 @@ import { Form, say } from "../ask.js";
 import { bodyOf, h } from "../dom.js";
 import { exactly, seconds } from "../format.js";
 import { t } from "../i18n.js";
-import { Live } from "../live.js";
+import { Live, NEVER_MS } from "../live.js";
 import { jobLink, noSuchJob } from "./jobs.js";
 
 const NEW = { topic: "", ttr: 60, tags: [], attempts: [], priority: 1024, body: "", retry: null, retain: null, expires: null, call: null };
@@ -33,7 +33,7 @@ const field = (name, label, options = {}) => h("label", {}, label, h("input", { 
 
 /** With a job's id as argument, the form starts with that job's fields. */
 export class Push extends Live {
-  everyMs = 1e9; // never: the form is the user's
+  everyMs = NEVER_MS; // the form is the user's
 
   /** The job that the form starts with; without one, the call only asks for a token before the form is filled. */
   async load() {
