@@ -69,7 +69,7 @@ class LayoutChange:
         self._buckets = buckets
         self._size = size
         self._former = buckets.layout
-        self.is_begun = False  # servers wait, as far as is known
+        self.is_begun = False  # servers wait, or may
         self.is_unmoved = False  # and nothing has been moved
 
     async def is_under_way(self) -> bool:
@@ -87,6 +87,7 @@ class LayoutChange:
             self._former = parse(await self._read(), self._former.size).layout
             self._buckets.know(max(self._size, self._former.size, *self._former.former_sizes))
             highest = max([await self._generation_of(keys) for keys in self._buckets.keys])
+            self.is_begun = True  # also if the answer is lost
             generation, is_unmoved = await self._change(BEGIN, self._size, highest, CHANGING)
             if generation < 0:
                 stored = parse(await self._read(), self._former.size)
@@ -100,7 +101,7 @@ class LayoutChange:
         if self._size != self._former.size:
             former_sizes += (self._former.size,)
         self._buckets.adopt(Layout(self._size, generation, former_sizes, braces=self._size > 1))
-        self.is_begun, self.is_unmoved = True, bool(is_unmoved)
+        self.is_unmoved = bool(is_unmoved)
         await self.raise_fences()
 
     async def raise_fences(self) -> None:
