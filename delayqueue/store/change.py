@@ -50,7 +50,8 @@ return {tonumber(mine), is_unmoved and 1 or 0}
 WRITE: Final = """
 redis.call('HDEL', KEYS[1], '')
 local changer, changing = unpack(redis.call('HMGET', KEYS[1], 'changer', 'changing'))
-if changer ~= ARGV[1] or not changing then return 0 end
+if changer ~= ARGV[1] then return 0 end
+if not changing then return 1 end  -- it has ended this one already, and the answer was lost
 redis.call('HSET', KEYS[1], unpack(ARGV, 3))
 if ARGV[2] == 'end' then redis.call('HDEL', KEYS[1], 'changing', 'percent', 'unmoved') end
 return 1
