@@ -131,6 +131,7 @@ def _print(
         except (OutputError, KeyboardInterrupt) as error:
             if give_back is None or not said.data:
                 raise
+            hold_signals(hold=True)  # a second Ctrl-C
             _rescue(server, said.data, str(error) or "interrupted", give_back)
             if isinstance(error, OutputError):
                 return REFUSED

@@ -65,7 +65,7 @@ class Call:
                 expect=str(written.get("expect", "")),
                 give_up=bool(written.get("give_up", False)),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"not a call: {error}") from None
 
     @property

@@ -90,7 +90,7 @@ class Subscriber:
             headers = known.get("headers", ())
             known["headers"] = tuple((str(name), str(value)) for name, value in headers)
             return cls(**known)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"not a definition of a subscriber: {error}") from None
 
     @property

@@ -56,7 +56,7 @@ class Rebalance:
 
     @property
     def is_begun(self) -> bool:
-        """Whether servers wait."""
+        """Whether servers wait, or may."""
         return self._change.is_begun
 
     @property

@@ -50,7 +50,8 @@ return {tonumber(mine), is_unmoved and 1 or 0}
 WRITE: Final = """
 redis.call('HDEL', KEYS[1], '')
 local changer, changing = unpack(redis.call('HMGET', KEYS[1], 'changer', 'changing'))
-if changer ~= ARGV[1] or not changing then return 0 end
+if changer ~= ARGV[1] then return 0 end
+if not changing then return 1 end  -- it has ended this one already, and the answer was lost
 redis.call('HSET', KEYS[1], unpack(ARGV, 3))
 if ARGV[2] == 'end' then redis.call('HDEL', KEYS[1], 'changing', 'percent', 'unmoved') end
 return 1
@@ -69,7 +70,7 @@ class LayoutChange:
         self._buckets = buckets
         self._size = size
         self._former = buckets.layout
-        self.is_begun = False  # servers wait, as far as is known
+        self.is_begun = False  # servers wait, or may
         self.is_unmoved = False  # and nothing has been moved
 
     async def is_under_way(self) -> bool:
@@ -87,6 +88,7 @@ class LayoutChange:
             self._former = parse(await self._read(), self._former.size).layout
             self._buckets.know(max(self._size, self._former.size, *self._former.former_sizes))
             highest = max([await self._generation_of(keys) for keys in self._buckets.keys])
+            self.is_begun = True  # also if the answer is lost
             generation, is_unmoved = await self._change(BEGIN, self._size, highest, CHANGING)
             if generation < 0:
                 stored = parse(await self._read(), self._former.size)
@@ -100,7 +102,7 @@ class LayoutChange:
         if self._size != self._former.size:
             former_sizes += (self._former.size,)
         self._buckets.adopt(Layout(self._size, generation, former_sizes, braces=self._size > 1))
-        self.is_begun, self.is_unmoved = True, bool(is_unmoved)
+        self.is_unmoved = bool(is_unmoved)
         await self.raise_fences()
 
     async def raise_fences(self) -> None:

@@ -22,6 +22,7 @@ import pytest
 
 from delayqueue import Client
 from delayqueue.cli import asking, tables
+from delayqueue.cli.output import write_error
 from delayqueue.cli.program import main
 from delayqueue.cli.remote_server import RemoteServer
 from delayqueue.client import Job, JobDetails
@@ -255,6 +256,23 @@ def test_a_signal_while_the_answer_comes_loses_nothing(
         status = main(["take", "coming", "--end", FAR, "--url", server.url])
     assert status == 130
     assert json.loads(capfd.readouterr().err.splitlines()[-1])[0]["id"] == "coming"
+
+
+def test_a_second_signal_loses_nothing(
+    server: QueueServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As Ctrl-C again, because nothing reads what was taken."""
+
+    def interrupted(text: str) -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        write_error(text)
+
+    monkeypatch.setattr("delayqueue.cli.request.say", interrupted)
+    monkeypatch.setattr("delayqueue.cli.request.write_error", interrupted)
+    with job_in(server, "twice"):
+        status = main(["take", "twice", "--end", FAR, "--url", server.url])
+    assert status == 130
+    assert json.loads(capfd.readouterr().err.splitlines()[-1])[0]["id"] == "twice"
 
 
 @pytest.mark.parametrize(

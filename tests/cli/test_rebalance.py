@@ -154,6 +154,7 @@ def test_a_store_that_is_away_is_named(ours: Installation) -> None:
     [
         ("is_under_way", "nothing was changed: run it again"),
         ("begin", "nothing was changed: run it again"),
+        ("_change", "nothing is lost, but the servers wait: run it again to continue"),
         ("raise_fences", "nothing was changed: run it again"),
         ("end", "nothing is lost, but the servers wait: run it again to continue"),
     ],

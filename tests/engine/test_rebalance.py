@@ -524,6 +524,13 @@ async def test_a_store_that_fails_for_good_ends_it(
     await ours.rebalance()
 
 
+async def test_its_last_step_can_be_repeated(ours: Installation) -> None:
+    """As if its answer were lost."""
+    work = ours.change()
+    before_call(work._change, "end", 1, work._change.end)
+    await work.run()
+
+
 async def test_there_is_a_timer_for_each_bucket_that_ever_was(ours: Installation) -> None:
     store = ours.server()
     queue = DelayQueue(store)
@@ -571,6 +578,19 @@ async def test_what_comes_before_its_first_step_is_seen_and_nothing_has_changed(
     assert not work.is_begun
     await goes_on(ours)
     assert ours.layout == replace(former, generation=former.generation + 1)
+
+
+@IN_ITS_WAY
+async def test_giving_up_can_be_repeated(
+    ours: Installation, comes: Callable[[Installation], Awaitable[None]], says: str
+) -> None:
+    """As if the answer to it were lost."""
+    await ours.rebalance(1)
+    work = ours.change()
+    before_call(work._change, "begin", 1, partial(comes, ours))
+    before_call(work._change, "give_up", 1, work._change.give_up)
+    with pytest.raises(StartupError, match=says):
+        await work.run()
 
 
 @pytest.mark.parametrize("step", ["_check", "give_up"])

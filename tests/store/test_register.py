@@ -1,6 +1,7 @@
 """register, unregister, registered: subscribers and schedules, which all servers share."""
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -205,7 +206,8 @@ async def test_what_cannot_be_read_is_left_out_and_the_rest_goes_on(
             {"timeout_ms": 0.5},
             {"order": "x"},
         ),
-        *({"retry_ms": None}, {"retry_ms": ["x"]}, {"headers": 5}, {"method": 5}, {"secret": 5}),
+        *({"retry_ms": None}, {"retry_ms": ["x"]}, {"retry_ms": [math.inf]}),
+        *({"headers": 5}, {"method": 5}, {"secret": 5}),
     )
     damaged = [json.dumps(json.loads(good.definition) | each) for each in wrong]
     bad = {f"bad{n}": text for n, text in enumerate(['{"a": 1}', "[]", *damaged])}

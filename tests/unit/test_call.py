@@ -108,7 +108,10 @@ def test_a_call_is_read_as_it_was_written_also_by_newer_versions() -> None:
     assert "b" not in repr(call)
 
 
-@pytest.mark.parametrize("written", [{}, {"url": "a", "method": "X"}, {"url": "a", "headers": 1}])
+@pytest.mark.parametrize(
+    "written",
+    [{}, *({"url": "a"} | each for each in ({"method": "X"}, {"headers": 1}, {"timeout": 1e999}))],
+)
 def test_what_is_no_call_is_not_read(written: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"."):
         Call.read(written)
