@@ -19,7 +19,6 @@ PLACES: Final = {
     "deploy/helm/delay-queue/Chart.yaml": r"(?<=^version: )\S+|(?<=^appVersion: )\S+",
 }
 UNRELEASED: Final = "## Unreleased\n"
-PENDING: Final = "## {} - not yet released\n"  # a version whose text is written before its day
 STEPS: Final = ("lint", "test-all", "package", "audit")
 
 
@@ -30,10 +29,7 @@ def main(version: str) -> None:
         edit(name, pattern, version)
     today = datetime.now(UTC).date()
     heading = f"## {version} - {today}\n"
-    if PENDING.format(version) in changelog():
-        edit("CHANGELOG.md", f"^{re.escape(PENDING.format(version))}", heading)
-    else:
-        edit("CHANGELOG.md", f"^{UNRELEASED}", f"{UNRELEASED}\n{heading}")
+    edit("CHANGELOG.md", f"^{UNRELEASED}", f"{UNRELEASED}\n{heading}")
     for step in STEPS:
         run("make", step)
     run("git", "commit", "--quiet", "--all", "--message", f"Release {version}")
@@ -51,13 +47,9 @@ def check(version: str) -> None:
         raise SystemExit("there are changes that are not committed: commit or stash them")
     if said("git", "tag", "--list", f"v{version}"):
         raise SystemExit(f"v{version} is tagged already: choose the next version")
-    changes = changelog().partition(UNRELEASED)[2]
-    if PENDING.format(version) not in changes and not changes.partition("\n## ")[0].strip():
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8").partition(UNRELEASED)[2]
+    if not changes.partition("\n## ")[0].strip():
         raise SystemExit("CHANGELOG.md has nothing under Unreleased: there is nothing to release")
-
-
-def changelog() -> str:
-    return (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
 def edit(name: str, pattern: str, text: str) -> None:

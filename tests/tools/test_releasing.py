@@ -64,15 +64,6 @@ def test_it_sets_the_version_runs_every_step_commits_and_tags(checkout: Path) ->
     assert "nothing to release" in again.stderr
 
 
-def test_a_version_whose_text_is_written_gets_its_day(checkout: Path) -> None:
-    changes = "## Unreleased\n\n## 7.8.8 - {}\n\n- All of it.\n"
-    (checkout / "CHANGELOG.md").write_text(changes.format("not yet released"))
-    git(checkout, "commit", "--quiet", "--all", "--message=Write it")
-    assert release(checkout, "7.8.8").returncode == 0
-    (day,) = re.findall(r"7\.8\.8 - (\d{4}-\d\d-\d\d)\n", (checkout / "CHANGELOG.md").read_text())
-    assert (checkout / "CHANGELOG.md").read_text() == changes.format(day)
-
-
 def test_a_step_that_fails_ends_it_before_anything_is_committed(checkout: Path) -> None:
     done = release(checkout, "7.8.9", fails="test-all")
     assert done.returncode == 1
