@@ -95,7 +95,10 @@ class Config:
     )
     queue_name: str = option("dq_queue_%s", values.queue_name, "last part of the ready lists' keys")
     queue_block_timeout_s: int = option(
-        "178", values.whole(1, 86400), "how long /pop waits for a job, unless the request says less"
+        "178",
+        values.whole(1, 86400),
+        "how long /pop waits for a job, unless the request says less; "
+        "the workers for Python and PHP ask for 30 s",
     )
     max_polls: int = option(
         "20000",
