@@ -19,7 +19,7 @@ ROOMS: Final = {
     # Redis servers: which there are, calls to them, what they promise
     "servers": (
         *("store.server", "store.connection", "store.servers", "store.connect", "store.embedded"),
-        *("store.parent_death", "store.health", "store.durability"),
+        *("store.parent_death", "store.health", "store.durability", "store.permissions"),
     ),
     "scripts": ("store.scripts",),
     "types": ("store.types",),  # what the store takes and returns

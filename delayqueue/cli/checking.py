@@ -18,7 +18,13 @@ from delayqueue.server.tracing import check_tracing
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect, where_is
 from delayqueue.store.durability import check_durability, replica_warnings
-from delayqueue.store.embedded import check_startable, holds_store, place_of, running_in
+from delayqueue.store.embedded import (
+    check_startable,
+    check_unused,
+    holds_store,
+    place_of,
+    running_in,
+)
 from delayqueue.store.health import alarms, durability_warnings
 from delayqueue.store.layout import check_layout, check_writable, layout_warnings
 from delayqueue.store.topics import check_limits
@@ -86,6 +92,7 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
         check_startable(data_dir, config.redis_binary)
         socket_path = await running_in(data_dir)
         if socket_path is None:
+            check_unused(data_dir)
             if not holds_store(data_dir):
                 check_limits(config.declared.limits, config.bucket_size)
             return [], True

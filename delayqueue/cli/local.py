@@ -1,6 +1,7 @@
 """The verbs that act on this machine: run the server or a worker, work with the settings and the store."""
 
 import os
+import signal
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from pkgutil import resolve_name
@@ -25,10 +26,17 @@ from delayqueue.cli.words import interval, positive
 from delayqueue.config.startup import StartupError
 
 
-def local(name: str, text: str, work: str, *arguments: Argument) -> Subcommand:
-    """A row for a verb with settings: `work` names a function of config and arguments that returns the exit status."""
+def local(
+    name: str, text: str, work: str, *arguments: Argument, reloads: bool = False
+) -> Subcommand:
+    """A row for a verb with settings: `work` names a function of config and arguments that returns the exit status.
+
+    One that `reloads` on SIGHUP is not ended by it while it starts: it gets the signal when it waits for it.
+    """
 
     def run(asked: Namespace) -> int:
+        if reloads and hasattr(signal, "SIGHUP"):  # Windows, where no server runs, has none
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
         config = None
         try:
             config = LOAD(asked.config, os.environ)
@@ -120,7 +128,12 @@ RELAY: Final = (
 )
 
 LOCAL: Final = (
-    local("serve", "run the server; the default without a verb", "delayqueue.cli.serve:serve"),
+    local(
+        "serve",
+        "run the server; the default without a verb",
+        "delayqueue.cli.serve:serve",
+        reloads=True,
+    ),
     Subcommand(
         "check",
         "check the settings and the store; start and write nothing",

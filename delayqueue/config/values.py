@@ -189,6 +189,8 @@ def redis_url(text: str) -> str:
         # .port raises ValueError if it is not a port
         good = parts.scheme in {"redis", "rediss", "unix"} and parts.port != 0
         good = good and _is_host(parts.hostname or "") and "\0" not in parts.path
+        # redis-py takes database 0 for /x, and 12 for /1/2
+        good = good and (parts.scheme == "unix" or bool(re.fullmatch(r"(/[0-9]*)?/?", parts.path)))
     except ValueError:
         good = False
     if not good and text:

@@ -181,10 +181,11 @@ async def kill_hanging(pulses: Sequence[float]) -> None:
             if pulse <= 0 or abs(pulse - known[at]) > LEAST_BEAT_S:
                 known[at], still_s[at] = pulse, 0
             elif still_s[at] == HANGS_S:
-                log.error("worker %d hangs for %d s, killing it", at + 1, HANGS_S)
                 for process in multiprocessing.active_children():
                     if process.name == _name(at + 1):
                         process.kill()
+                # afterwards: the worker may hang because nobody reads the log
+                log.error("worker %d hangs: killed after %d s", at + 1, HANGS_S)
 
 
 def _name(number: int) -> str:

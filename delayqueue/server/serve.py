@@ -24,6 +24,7 @@ from delayqueue.server.loops import Loop, running
 from delayqueue.server.open_files import raise_limit
 from delayqueue.server.process import NONE_DECLARED, Process
 from delayqueue.server.processes import (
+    HELD_BACK,
     SameCode,
     bound,
     hold,
@@ -55,6 +56,7 @@ async def serve(config: Config) -> None:
     Raises StartupError if the server cannot start; every other error is a bug.
     """
     signals = _signals()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)  # which the command line has blocked
     # before anything is started that would have to be stopped again
     check_addresses(config, may_be_taken=False)
     raise_limit()

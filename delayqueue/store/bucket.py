@@ -159,7 +159,7 @@ class Bucket:
             answer = await self._servers.call(self.keys.tag, send)
         except RedisError as error:
             self._failed(what, error, began_s, writes=False)
-            raise Unavailable.because(ailment(error)) from error
+            raise Unavailable.because(self._why(error)) from error
         self.answered(writes=False)
         return answer
 
@@ -256,7 +256,7 @@ class Bucket:
             if call.waiter is None or not call.waiter.done():
                 head = call.function.head
                 self._failed(head.name, failure, call.made_s, writes=head.writes)
-            raise Unavailable.because(ailment(failure)) from failure
+            raise Unavailable.because(self._why(failure)) from failure
 
     async def _next_server(self, call: ScriptCall, error: Exception | None) -> Server:
         try:
@@ -318,13 +318,17 @@ class Bucket:
             self._away_since_s = None
             log.info("the store of bucket %d answers again, after %.1f s", self.number + 1, away_s)
 
+    def _why(self, error: RedisError) -> Text | None:
+        """What ails the store; the error of a script does not name the command that an ACL forbids it."""
+        return ailment(error) or self._store.watch.ailment
+
     def _failed(self, what: str, error: RedisError, began_s: float, *, writes: bool) -> None:
         """A call that began then, in monotonic seconds, and that may write, has failed."""
         # the first failure was logged; those that follow come fast, and there are many
         level = logging.DEBUG if isinstance(error, TooFewReplicasError) else logging.WARNING
         log.log(level, "%s failed in the store: %s", what, error)
         self.metrics.count(SCRIPT_ERRORS, what)
-        self.ailment = ailment(error) or UNKNOWN
+        self.ailment = self._why(error) or UNKNOWN
         self._cannot_write = self._cannot_write or writes
         if not isinstance(error, (RedisConnectionError, RedisTimeoutError)):
             return

@@ -107,9 +107,8 @@ async def _lock(descriptor: int, directory: Path) -> None:
     deadline = time.monotonic() + LOCK_WAIT_S
     while not _try_lock(descriptor):
         if time.monotonic() > deadline:
-            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
             raise StartupError(
-                f"data_dir = {directory}: in use by process {holder or 'unknown'}; "
+                f"data_dir = {directory}: in use by process {_holder(descriptor)}; "
                 "stop that server or choose another data_dir",
                 key="data_dir",
             )
@@ -124,6 +123,10 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _holder(descriptor: int) -> str:
+    return os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
 
 
 def refuse_lost_manifest(directory: Path) -> None:
@@ -341,6 +344,25 @@ async def running_in(directory: Path) -> str | None:
     """The socket of the embedded store that another process runs on this directory; None if none answers."""
     path = directory / SOCKET
     return str(path) if _fits(path) and await _answers(str(path)) else None
+
+
+def check_unused(directory: Path) -> None:
+    """Raises StartupError if another process runs a store there, which running_in() has not heard."""
+    if not _fits(directory / SOCKET):  # its socket is somewhere else
+        return
+    try:
+        descriptor = os.open(directory / LOCK, os.O_RDWR)
+    except FileNotFoundError:
+        return
+    try:
+        if not _try_lock(descriptor):
+            raise StartupError(
+                f"data_dir = {directory}: the store does not answer, and process {_holder(descriptor)} uses it: "
+                "it is loading its data, or it hangs, or its disk does",
+                key="data_dir",
+            )
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.connection import NO_ANSWER, NotReplicatedError
+from delayqueue.store.permissions import LackingError, require_commands
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import Health
 
@@ -108,6 +109,8 @@ def ailment(error: BaseException | None) -> Text | None:
     """What ails the store, in words that tell a stranger no address; None if this error would not heal."""
     if isinstance(error, AuthenticationError):  # a ConnectionError to redis-py
         return None
+    if isinstance(error, LackingError):
+        return error.text
     for kind, text in OF_CLASS.items():
         if isinstance(error, kind):
             return text
@@ -145,7 +148,6 @@ class Look(NamedTuple):
     @property
     def ailment(self) -> Text | None:
         """Why the server takes no new jobs; None if it does."""
-        # our user may not call SET: that says nothing
         return ailment(self.refusal)
 
     @property
@@ -218,6 +220,7 @@ async def _look(redis: Redis, tag: str, within_s: float, buckets: Sequence[int])
 
 async def _refusal(redis: Redis, tag: str) -> RedisError | None:
     try:
+        await require_commands(redis, tag)
         # to write to a key only if it exists, which this one never does, is refused like any other write
         await redis.set(f"{tag}:probe", "", xx=True)
     except RedisError as error:

@@ -22,6 +22,7 @@ from delayqueue.errors import Text, Unavailable
 from delayqueue.store.buckets import Layout
 from delayqueue.store.health import ailment
 from delayqueue.store.keys import BucketKeys
+from delayqueue.store.permissions import require_commands
 from delayqueue.store.servers import Servers
 
 log = logging.getLogger(__name__)
@@ -81,8 +82,13 @@ async def claim_layout(servers: Servers, config: Config) -> Stored:
 
 
 async def check_writable(servers: Servers, config: Config) -> None:
-    """Raises StoreUnwell if the store accepts no writes, as a replica does; StartupError if our user may not write."""
+    """Raises StoreUnwell if the store accepts no writes, as a replica does, or refuses a command that servers need.
+
+    StartupError if our user may not write at all.
+    """
+    tag = BucketKeys.of(1, config.bucket_name, config.queue_name).tag
     with in_one_line():
+        await servers.call(tag, partial(require_commands, tag=tag))
         await servers.call(_key(config), partial(_add, _key(config), {}, {}))
         await _try_to_publish(servers, config)
 
@@ -239,7 +245,9 @@ def in_one_line() -> Iterator[None]:
                 "allow its user all commands on all keys and channels that begin like bucket_name",
                 key="bucket_name",
             ) from None
-        said = f"{Unavailable.because(text)} ({reason})"
+        said = str(Unavailable.because(text))
+        if reason != text.en:
+            said += f" ({reason})"
         if isinstance(error, MovedError):  # a setting is wrong
             raise StartupError(said, key="redis.host") from None
         raise StoreUnwell(said, text) from None

@@ -1,9 +1,13 @@
 """SIGHUP: settings that can change at run time do, others are named in the log, and no client notices."""
 
 import asyncio
+import os
 import secrets
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -11,7 +15,14 @@ import pytest
 from tests.api.jobs import waiting_poll
 from tests.api.test_access import own_address
 from tests.api_client import FORBIDDEN, OK, UNAUTHORIZED, Api, open_api
-from tests.processes import Processes, QueueServer, StoreServer, free_port
+from tests.processes import (
+    LOOPBACK,
+    Processes,
+    QueueServer,
+    StoreServer,
+    environment,
+    free_port,
+)
 from tests.waiting import until, until_async
 
 __all__ = ["own_address"]
@@ -197,3 +208,32 @@ async def test_who_has_one_of_the_first_tokens_needs_no_loopback(
         assert (await stranger.call("/topics", {})).code == OK
     assert await reloading.codes("") == {UNAUTHORIZED}
     assert server.stop() == 0
+
+
+def begun(file: Path, settings: Mapping[str, object], out: Path) -> subprocess.Popen[bytes]:
+    """A server with this config file."""
+    command = [sys.executable, "-m", "delayqueue", "-c", str(file)]
+    with out.open("wb") as log:
+        return subprocess.Popen(command, env=environment(settings), stderr=log)
+
+
+async def test_a_signal_while_the_server_starts_does_not_end_it(
+    redis_server: StoreServer, tmp_path: Path
+) -> None:
+    """It is sent while the server reads its file, long before it can reload."""
+    file, out = tmp_path / "delay-queue.conf", tmp_path / "out"
+    os.mkfifo(file)
+    settings = redis_server.settings(0) | {"bind_address": f"{LOOPBACK}:{free_port()}"}
+    server = begun(file, settings, out)
+    try:
+        with file.open("w", encoding="utf-8") as writer:  # it is reading
+            file.unlink()
+            file.write_text("language = en\n", encoding="utf-8")
+            server.send_signal(signal.SIGHUP)
+            writer.write("language = zh\n")
+        await until(lambda: "reloaded: " in out.read_text(), within_s=START_S)
+        server.terminate()
+        assert server.wait(START_S) == 0
+    finally:
+        server.kill()
+        server.wait()

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,7 @@ from tests.processes import (
     StoreServer,
     free_port,
     redis_binary,
+    run_program,
 )
 from tests.waiting import until, until_async
 
@@ -225,3 +228,16 @@ async def test_readiness_ends_with_the_store(
         assert server.probe("/readyz") == SERVICE_UNAVAILABLE
         assert "it cannot be reached" in readiness(server)
         store_to_lose.start()
+
+
+def test_check_says_that_a_running_embedded_store_hangs(processes: Processes) -> None:
+    server = processes.server()
+    settings: dict[str, object] = {"data_dir": server.home / "data"}
+    (store,) = server.children()
+    os.kill(store, signal.SIGSTOP)
+    checked = run_program("check", settings=settings)
+    os.kill(store, signal.SIGCONT)
+    assert (checked.returncode, checked.stdout) == (1, "ok: settings\n")
+    assert f"the store does not answer, and process {server.pid} uses it" in checked.stderr
+    checked = run_program("check", settings=settings)
+    assert (checked.returncode, checked.stderr) == (0, "")

@@ -16,7 +16,7 @@ from tests.api.test_eviction import is_writable
 from tests.api.test_unwell_stores import readiness
 from tests.api_client import OK, UNAVAILABLE, Api, open_api
 from tests.figures import scrape
-from tests.processes import LOOPBACK, Processes, run_program
+from tests.processes import LOOPBACK, REPOSITORY, Processes, run_program
 from tests.waiting import until, until_async
 
 SERVICE_UNAVAILABLE: Final = 503
@@ -105,6 +105,61 @@ async def test_a_store_that_takes_no_new_jobs_is_named_in_one_sentence_wherever_
         server.start()
         async with open_api(server.url) as api:
             assert (await api.pop("t")).ok()["id"] == "before"
+
+
+async def test_a_command_that_the_store_refuses_us_is_named_wherever_somebody_looks(
+    processes: Processes,
+) -> None:
+    store = processes.redis()
+    server = processes.server(store, redis__db=0, language="en")
+    sentence = (
+        "the store is unavailable: it does not let us call TIME: allow our user that in its ACL, "
+        "on keys and channels that begin like bucket_name, and rename no commands"
+    )
+    async with open_api(server.url) as api:
+        async with AsyncRedis(host=LOOPBACK, port=store.port) as redis:
+            await redis.acl_setuser("default", enabled=True, nopass=True, commands=["-time"])
+        await until(lambda: readiness(server).startswith(sentence))
+        said = (await api.push(topic="t", id="a")).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
+        assert said == sentence
+    assert f"ERROR delayqueue.store.watch: {sentence}" in server.logged()
+    checked = run_program("check", settings=store.settings(0))
+    assert (checked.returncode, checked.stdout) == (1, "ok: settings\n")
+    assert checked.stderr == f"delay-queue: {sentence}\n"
+
+
+async def test_a_renamed_command_is_named(processes: Processes) -> None:
+    store = processes.redis("--rename-command", "LPOS", "DQPOS")
+    checked = run_program("check", settings=store.settings(0))
+    assert (checked.returncode, checked.stdout) == (1, "ok: settings\n")
+    assert "it does not let us call LPOS: " in checked.stderr
+
+
+async def test_the_user_of_the_docs_may_do_all_that_a_server_does(processes: Processes) -> None:
+    page = (REPOSITORY / "docs" / "scaling.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"`ACL SETUSER queue on (>….*?)`", page)
+    store = processes.redis("--appendonly", "yes", "--appendfsync", "always")
+    async with AsyncRedis(host=LOOPBACK, port=store.port) as redis:
+        rules = line.replace("…", "secret").split()
+        await redis.execute_command("ACL", "SETUSER", "queue", "on", *rules)  # type: ignore[no-untyped-call]  # redis-py has no types here
+        server = processes.server(
+            store, redis__db=0, durability="fsync", redis__user="queue", redis__password="secret"
+        )
+        async with open_api(server.url) as api:
+            (await api.push(topic="t", id="a")).ok()
+            assert (await api.pop("t", timeout=5)).ok()["id"] == "a"
+            (await api.call("/finish", {"id": "a"})).ok()
+            (await api.call("/stats", {})).ok()
+            await until_async(lambda: is_writable_now(api))
+        assert await redis.acl_log() == []
+    user: dict[str, object] = {"redis.user": "queue", "redis.password": "secret"}
+    checked = run_program("check", settings=user | store.settings(0))
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "warning" not in checked.stdout
+
+
+async def is_writable_now(api: Api) -> bool:
+    return (await scrape(api)).sum("delayqueue_store_writable") == 1
 
 
 async def is_told(api: Api, sentence: str) -> bool:

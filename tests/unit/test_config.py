@@ -192,6 +192,13 @@ def test_one_worker_runs_on_each_core_that_the_process_may_use() -> None:
     assert load(None, {"DELAYQUEUE_WORKERS": "auto"}).workers == len(usable)
 
 
+@pytest.mark.parametrize("database", ["/prod", "/1/2", "/-1", "/1.5"])
+def test_a_url_of_redis_names_its_database_by_a_number(database: str) -> None:
+    """redis-py would take 0, 12, -1 and 0."""
+    said = complaint(None, DELAYQUEUE_REDIS_URL=f"redis://h{database}")
+    assert said.startswith("DELAYQUEUE_REDIS_URL: must be redis://")
+
+
 @pytest.mark.parametrize("in_file", ["redis.url = redis://prod/5", "redis.sentinel = prod"])
 def test_a_store_that_a_variable_names_is_the_only_one(conf: Path, in_file: str) -> None:
     config = parsed(conf, in_file, DELAYQUEUE_REDIS_HOST="stage:6379")

@@ -11,6 +11,7 @@ import pytest
 
 from delayqueue.config.config import Config
 from delayqueue.store.durability import Durability
+from delayqueue.store.permissions import NEEDED
 from delayqueue.store.scripts import Scripts, read
 
 SOME_OF_EACH: Final = ("push", "finish", "pop", "tick", "list")
@@ -55,6 +56,15 @@ def test_a_head_that_lacks_something_or_cannot_be_understood_is_refused(
     scripts = Scripts(read=partial(read_edited, verb, old, new))
     with pytest.raises(ValueError, match=says):
         assert scripts.verbs
+
+
+NO_COMMANDS: Final = {"COUNT", "LIMIT", "MATCH", "MAXLEN", "RANK", "WITHSCORES", "WRONGTYPE"}
+NOT_ASKED_FOR: Final = {"INFO", "PUBLISH"}  # may be forbidden; is that of stores which do not tell
+
+
+def test_each_command_that_a_script_calls_is_one_that_the_store_is_asked_for() -> None:
+    called = set(re.findall(r"'([A-Z]{3,})'", Scripts().library.source)) - NO_COMMANDS
+    assert called - NOT_ASKED_FOR == set(NEEDED.split()) - {"EVAL", "PING", "SET"}
 
 
 KNOWN: Final = {
