@@ -357,6 +357,7 @@ const TEXTS = {
   signedOut: ["Your login has ended. Reload the page.", "登录已失效，请重新加载页面。"],
   loading: ["Loading…", "正在加载…"],
   offline: ["The server does not answer. Trying again…", "服务器没有响应，正在重试…"],
+  noAnswer: ["The server did not answer. What you asked for may have been done all the same.", "服务器没有应答，您要求的操作可能已经执行。"],
   storeAwaited: ["Waiting for the store…", "正在等待存储恢复…"],
   asOf: ["Data as of {0}.", "以下是 {0} 的数据。"],
   zoneNote: ["All times are in this browser's time zone, {0}.", "所有时间均为此浏览器的时区 {0}。"],
