@@ -328,6 +328,28 @@ def test_limits_change_only_as_they_are_typed(admin: Admin, queue: Client, topic
     assert (counts.limit.rate, counts.limit.burst, counts.limit.concurrency) == (50, 40, 10)
 
 
+@ONE_LOOK
+def test_limits_that_were_not_typed_stay_as_somebody_else_has_changed_them(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, delay=60)
+    queue.limit(topic, rate=50)
+    page = admin.open(f"topic/{topic}")
+    limited = page.locator("h1 .tag")
+    admin.press("Limit")
+    queue.limit(topic, rate=5, concurrency=2)
+    expect(limited).to_have_text("limited: 5/s, 2")
+    admin.agree("Limit")
+    admin.press("Limit")
+    queue.limit(topic, rate=4)
+    page.locator("dialog input").fill("5/s, 3")
+    admin.agree("Limit")
+    expect(limited).to_have_text("limited: 4/s, 3")
+    admin.press("Undo")
+    expect(limited).to_have_text("limited: 4/s, 2")
+    queue.limit(topic, rate=None, concurrency=None)
+
+
 def test_a_topic_is_paused_resumed_limited_and_purged_by_its_name(
     admin: Admin, queue: Client, topic: str
 ) -> None:

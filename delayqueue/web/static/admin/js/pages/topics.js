@@ -171,9 +171,12 @@ export function topicActions(topic, changed) {
   const limit = action(t("limit"), async () => {
     const answer = await ask(t("limit"), { input: t("limitTo"), value: topic.limit ? limitText(topic.limit) : "" });
     if (answer === null) return;
-    await call("limit", { topic: name, ...limitOf(answer) });
-    const before = Object.entries({ ...NO_LIMITS, ...topic.limit }).filter(([each]) => each in NO_LIMITS || (each === "burst" && topic.limit.rate));
-    sayUndoable(t("didLimit", name), () => call("limit", { topic: name, ...Object.fromEntries(before) }).then(changed));
+    const before = { ...NO_LIMITS, ...topic.limit };
+    const typed = Object.entries(limitOf(answer)).filter(([each, value]) => value !== before[each]); // the others may have been changed meanwhile
+    if (!typed.length) return;
+    await call("limit", { topic: name, ...Object.fromEntries(typed) });
+    const back = typed.flatMap(([each]) => (each === "rate" && before.rate ? ["rate", "burst"] : [each])).map((each) => [each, before[each]]);
+    sayUndoable(t("didLimit", name), () => call("limit", { topic: name, ...Object.fromEntries(back) }).then(changed));
     await changed();
   });
   const purge = action(t("purge"), async () => {
