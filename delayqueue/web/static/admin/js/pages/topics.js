@@ -45,9 +45,9 @@ export class Topics extends Live {
 
   /** Show other topics, from the first one on. */
   show(which) {
-    const { match, only, sort, reverse } = { ...this.state, ...which };
-    keepPlace(`#/topics/${encodeURIComponent(JSON.stringify({ match, only, sort, reverse }))}`);
-    this.choose({ ...which, offset: 0 });
+    const { match, only, sort, reverse, offset } = { ...this.state, offset: 0, ...which };
+    keepPlace(`#/topics/${encodeURIComponent(JSON.stringify({ match, only, sort, reverse, offset }))}`);
+    this.choose({ ...which, offset });
   }
 
   view(found) {
@@ -64,9 +64,9 @@ export class Topics extends Live {
         exportButtons("topics", COLUMNS, this.read)),
       h("div", { class: "card" }, topicTable(shown, match || only ? t("noTopicsFound") : t("noTopics"), { by: sort, reverse, onsort }),
         (offset > 0 || found.length > this.size) && h("div", { class: "bar" },
-          action(t("previous"), () => this.choose({ offset: Math.max(0, offset - this.size) }), null, "previous"),
+          action(t("previous"), () => this.show({ offset: Math.max(0, offset - this.size) }), null, "previous"),
           h("span", { role: "status" }, `${number(offset + 1)} – ${number(offset + shown.length)}`),
-          found.length > this.size && action(t("nextPage"), () => this.choose({ offset: offset + this.size }), null, "next"))),
+          found.length > this.size && action(t("nextPage"), () => this.show({ offset: offset + this.size }), null, "next"))),
     ];
   }
 }
