@@ -55,6 +55,8 @@ def test_every_page_shows_itself_and_needs_no_scrolling_sideways(
         assert dark == (admin.look.theme == "dark")
         page.wait_for_timeout(100)  # for a chart that takes the available width
         widths[place] = page.evaluate("document.documentElement.scrollWidth")
+    page.goto(page.url.partition("/admin")[0] + "/docs")
+    widths["docs"] = page.evaluate("document.documentElement.scrollWidth")
     assert {place: needed for place, needed in widths.items() if needed > width} == {}
 
 
