@@ -193,7 +193,7 @@ const TEXTS = {
   clockJumped: ["jumped; due times are compared with it", "发生跳变，到期时刻以它为准"],
   busiest: ["Topics that need attention", "需要关注的主题"],
   noTopics: ["No topics so far. Push a job, and its topic appears here.", "还没有主题。推送任务后，主题会显示在这里。"],
-  noTopicsFound: ["No topic name contains the text of the filter.", "没有匹配的主题。"],
+  noTopicsFound: ["No topic matches the filter.", "没有匹配的主题。"],
   filter: ["Filter by name", "按名称筛选"],
   more: ["Show more", "显示更多"],
   paused: ["paused", "已暂停"],
