@@ -241,7 +241,7 @@ const TEXTS = {
   releaseThese: ["Take {0} back from the worker and make it ready again. The attempt counts as failed.", "从消费者收回{0}并重新就绪，本次执行算作失败。"],
   deleteThese: ["Delete {0}? This cannot be undone.", "删除{0}？无法恢复。"],
   typeNumber: ["Type {0} to confirm", "输入 {0} 以确认"],
-  failedCount: ["{0} were refused:", "{0} 个被拒绝："],
+  failedCount: ["{0} were refused, or had no answer:", "{0} 个被拒绝，或没有应答："],
   code_1: ["invalid request", "请求无效"],
   code_2: ["no such job", "job不存在"],
   code_3: ["the job's state does not allow this", "job状态不允许此操作"],
