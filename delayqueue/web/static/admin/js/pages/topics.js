@@ -32,14 +32,14 @@ export class Topics extends Live {
   }
 
   /** Of the topics that match the filter, `limit` ones from `offset` on. */
-  some(offset, limit) {
-    const { match, only, sort, reverse } = this.state;
+  some(offset, limit, { sort, reverse } = this.state) {
+    const { match, only } = this.state;
     return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit, rates: true });
   }
 
-  /** The topics that an export contains: all that match the filter. */
+  /** The topics that an export contains: all that match the filter. By name: sorted by counts, which change, some would come twice. */
   read = async (cursor) => {
-    const rows = await this.some(Number(cursor), PAGE_OF_FILE);
+    const rows = await this.some(Number(cursor), PAGE_OF_FILE, { sort: "topic", reverse: false });
     return { rows, cursor: rows.length < PAGE_OF_FILE ? "" : String(Number(cursor) + rows.length) };
   };
 
