@@ -1,13 +1,15 @@
 """The charts of the past: there when the page is opened, of all topics and of one, for hours and for days."""
 
+import json
 import re
 import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
+from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client
 from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin
@@ -73,3 +75,28 @@ def test_the_past_is_shown_by_minutes_and_for_days(admin: Admin, queue: Client, 
     admin.press("Depth", card)
     expect(card.get_by_role("img", name=admin.text("Depth"))).to_be_visible()
     expect(card.locator(".legend")).to_contain_text(admin.text("buried"))
+
+
+@ONE_LOOK
+def test_a_topic_shows_the_changes_that_name_it_and_the_overview_shows_all(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    deeds = [f'pause {{"topic": {json.dumps(name)}}}: 1' for name in (f'{topic}"', topic)]
+
+    def with_deeds(route: Route) -> None:
+        told = route.fetch().json()
+        did = {"kind": "did", "lasted": 0, "server": "", "by": "ann"}
+        told["data"]["marks"] = [
+            did | {"at": time.time() - n, "what": deed} for n, deed in enumerate(deeds)
+        ]
+        route.fulfill(json=told)
+
+    queue.push(topic, delay=600)
+    page = admin.page
+    page.route("**/history", with_deeds)
+    try:
+        for place, shown in (("", deeds), (f"topic/{quote(topic)}", deeds[1:])):
+            listed = admin.open(place).locator(".marks li")
+            expect(listed).to_have_text([re.compile(re.escape(f"ann: {deed}")) for deed in shown])
+    finally:
+        page.unroute("**/history")

@@ -2,7 +2,7 @@
 
 import json
 import re
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -328,6 +328,19 @@ def test_a_long_list_is_read_page_by_page(admin: Admin, queue: Client, topic: st
         more.click()
     expect(rows).to_have_count(120)
     expect(more).to_have_count(0)
+
+
+@ONE_LOOK
+def test_a_search_again_keeps_the_times_that_the_address_has_more_exactly_than_the_form(
+    admin: Admin, topic: str
+) -> None:
+    wanted = {"topic": topic, "start": 1824944400.25, "end": 1824948000.999}
+    page = admin.open(f"find/{quote(json.dumps(wanted))}")
+    form = page.locator("details form")
+    form.locator("[name=group]").fill("vip")
+    admin.press("Search", form)
+    page.wait_for_url("**vip**")
+    assert json.loads(unquote(page.url).partition("#/find/")[2]) == wanted | {"group": "vip"}
 
 
 def test_a_search_has_filters_as_words_and_as_a_form(

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from delayqueue.client import Client
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, holding
 from tests.processes import Processes, QueueServer, StoreServer
 
 PLACES: Final = (
@@ -31,6 +31,11 @@ PLACES: Final = (
 DARK: Final = "rgb(15, 19, 26)"
 NARROWEST: Final = 360  # pixels; many phones have this width
 SCRIPT: Final = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+# the time limits of the page's calls end when the test says so
+LIMITS_BY_HAND: Final = """
+    window.limits = [];
+    AbortSignal.timeout = () => { limits.push(new AbortController()); return limits.at(-1).signal; };
+"""
 
 
 @IN_BOTH
@@ -50,6 +55,8 @@ def test_every_page_shows_itself_and_needs_no_scrolling_sideways(
         assert dark == (admin.look.theme == "dark")
         page.wait_for_timeout(100)  # for a chart that takes the available width
         widths[place] = page.evaluate("document.documentElement.scrollWidth")
+    page.goto(page.url.partition("/admin")[0] + "/docs")
+    widths["docs"] = page.evaluate("document.documentElement.scrollWidth")
     assert {place: needed for place, needed in widths.items() if needed > width} == {}
 
 
@@ -167,6 +174,29 @@ def test_a_server_that_is_away_is_said_and_comes_back(
     expect(page.locator(".tile").first).to_be_visible()
     admin.complaints.clear()  # the browser's own lines about refused connections
     server.close()
+
+
+@IN_BOTH
+def test_a_server_that_is_silent_counts_as_away_also_for_what_was_asked_of_it(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, delay=600)
+    page = admin.open(f"topic/{topic}")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.evaluate(LIMITS_BY_HAND)
+    with holding(page, "pause") as asked, holding(page, "list") as read:
+        admin.confirm("Pause")
+        asked()
+        read()
+        page.evaluate("performance.now = () => 1e7")  # the load has taken hours
+        page.evaluate("limits.forEach((one) => one.abort())")
+        words = "The server did not answer. What you asked for may have been done all the same."
+        expect(admin.said(words)).to_be_visible()
+        expect(admin.button("Pause")).not_to_have_attribute("aria-disabled", "true")
+        expect(admin.said("The server does not answer. Trying again…")).to_be_visible()
+        expect(page.locator(".stale tbody tr")).to_have_count(1)
+    page.evaluate("limits.forEach((one) => one.abort())")  # the next one that was held
+    expect(page.locator(".stale")).to_have_count(0)
 
 
 def test_the_zone_of_all_times_is_named(admin: Admin) -> None:

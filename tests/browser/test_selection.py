@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from delayqueue.client import Client, Job
-from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin, bury, holding
+from tests.browser.conftest import ON_PHONE, ONE_LOOK, Admin, bury, holding, let_go
 
 # notes what the bar says whenever it changes
 WATCH_PROGRESS: Final = """() => {
@@ -148,6 +148,23 @@ def test_what_is_refused_is_named_with_the_reason_and_stays_ticked(
     assert counts(queue, topic) == (0, 2, 0, 0)
 
 
+@ONE_LOOK
+def test_jobs_of_a_call_without_an_answer_are_not_said_to_be_refused(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, id=topic, delay=900)
+    page = admin.open(f"topic/{topic}")
+    admin.press("Select all 1")
+    expect(admin.said("1 selected")).to_be_visible()
+    page.route("**/delete", lambda route: route.abort())
+    admin.confirm("Delete")
+    expect(page.locator("dialog p")).to_have_text("1 were refused, or had no answer:")
+    expect(page.locator("dialog li")).to_contain_text("may have been done all the same")
+    admin.agree("Close")
+    page.unroute("**/delete")
+    admin.complaints.clear()  # the browser's own line about the aborted call
+
+
 def test_a_list_is_saved_as_csv_without_formulas_and_as_json_lines(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -168,6 +185,25 @@ def test_a_list_is_saved_as_csv_without_formulas_and_as_json_lines(
         page.get_by_role("button", name="JSON").click()
     saved = [json.loads(line) for line in lines.value.path().read_text("utf-8").splitlines()]
     assert [job["body"] for job in saved] == ['said "no",\nthen left', *DEFUSED, *[FORMULA] * 60]
+
+
+@ONE_LOOK
+def test_an_export_that_is_cancelled_saves_nothing(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push(topic, delay=60)
+    page = admin.open(f"topic/{topic}")
+    saved: list[str] = []
+    page.on("download", lambda download: saved.append(download.suggested_filename))
+    with holding(page, "list") as next_one:
+        page.get_by_role("button", name="CSV").click()
+        while json.loads((read := next_one()).request.post_data or "")["limit"] != 1000:
+            read.continue_()  # the page refreshes itself
+        admin.press("Cancel", page.locator("dialog"))
+        let_go(page, read)
+        expect(page.get_by_role("button", name="CSV")).not_to_have_attribute(
+            "aria-disabled", "true"
+        )
+    expect(admin.said("Saved: {0} rows.")).to_have_count(0)
+    assert saved == []
 
 
 @ONE_LOOK

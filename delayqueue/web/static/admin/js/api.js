@@ -5,6 +5,9 @@ import { current, t } from "./i18n.js";
 const KEY = "token";
 const TOO_MANY = 429;
 const MOST_WAIT_S = 10; // for a longer one, the user is told instead
+const SILENT_MS = 30000; // a server that has not answered by then counts as away
+const LONG_MS = 310000; // for what takes long: a trial call may take 300 s, and who leaves ends what is half done
+const LONG = ["purge", "cancel", "reschedule", "try-subscriber"];
 
 /** An answer whose code is not 0, or no answer at all (code null). */
 export class ApiError extends Error {
@@ -56,7 +59,8 @@ async function answered(verb, sent, tries = 5) {
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(KEY)}`;
   let answer;
   try {
-    const response = await fetch(verb, { ...sent, headers, credentials: "same-origin", redirect: "manual" });
+    const signal = AbortSignal.timeout(LONG.includes(verb) ? LONG_MS : SILENT_MS);
+    const response = await fetch(verb, { ...sent, headers, signal, credentials: "same-origin", redirect: "manual" });
     if (isRefusedByProxy(response)) throw new ApiError(SIGNED_OUT, t("signedOut"));
     const waitS = Number(response.headers.get("Retry-After")); // NaN for a date, which a proxy may send
     if (response.status === TOO_MANY && tries > 1 && waitS <= MOST_WAIT_S) {
@@ -65,7 +69,7 @@ async function answered(verb, sent, tries = 5) {
     }
     answer = await response.json();
   } catch (error) {
-    throw error instanceof ApiError ? error : new ApiError(null, String(error.message || error));
+    throw error instanceof ApiError ? error : new ApiError(null, t("noAnswer"));
   }
   if (answer.code !== 0) throw new ApiError(answer.code, answer.message);
   return answer.data;

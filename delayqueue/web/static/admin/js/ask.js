@@ -101,7 +101,8 @@ export async function tell(title, more) {
   await open([heading(title), more, h("form", { method: "dialog", class: "actions" }, h("button", { type: "submit", class: "primary" }, t("close")))]);
 }
 
-/** Repeat `piece` (which returns how many it did, 0 = none left) and show the progress, until the user closes the dialog; total null = unknown. */
+/** Repeat `piece` (which returns how many it did, 0 = none left) and show the progress, until the user closes the dialog; total null = unknown.
+ *  Resolves to how many were done; to null if the user has closed the dialog. */
 export async function withProgress(title, total, piece) {
   let isOpen = true;
   let did = 0;
@@ -114,11 +115,11 @@ export async function withProgress(title, total, piece) {
       did += count;
       if (isOpen) render(content(), dialog);
     }
+    return isOpen ? did : null;
   } finally {
     if (isOpen) close();
     await closed;
   }
-  return did;
 }
 
 /** Run the action of a button, one at a time; show an error as a message. */

@@ -20,8 +20,7 @@ export class Live extends Component {
     while (!this.left) {
       const began = performance.now();
       if (!document.hidden || this.state.data === undefined) await this.refresh();
-      const everyMs = this.state.complaint ? Math.min(this.everyMs, RETRY_MS) : this.everyMs;
-      const pauseMs = Math.max(everyMs, SHARE * (performance.now() - began));
+      const pauseMs = this.state.complaint ? Math.min(this.everyMs, RETRY_MS) : Math.max(this.everyMs, SHARE * (performance.now() - began));
       await new Promise((resolve) => { setTimeout(resolve, pauseMs); });
     }
   }

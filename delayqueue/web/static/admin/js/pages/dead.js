@@ -62,7 +62,7 @@ export class Dead extends Live {
 
   note = async ({ reason, note }) => {
     const text = await ask(t("note"), { text: t("noteAsk", reason || t("noReason")), input: t("noteHelp"), value: note?.text, most: MOST_CHARS, ok: t("save") });
-    if (text === null) return;
+    if (text === null || text === (note?.text ?? "")) return; // somebody else may have written another meanwhile
     await call("note", { reason, text: text.trim() || null });
     await this.refresh();
   };

@@ -45,6 +45,7 @@ async function save(name, format, columns, read) {
     cursor = page.cursor || null;
     return page.rows.length || (cursor === null ? 0 : 1);
   });
+  if (count === null) return; // cancelled: no part of a file that looks like the whole
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob(parts, { type }));
   link.download = `${name}.${format}`.replace(/[^\p{L}\p{N}._-]+/gu, "_");

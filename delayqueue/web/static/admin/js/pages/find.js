@@ -154,8 +154,9 @@ export class Find extends Selecting {
 
   search = async (form) => {
     const wanted = {};
+    const at = (name, typed) => (typed === time(this.wanted[name]) ? this.wanted[name] : moment(typed)); // a time that was not touched keeps its fraction, and its hour if there are two
     for (const [name, typed] of form) {
-      if (typed.trim()) wanted[name] = TIMES.includes(name) ? moment(typed) : typed.trim();
+      if (typed.trim()) wanted[name] = TIMES.includes(name) ? at(name, typed) : typed.trim();
     }
     if (!Object.keys(wanted).length) throw new Error(t("searchNothing"));
     goTo(searchPlace(wanted));

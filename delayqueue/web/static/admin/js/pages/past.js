@@ -33,6 +33,7 @@ export class Past {
     if (reach !== this.reach || Date.now() - this.asked > FRESH_MS[reach]) {
       const asked = Date.now();
       const known = await call("history", { topic: this.topic || null, span: reach });
+      known.marks = known.marks.filter(({ kind, what }) => kind !== "did" || !this.topic || what?.includes(`"topic": ${JSON.stringify(this.topic)}`));
       Object.assign(this, { known, reach, asked });
     }
     return this.known;

@@ -32,22 +32,22 @@ export class Topics extends Live {
   }
 
   /** Of the topics that match the filter, `limit` ones from `offset` on. */
-  some(offset, limit) {
-    const { match, only, sort, reverse } = this.state;
+  some(offset, limit, { sort, reverse } = this.state) {
+    const { match, only } = this.state;
     return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit, rates: true });
   }
 
-  /** The topics that an export contains: all that match the filter. */
+  /** The topics that an export contains: all that match the filter. By name: sorted by counts, which change, some would come twice. */
   read = async (cursor) => {
-    const rows = await this.some(Number(cursor), PAGE_OF_FILE);
+    const rows = await this.some(Number(cursor), PAGE_OF_FILE, { sort: "topic", reverse: false });
     return { rows, cursor: rows.length < PAGE_OF_FILE ? "" : String(Number(cursor) + rows.length) };
   };
 
   /** Show other topics, from the first one on. */
   show(which) {
-    const { match, only, sort, reverse } = { ...this.state, ...which };
-    keepPlace(`#/topics/${encodeURIComponent(JSON.stringify({ match, only, sort, reverse }))}`);
-    this.choose({ ...which, offset: 0 });
+    const { match, only, sort, reverse, offset } = { ...this.state, offset: 0, ...which };
+    keepPlace(`#/topics/${encodeURIComponent(JSON.stringify({ match, only, sort, reverse, offset }))}`);
+    this.choose({ ...which, offset });
   }
 
   view(found) {
@@ -64,9 +64,9 @@ export class Topics extends Live {
         exportButtons("topics", COLUMNS, this.read)),
       h("div", { class: "card" }, topicTable(shown, match || only ? t("noTopicsFound") : t("noTopics"), { by: sort, reverse, onsort }),
         (offset > 0 || found.length > this.size) && h("div", { class: "bar" },
-          action(t("previous"), () => this.choose({ offset: Math.max(0, offset - this.size) }), null, "previous"),
+          action(t("previous"), () => this.show({ offset: Math.max(0, offset - this.size) }), null, "previous"),
           h("span", { role: "status" }, `${number(offset + 1)} – ${number(offset + shown.length)}`),
-          found.length > this.size && action(t("nextPage"), () => this.choose({ offset: offset + this.size }), null, "next"))),
+          found.length > this.size && action(t("nextPage"), () => this.show({ offset: offset + this.size }), null, "next"))),
     ];
   }
 }
@@ -171,9 +171,12 @@ export function topicActions(topic, changed) {
   const limit = action(t("limit"), async () => {
     const answer = await ask(t("limit"), { input: t("limitTo"), value: topic.limit ? limitText(topic.limit) : "" });
     if (answer === null) return;
-    await call("limit", { topic: name, ...limitOf(answer) });
-    const before = Object.entries({ ...NO_LIMITS, ...topic.limit }).filter(([each]) => each in NO_LIMITS || (each === "burst" && topic.limit.rate));
-    sayUndoable(t("didLimit", name), () => call("limit", { topic: name, ...Object.fromEntries(before) }).then(changed));
+    const before = { ...NO_LIMITS, ...topic.limit };
+    const typed = Object.entries(limitOf(answer)).filter(([each, value]) => value !== before[each]); // the others may have been changed meanwhile
+    if (!typed.length) return;
+    await call("limit", { topic: name, ...Object.fromEntries(typed) });
+    const back = typed.flatMap(([each]) => (each === "rate" && before.rate ? ["rate", "burst"] : [each])).map((each) => [each, before[each]]);
+    sayUndoable(t("didLimit", name), () => call("limit", { topic: name, ...Object.fromEntries(back) }).then(changed));
     await changed();
   });
   const purge = action(t("purge"), async () => {
