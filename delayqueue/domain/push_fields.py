@@ -147,10 +147,11 @@ FIELDS: Final = (
         name="max_wait",
         rule=push_rules.some_seconds,
         words=Text(
-            "一再推送同一 id（`replace`）时，最迟在这一轮第一次推送之后多少秒到期；任务被取走、成为死信或结束后，"
-            "下一次推送开始新的一轮",
+            "一再推送同一 id（`replace`）时，最迟在这一轮第一次推送之后多少秒到期；任务被取走或结束后，或者还是死信时，"
+            "再推送就开始新的一轮",
             "However often the id is pushed again, with `replace`, the job is due no later than this many seconds "
-            "after the first of these pushes; a push after it was handed out, buried or ended counts as a first one.",
+            "after the first of these pushes; a push after it was handed out or ended, or while it is buried, "
+            "counts as a first one.",
         ),
         option="--max-wait LENGTH",
         help="due no later than this long after the first push of its id",

@@ -120,6 +120,16 @@ async def test_a_job_that_somebody_had_begins_a_new_run(bucket: Bucket, state: s
     assert view.due_ms == (first_ms if is_the_same_run else view.created_ms) + HOUR_MS
 
 
+async def test_one_that_was_buried_unseen_and_kicked_goes_on_with_its_run(bucket: Bucket) -> None:
+    await bucket.push(job("a", max_wait_ms=HOUR_MS))
+    first_ms = (await bucket.view("a")).created_ms
+    await bucket.bury("a")
+    await bucket.kick("a")
+    await a_moment()
+    await bucket.push(job("a", delay_ms=DAY_MS, max_wait_ms=HOUR_MS))
+    assert (await bucket.view("a")).due_ms == first_ms + HOUR_MS
+
+
 async def test_a_delivery_that_reached_nobody_begins_no_new_run(bucket: Bucket) -> None:
     await bucket.push(job("a", max_wait_ms=HOUR_MS))
     first_ms = (await bucket.view("a")).created_ms
