@@ -124,6 +124,12 @@ def test_a_unit_that_ends_early_and_often_is_started_again_all_the_same(name: st
     assert "\nStartLimitIntervalSec=0\n" in units()[name]
 
 
+def test_supervisord_does_not_give_up_workers_whose_database_is_away() -> None:
+    [program] = [each.text for each in blocks(read("docs/howto/php.md"), "ini")]
+    # by default it tries four times a program that ends within a second
+    assert {"autorestart=true", "startsecs=0"} <= set(program.splitlines())
+
+
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
     needs("systemd-analyze", [])
     for name, unit in units().items():
