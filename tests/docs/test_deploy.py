@@ -73,6 +73,13 @@ def test_probes_ask_what_there_is_and_stopping_takes_its_time() -> None:
     assert pod["terminationGracePeriodSeconds"] >= pause_s + STOPPED_S
 
 
+def test_a_container_of_the_page_has_time_to_stop_whoever_stops_it() -> None:
+    started = re.findall(r"docker run -d.*?(?<!\\)$", read("docs/howto/docker.md"), re.M | re.S)
+    times = [re.findall(r"--stop-timeout (\d+)", command) for command in started]
+    assert len(times) == 2
+    assert all(int(time_s) >= STOPPED_S for [time_s] in times)
+
+
 @pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.name)
 def test_a_compose_file_configures_servers_that_have_time_to_stop(path: Any) -> None:
     services = yaml.safe_load(path.read_text("utf-8"))["services"]
