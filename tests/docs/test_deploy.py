@@ -73,6 +73,15 @@ def test_probes_ask_what_there_is_and_stopping_takes_its_time() -> None:
     assert pod["terminationGracePeriodSeconds"] >= pause_s + STOPPED_S
 
 
+def test_the_relay_is_told_what_its_page_tells_to_set() -> None:
+    relay = yaml.safe_load((DEPLOY / "compose" / "relay.yml").read_text("utf-8"))["services"][
+        "relay"
+    ]
+    names = re.findall(r"`(DELAYQUEUE_\w+)`", read("docs/howto/outbox.md"))
+    assert "DELAYQUEUE_TOKEN" in names
+    assert set(names) <= set(relay["environment"])
+
+
 def test_a_container_of_the_page_has_time_to_stop_whoever_stops_it() -> None:
     started = re.findall(r"docker run -d.*?(?<!\\)$", read("docs/howto/docker.md"), re.M | re.S)
     times = [re.findall(r"--stop-timeout (\d+)", command) for command in started]
