@@ -1,5 +1,6 @@
 """docs/howto/backup.md: its backups, made under load, are restored, and nothing is missing."""
 
+import os
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -71,6 +72,18 @@ def test_the_embedded_store_is_copied_while_it_works_and_put_back(processes: Pro
         assert queue.get("after-0") is None
     assert follower.run(LOOK).splitlines()[1].startswith("order ")
     assert follower.run(CHECK).endswith("all is whole\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_puts_back_belongs_to_the_user_of_the_server(
+    processes: Processes, tmp_path: Path
+) -> None:
+    for name in ("data", "backup"):
+        (tmp_path / name / "appendonlydir").mkdir(parents=True)
+    os.chown(tmp_path / "data", 10001, 10001)  # as in the image
+    Follower(tmp_path, processes.server()).run(PUT_BACK)
+    for path in (tmp_path / "data", tmp_path / "data" / "appendonlydir"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (10001, 10001)
 
 
 def test_a_snapshot_of_redis_is_restored(processes: Processes, tmp_path: Path) -> None:

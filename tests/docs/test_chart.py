@@ -147,6 +147,14 @@ def test_a_secret_alone_can_name_redis_and_without_any_no_pod_has_a_store_of_its
     assert where in f"{config.redis_url}{config.redis_host}"
 
 
+def test_config_takes_a_url_of_redis_without_a_password_and_where_spans_go() -> None:
+    url = "config.DELAYQUEUE_REDIS_URL=redis://redis:6379/1"
+    made = objects(url, "config.OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318")
+    given = made["ConfigMap"]["data"]
+    assert load(None, given).redis_url == "redis://redis:6379/1"
+    assert given["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector:4318"
+
+
 def test_certificates_are_mounted_and_probes_follow() -> None:
     pod = objects(*ALL)["Deployment"]["spec"]["template"]["spec"]
     [container] = pod["containers"]

@@ -8,8 +8,11 @@ import pytest
 import yaml
 
 from delayqueue.config.loading import load
+from delayqueue.store.store import PING_S
 from delayqueue.web.endpoints import ENDPOINTS
 from tests.processes import REPOSITORY
+
+from .markdown import read
 
 DEPLOY: Final = REPOSITORY / "deploy"
 MANIFESTS: Final = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
@@ -57,8 +60,33 @@ def test_probes_ask_what_there_is_and_stopping_takes_its_time() -> None:
     for probe in ("livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["path"] in PATHS
         assert container[probe]["httpGet"]["port"] in ports
+    # as long as the image's own check, as a busy server is no dead one
+    health = re.search(r"HEALTHCHECK .*--timeout=(\d+)s", read("Dockerfile"))
+    assert health
+    assert container["livenessProbe"]["timeoutSeconds"] == int(health[1])
+    # /readyz is awaited, and fails for longer than a call waits for a store that stalls
+    readiness = container["readinessProbe"]
+    assert readiness["timeoutSeconds"] > PING_S
+    failing_s = readiness["periodSeconds"] * (readiness["failureThreshold"] - 1)
+    assert failing_s > load(None, {}).redis_read_timeout_ms / 1000
     pause_s = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
     assert pod["terminationGracePeriodSeconds"] >= pause_s + STOPPED_S
+
+
+def test_the_relay_is_told_what_its_page_tells_to_set() -> None:
+    relay = yaml.safe_load((DEPLOY / "compose" / "relay.yml").read_text("utf-8"))["services"][
+        "relay"
+    ]
+    names = re.findall(r"`(DELAYQUEUE_\w+)`", read("docs/howto/outbox.md"))
+    assert "DELAYQUEUE_TOKEN" in names
+    assert set(names) <= set(relay["environment"])
+
+
+def test_a_container_of_the_page_has_time_to_stop_whoever_stops_it() -> None:
+    started = re.findall(r"docker run -d.*?(?<!\\)$", read("docs/howto/docker.md"), re.M | re.S)
+    times = [re.findall(r"--stop-timeout (\d+)", command) for command in started]
+    assert len(times) == 2
+    assert all(int(time_s) >= STOPPED_S for [time_s] in times)
 
 
 @pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.name)

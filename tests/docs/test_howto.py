@@ -108,19 +108,35 @@ def test_the_commands_of_a_page_are_sound_and_name_files_that_there_are(page: st
                 assert (REPOSITORY / word).exists(), word
 
 
+def units() -> dict[str, str]:
+    """The shipped units of systemd, and that of the page, by their names."""
+    shipped = (REPOSITORY / "deploy" / "systemd").glob("*.service")
+    found = {unit.name: unit.read_text("utf-8") for unit in shipped}
+    found |= {each.title: each.text for each in blocks(read("docs/howto/systemd.md")) if each.title}
+    assert len(found) == 3
+    return found
+
+
+@pytest.mark.parametrize("name", units())
+def test_a_unit_that_ends_early_and_often_is_started_again_all_the_same(name: str) -> None:
+    # systemd's own limit is five starts in ten seconds; a worker's thousand jobs can take less than one
+    assert "\nRestart=always\n" in units()[name]
+    assert "\nStartLimitIntervalSec=0\n" in units()[name]
+
+
+def test_supervisord_does_not_give_up_workers_whose_database_is_away() -> None:
+    [program] = [each.text for each in blocks(read("docs/howto/php.md"), "ini")]
+    # by default it tries four times a program that ends within a second
+    assert {"autorestart=true", "startsecs=0"} <= set(program.splitlines())
+
+
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
     needs("systemd-analyze", [])
-    shipped = (REPOSITORY / "deploy" / "systemd").glob("*.service")
-    units = {unit.name: unit.read_text("utf-8") for unit in shipped}
-    for block in blocks(read("docs/howto/systemd.md")):
-        if block.title:
-            units[block.title] = block.text
-    assert len(units) == 3
-    for name, unit in units.items():
+    for name, unit in units().items():
         # it checks whether the programs are there
         text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit, flags=re.M)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    files = [str(tmp_path / name) for name in units]
+    files = [str(tmp_path / name) for name in units()]
     assert run(["systemd-analyze", "verify", "--man=no", *files]) == ""
 
 
