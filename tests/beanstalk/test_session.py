@@ -1,9 +1,12 @@
 """What belongs to a connection."""
 
 import math
+from unittest.mock import Mock
 
+from delayqueue.beanstalk.answers import Pending
 from delayqueue.beanstalk.session import MOST_FORMER, MOST_WATCHED, Session
 from delayqueue.beanstalk.tubes import DEFAULT, MOST_WATCHED_TOGETHER, NOT_COUNTED, Tubes
+from delayqueue.beanstalk.verbs import touch
 from delayqueue.domain.job import Reserved
 
 
@@ -80,9 +83,10 @@ def test_jobs_are_held_until_their_ttr_is_over() -> None:
     assert session.deadline(1) == 5
     session.hold(4, reserved("4", 20), now=1)
     assert session.deadline(1) == 5
-    held = session.held(2)
-    assert held
-    session.touched(held, 7)
+    server = Mock(loop=Mock(time=Mock(return_value=2)))
+    answer = touch(server, session, 2)
+    assert isinstance(answer, Pending)
+    assert answer.read(None) == b"TOUCHED\r\n"
     assert session.deadline(1) == 7
     assert session.deadline(8) == 10
     assert session.take(2) is None

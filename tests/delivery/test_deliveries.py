@@ -48,6 +48,17 @@ async def test_one_that_fails_does_not_stop_the_others_and_only_it_is_repeated(s
     ]
 
 
+async def test_of_two_that_failed_each_is_called_again_at_its_own_time(shop: Shop) -> None:
+    shop.receiver.says("soon", Answer(500), Answer(200))
+    shop.receiver.says("later", Answer(500))
+    await shop.subscribe("soon", retry=FAST)
+    await shop.subscribe("later", order=1, retry={"delays": ["1h"]})
+    await shop.push()
+    await until(lambda: len(shop.receiver.to("soon")) == 2)
+    await shop.becomes("delayed")
+    assert shop.receiver.paths == ["soon", "later", "soon"]
+
+
 async def test_a_schedule_that_is_over_buries_the_job_with_the_messages(shop: Shop) -> None:
     shop.receiver.says("bad", Answer(500, "never"))
     shop.receiver.says("worse", Answer(400, "not me"))

@@ -5,13 +5,21 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.engine import end_waits
 from delayqueue.engine.end_waits import EndWaits
 from delayqueue.store.verbs import AWAIT_END, Verb
 from delayqueue.tasks import cancel_all
 from tests.waiting import until
 
 OURS = Scope(("ours",))
+
+
+@pytest.fixture(autouse=True)
+def _asks_only_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(end_waits, "LOOK_S", 600.0)
 
 
 class Going:

@@ -72,6 +72,17 @@ async def test_what_take_has_removed_it_answers_though_another_job_cannot_be_end
     assert await bucket.pop_ids() == ["stays"]
 
 
+async def test_what_take_has_removed_it_answers_though_the_ready_list_is_broken(
+    bucket: Bucket,
+) -> None:
+    await bucket.push(job("urgent", priority=1))
+    await bucket.spoil("dq_queue_t")
+    taken = await bucket.store.call("take", 0, ["t", *EVER, "urgent"])
+    assert len(taken.results) == 1
+    await heal(bucket)
+    assert await bucket.get("urgent") is None
+
+
 @pytest.mark.parametrize("scheduler", ["wheel"])
 async def test_what_take_has_removed_it_answers_though_the_delayed_jobs_cannot_be_looked_at(
     bucket: Bucket,

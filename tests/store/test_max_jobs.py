@@ -131,6 +131,16 @@ GIVING_WAY: Final = {
         of("noisy", "new"),
         "noisy0",
     ),
+    "one that is less urgent than usual, before older ones": (
+        [job("usual"), job("spare", priority=2**31)],
+        job("new"),
+        "spare",
+    ),
+    "the oldest with a call, if all have one": (
+        [job("c1", call=CALL), job("c2", call=CALL)],
+        job("new", call=CALL),
+        "c1",
+    ),
     "one with a call, after the others of its group": (
         [of("noisy", "called", call=CALL), *N],
         of("noisy", "new"),
@@ -225,6 +235,8 @@ async def test_a_topic_that_has_too_many_already_shrinks(dropping: Bucket) -> No
     await bound(dropping, max_jobs=MOST)
     for number in range(20):
         await dropping.push(job(f"new-{number}"))
+        if number == 0:  # one push ends ten at most
+            assert await count(dropping) == 91
     assert await count(dropping) == MOST
 
 

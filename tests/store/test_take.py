@@ -28,7 +28,17 @@ async def test_ready_jobs_of_the_range_are_taken_first(bucket: Bucket) -> None:
     await bucket.put_in("delayed", "later")
     await bucket.push(job("b", due_ms=20), job("a", due_ms=10), job("c", due_ms=30))
     assert [job.id for job in await bucket.take(Range(15, 10**13))] == ["b", "c", "later"]
+    assert await bucket.redis.lindex(bucket.key("dq_queue_t"), 0) == b"a"  # no ghost is before it
     assert await bucket.pop_ids() == ["a"]
+
+
+async def test_a_job_that_has_left_the_range_since_it_was_listed_is_not_taken(
+    bucket: Bucket,
+) -> None:
+    due_ms = await bucket.now_ms() + HOUR_MS
+    await bucket.push(*(job(f"{n}", due_ms=due_ms + n) for n in range(3)))
+    reply = await bucket.store.call("take", 0, ["t", due_ms + 1, due_ms + 1, "0", "1", "2", "gone"])
+    assert [isinstance(each, list) for each in reply.results] == [False, True, False, False]
 
 
 async def test_a_call_takes_so_many_jobs_at_most_and_leaves_the_others(bucket: Bucket) -> None:

@@ -16,7 +16,7 @@ from delayqueue.config.sections import Sections
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.config.values import Address
 from delayqueue.store.connect import where_is
-from delayqueue.web.auth import read_tokens
+from delayqueue.web.auth import all_grants, read_tokens
 from delayqueue.web.tls import Certificate
 
 SHIPPED: Final = Path(__file__).parents[2] / "delay-queue.conf"
@@ -428,6 +428,22 @@ def test_a_file_without_an_end_is_refused(endless: str) -> None:
         read_tokens(Path(endless))
     with pytest.raises(StartupError, match="is not a regular file"):
         Certificate.of(Config(tls_cert=Path(endless)))
+
+
+def test_tokens_of_the_settings_and_of_a_file_that_begins_with_a_mark_are_accepted(
+    conf: Path, tmp_path: Path
+) -> None:
+    one, other, file = f"admin:{'a' * 20}", f"admin:{'b' * 20}", tmp_path / "tokens"
+    file.write_text(f"{other}\n", encoding="utf-8-sig")
+    config = parsed(conf, f"auth_tokens = {one}\nauth_tokens_file = {file}")
+    assert [each.token for each in all_grants(config)] == ["a" * 20, "b" * 20]
+
+
+def test_a_file_of_tokens_without_any_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text("# none\n\n", encoding="utf-8")
+    with pytest.raises(StartupError, match="has no token"):
+        read_tokens(file)
 
 
 @pytest.mark.parametrize(

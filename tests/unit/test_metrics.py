@@ -176,7 +176,8 @@ def test_each_worker_shows_what_its_process_uses() -> None:
 
 @pytest.mark.parametrize("topic", ['a"b', "a\\b", "a\nb", "订单", "{}"])
 def test_any_topic_can_be_shown(topic: str) -> None:
-    shown({}, holding(TopicView(topic, ready=3))).rows("delayqueue_topic_jobs")
+    samples = shown({}, holding(TopicView(topic, ready=3)))
+    assert samples.one("delayqueue_topic_jobs", topic=topic, state="ready") == 3
 
 
 def test_a_store_that_does_not_answer_is_shown_as_down() -> None:
