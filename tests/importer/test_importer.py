@@ -258,6 +258,19 @@ async def test_a_job_whose_consumer_never_finishes_comes_over_after_its_ttr(
     assert it.imported == {Place.READY: 1}
 
 
+async def test_a_job_that_a_crash_has_lost_is_its_consumers_until_its_ttr_has_passed(
+    move: Move,
+) -> None:
+    await move.old.store("t", "lost", int(time.time()) - 5, ttr_s=HOUR_S)
+    async with running(move):
+        it = move.importer()
+        importing = asyncio.create_task(it.run())
+        await until(lambda: it.waiting == {Place.LOST: 1})
+        await move.old.finish("lost")
+        await asyncio.wait_for(importing, PATIENCE_S)
+    assert not it.imported
+
+
 async def test_a_job_that_becomes_ready_between_two_looks_is_not_left_behind(
     move: Move, monkeypatch: pytest.MonkeyPatch
 ) -> None:
