@@ -7,6 +7,7 @@ from typing import Final, Self
 from tests.processes import LOOPBACK, free_port
 
 CHUNK_BYTES: Final = 65_536
+TURNS: Final = 10  # of the loop, in which a connection that was accepted just now becomes a link
 
 
 class Proxy:
@@ -27,9 +28,11 @@ class Proxy:
         self._server = await asyncio.start_server(self._accept, LOOPBACK, self.port)
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._server:
             self._server.close()
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
         while self._links:
             self.cut()
             await asyncio.sleep(0)

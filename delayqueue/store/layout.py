@@ -88,9 +88,9 @@ async def check_writable(servers: Servers, config: Config) -> None:
     """
     tag = BucketKeys.of(1, config.bucket_name, config.queue_name).tag
     with in_one_line():
-        await servers.call(tag, partial(require_commands, tag=tag))
         await servers.call(_key(config), partial(_add, _key(config), {}, {}))
         await _try_to_publish(servers, config)
+        await servers.call(tag, partial(require_commands, tag=tag))
 
 
 async def _try_to_publish(servers: Servers, config: Config) -> None:
