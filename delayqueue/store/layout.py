@@ -86,7 +86,7 @@ async def check_writable(servers: Servers, config: Config) -> None:
 
     StartupError if our user may not write at all.
     """
-    tag = BucketKeys.of(1, config.bucket_name, config.queue_name).tag
+    tag = _first(config).tag
     with in_one_line():
         await servers.call(_key(config), partial(_add, _key(config), {}, {}))
         await _try_to_publish(servers, config)
@@ -95,7 +95,7 @@ async def check_writable(servers: Servers, config: Config) -> None:
 
 async def _try_to_publish(servers: Servers, config: Config) -> None:
     """Raises RedisError if our user may not publish: a push of a ready job would be stored, and answered with 503."""
-    channel = BucketKeys.of(1, config.bucket_name, config.queue_name).named("ready")
+    channel = _first(config).named("ready")
     await servers.call(channel, methodcaller("eval", PUBLISH, 1, channel))
 
 
@@ -216,8 +216,12 @@ def parse(stored: Mapping[str, str], default_size: int) -> Stored:
     return Stored(layout, Resize(layout.size) if stored.get("moving") else None)
 
 
+def _first(config: Config) -> BucketKeys:
+    return BucketKeys.of(1, config.bucket_name, config.queue_name)
+
+
 def _key(config: Config) -> str:
-    return BucketKeys.of(1, config.bucket_name, config.queue_name).named("layout")
+    return _first(config).named("layout")
 
 
 def _wanted(config: Config) -> dict[str, str]:

@@ -149,16 +149,12 @@ async def test_the_user_of_the_docs_may_do_all_that_a_server_does(processes: Pro
             assert (await api.pop("t", timeout=5)).ok()["id"] == "a"
             (await api.call("/finish", {"id": "a"})).ok()
             (await api.call("/stats", {})).ok()
-            await until_async(lambda: is_writable_now(api))
+            await until_async(lambda: is_writable(api, 1))
         assert await redis.acl_log() == []
     user: dict[str, object] = {"redis.user": "queue", "redis.password": "secret"}
     checked = run_program("check", settings=user | store.settings(0))
     assert (checked.returncode, checked.stderr) == (0, "")
     assert "warning" not in checked.stdout
-
-
-async def is_writable_now(api: Api) -> bool:
-    return (await scrape(api)).sum("delayqueue_store_writable") == 1
 
 
 async def is_told(api: Api, sentence: str) -> bool:

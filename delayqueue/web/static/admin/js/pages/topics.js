@@ -43,7 +43,7 @@ export class Topics extends Live {
     return { rows, cursor: rows.length < PAGE_OF_FILE ? "" : String(Number(cursor) + rows.length) };
   };
 
-  /** Show other topics, from the first one on. */
+  /** Show other topics: from `offset` on, or from the first one. */
   show(which) {
     const { match, only, sort, reverse, offset } = { ...this.state, offset: 0, ...which };
     keepPlace(`#/topics/${encodeURIComponent(JSON.stringify({ match, only, sort, reverse, offset }))}`);
