@@ -322,6 +322,17 @@ async def test_idle_connections_are_closed_at_once(tmp_path: Path) -> None:
         assert len(writers) == 2, "it was asked on another connection"
 
 
+async def test_a_question_beside_takes_no_connection_that_is_being_closed(tmp_path: Path) -> None:
+    async with encrypted(make(tmp_path, "store")) as (_, server, writers):
+        for turns in range(10):
+            dropping = asyncio.create_task(server.drop_idle())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await server.redis.ping()
+            await dropping
+        assert len(writers) > 1
+
+
 async def test_a_connection_that_is_made_anew_reads_renewed_certificates(tmp_path: Path) -> None:
     own, renewed = make(tmp_path, "store"), make(tmp_path, "renewed")
     async with encrypted(own) as (tls, server, writers):
