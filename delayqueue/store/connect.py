@@ -293,6 +293,7 @@ def _way_out(reason: str, config: Config) -> _WayOut:
             "it accepts connections and answers nothing: look at its log and its load", heals=True
         ),
         "loading": _WayOut("it is ready when it has loaded its data", heals=True),
+        "BUSY": _WayOut("it goes on when that script has ended, or after SCRIPT KILL", heals=True),
         "permission|protected mode|NOPERM|DENIED": _WayOut("permit it in the store's config"),
         "CERTIFICATE|SSL": _WayOut(f"correct {TLS_FILES}"),
     }

@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 from redis.crc import key_slot
 from redis.exceptions import (
     AskError,
+    AuthenticationError,
     ClusterDownError,
     MovedError,
     RedisError,
@@ -97,7 +98,10 @@ class Servers:
         )
 
     def of(self, key: str) -> Redis:
-        """The client of the server that holds the key. Raises ClusterDownError if no server does."""
+        """The client of the server that holds the key.
+
+        Raises ClusterDownError if no server does, ConnectionError if nobody has told which one does.
+        """
         return self._server(self._address(key)).redis
 
     def clients(self) -> dict[Address, Redis]:
@@ -117,7 +121,7 @@ class Servers:
         """The keys grouped by the server that holds them; keys without one are left out."""
         groups: dict[Redis, list[str]] = {}
         for key in keys:
-            with suppress(ClusterDownError):
+            with suppress(ClusterDownError, RedisConnectionError):
                 groups.setdefault(self.of(key), []).append(key)
         return groups
 
@@ -144,7 +148,7 @@ class Servers:
             raise silence from None
 
     async def reach(self, key: str) -> Server:
-        """The server that holds the key. Raises ClusterDownError if no server does.
+        """The server that holds the key. Raises RedisError as of() does.
 
         After a timeout, the next call to that server waits until the topology has been read: another server may have
         taken its place by then, and the call would wait as long for nothing.
@@ -242,6 +246,8 @@ class Servers:
         at = bisect_right(self._spans, slot, key=lambda span: span.first) - 1
         if at < 0 or self._spans[at].last < slot:
             self._doubt.set()
+            if not self._spans:
+                raise RedisConnectionError("nobody has told where the store is")
             raise ClusterDownError(f"no server holds slot {slot}")
         return self._spans[at].address
 
@@ -401,8 +407,12 @@ def _place(server: Sequence[Any], asked: Address) -> Address:
     return Address(asked.host if host in {"", "?"} else host, server[1])
 
 
+class RefusedError(RedisConnectionError):
+    """A server answers that it cannot tell where the store is."""
+
+
 def _said(error: ResponseError, address: Address, what: str) -> RedisError:
-    return RedisConnectionError(f"{address} says to {what}: {error}")
+    return RefusedError(f"{address} says to {what}: {error}")
 
 
 def _first_error(answers: Sequence[object]) -> RedisError:
@@ -411,6 +421,8 @@ def _first_error(answers: Sequence[object]) -> RedisError:
         if isinstance(answer, BaseException) and not isinstance(answer, RedisError):
             raise answer
     errors = [error for error in answers if isinstance(error, RedisError)]
+    # what a server says explains more than that others cannot be reached
+    errors.sort(key=lambda error: not isinstance(error, (RefusedError, AuthenticationError)))
     return errors[0] if errors else RedisConnectionError("nobody is there to ask")
 
 

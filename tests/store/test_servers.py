@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -335,6 +336,18 @@ async def test_news_go_on_after_a_failover(mortal_cluster: StoreCluster) -> None
         await cancel_all([listening])
 
 
+async def test_a_look_follows_buckets_that_have_another_server(cluster: StoreCluster) -> None:
+    """As after a failover, before the topology is read again: nothing is wrong."""
+    async with opened(of_cluster(cluster)) as (store, servers):
+        places = [span.address for span in servers._spans]
+        moved = [*places[1:], places[0]]
+        servers._spans = [
+            span._replace(address=place) for span, place in zip(servers._spans, moved, strict=True)
+        ]
+        looks = await look_at(servers, store.buckets.tags)
+        assert [look.ailment for look in looks] == [None] * len(looks)
+
+
 async def test_warnings_name_the_server(cluster: StoreCluster) -> None:
     node = cluster.nodes[0]
     async with opened(of_cluster(cluster)) as (_, servers):
@@ -375,8 +388,11 @@ async def test_a_failover_by_the_sentinels_is_followed(processes: Processes) -> 
 async def test_what_is_wrong_with_sentinels_is_named(
     watched_store: WatchedStore, setting: dict[str, Any], says: str
 ) -> None:
+    config = of_sentinels(watched_store, **setting)
+    silent = Address(LOOPBACK, free_port())  # which says less than those that answer
+    config = replace(config, redis_sentinel=(silent, *config.redis_sentinel))
     with pytest.raises(StartupError) as refused:
-        async with connect(of_sentinels(watched_store, **setting), None):
+        async with connect(config, None):
             pass
     assert str(refused.value).startswith("redis.sentinel = 127.0.0.1:")
     assert says in str(refused.value)
