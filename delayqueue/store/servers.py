@@ -41,6 +41,7 @@ LAST_CALLS_S: Final = 15.0
 HOPS: Final = 4  # redirections of a call
 GOES_ROUND: Final = "servers send each other the calls for a bucket"
 NOWHERE: Final = Address("", 0)
+UNNAMED: Final = "?"  # the host of a server that announces no name, though cluster-preferred-endpoint-type asks for one
 
 T = TypeVar("T")
 
@@ -172,7 +173,10 @@ class Servers:
         if isinstance(error, MovedError):
             if self._topology is None:  # it is one server of a Cluster, whose others are unknown
                 raise error
-            self._note(error, server.address)
+            if error.host == UNNAMED:  # the topology tells more
+                self._suspect(server.address)
+            else:
+                self._note(error, server.address)
             return
         if isinstance(error, AskError):
             raise TryAgainError(f"slot {error.slot_id} is on its way to another server") from error
@@ -265,9 +269,8 @@ class Servers:
             self._doubt.set()
 
     def _note(self, moved: MovedError, asked: Address) -> None:
-        """Follow a redirection. An empty host means the server that was asked, "?" one without a name."""
-        host = asked.host if moved.host in {"", "?"} else moved.host
-        self._moved[moved.slot_id] = Address(host, moved.port)
+        """Follow a redirection. An empty host means that of the server that was asked."""
+        self._moved[moved.slot_id] = Address(moved.host or asked.host, moved.port)
         self.known.clear()
         self._doubt.set()
         self.announce_change()
@@ -402,9 +405,12 @@ async def _asked(redis: Redis, *words: str) -> Any:
 
 
 def _place(server: Sequence[Any], asked: Address) -> Address:
-    """The address of a server; an empty or unknown host ("?") means the server that was asked."""
-    host = _text(server[0] or b"")
-    return Address(asked.host if host in {"", "?"} else host, server[1])
+    """The address of a server in an answer to CLUSTER SLOTS; an empty host means that of the server that was asked."""
+    host, port, _, *more = server
+    if host == UNNAMED.encode():
+        facts = more[0] if more else []
+        host = dict(zip(facts[::2], facts[1::2], strict=True)).get(b"ip")
+    return Address(_text(host or b"") or asked.host, port)
 
 
 class RefusedError(RedisConnectionError):

@@ -249,6 +249,33 @@ async def test_a_server_that_fails_as_another_one_answers_is_no_news(
     assert told == []
 
 
+ASKED: Final = Address("10.0.0.1", 7000)
+
+
+@pytest.mark.parametrize(
+    ("server", "host"),
+    [
+        ([b"ten.example", 7000, b"id", [b"ip", b"10.0.0.2"]], "ten.example"),
+        ([b"10.0.0.2", 7000, b"id"], "10.0.0.2"),
+        ([None, 7000, b"id", [b"ip", b"10.0.0.2"]], "10.0.0.1"),
+        ([b"", 7000, b"id"], "10.0.0.1"),
+        ([b"?", 7000, b"id", [b"ip", b"10.0.0.2"]], "10.0.0.2"),
+        ([b"?", 7000, b"id", [b"ip", b""]], "10.0.0.1"),
+    ],
+)
+async def test_a_server_is_at_the_address_that_its_cluster_prefers(
+    monkeypatch: pytest.MonkeyPatch, server: list[Any], host: str
+) -> None:
+    """As `cluster-preferred-endpoint-type` says; one that announces no name is reached by its address."""
+
+    async def slots(*_: Any) -> list[Any]:
+        return [[0, 16383, server]]
+
+    monkeypatch.setattr(Redis, "execute_command", slots)
+    found = await Cluster((ASKED,), lambda place: Redis(host=place.host, port=place.port)).find()
+    assert found == [Span(0, 16383, Address(host, 7000))]
+
+
 async def test_the_topology_is_not_asked_for_behind_servers_that_are_silent(
     cluster: StoreCluster,
 ) -> None:
