@@ -345,6 +345,14 @@ class Sentinels:
         return _Named(int(facts["config-epoch"]), promoted, master)
 
 
+class CutOffError(RedisConnectionError):
+    """A server of a Cluster that is cut off from the others, or all of them, tells what it knew."""
+
+    def __init__(self, spans: list[Span]) -> None:
+        super().__init__("the Cluster is down")
+        self.spans: Final = spans
+
+
 class Cluster:
     """Finds out which server of a Redis Cluster holds which slots. Raises RedisError if nobody knows."""
 
@@ -356,7 +364,7 @@ class Cluster:
     async def find(self) -> list[Span]:
         """The masters' spans, from the first server that answers: any of them may be lost, or lag behind.
 
-        If one is silent for a moment, the next one is asked, too.
+        If one is silent for a moment, the next one is asked, too; one that is cut off counts if no other answers.
         """
         addresses = list(self._known | set(self._seeds))
         random.shuffle(addresses)
@@ -378,6 +386,9 @@ class Cluster:
                     if task.exception() is None:
                         return task.result()
                     errors.append(task.exception())
+            for error in errors:
+                if isinstance(error, CutOffError):
+                    return error.spans
             raise _first_error(errors)
         finally:
             await cancel_all(asked)
@@ -393,10 +404,18 @@ class Cluster:
                 raw = await _asked(redis, "CLUSTER", "SLOTS")
             except ResponseError as error:
                 raise _said(error, address, "redis.cluster") from None
+            state = b""
+            with suppress(ResponseError):  # our user may not ask that
+                state = await _asked(redis, "CLUSTER", "INFO")
         if not raw:
             raise RedisConnectionError(f"{address} belongs to no Cluster yet")
         self._known = {_place(server, address) for row in raw for server in row[2:]}
-        return sorted(Span(first, last, _place(master, address)) for first, last, master, *_ in raw)
+        spans = sorted(
+            Span(first, last, _place(master, address)) for first, last, master, *_ in raw
+        )
+        if b"cluster_state:fail" in state:
+            raise CutOffError(spans)
+        return spans
 
 
 async def _asked(redis: Redis, *words: str) -> Any:

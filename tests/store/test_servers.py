@@ -268,12 +268,33 @@ async def test_a_server_is_at_the_address_that_its_cluster_prefers(
 ) -> None:
     """As `cluster-preferred-endpoint-type` says; one that announces no name is reached by its address."""
 
-    async def slots(*_: Any) -> list[Any]:
-        return [[0, 16383, server]]
+    async def slots(_: Redis, *words: str) -> object:
+        return [[0, 16383, server]] if words[1] == "SLOTS" else b"cluster_state:ok"
 
     monkeypatch.setattr(Redis, "execute_command", slots)
     found = await Cluster((ASKED,), lambda place: Redis(host=place.host, port=place.port)).find()
     assert found == [Span(0, 16383, Address(host, 7000))]
+
+
+async def test_a_server_that_is_cut_off_from_its_cluster_is_believed_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cut_off, other = (Address(LOOPBACK, port) for port in (1, 2))
+
+    async def answer(redis: Redis, *words: str) -> object:
+        port = redis.connection_pool.connection_kwargs["port"]
+        if words[1] == "SLOTS":
+            return [[0, 16383, [b"", port, b"id"]]]
+        return b"cluster_state:fail" if port == cut_off.port else b"cluster_state:ok"
+
+    monkeypatch.setattr(Redis, "execute_command", answer)
+
+    def client(place: Address) -> Redis:
+        return Redis(host=place.host, port=place.port)
+
+    for _ in range(9):  # they are asked in any order
+        assert await Cluster((cut_off, other), client).find() == [Span(0, 16383, other)]
+    assert await Cluster((cut_off,), client).find() == [Span(0, 16383, cut_off)]
 
 
 async def test_the_topology_is_not_asked_for_behind_servers_that_are_silent(
