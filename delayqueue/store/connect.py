@@ -27,7 +27,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.files import check_readable
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
-from delayqueue.store.connection import CLOSED
+from delayqueue.store.connection import CLOSED, shared_context
 from delayqueue.store.durability import asks_for_replicas
 from delayqueue.store.health import ailment
 from delayqueue.store.server import ANSWER_S
@@ -161,14 +161,21 @@ class _Asking(AbstractConnection):
         except (RuntimeError, AttributeError) as error:
             raise RedisConnectionError(CLOSED) from error
 
+    async def connect(self) -> None:
+        """Connect, unless it is connected. Raises RedisError."""
+        if isinstance(self, SSLConnection) and not self.is_connected:
+            try:
+                self.ssl_context.context = shared_context(self.ssl_context)
+            except OSError as error:
+                raise RedisConnectionError(f"TLS: {error}") from error
+        await super().connect()  # type: ignore[no-untyped-call]  # redis-py has no types here
+
     async def disconnect(self, *_: Any, **why: Any) -> None:
         """Close it without waiting for its end.
 
         With TLS that takes seconds if the server is silent, and redis-py would then close its successor.
         """
         await super().disconnect(**why | {"nowait": True})
-        if isinstance(self, SSLConnection):
-            self.ssl_context.context = None  # the next connect reads the files anew, as a Link does
 
 
 @cache

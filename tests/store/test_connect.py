@@ -21,6 +21,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.net.hangup import hang_up
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
+from delayqueue.store.connection import Link
 from delayqueue.store.health import alarms, durability_warnings, health
 from delayqueue.store.server import Server
 from delayqueue.store.servers import Servers
@@ -341,6 +342,20 @@ async def test_a_connection_that_is_made_anew_reads_renewed_certificates(tmp_pat
         await server.drop_idle()
         await server.redis.ping()
         assert len(writers) == 2
+
+
+async def test_connections_share_what_was_read_of_certificates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read the system's authorities again for each connection would hold up requests."""
+    async with encrypted(make(tmp_path, "store")) as (_, server, writers):
+        monkeypatch.setattr(ssl, "create_default_context", None)
+        await server.drop_idle()
+        await server.redis.ping()
+        link = Link()
+        await link.connect(server.redis.connection_pool)
+        link.close()
+        assert len(writers) == 3
 
 
 async def connections_of(redis: Redis) -> int:
