@@ -103,7 +103,10 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
 }
 # By the beginning of the message, of errors that redis-py has no class for.
 OF_WORD: Final = {
-    "MISCONF": Text("无法写入磁盘：请腾出空间", "it cannot write to its disk: make room there"),
+    "MISCONF": Text(
+        "无法写入磁盘：请腾出空间，否则原因在它的日志里",
+        "it cannot write to its disk: make room there, or see why in its log",
+    ),
     "NOREPLICAS": OF_CLASS[NotReplicatedError],
     "BUSY": Text("正忙于执行脚本", "it is busy with a script"),
 }

@@ -183,7 +183,7 @@ async def test_what_has_surely_not_been_done_is_done_again(
             b"-OOM it\r\n",
             "its memory is full, so it takes no new jobs: raise `maxmemory` in its config, or end jobs",
         ),
-        (b"-MISCONF it\r\n", "it cannot write to its disk: make room there"),
+        (b"-MISCONF it\r\n", "it cannot write to its disk: make room there, or see why in its log"),
         (b"-NOREPLICAS it\r\n", "too few replicas follow"),
         (b"-BUSY it\r\n", "it is busy with a script"),
         (b"-CLUSTERDOWN it\r\n", "no server of the Cluster holds a slot that is needed"),
