@@ -27,7 +27,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.files import check_readable
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
-from delayqueue.store.connection import CLOSED, shared_context
+from delayqueue.store.connection import CLOSED, Link, shared_context
 from delayqueue.store.durability import asks_for_replicas
 from delayqueue.store.health import ailment
 from delayqueue.store.server import ANSWER_S
@@ -264,8 +264,7 @@ async def _probe(servers: Servers) -> None:
     """Check that the store answers; of many servers one is enough, unless one refuses us."""
     clients = servers.clients()
     answers = await asyncio.gather(
-        # a server that cannot write to its disk refuses PING, and answers whatever only reads
-        *(redis.echo("") for redis in clients.values()),
+        *map(_answer, clients.values()),
         return_exceptions=True,
     )
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
@@ -274,6 +273,22 @@ async def _probe(servers: Servers) -> None:
         if len(errors) == len(clients) or not is_away:
             raise error
         log.warning("a server of the store is unavailable: %s", error)
+
+
+async def _answer(redis: Redis) -> None:
+    """Raises RedisError if the server does not answer."""
+    try:
+        # a server that cannot write to its disk refuses PING, and answers whatever only reads
+        await redis.echo("")
+    except RedisConnectionError:
+        link = Link()
+        try:
+            await link.connect(
+                redis.connection_pool
+            )  # hears why it is not let in; redis-py often does not
+        finally:
+            link.close()
+        raise
 
 
 class _WayOut(NamedTuple):
@@ -298,6 +313,9 @@ def _way_out(reason: str, config: Config) -> _WayOut:
         ),
         "Timeout reading": _WayOut(
             "it accepts connections and answers nothing: look at its log and its load", heals=True
+        ),
+        "max number of clients": _WayOut(
+            "raise `maxclients` in the store's config, or end other clients", heals=True
         ),
         "loading": _WayOut("it is ready when it has loaded its data", heals=True),
         "BUSY": _WayOut("it goes on when that script has ended, or after SCRIPT KILL", heals=True),

@@ -101,8 +101,12 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     RedisTimeoutError: Text("没有响应", "it does not answer"),
     RedisConnectionError: Text("无法连接", "it cannot be reached"),
 }
-# By the beginning of the message, of errors that redis-py has no class for.
+# By the beginning of the message, of errors that redis-py has no class of their own for.
 OF_WORD: Final = {
+    "max": Text(
+        "没有更多客户端连接的位置：请调大它配置中的 `maxclients`，或者断开其他客户端",
+        "it has no room for more clients: raise `maxclients` in its config, or end others",
+    ),
     "MISCONF": Text(
         "无法写入磁盘：请腾出空间，否则原因在它的日志里",
         "it cannot write to its disk: make room there, or see why in its log",
@@ -116,11 +120,10 @@ def ailment(error: BaseException | None) -> Text | None:
     """What ails the store, in words that tell a stranger no address; None if nothing is known of such an error."""
     if isinstance(error, LackingError):
         return error.text
-    for kind, text in OF_CLASS.items():
-        if isinstance(error, kind):
-            return text
-    word = re.match(r"[A-Z]+", str(error))
-    return OF_WORD.get(word[0]) if word else None
+    word = re.match("[A-Z]+|max", str(error))
+    if word and word[0] in OF_WORD:
+        return OF_WORD[word[0]]
+    return next((text for kind, text in OF_CLASS.items() if isinstance(error, kind)), None)
 
 
 @contextmanager

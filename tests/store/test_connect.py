@@ -15,7 +15,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
-from delayqueue.config.startup import StartupError
+from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
 from delayqueue.net.hangup import hang_up
@@ -180,6 +180,17 @@ async def test_a_port_that_nobody_listens_on_is_named() -> None:
     assert message.endswith(
         "; start Redis or Valkey there, correct the address, or use the embedded store: redis.host = embedded"
     )
+
+
+async def test_a_store_without_room_for_us_is_named(processes: Processes) -> None:
+    store = processes.redis("--maxclients", "1")
+    config = Config(redis_host=Address(LOOPBACK, store.port))
+    async with Redis(host=LOOPBACK, port=store.port) as other:
+        await other.ping()
+        with pytest.raises(StoreUnwell, match="clients reached; raise `maxclients`") as refused:
+            async with connect(config, None):
+                pass
+    assert refused.value.text.en.startswith("it has no room for more clients")
 
 
 async def test_a_host_that_does_not_exist_is_named() -> None:
