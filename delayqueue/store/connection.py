@@ -110,7 +110,7 @@ class ServerConnection(asyncio.Protocol):
                 async with asyncio.timeout(like.socket_connect_timeout):
                     await self._reach(like)
             except TimeoutError:
-                raise RedisTimeoutError("Timeout connecting to server") from None
+                raise RedisTimeoutError(f"Timeout connecting to {place}") from None
             except Exception as error:  # also a host that is no name, TLS files that cannot be read
                 raise RedisConnectionError(_refused(place, error)) from error
             try:
