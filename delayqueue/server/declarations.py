@@ -53,6 +53,7 @@ class Declarations:
         self._topics = queue.within(EVERYWHERE).topics
         self._undeclared = asyncio.Event()  # sections that the store does not know yet
         self._waits = False  # for the store, and the log has said so
+        queue.store.watch.on_other_data(self._declare_again)
 
     def use(self, settings: Settings) -> None:
         """Let run() declare the sections of these settings."""
@@ -65,6 +66,11 @@ class Declarations:
         If one has, another server may have declared its own by now.
         """
         if self._declared[0] != self._settings.revision:
+            self._undeclared.set()
+
+    def _declare_again(self) -> None:
+        if self._settings.config.sections is not None:
+            log.info("the store has other data: the sections of the file are declared again")
             self._undeclared.set()
 
     async def declare(self) -> None:

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 from delayqueue.config.startup import StartupError
 from delayqueue.tasks import TaskGroup, is_cancelled
@@ -15,6 +17,20 @@ Loop = Callable[[], Coroutine[None, None, None]]
 
 class LoopDied(Exception):
     """A loop that the server needs has ended; the log says why."""
+
+
+def log_unheard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an error that nobody has heard of, unless it is one of a connection that was given up while it was made.
+
+    With uvloop, the names that a server looks up outlive that, and so does TLS.
+    """
+    error, said = context.get("exception"), context.get("message", "")
+    if isinstance(error, socket.gaierror) or (
+        isinstance(error, RuntimeError) and said.startswith("Fatal error on SSL protocol")
+    ):
+        log.debug("%s: %s", said, error)
+    else:
+        loop.default_exception_handler(context)
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from delayqueue.config.values import Address
 from delayqueue.log import set_up
 from delayqueue.net.listener import unusable
 from delayqueue.server.declarations import check_sections
-from delayqueue.server.loops import Loop, running
+from delayqueue.server.loops import Loop, log_unheard, running
 from delayqueue.server.open_files import raise_limit
 from delayqueue.server.process import NONE_DECLARED, Process
 from delayqueue.server.processes import (
@@ -146,6 +146,7 @@ def _work(
 def _signals() -> Signals:
     signals = Signals(asyncio.Event(), asyncio.Event())
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(log_unheard)
     loop.add_signal_handler(signal.SIGTERM, signals.stop.set)
     loop.add_signal_handler(signal.SIGINT, signals.stop.set)
     loop.add_signal_handler(signal.SIGHUP, signals.reload.set)

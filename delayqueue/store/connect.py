@@ -27,7 +27,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.files import check_readable
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
-from delayqueue.store.connection import CLOSED
+from delayqueue.store.connection import CLOSED, Link, shared_context
 from delayqueue.store.durability import asks_for_replicas
 from delayqueue.store.health import ailment
 from delayqueue.store.server import ANSWER_S
@@ -161,14 +161,21 @@ class _Asking(AbstractConnection):
         except (RuntimeError, AttributeError) as error:
             raise RedisConnectionError(CLOSED) from error
 
+    async def connect(self) -> None:
+        """Connect, unless it is connected. Raises RedisError."""
+        if isinstance(self, SSLConnection) and not self.is_connected:
+            try:
+                self.ssl_context.context = shared_context(self.ssl_context)
+            except OSError as error:
+                raise RedisConnectionError(f"TLS: {error}") from error
+        await super().connect()  # type: ignore[no-untyped-call]  # redis-py has no types here
+
     async def disconnect(self, *_: Any, **why: Any) -> None:
         """Close it without waiting for its end.
 
         With TLS that takes seconds if the server is silent, and redis-py would then close its successor.
         """
         await super().disconnect(**why | {"nowait": True})
-        if isinstance(self, SSLConnection):
-            self.ssl_context.context = None  # the next connect reads the files anew, as a Link does
 
 
 @cache
@@ -257,8 +264,7 @@ async def _probe(servers: Servers) -> None:
     """Check that the store answers; of many servers one is enough, unless one refuses us."""
     clients = servers.clients()
     answers = await asyncio.gather(
-        # a server that cannot write to its disk refuses PING, and answers whatever only reads
-        *(redis.echo("") for redis in clients.values()),
+        *map(_answer, clients.values()),
         return_exceptions=True,
     )
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
@@ -267,6 +273,22 @@ async def _probe(servers: Servers) -> None:
         if len(errors) == len(clients) or not is_away:
             raise error
         log.warning("a server of the store is unavailable: %s", error)
+
+
+async def _answer(redis: Redis) -> None:
+    """Raises RedisError if the server does not answer."""
+    try:
+        # a server that cannot write to its disk refuses PING, and answers whatever only reads
+        await redis.echo("")
+    except RedisConnectionError:
+        link = Link()
+        try:
+            await link.connect(
+                redis.connection_pool
+            )  # hears why it is not let in; redis-py often does not
+        finally:
+            link.close()
+        raise
 
 
 class _WayOut(NamedTuple):
@@ -292,7 +314,11 @@ def _way_out(reason: str, config: Config) -> _WayOut:
         "Timeout reading": _WayOut(
             "it accepts connections and answers nothing: look at its log and its load", heals=True
         ),
+        "max number of clients": _WayOut(
+            "raise `maxclients` in the store's config, or end other clients", heals=True
+        ),
         "loading": _WayOut("it is ready when it has loaded its data", heals=True),
+        "BUSY": _WayOut("it goes on when that script has ended, or after SCRIPT KILL", heals=True),
         "permission|protected mode|NOPERM|DENIED": _WayOut("permit it in the store's config"),
         "CERTIFICATE|SSL": _WayOut(f"correct {TLS_FILES}"),
     }

@@ -6,7 +6,9 @@ as they do.
 """
 
 import asyncio
+import os
 import socket
+import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol, cast
@@ -14,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 import hiredis
 from redis.asyncio import Connection as RedisConnection
 from redis.asyncio import SSLConnection, UnixDomainSocketConnection
-from redis.asyncio.connection import ConnectionPool, DefaultParser
+from redis.asyncio.connection import ConnectionPool, DefaultParser, RedisSSLContext
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MasterDownError, ReadOnlyError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -108,7 +110,7 @@ class ServerConnection(asyncio.Protocol):
                 async with asyncio.timeout(like.socket_connect_timeout):
                     await self._reach(like)
             except TimeoutError:
-                raise RedisTimeoutError("Timeout connecting to server") from None
+                raise RedisTimeoutError(f"Timeout connecting to {place}") from None
             except Exception as error:  # also a host that is no name, TLS files that cannot be read
                 raise RedisConnectionError(_refused(place, error)) from error
             try:
@@ -126,7 +128,7 @@ class ServerConnection(asyncio.Protocol):
         if isinstance(like, UnixDomainSocketConnection):
             await loop.create_unix_connection(lambda: self, like.path)
         else:
-            tls = like.ssl_context.get() if isinstance(like, SSLConnection) else None
+            tls = shared_context(like.ssl_context) if isinstance(like, SSLConnection) else None
             transport, _ = await loop.create_connection(lambda: self, like.host, like.port, ssl=tls)
             if like.socket_keepalive and not transport.is_closing():
                 _keep_alive(transport, like)
@@ -369,6 +371,29 @@ class Links:
         for link in list(self._used):
             link.close()
         await asyncio.sleep(0)  # for their sockets to be closed
+
+
+_CONTEXTS: Final[dict[str, tuple[list[object], ssl.SSLContext]]] = {}  # by all options
+
+
+def shared_context(wanted: RedisSSLContext) -> ssl.SSLContext:
+    """The TLS context with these options, made anew when one of its files has changed.
+
+    To make one holds up the loop for 25 ms, as it reads the system's authorities, too. Raises OSError if a file cannot
+    be read.
+    """
+    system = ssl.get_default_verify_paths().cafile
+    files = wanted.ca_certs, wanted.ca_path, wanted.certfile, wanted.keyfile, system
+    stamps: list[object] = [
+        (status.st_ctime_ns, status.st_size, status.st_ino)
+        for status in map(os.stat, filter(None, files))
+    ]
+    options = repr([getattr(wanted, name) for name in wanted.__slots__ if name != "context"])
+    known = _CONTEXTS.get(options)
+    if known is None or known[0] != stamps:
+        wanted.context = None
+        known = _CONTEXTS[options] = stamps, wanted.get()
+    return known[1]
 
 
 def _login_of(like: Like) -> list[LoginCommand]:

@@ -68,6 +68,10 @@ MOVING: Final = Text("Cluster 正在移动槽", "the Cluster is moving a slot")
 UNKNOWN: Final = Text("拒绝调用，详见日志", "it refuses calls; the log says more")
 # By the error's class; a class stands before the one that it is derived from.
 OF_CLASS: Final[dict[type[RedisError], Text]] = {
+    AuthenticationError: Text(
+        "拒绝我们登录：请更正 redis.user 和 redis.password，并重启服务",
+        "it refuses our login: correct redis.user and redis.password, and restart the servers",
+    ),
     BusyLoadingError: Text("正在加载数据", "it is loading its data"),
     ReadOnlyError: Text(
         "它是只读副本：请填写 master 或 Sentinel 的地址",
@@ -97,25 +101,29 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     RedisTimeoutError: Text("没有响应", "it does not answer"),
     RedisConnectionError: Text("无法连接", "it cannot be reached"),
 }
-# By the beginning of the message, of errors that redis-py has no class for.
+# By the beginning of the message, of errors that redis-py has no class of their own for.
 OF_WORD: Final = {
-    "MISCONF": Text("无法写入磁盘：请腾出空间", "it cannot write to its disk: make room there"),
+    "max": Text(
+        "没有更多客户端连接的位置：请调大它配置中的 `maxclients`，或者断开其他客户端",
+        "it has no room for more clients: raise `maxclients` in its config, or end others",
+    ),
+    "MISCONF": Text(
+        "无法写入磁盘：请腾出空间，否则原因在它的日志里",
+        "it cannot write to its disk: make room there, or see why in its log",
+    ),
     "NOREPLICAS": OF_CLASS[NotReplicatedError],
     "BUSY": Text("正忙于执行脚本", "it is busy with a script"),
 }
 
 
 def ailment(error: BaseException | None) -> Text | None:
-    """What ails the store, in words that tell a stranger no address; None if this error would not heal."""
-    if isinstance(error, AuthenticationError):  # a ConnectionError to redis-py
-        return None
+    """What ails the store, in words that tell a stranger no address; None if nothing is known of such an error."""
     if isinstance(error, LackingError):
         return error.text
-    for kind, text in OF_CLASS.items():
-        if isinstance(error, kind):
-            return text
-    word = re.match(r"[A-Z]+", str(error))
-    return OF_WORD.get(word[0]) if word else None
+    word = re.match("[A-Z]+|max", str(error))
+    if word and word[0] in OF_WORD:
+        return OF_WORD[word[0]]
+    return next((text for kind, text in OF_CLASS.items() if isinstance(error, kind)), None)
 
 
 @contextmanager
@@ -148,7 +156,7 @@ class Look(NamedTuple):
     @property
     def ailment(self) -> Text | None:
         """Why the server takes no new jobs; None if it does."""
-        return ailment(self.refusal)
+        return ailment(self.refusal) or (UNKNOWN if self.refusal else None)
 
     @property
     def evicts(self) -> bool:
@@ -199,22 +207,29 @@ async def look_at(servers: Servers, tags: Sequence[str]) -> list[Look]:
     numbers = {tag: number for number, tag in enumerate(tags, 1)}
     looks = await asyncio.gather(
         *(
-            _look(redis, found[0], servers.answer_s, [numbers.pop(tag) for tag in found])
-            for redis, found in servers.groups(tags).items()
+            _look(servers, found[0], [numbers.pop(tag) for tag in found])
+            for found in servers.groups(tags).values()
         )
     )
     if numbers:
-        looks.append(Look({"maxmemory": 0}, ClusterDownError(""), list(numbers.values())))
+        error = ClusterDownError("") if looks else RedisConnectionError("")
+        looks.append(Look({"maxmemory": 0}, error, list(numbers.values())))
     return looks
 
 
-async def _look(redis: Redis, tag: str, within_s: float, buckets: Sequence[int]) -> Look:
+async def _look(servers: Servers, tag: str, buckets: Sequence[int]) -> Look:
     info: Mapping[str, Any] = {"maxmemory": 0}
     refusal: RedisError | None = RedisTimeoutError(NO_ANSWER)
-    with suppress(TimeoutError, RedisError):
-        async with asyncio.timeout(within_s):
-            refusal = await _refusal(redis, tag)
-            info = await redis.info()
+
+    async def ask(redis: Redis) -> None:
+        nonlocal info, refusal
+        refusal = await _refusal(redis, tag)
+        if isinstance(refusal, MovedError):  # the next one is asked
+            raise refusal
+        info = await redis.info()
+
+    with suppress(RedisError):
+        await servers.call(tag, ask)
     return Look(info, refusal, buckets)
 
 

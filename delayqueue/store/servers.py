@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 from redis.crc import key_slot
 from redis.exceptions import (
     AskError,
+    AuthenticationError,
     ClusterDownError,
     MovedError,
     RedisError,
@@ -40,6 +41,7 @@ LAST_CALLS_S: Final = 15.0
 HOPS: Final = 4  # redirections of a call
 GOES_ROUND: Final = "servers send each other the calls for a bucket"
 NOWHERE: Final = Address("", 0)
+UNNAMED: Final = "?"  # the host of a server that announces no name, though cluster-preferred-endpoint-type asks for one
 
 T = TypeVar("T")
 
@@ -97,7 +99,10 @@ class Servers:
         )
 
     def of(self, key: str) -> Redis:
-        """The client of the server that holds the key. Raises ClusterDownError if no server does."""
+        """The client of the server that holds the key.
+
+        Raises ClusterDownError if no server does, ConnectionError if nobody has told which one does.
+        """
         return self._server(self._address(key)).redis
 
     def clients(self) -> dict[Address, Redis]:
@@ -117,7 +122,7 @@ class Servers:
         """The keys grouped by the server that holds them; keys without one are left out."""
         groups: dict[Redis, list[str]] = {}
         for key in keys:
-            with suppress(ClusterDownError):
+            with suppress(ClusterDownError, RedisConnectionError):
                 groups.setdefault(self.of(key), []).append(key)
         return groups
 
@@ -144,7 +149,7 @@ class Servers:
             raise silence from None
 
     async def reach(self, key: str) -> Server:
-        """The server that holds the key. Raises ClusterDownError if no server does.
+        """The server that holds the key. Raises RedisError as of() does.
 
         After a timeout, the next call to that server waits until the topology has been read: another server may have
         taken its place by then, and the call would wait as long for nothing.
@@ -168,7 +173,10 @@ class Servers:
         if isinstance(error, MovedError):
             if self._topology is None:  # it is one server of a Cluster, whose others are unknown
                 raise error
-            self._note(error, server.address)
+            if error.host == UNNAMED:  # the topology tells more
+                self._suspect(server.address)
+            else:
+                self._note(error, server.address)
             return
         if isinstance(error, AskError):
             raise TryAgainError(f"slot {error.slot_id} is on its way to another server") from error
@@ -242,6 +250,8 @@ class Servers:
         at = bisect_right(self._spans, slot, key=lambda span: span.first) - 1
         if at < 0 or self._spans[at].last < slot:
             self._doubt.set()
+            if not self._spans:
+                raise RedisConnectionError("nobody has told where the store is")
             raise ClusterDownError(f"no server holds slot {slot}")
         return self._spans[at].address
 
@@ -259,9 +269,8 @@ class Servers:
             self._doubt.set()
 
     def _note(self, moved: MovedError, asked: Address) -> None:
-        """Follow a redirection. An empty host means the server that was asked, "?" one without a name."""
-        host = asked.host if moved.host in {"", "?"} else moved.host
-        self._moved[moved.slot_id] = Address(host, moved.port)
+        """Follow a redirection. An empty host means that of the server that was asked."""
+        self._moved[moved.slot_id] = Address(moved.host or asked.host, moved.port)
         self.known.clear()
         self._doubt.set()
         self.announce_change()
@@ -336,6 +345,14 @@ class Sentinels:
         return _Named(int(facts["config-epoch"]), promoted, master)
 
 
+class CutOffError(RedisConnectionError):
+    """A server of a Cluster that is cut off from the others, or all of them, tells what it knew."""
+
+    def __init__(self, spans: list[Span]) -> None:
+        super().__init__("the Cluster is down")
+        self.spans: Final = spans
+
+
 class Cluster:
     """Finds out which server of a Redis Cluster holds which slots. Raises RedisError if nobody knows."""
 
@@ -347,7 +364,7 @@ class Cluster:
     async def find(self) -> list[Span]:
         """The masters' spans, from the first server that answers: any of them may be lost, or lag behind.
 
-        If one is silent for a moment, the next one is asked, too.
+        If one is silent for a moment, the next one is asked, too; one that is cut off counts if no other answers.
         """
         addresses = list(self._known | set(self._seeds))
         random.shuffle(addresses)
@@ -369,6 +386,9 @@ class Cluster:
                     if task.exception() is None:
                         return task.result()
                     errors.append(task.exception())
+            for error in errors:
+                if isinstance(error, CutOffError):
+                    return error.spans
             raise _first_error(errors)
         finally:
             await cancel_all(asked)
@@ -384,10 +404,18 @@ class Cluster:
                 raw = await _asked(redis, "CLUSTER", "SLOTS")
             except ResponseError as error:
                 raise _said(error, address, "redis.cluster") from None
+            state = b""
+            with suppress(ResponseError):  # our user may not ask that
+                state = await _asked(redis, "CLUSTER", "INFO")
         if not raw:
             raise RedisConnectionError(f"{address} belongs to no Cluster yet")
         self._known = {_place(server, address) for row in raw for server in row[2:]}
-        return sorted(Span(first, last, _place(master, address)) for first, last, master, *_ in raw)
+        spans = sorted(
+            Span(first, last, _place(master, address)) for first, last, master, *_ in raw
+        )
+        if b"cluster_state:fail" in state:
+            raise CutOffError(spans)
+        return spans
 
 
 async def _asked(redis: Redis, *words: str) -> Any:
@@ -396,13 +424,20 @@ async def _asked(redis: Redis, *words: str) -> Any:
 
 
 def _place(server: Sequence[Any], asked: Address) -> Address:
-    """The address of a server; an empty or unknown host ("?") means the server that was asked."""
-    host = _text(server[0] or b"")
-    return Address(asked.host if host in {"", "?"} else host, server[1])
+    """The address of a server in an answer to CLUSTER SLOTS; an empty host means that of the server that was asked."""
+    host, port, _, *more = server
+    if host == UNNAMED.encode():
+        facts = more[0] if more else []
+        host = dict(zip(facts[::2], facts[1::2], strict=True)).get(b"ip")
+    return Address(_text(host or b"") or asked.host, port)
+
+
+class RefusedError(RedisConnectionError):
+    """A server answers that it cannot tell where the store is."""
 
 
 def _said(error: ResponseError, address: Address, what: str) -> RedisError:
-    return RedisConnectionError(f"{address} says to {what}: {error}")
+    return RefusedError(f"{address} says to {what}: {error}")
 
 
 def _first_error(answers: Sequence[object]) -> RedisError:
@@ -411,6 +446,8 @@ def _first_error(answers: Sequence[object]) -> RedisError:
         if isinstance(answer, BaseException) and not isinstance(answer, RedisError):
             raise answer
     errors = [error for error in answers if isinstance(error, RedisError)]
+    # what a server says explains more than that others cannot be reached
+    errors.sort(key=lambda error: not isinstance(error, (RefusedError, AuthenticationError)))
     return errors[0] if errors else RedisConnectionError("nobody is there to ask")
 
 

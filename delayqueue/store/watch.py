@@ -16,7 +16,7 @@ emptied.
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -104,6 +104,9 @@ class Marks:
         self._servers = servers
         self._buckets = buckets
         self._known: str | None = None  # the id of the data
+        self.found: str | None = (
+            None  # the id at the last look, also of data that nobody has accepted
+        )
 
     async def look(self) -> Text | None:
         """Mark what is new. Returns what must be said: the store, or a part of it, was emptied; None once accepted."""
@@ -123,6 +126,7 @@ class Marks:
             elif mark != found.id and found.emptied_s is None and found.accepted != found.id:
                 found = await self._layout(mark)
         self._known = (self._known or found.former) if found.is_unaccepted else found.id
+        self.found = found.id
         if None in marks:
             raise RedisError("not all buckets have told their mark")
         if found.marked != count:
@@ -219,6 +223,7 @@ class StoreWatch:
         self._marks = Marks(store.servers, store.buckets)
         self._emptied: Text | None = None
         self._evicted: int | None = None  # keys that were dropped for room until the last look
+        self._on_other_data: list[Callable[[], None]] = []
         self.alarms: Sequence[Text] = ()
         self.ailment: Text | None = None  # why it takes no new jobs
         self.ailing_since: datetime | None = None
@@ -229,6 +234,10 @@ class StoreWatch:
     def is_emptied(self) -> bool:
         """Whether the last of the alarms is that the store was emptied or replaced."""
         return self._emptied is not None
+
+    def on_other_data(self, listener: Callable[[], None]) -> None:
+        """Call `listener()` whenever the store was emptied, replaced, or has its former data again."""
+        self._on_other_data.append(listener)
 
     async def run(self) -> None:
         """Look every two seconds, and log what has changed, until cancelled."""
@@ -248,8 +257,12 @@ class StoreWatch:
             found.append(Unavailable.because(self.ailment).text)
         self.ailing_since = (self.ailing_since or datetime.now(UTC)) if self.ailment else None
         if store.closed is None:
+            before = self._marks.found
             with suppress(RedisError):  # what ails it is said already; it stays as it was
                 self._emptied = await self._marks.look()
+            if before not in {None, self._marks.found}:
+                for listener in self._on_other_data:
+                    listener()
         if self._emptied:
             found.append(self._emptied)
         self._takes_jobs = is_open and all(map(store.durability.lets_in, looks))

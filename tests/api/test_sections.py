@@ -3,12 +3,14 @@
 import os
 import signal
 import subprocess
+from functools import partial
 from typing import Any, Final
 
 import pytest
 
 from tests.api.test_workers import START_S, serving
 from tests.api_client import OK, Api, open_api
+from tests.clusters import ask
 from tests.processes import ProcessError, Processes, QueueServer, StoreServer, run_program
 from tests.waiting import until, until_async
 
@@ -167,3 +169,19 @@ async def test_the_log_says_what_takes_the_place_of_what_another_file_declares(
         "[limit t] replaces other limits",
     ):
         assert other.logged().count(line) == 1
+
+
+async def test_sections_are_declared_again_when_the_store_was_emptied(processes: Processes) -> None:
+    store = processes.redis()
+    server = processes.configured(OTHERS, store, redis__db=0)
+    server.start()
+    async with open_api(server.url) as api:
+        before = await declared(api)
+        assert before == {"subscriber new", "limit t"}
+        await until(lambda: ask(store, "HEXISTS", "{dq_bucket_1}:layout", "marked"))
+        ask(store, "FLUSHALL")
+        await until_async(partial(_declares, api, before))
+
+
+async def _declares(api: Api, wanted: set[str]) -> bool:
+    return await declared(api) == wanted

@@ -182,6 +182,7 @@ async def test_a_server_starts_on_a_store_that_is_not_well_and_goes_on_when_it_i
         await until_async(lambda: is_declared(api, topic))
     assert server.stop() == 0
     assert "Traceback" not in server.logged()
+    assert state is not without_sentinels or "of the Cluster" not in server.logged()
 
 
 async def is_pushed(api: Api, topic: str) -> bool:

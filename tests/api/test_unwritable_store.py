@@ -57,7 +57,7 @@ def too_few_replicas(redis: Any, _: Path) -> object:
 SINCE: Final = re.compile(r" \(since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)")
 SAID: Final[dict[Trouble, str]] = {
     full_memory: "its memory is full, so it takes no new jobs: raise `maxmemory` in its config, or end jobs",
-    full_disk: "it cannot write to its disk: make room there",
+    full_disk: "it cannot write to its disk: make room there, or see why in its log",
     a_replica: "it is a read-only replica: name the master, or the Sentinels",
     too_few_replicas: "too few replicas follow",
 }

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.store import watch
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.health import Look, alarms_of
+from delayqueue.store.health import OF_CLASS, Look, alarms_of
 from delayqueue.store.servers import NOWHERE, Servers, Span
 from delayqueue.store.store import Store
 from delayqueue.store.watch import Marks
@@ -59,6 +60,8 @@ async def test_a_bucket_that_is_away_hides_no_other_that_was_emptied(ours: Insta
 AWAY = Look({"maxmemory": 0}, RedisTimeoutError("no answer"), [2, 5])
 WELL = Look({"maxmemory": 0}, None, [1, 3])
 MANY = Look({"maxmemory": 0}, RedisTimeoutError("no answer"), range(1, 99))
+CLOSED = Look({"maxmemory": 0}, AuthenticationError("WRONGPASS"), [1])
+ODD = Look({"maxmemory": 0}, ResponseError("DB index is out of range"), [1])
 
 
 @pytest.mark.parametrize(
@@ -67,6 +70,8 @@ MANY = Look({"maxmemory": 0}, RedisTimeoutError("no answer"), range(1, 99))
         ([WELL, WELL], []),
         ([AWAY, WELL], ["the store of buckets 2, 5 is unavailable: it does not answer"]),
         ([AWAY, MANY], ["the store is unavailable: it does not answer"]),
+        ([CLOSED], [f"the store is unavailable: {OF_CLASS[AuthenticationError].en}"]),
+        ([ODD], ["the store is unavailable: it refuses calls; the log says more"]),
         (
             [WELL, MANY],
             [

@@ -15,12 +15,13 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
-from delayqueue.config.startup import StartupError
+from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
 from delayqueue.net.hangup import hang_up
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
+from delayqueue.store.connection import Link
 from delayqueue.store.health import alarms, durability_warnings, health
 from delayqueue.store.server import Server
 from delayqueue.store.servers import Servers
@@ -179,6 +180,17 @@ async def test_a_port_that_nobody_listens_on_is_named() -> None:
     assert message.endswith(
         "; start Redis or Valkey there, correct the address, or use the embedded store: redis.host = embedded"
     )
+
+
+async def test_a_store_without_room_for_us_is_named(processes: Processes) -> None:
+    store = processes.redis("--maxclients", "1")
+    config = Config(redis_host=Address(LOOPBACK, store.port))
+    async with Redis(host=LOOPBACK, port=store.port) as other:
+        await other.ping()
+        with pytest.raises(StoreUnwell, match="clients reached; raise `maxclients`") as refused:
+            async with connect(config, None):
+                pass
+    assert refused.value.text.en.startswith("it has no room for more clients")
 
 
 async def test_a_host_that_does_not_exist_is_named() -> None:
@@ -341,6 +353,20 @@ async def test_a_connection_that_is_made_anew_reads_renewed_certificates(tmp_pat
         await server.drop_idle()
         await server.redis.ping()
         assert len(writers) == 2
+
+
+async def test_connections_share_what_was_read_of_certificates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read the system's authorities again for each connection would hold up requests."""
+    async with encrypted(make(tmp_path, "store")) as (_, server, writers):
+        monkeypatch.setattr(ssl, "create_default_context", None)
+        await server.drop_idle()
+        await server.redis.ping()
+        link = Link()
+        await link.connect(server.redis.connection_pool)
+        link.close()
+        assert len(writers) == 3
 
 
 async def connections_of(redis: Redis) -> int:

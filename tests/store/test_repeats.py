@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -183,7 +183,7 @@ async def test_what_has_surely_not_been_done_is_done_again(
             b"-OOM it\r\n",
             "its memory is full, so it takes no new jobs: raise `maxmemory` in its config, or end jobs",
         ),
-        (b"-MISCONF it\r\n", "it cannot write to its disk: make room there"),
+        (b"-MISCONF it\r\n", "it cannot write to its disk: make room there, or see why in its log"),
         (b"-NOREPLICAS it\r\n", "too few replicas follow"),
         (b"-BUSY it\r\n", "it is busy with a script"),
         (b"-CLUSTERDOWN it\r\n", "no server of the Cluster holds a slot that is needed"),
@@ -226,7 +226,7 @@ async def test_a_server_without_the_library_for_ever_is_given_up() -> None:
         assert len(server.calls) < 10
 
 
-@pytest.mark.parametrize("host", [LOOPBACK.encode(), b"", b"?"], ids=["", "no host", "unknown"])
+@pytest.mark.parametrize("host", [LOOPBACK.encode(), b""], ids=["", "no host"])
 async def test_a_call_follows_its_bucket_and_is_done_once(host: bytes) -> None:
     """Without a host, on the machine of the server that sends it: `cluster-preferred-endpoint-type`."""
     async with bed() as (server, other, store, _reads):
@@ -237,6 +237,16 @@ async def test_a_call_follows_its_bucket_and_is_done_once(host: bytes) -> None:
         assert await outcome(store) is None
         assert (len(server.calls), len(other.calls)) == (1, 2)
         assert changed.is_set()
+
+
+async def test_where_a_server_without_a_name_is_the_topology_tells() -> None:
+    async with bed() as (server, other, store, reads):
+        slot = store.servers._slots.setdefault(store.buckets.keys[0].tag, 1)
+        server.answers = [b"-MOVED %d ?:%d\r\n" % (slot, server.port)]
+        told: Any = store.servers._topology
+        told.port = other.port
+        assert await outcome(store) is None
+        assert (len(server.calls), len(other.calls), reads) == (1, 1, [other.port])
 
 
 async def test_many_calls_at_once_follow_their_bucket_and_each_is_done_once() -> None:

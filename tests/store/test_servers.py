@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -248,6 +249,54 @@ async def test_a_server_that_fails_as_another_one_answers_is_no_news(
     assert told == []
 
 
+ASKED: Final = Address("10.0.0.1", 7000)
+
+
+@pytest.mark.parametrize(
+    ("server", "host"),
+    [
+        ([b"ten.example", 7000, b"id", [b"ip", b"10.0.0.2"]], "ten.example"),
+        ([b"10.0.0.2", 7000, b"id"], "10.0.0.2"),
+        ([None, 7000, b"id", [b"ip", b"10.0.0.2"]], "10.0.0.1"),
+        ([b"", 7000, b"id"], "10.0.0.1"),
+        ([b"?", 7000, b"id", [b"ip", b"10.0.0.2"]], "10.0.0.2"),
+        ([b"?", 7000, b"id", [b"ip", b""]], "10.0.0.1"),
+    ],
+)
+async def test_a_server_is_at_the_address_that_its_cluster_prefers(
+    monkeypatch: pytest.MonkeyPatch, server: list[Any], host: str
+) -> None:
+    """As `cluster-preferred-endpoint-type` says; one that announces no name is reached by its address."""
+
+    async def slots(_: Redis, *words: str) -> object:
+        return [[0, 16383, server]] if words[1] == "SLOTS" else b"cluster_state:ok"
+
+    monkeypatch.setattr(Redis, "execute_command", slots)
+    found = await Cluster((ASKED,), lambda place: Redis(host=place.host, port=place.port)).find()
+    assert found == [Span(0, 16383, Address(host, 7000))]
+
+
+async def test_a_server_that_is_cut_off_from_its_cluster_is_believed_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cut_off, other = (Address(LOOPBACK, port) for port in (1, 2))
+
+    async def answer(redis: Redis, *words: str) -> object:
+        port = redis.connection_pool.connection_kwargs["port"]
+        if words[1] == "SLOTS":
+            return [[0, 16383, [b"", port, b"id"]]]
+        return b"cluster_state:fail" if port == cut_off.port else b"cluster_state:ok"
+
+    monkeypatch.setattr(Redis, "execute_command", answer)
+
+    def client(place: Address) -> Redis:
+        return Redis(host=place.host, port=place.port)
+
+    for _ in range(9):  # they are asked in any order
+        assert await Cluster((cut_off, other), client).find() == [Span(0, 16383, other)]
+    assert await Cluster((cut_off,), client).find() == [Span(0, 16383, cut_off)]
+
+
 async def test_the_topology_is_not_asked_for_behind_servers_that_are_silent(
     cluster: StoreCluster,
 ) -> None:
@@ -335,6 +384,18 @@ async def test_news_go_on_after_a_failover(mortal_cluster: StoreCluster) -> None
         await cancel_all([listening])
 
 
+async def test_a_look_follows_buckets_that_have_another_server(cluster: StoreCluster) -> None:
+    """As after a failover, before the topology is read again: nothing is wrong."""
+    async with opened(of_cluster(cluster)) as (store, servers):
+        places = [span.address for span in servers._spans]
+        moved = [*places[1:], places[0]]
+        servers._spans = [
+            span._replace(address=place) for span, place in zip(servers._spans, moved, strict=True)
+        ]
+        looks = await look_at(servers, store.buckets.tags)
+        assert [look.ailment for look in looks] == [None] * len(looks)
+
+
 async def test_warnings_name_the_server(cluster: StoreCluster) -> None:
     node = cluster.nodes[0]
     async with opened(of_cluster(cluster)) as (_, servers):
@@ -375,8 +436,11 @@ async def test_a_failover_by_the_sentinels_is_followed(processes: Processes) -> 
 async def test_what_is_wrong_with_sentinels_is_named(
     watched_store: WatchedStore, setting: dict[str, Any], says: str
 ) -> None:
+    config = of_sentinels(watched_store, **setting)
+    silent = Address(LOOPBACK, free_port())  # which says less than those that answer
+    config = replace(config, redis_sentinel=(silent, *config.redis_sentinel))
     with pytest.raises(StartupError) as refused:
-        async with connect(of_sentinels(watched_store, **setting), None):
+        async with connect(config, None):
             pass
     assert str(refused.value).startswith("redis.sentinel = 127.0.0.1:")
     assert says in str(refused.value)

@@ -1,10 +1,12 @@
 """The loops of the server: one that ends by itself ends the server, with an error."""
 
 import asyncio
+import gc
+import socket
 
 import pytest
 
-from delayqueue.server.loops import Loop, LoopDied, running
+from delayqueue.server.loops import Loop, LoopDied, log_unheard, running
 
 
 async def returns() -> None:
@@ -51,3 +53,17 @@ async def test_loops_that_are_ended_are_no_error(caplog: pytest.LogCaptureFixtur
     async with running({"timers": lives}, asyncio.Event()):
         await asyncio.sleep(0)
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("error", "is_said"), [(socket.gaierror(-3, "no name"), False), (ValueError("odd"), True)]
+)
+async def test_of_connections_that_were_given_up_nothing_is_said(
+    caplog: pytest.LogCaptureFixture, error: Exception, is_said: bool
+) -> None:
+    """While no name server answers, uvloop leaves an error unread for each attempt."""
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(log_unheard)
+    loop.create_future().set_exception(error)
+    gc.collect()
+    assert ("never retrieved" in caplog.text) == is_said
