@@ -94,8 +94,8 @@ class Scope(NamedTuple):
             return
         if topics is None:
             raise Forbidden.of(
-                "此token只能访问部分topic：请指定其中之一，或使用可访问全部topic的token",
-                "this token is limited to some topics: name one of them, or use a token for all topics",
+                "此token只能访问部分topic：请使用可访问全部topic的token；请求能限定topic时，也可以指定其中之一",
+                "this token is limited to some topics: use one for all topics, or name one if that limits the request",
             )
         for topic in topics:
             if not self.allows(topic):

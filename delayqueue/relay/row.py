@@ -90,7 +90,9 @@ class OutboxRow:
             raise TypeError("options: must be a JSON object")
         if unknown := sorted(options.keys() - OPTIONS):
             raise ValueError(f"options: no field {', '.join(unknown)}")
-        fields: dict[str, Any] = {"if_exists": IfExists.KEEP} | push_rules.given(options)
+        given = push_rules.given(options)
+        usual = IfExists.REPLACE if "max_wait" in given else IfExists.KEEP
+        fields: dict[str, Any] = {"if_exists": usual} | given
         retain_s = seconds(fields.pop("retain", 0))
         job = Job(
             **fields,

@@ -331,6 +331,8 @@ class Queue(Client):
             if "priority" in request:
                 held.request = held.request | {"priority": request["priority"]}
             if request.keys() & {"delay", "due", "by"}:
+                if held.state is State.BURIED:
+                    held.failures = 0
                 held.state, held.due_s = State.DELAYED, _whole_ms(self._new_due_s(held, request))
             return {"due": held.due_s}
 

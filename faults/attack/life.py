@@ -55,7 +55,7 @@ class Live:
     due: Span
     expire: Span | None = None
     attempt: int = 0
-    step: int = 0  # failures since it was pushed or kicked
+    step: int = 0  # failures since it was pushed, kicked or rescheduled as a dead letter
     deadline: Span | None = None
     holder: str = ""  # the receipt of its holder
 
@@ -198,7 +198,8 @@ def reschedule(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Ste
         yield WRONG, state
     else:
         due = asked["due"] or later(at, asked["delay_ms"])
-        yield Told(time=due), replace(due_at(state, due), state="delayed")
+        step = 0 if state.state == "buried" else state.step
+        yield Told(time=due), replace(due_at(state, due), state="delayed", step=step)
 
 
 def cancel(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:

@@ -79,6 +79,10 @@ def test_a_job_that_fails_comes_again_as_it_would(
     queue.kick(job_id, body="bury")
     again = queue.advance()[0].job
     assert (again.attempt, again.body) == (len(verdicts) + 1, "bury")
+    queue.push("remind", body, id="moved", retry=retry)
+    queue.advance("1d")
+    queue.reschedule("moved", delay=0)
+    assert len(queue.advance("1d")) == len(verdicts)
 
 
 def test_jobs_are_handled_in_the_order_of_their_times(queue: Queue) -> None:

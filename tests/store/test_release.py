@@ -107,6 +107,10 @@ async def test_a_released_job_goes_on_with_its_schedule(bucket: Bucket) -> None:
     await bucket.pop_one()
     assert await bucket.release("a") == Moved(Code.OK, None, buried=True)
     assert await bucket.state("a") == "buried"
+    await bucket.reschedule("a")  # the schedule of a dead letter starts over
+    await bucket.tick()
+    await bucket.pop_one()
+    assert (await bucket.release("a")).time_ms is not None
 
 
 async def test_a_released_job_that_nobody_needs_any_more_expires(bucket: Bucket) -> None:

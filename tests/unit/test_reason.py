@@ -30,6 +30,9 @@ ValueError: order 1234567 is not paid
         ("\n first line\nsecond", "first line"),
         (TRACEBACK, "ValueError: order # is not paid"),
         ("订单 20231 不存在", "订单 # 不存在"),
+        ("订单3f9c1e7a2b60不存在", "订单#不存在"),  # Chinese has no spaces around it
+        ("no row order_3f9c1e7a2b60", "no row order_#"),
+        ("<Order object at 0x7f3a5c1e2b60> is closed", "<Order object at #> is closed"),
         ("x" * 1000, "x" * MAX_REASON_CHARS),
     ],
 )

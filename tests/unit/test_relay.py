@@ -56,6 +56,11 @@ def test_an_option_that_is_null_is_as_one_that_is_omitted() -> None:
     assert row(nulls).job(60.0).request() == row("{}").job(60.0).request()
 
 
+def test_a_row_with_a_longest_wait_replaces_the_job_that_it_puts_off() -> None:
+    asked = [row(options).job(60.0).request() for options in ("{}", '{"max_wait": 9}')]
+    assert [each["if_exists"] for each in asked] == ["keep", "replace"]
+
+
 @pytest.mark.parametrize(("given", "asked"), [(-1, -1), (0, 60), ("2m", 120)])
 def test_a_job_is_remembered_as_long_as_the_relay_needs_unless_its_retain_is_wrong(
     given: object, asked: int

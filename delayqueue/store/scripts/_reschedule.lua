@@ -3,11 +3,11 @@
 
 local new_due, reschedule
 do  -- limits the scope of the rest
-  local function reopen(id)
+  local function reopen(id, state)
     local run = call('HGET', RUNS, id)
     if not run then return end
     run = unpack_run(run)
-    if run.results == '' then return end
+    if state == 'buried' then run.step = 0 end
     reopen_results(run)
     call('HSET', RUNS, id, pack_run(run))
   end
@@ -32,7 +32,7 @@ do  -- limits the scope of the rest
 
   -- Gives a job in this state, delayed, ready or buried, a new due time (see new_due), and a new priority ("" = its own). Returns a code, and when it
   -- is due then. A job whose due time does not change stays what it is, and so does a ready one that is moved by less than would
-  -- delay it.
+  -- delay it. The retry schedule of a buried one starts over.
   -- keeps: a reserved job stays with its holder. The time at which a job expires moves along with its due time.
   function reschedule(id, job, state, when, priority)
     if state == 'reserved' then return WRONG_STATE end
@@ -53,7 +53,7 @@ do  -- limits the scope of the rest
     if priority ~= '' then set_priority(id, job, priority) end
     set_due(id, job, due)
     delay_job(id, job, due)
-    reopen(id)
+    reopen(id, state)
     return OK, due
   end
 end

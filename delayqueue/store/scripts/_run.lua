@@ -1,5 +1,5 @@
 -- The run of a job that was handed out: "attempt step receipt started\n" and one note for each attempt that failed.
--- step counts the failures since the job was pushed or kicked: the retry schedule's position.
+-- step counts the failures since the job was pushed, kicked or, as a dead letter, rescheduled: the retry schedule's position.
 -- If subscribers have worked on the job, the head is "attempt step receipt started results_length\n", and the results,
 -- a JSON array (see record.lua), come before the notes.
 -- requires  _call

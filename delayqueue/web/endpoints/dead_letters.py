@@ -36,7 +36,9 @@ MAX_REASON_CHARS: Final = 200
 TRACEBACK: Final = "Traceback ("  # Python's; its last line names the exception
 # ids: words of hexadecimal digits, if a number is among them, and numbers of four digits or more. Not 503, not "30 s".
 # A look ahead for that number would take quadratic time, and a worker writes the message.
-VARYING: Final = re.compile(r"\b[0-9a-f]{8}[0-9a-f-]*\b|[0-9]{4,}", re.IGNORECASE)
+VARYING: Final = re.compile(
+    r"(?<![0-9a-z])(?:0x)?[0-9a-f]{8}[0-9a-f-]*(?![0-9a-z])|[0-9]{4,}", re.IGNORECASE
+)
 DIGIT: Final = re.compile("[0-9]")
 IdCount = Annotated[
     int, Bounds(1, MOST_LETTERS), Field(description="The most ids per group; 1 by default.")
