@@ -371,6 +371,7 @@ async def test_the_alias_that_was_used_least_recently_is_forgotten() -> None:
     assert [ids.id_of(number) for number in (one, two, three)] == ["one", str(two), "three"]
     assert await ids.number_of("one") == one
     assert await ids.number_of("two") not in {one, two, three}
+    assert [ids.id_of(number) for number in (one, three)] == ["one", str(three)]
 
 
 @pytest.mark.parametrize(
