@@ -16,7 +16,7 @@ from delayqueue.client.api_request import Answer, ApiRequest, conversation
 from delayqueue.errors import Text
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.worker import worker_run
-from tests.client.conftest import Caller
+from tests.client.conftest import Caller, at_work
 from tests.client.every_verb import CALLS, SCENE, Asked
 from tests.partner import Answer as Said
 from tests.partner import Partner
@@ -191,6 +191,21 @@ async def test_no_topic_of_a_worker_is_always_the_last_one(monkeypatch: pytest.M
         await working
     asked = [json.loads(each)["topic"] for each in away.received[:3]]
     assert asked == ["a,b,c", "b,c,a", "c,a,b"]
+
+
+@pytest.mark.parametrize(("attempt", "delay_s"), [(2, 7), (99, 8)])
+async def test_a_job_that_is_tried_for_ever_comes_again_as_its_attempt_says(
+    attempt: int, delay_s: int
+) -> None:
+    job = {"topic": "t", "id": "a", "body": "", "attempt": attempt, "receipt": "r", "due": 0}
+    popped = Said(200, json.dumps({"code": 0, "message": "ok", "data": [job]}))
+    with Partner(popped, Said(200, '{"code":0,"message":"ok","data":{"due":1}}')) as server:
+        worker = Worker(server.url)
+        worker.on("t", lambda _: 1 // 0, retry=[5, 7, 8], max_attempts=None)
+        async with at_work(worker):
+            await until(lambda: "/release" in [path for path, _ in server.heads])
+    place = [path for path, _ in server.heads].index("/release")
+    assert json.loads(server.received[place])["fallback"] == delay_s
 
 
 async def test_an_empty_answer_that_did_not_wait_is_asked_again_after_a_pause(
