@@ -200,7 +200,7 @@ async def kick(server: BeanstalkServer, session: Session, most: int) -> bytes:
     """Kick buried jobs of the used tube; only if there are none, delayed ones."""
     name, kicked = session.used.name, 0
     for state in (State.BURIED, State.DELAYED):
-        if most and not kicked and server.allows(name):
+        if not kicked and server.allows(name):
             kicked = await server.jobs.topics.kick(name, state, most)
     return b"KICKED %d\r\n" % kicked
 

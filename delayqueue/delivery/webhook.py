@@ -242,10 +242,8 @@ def _outcome(
 
 def _retry_after_ms(value: str) -> int:
     """Seconds, or a date as in HTTP; 0 if it is neither."""
-    if not value:
-        return 0
-    if value.isascii() and value.isdigit():
-        wait_s = float(value[:12])
+    if value.isdecimal():
+        wait_s = float(value)
     else:
         try:
             date = parsedate_to_datetime(value)

@@ -47,7 +47,7 @@ async def test_take_answers_all_that_a_job_was_pushed_with(api: Api, topic: str)
     told = {
         "ttr": 77,
         "tags": ["order:1", "user:7"],
-        "priority": 7,
+        "priority": 0,
         "group": "customer-7",
         "retain": 300.0,
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

@@ -222,6 +222,15 @@ async def test_a_priority_counts_over_both_protocols(api: Api, wire: Wire, tube:
     assert (await wire.stats(b"stats-tube " + tube.encode()))["current-jobs-urgent"] == "1"
 
 
+async def test_longer_times_than_a_record_can_hold_are_cut(wire: Wire) -> None:
+    number = await wire.put(b"a", 5, 2**32 - 1, 2**32 - 1)
+    stats = await wire.stats(b"stats-job %d" % number)
+    assert (stats["delay"], stats["ttr"]) == (str(2**31), str(60 * 86_400))
+    await wire.ask(b"reserve-job %d" % number)
+    assert await wire.ask(b"release %d 5 %d" % (number, 2**32 - 1)) == b"RELEASED\r\n"
+    assert (await wire.stats(b"stats-job %d" % number))["delay"] == str(2**31)
+
+
 async def test_the_history_tells_what_a_connection_did(api: Api, wire: Wire) -> None:
     number = await wire.put(b"a")
     await wire.reserve()
@@ -362,6 +371,7 @@ async def test_the_alias_that_was_used_least_recently_is_forgotten() -> None:
     assert [ids.id_of(number) for number in (one, two, three)] == ["one", str(two), "three"]
     assert await ids.number_of("one") == one
     assert await ids.number_of("two") not in {one, two, three}
+    assert [ids.id_of(number) for number in (one, three)] == ["one", str(three)]
 
 
 @pytest.mark.parametrize(

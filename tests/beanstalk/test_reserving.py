@@ -4,12 +4,18 @@ import asyncio
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import Mock, patch
+from unittest.mock import AsyncMock, Mock, patch
 
 import pytest
 
-from delayqueue.beanstalk.answers import Answer, Pending
-from delayqueue.beanstalk.reserving import FOREVER_S, MOST_TUBES, pop_of_many, reserve
+from delayqueue.beanstalk.answers import Answer, Closing, Pending
+from delayqueue.beanstalk.reserving import (
+    FOREVER_S,
+    MOST_TUBES,
+    _reserved,
+    pop_of_many,
+    reserve,
+)
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import Session
 from delayqueue.beanstalk.tube_access import TubeAccess
@@ -185,3 +191,18 @@ async def test_a_client_whose_reserve_is_refused_does_not_wait() -> None:
     with pytest.raises(TooMany):
         waits.begin()
     assert waits.session.leave is None
+
+
+@pytest.mark.parametrize(("number", "error"), [(None, Unavailable), (7, Closing)])
+async def test_a_job_of_which_no_client_is_told_is_given_back(
+    number: int | None, error: type[Exception]
+) -> None:
+    """Since its id has no number yet and the store is away, or since the client is."""
+    given_back = list[Reserved]()
+    ids = Mock(find=Mock(return_value=number), number_of=AsyncMock(side_effect=Unavailable))
+    jobs = SimpleNamespace(polls=SimpleNamespace(requeue=given_back.extend))
+    server = cast("BeanstalkServer", SimpleNamespace(ids=ids, jobs=jobs))
+    job = Reserved("t", "order-7", b"", 1, "", 0, 1000, None)
+    with pytest.raises(error):
+        await cast("Any", _reserved(server, Mock(is_closed=True), job))
+    assert given_back == [job]

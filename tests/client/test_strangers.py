@@ -13,10 +13,13 @@ from delayqueue import Worker
 from delayqueue.client import AsyncClient, Client, TooLarge, TooMany, TransportError
 from delayqueue.client import api_request as rules
 from delayqueue.client.api_request import Answer, ApiRequest, conversation
+from delayqueue.errors import Text
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.worker import worker_run
-from tests.client.conftest import Caller
+from tests.client.conftest import Caller, at_work
 from tests.client.every_verb import CALLS, SCENE, Asked
+from tests.partner import Answer as Said
+from tests.partner import Partner
 from tests.processes import LOOPBACK
 from tests.waiting import until
 
@@ -169,6 +172,42 @@ async def test_a_worker_goes_on_after_an_odd_answer_and_asks_without_haste(
         await working
 
 
+@pytest.mark.parametrize(("asked_s", "pause_s"), [(7, 7), (0, 1)])
+def test_a_worker_that_is_too_much_polls_again_when_the_server_says(
+    asked_s: float, pause_s: float
+) -> None:
+    refused = TooMany(Text("", ""), retry_after_s=asked_s)
+    assert worker_run._pause_s(refused) == pause_s
+
+
+async def test_no_topic_of_a_worker_is_always_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_run, "RETRY_S", 0.0)
+    with Partner(Said(503, '{"code":6,"message":"away","data":null}')) as away:
+        worker, stop = Worker(away.url), asyncio.Event()
+        worker.on("a", "b", "c")(lambda _: None)
+        working = asyncio.create_task(worker.work(stop))
+        await until(lambda: len(away.received) > 2)
+        stop.set()
+        await working
+    asked = [json.loads(each)["topic"] for each in away.received[:3]]
+    assert asked == ["a,b,c", "b,c,a", "c,a,b"]
+
+
+@pytest.mark.parametrize(("attempt", "delay_s"), [(2, 7), (99, 8)])
+async def test_a_job_that_is_tried_for_ever_comes_again_as_its_attempt_says(
+    attempt: int, delay_s: int
+) -> None:
+    job = {"topic": "t", "id": "a", "body": "", "attempt": attempt, "receipt": "r", "due": 0}
+    popped = Said(200, json.dumps({"code": 0, "message": "ok", "data": [job]}))
+    with Partner(popped, Said(200, '{"code":0,"message":"ok","data":{"due":1}}')) as server:
+        worker = Worker(server.url)
+        worker.on("t", lambda _: 1 // 0, retry=[5, 7, 8], max_attempts=None)
+        async with at_work(worker):
+            await until(lambda: "/release" in [path for path, _ in server.heads])
+    place = [path for path, _ in server.heads].index("/release")
+    assert json.loads(server.received[place])["fallback"] == delay_s
+
+
 async def test_an_empty_answer_that_did_not_wait_is_asked_again_after_a_pause(
     kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,4 +224,6 @@ async def test_an_empty_answer_that_did_not_wait_is_asked_again_after_a_pause(
         assert len(served) == 4
         assert await client.get("x", wait=600) is None  # there is no such job: nothing to wait for
         assert len(served) == 5
+        assert await client.pop("t") is None  # which waits as long as the server says
+        assert len(served) == 8
         await client.close()

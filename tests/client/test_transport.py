@@ -22,6 +22,7 @@ from delayqueue.client import (
     AsyncClient,
     Client,
     Job,
+    NoSuchJob,
     QueueError,
     StaleReceipt,
     TooMany,
@@ -347,7 +348,7 @@ def test_while_the_store_is_away_a_call_that_may_be_repeated_is_made_again() -> 
     talk = conversation(call, retries=2)
     next(talk)
     pauses_s = [talk.send(refusal(None, Unavailable))[0] for _ in range(2)]
-    assert 0 < pauses_s[0] < pauses_s[1]
+    assert pauses_s == [0.1, 0.4]
     with pytest.raises(Unavailable):
         talk.send(refusal(None, Unavailable))
     talk = conversation(ApiRequest("/pop", {}, read=str), retries=2)
@@ -372,12 +373,22 @@ def test_a_proxy_that_got_no_answer_from_the_server_is_no_answer(status: int) ->
 
 def test_a_call_that_was_too_many_is_made_again_when_the_server_says() -> None:
     call = ApiRequest("/pop", {}, read=str)  # which must not be repeated
-    talk = conversation(call, retries=2)
+    talk = conversation(call, retries=3)
     assert next(talk) == (0, call)
     assert talk.send(refusal("3")) == (3, call)
-    assert talk.send(refusal(None)) == (0.1, call)
+    for no_number in (None, "soon"):
+        assert talk.send(refusal(no_number)) == (0.1, call)
     with pytest.raises(StopIteration, match="done"):
         talk.send(Answer(200, b'{"code":0,"message":"ok","data":"done"}'))
+
+
+def test_a_job_that_is_gone_was_not_ended_by_a_call_that_was_too_many() -> None:
+    call = ApiRequest("/finish", {}, read=str, repeatable=True, gone_is_done=True)
+    talk = conversation(call, retries=1)
+    next(talk)
+    talk.send(refusal("0"))
+    with pytest.raises(NoSuchJob):
+        talk.send(refusal(None, NoSuchJob))
 
 
 @pytest.mark.parametrize(("retries", "retry_after_s"), [(0, 3), (2, 11)])
@@ -398,6 +409,7 @@ def test_a_length_of_time_is_written_as_everywhere(length: Seconds, expected_s: 
     request = job.request()
     assert request["delay"] == request["retain"] == request["expire"] == expected_s
     assert json.dumps(request["ttr"]) == json.dumps(expected_s)  # 60 is not sent as 60.0
+    assert request["retry"] == {"delays": [length if isinstance(length, str) else expected_s]}
     with pytest.raises(ValueError, match="parsecs"):
         Job(topic="t", delay="10 parsecs").request()
     with pytest.raises(TypeError, match="True is not a length of time"):

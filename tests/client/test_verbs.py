@@ -84,17 +84,6 @@ def test_an_answer_is_read_to_the_last_member(verb: str) -> None:
         assert covers(result, data)
 
 
-async def test_a_job_goes_through_its_life(client: Caller, topic: str) -> None:
-    assert await client.pop(topic, wait=0) is None
-    assert await client.pop_many(topic, count=5, wait=0) == []
-    job_id = await client.push(topic, "Hello", ttr=30, delay=0.05)
-    job = await client.pop(topic, wait=20)
-    assert (job.topic, job.id, job.body, job.attempt) == (topic, job_id, "Hello", 1)
-    assert job.due <= time.time()
-    await client.finish(job)
-    assert await client.get(job_id) is None
-
-
 async def test_a_get_waits_for_the_end(client: Caller, topic: str) -> None:
     job_id = await client.push(topic, retain=HOUR)
     began = time.monotonic()
@@ -103,27 +92,6 @@ async def test_a_get_waits_for_the_end(client: Caller, topic: str) -> None:
     await client.finish(await client.pop(topic, wait=20), message="42")
     ended = await client.get(job_id, wait=30)
     assert (ended.state, ended.message) == ("finished", "42")
-
-
-async def test_all_options_of_a_job_arrive(client: Caller, topic: str) -> None:
-    due = datetime.now(UTC) + HOUR
-    job_id = await client.push(
-        topic,
-        "x",
-        due=due,
-        ttr=timedelta(minutes=2),
-        tags=["order:1"],
-        retry=["15s", 60, timedelta(minutes=2)],
-        if_exists="keep",
-        retain=HOUR,
-        expire=60,
-    )
-    job = await client.get(job_id)
-    assert (job.state, job.ttr, job.tags) == ("delayed", 120, ("order:1",))
-    assert abs(job.due - due.timestamp()) < 0.01
-    await client.delete(job_id)
-    ended = await client.get(job_id)
-    assert ended.state == "cancelled"  # kept, as `retain` says
 
 
 @pytest.mark.parametrize("retry", ["wechat", {"max": 1, "base": HOUR}, ["1h"]])
@@ -140,15 +108,6 @@ async def test_an_empty_id_is_no_id(client: Caller, topic: str) -> None:
     with pytest.raises(Invalid, match="id: must not be empty"):
         await client.push(topic, id="")
     assert await client.pop(topic, wait=0) is None
-
-
-async def test_a_batch_says_what_became_of_each(client: Caller, topic: str) -> None:
-    outcomes = await client.push_many([Job(topic=topic, id="a", ttr=0), Job(topic=topic, body="b")])
-    assert [outcome.code for outcome in outcomes] == [1, 0]
-    assert "ttr" in outcomes[0].message
-    (job,) = await client.pop_many(topic, count=10, wait=20)
-    assert [one.code for one in await client.finish_many([job.id])] == [0]
-    assert await client.get_many([job.id]) == [None]
 
 
 async def test_a_late_worker_changes_nothing(client: Caller, topic: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from delayqueue.delivery import webhook
 from delayqueue.delivery.addresses import AddressGuard, Resolver
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, WebhookOutcome
 from delayqueue.delivery.webhook import Webhooks, header_text, sign
@@ -107,7 +108,7 @@ async def test_any_2xx_is_success_and_a_redirect_is_not_followed(
     [
         ("7", 7),
         ("0", 0),
-        ("9" * 30, 86_400),  # no longer than a day
+        ("9" * 400, 86_400),  # no longer than a day
         ("a date", 5000),
         ("Mon, 01 Jan 2001 00:00:00 GMT", 0),
         ("soon", 0),
@@ -168,6 +169,16 @@ async def test_an_answer_must_be_what_is_expected(
 async def test_who_does_not_answer_in_time_has_failed(receiver: Receiver) -> None:
     outcome = await call(receiver.says("x", Answer(hold=asyncio.Event())), timeout_ms=200)
     assert outcome == WebhookOutcome(succeeded=False, message="timeout: 0.2 s")
+
+
+async def test_a_trial_takes_no_longer_than_somebody_waits_for_it(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "LONGEST_TRIAL_MS", 200)
+    url = receiver.says("x", Answer(hold=asyncio.Event()))
+    async with Webhooks.open(AddressGuard([HERE])) as webhooks:
+        tried = await webhooks.trial(Subscriber(name="s", topic="t", url=url), "")
+    assert tried.message == "timeout: 0.2 s"
 
 
 async def test_a_closed_port_is_a_failure_that_says_so() -> None:
@@ -276,7 +287,7 @@ class Fickle(AbstractResolver):
 
 
 async def test_a_name_that_changes_its_answer_gains_nothing(receiver: Receiver) -> None:
-    receiver.says("x", Answer(headers={"Connection": "close"}))
+    receiver.says("x", Answer(headers={"Connection": "close", "Set-Cookie": "of=one"}))
     names = Fickle(LOOPBACK, "127.0.0.2", "::ffff:127.0.0.1", "169.254.169.254", LOOPBACK)
     async with Webhooks.open(AddressGuard([HERE]), names) as webhooks:
         one = Subscriber(name="s", topic="t", url=f"http://fickle.example:{receiver.port}/x")
@@ -285,6 +296,7 @@ async def test_a_name_that_changes_its_answer_gains_nothing(receiver: Receiver) 
     assert f"127.0.0.2 {NOT_PUBLIC}" in outcomes[1].message
     assert f"169.254.169.254 {NOT_PUBLIC}" in outcomes[3].message
     assert names.left == []
+    assert not any("Cookie" in came.headers for came in receiver.calls)  # it may be another's host
 
 
 class Lookups:

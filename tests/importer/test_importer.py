@@ -164,7 +164,10 @@ async def test_jobs_that_a_full_topic_has_no_room_for_are_left_and_those_of_othe
 ) -> None:
     limit = {"max_jobs": 3, "when_full": when_full}
     await set_limit(move.new.store.bucket(0), "full", limit, declared=False)
-    ids = [f"full-{n}" for n in range(5)]
+    ids = [
+        "dq_queue_full",
+        *(f"full-{n}" for n in range(4)),
+    ]  # the first is where their list would be
     for job_id in ids:
         await move.old.push("full", job_id, HOUR_S)
     await move.old.push("other", "other", HOUR_S)
@@ -175,7 +178,8 @@ async def test_jobs_that_a_full_topic_has_no_room_for_are_left_and_those_of_othe
     assert "other" in arrived
     assert (len(arrived), it.left) == (room + 1, {"full": 5 - room})
     assert max(due_s for _, due_s in arrived.values()) < time.time() + 2 * HOUR_S, "none is staged"
-    assert len(await move.old.redis.keys("full-*")) == 5 - room
+    assert await move.old.redis.exists(*ids) == 5 - room
+    assert not (await move.original().moving()).staged, "or no other store could be imported into"
 
     await set_limit(move.new.store.bucket(0), "full", {"max_jobs": None}, declared=False)
     it = await move.run()
@@ -236,15 +240,16 @@ async def test_entries_that_earlier_pushes_left_do_not_repeat_a_job(move: Move) 
 
 async def test_a_job_that_a_consumer_holds_is_his_until_he_finishes_it(move: Move) -> None:
     await move.old.push("t", "delayed", HOUR_S)
+    await move.old.store("t", "lost in a crash", int(time.time()) + HOUR_S)
     await move.old.hand_out("t", "held")
     async with running(move):
         it = move.importer()
         importing = asyncio.create_task(it.run())
-        await until(lambda: it.imported == {Place.DELAYED: 1} and bool(it.waiting))
+        await until(lambda: it.imported == {Place.DELAYED: 2} and bool(it.waiting))
         assert not importing.done()
         await move.old.finish("held")
         await asyncio.wait_for(importing, PATIENCE_S)
-    assert it.imported == {Place.DELAYED: 1}
+    assert it.imported == {Place.DELAYED: 2}
     assert await move.arrived("held") == {}
 
 
@@ -452,8 +457,11 @@ async def test_only_one_import_works_at_a_time(move: Move, monkeypatch: pytest.M
         await until_async(lambda: locked(move))
         with pytest.raises(AnotherImport):
             await move.run()
+        monkeypatch.setattr(source, "LOCK_WAIT_S", PATIENCE_S)
+        second = asyncio.create_task(move.run())
         await move.old.finish("held")
         await first
+        await second
 
 
 async def test_looking_at_jobs_that_others_hold_keeps_the_lock(move: Move) -> None:
@@ -483,6 +491,7 @@ async def test_an_import_that_slept_through_its_lock_takes_nothing_more(
         with pytest.raises(AnotherImport):
             await move.run()
     assert await move.arrived("a") == {}
+    assert await move.old.redis.get("dq_import:lock") == b"another"
     await move.old.redis.delete("dq_import:lock")
     assert (await move.run()).imported.total() == 1
 

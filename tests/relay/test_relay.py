@@ -66,20 +66,6 @@ def test_rows_of_one_id_are_carried_out_in_their_order(outbox: Outbox) -> None:
     assert outbox.bodies() == ["5"]
 
 
-async def test_a_row_whose_topic_is_full_waits_for_room(outbox: Outbox) -> None:
-    outbox.client.limit(outbox.topic, max_jobs=1)
-    for number in range(2):
-        outbox.insert(id=f"{outbox.topic}-{number}")
-    relay = outbox.relay()
-    await until(lambda: "topic full: 1 job; the rows wait" in relay.log_tail())
-    assert outbox.rows() == [f"{outbox.topic}-1"]
-    assert outbox.rows("failed") == [None]
-    outbox.client.delete(f"{outbox.topic}-0")
-    await until(lambda: not outbox.rows())
-    assert outbox.state(f"{outbox.topic}-1") == "ready"
-    assert relay.stop() == 0
-
-
 def test_rows_of_a_full_topic_hold_up_no_other_topic(outbox: Outbox) -> None:
     full = f"{outbox.topic}-full"
     outbox.client.limit(full, max_jobs=1)

@@ -176,3 +176,16 @@ async def test_a_message_that_no_server_sends_is_ignored(bucket: Bucket, said: b
         await bucket.store.servers.of(channel).execute_command("SPUBLISH", channel, said)  # type: ignore[no-untyped-call]
         await bucket.delete("a")
         await until(lambda: ended == ["a"])
+
+
+async def test_who_waits_for_a_job_behind_a_broken_key_goes_on_waiting(bucket: Bucket) -> None:
+    await bucket.push(job("a"), job("b", topic="u"))
+    await bucket.spoil("buried:t")
+    assert await awaited(bucket, "a", "b", "none") == [True, True, False]
+    await bucket.redis.delete(bucket.key("buried:t"))
+
+
+async def test_no_call_looks_for_all_of_many_large_jobs(bucket: Bucket) -> None:
+    ids = [f"job-{n}" for n in range(12)]
+    await bucket.push(*(job(each, body="x" * 900_000) for each in ids))
+    assert 0 < len(await awaited(bucket, *ids)) < 12

@@ -357,6 +357,15 @@ async def test_limits_are_set_and_lifted_one_by_one(
     assert (await bucket.counts()).limit == (None if expected == Limit() else expected)
 
 
+@pytest.mark.parametrize(("noted", "burst"), [(7, 7), (2, 10)])
+async def test_a_burst_that_an_older_version_noted_stays_unless_it_is_the_usual_one(
+    bucket: Bucket, noted: int, burst: int
+) -> None:
+    noted_by_it = json.dumps({"limit": {"rate": 20, "burst": noted}})
+    await bucket.redis.hset(bucket.key("topics"), "t", noted_by_it)
+    assert (await limit(bucket, rate=95)).burst == burst
+
+
 async def test_without_limits_all_go_again(bucket: Bucket) -> None:
     await limit(bucket, rate=1, concurrency=1)
     await fill(bucket)

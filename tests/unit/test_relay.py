@@ -93,6 +93,44 @@ def test_a_relay_reports_on_rows_that_wait_for_a_server_that_is_away() -> None:
     assert one.failed == 3
 
 
+def test_it_looks_again_the_later_the_longer_nothing_comes_or_nothing_can_be_done() -> None:
+    client = Mock(spec=Client)
+    one, database = relay(row(), client)
+    database.name, database.poll_s, database.errors = "shop/outbox", 0.5, OSError
+    database.failures.return_value = (0, "")
+    away, none, some = Unavailable(), list[OutboxRow](), [row()]
+    database.take.side_effect = [*[none] * 30, some, none, *[away] * 10, none, away]
+    client.push_many.return_value = [Outcome("a", Code.OK, "")]
+    signals, paused_s = Mock(stop=False), list[float]()
+
+    def pause(pause_s: float) -> None:
+        paused_s.append(pause_s)
+        signals.stop = len(paused_s) == 43
+
+    signals.wait.side_effect = pause
+    database.wait.side_effect = lambda _, pause_s: pause(pause_s)
+    one.run(signals)
+    idle, again, failing, last = paused_s[:30], paused_s[30], paused_s[31:41], paused_s[41:]
+    assert idle == sorted(idle)
+    assert (idle[0], idle[-1], again) == (0.5, 5.0, 0.5)
+    assert failing == [*(0.1 * 2**n for n in range(7)), 10.0, 10.0, 10.0]
+    assert last == [0.55, 0.1]
+
+
+def test_rows_that_stay_take_half_of_the_time() -> None:
+    client = Mock(spec=Client)
+    client.push_many.return_value = [Outcome("a", Code.TOPIC_FULL, "topic full: 1 job")]
+    one, database = relay(row(), client)
+    database.take.side_effect = [[row()]]
+    database.name, database.poll_s, database.errors = "shop/outbox", 1.0, OSError
+    database.failures.return_value = (0, "")
+    signals = Mock(stop=False)
+    signals.wait.side_effect = lambda _: setattr(signals, "stop", True)
+    one.run(signals)
+    signals.wait.assert_called_once()
+    database.wait.assert_not_called()
+
+
 @pytest.mark.parametrize(
     ("kind", "dsn", "name"),
     [

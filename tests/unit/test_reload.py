@@ -73,16 +73,21 @@ async def decider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     await cancel_all([running])
 
 
-async def test_what_changed_before_the_first_look_is_read_as_well(tmp_path: Path) -> None:
+async def test_a_file_is_read_once_it_no_longer_changes_from_the_first_look_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(FIRST)
     reloader = await Reloader.begin(Config(auth_tokens_file=tokens))
-    tokens.write_text(SECOND)
-    running = asyncio.create_task(reloader.run(asyncio.Event(), nobody_asks))
-    await until(lambda: reloader.settings.grants[0].token == SECOND.partition(":")[2])
-    tokens.write_text(THIRD)
-    await until(lambda: reloader.settings.grants[0].token == THIRD.partition(":")[2])
-    await cancel_all([running])
+    known = reloader.settings
+    for half in (SECOND[:3], SECOND[:9], SECOND):
+        tokens.write_text(half)
+        await reloader._look()
+    assert reloader.settings is known
+    await reloader._look()
+    found = reloader.settings
+    assert (found.grants[0].token, found.source) == (SECOND.partition(":")[2], str(tokens))
+    assert caplog.text == ""
 
 
 async def test_tokens_and_a_certificate_that_change_at_once_are_both_in_force(
@@ -164,6 +169,7 @@ async def test_a_file_system_that_hangs_delays_nothing_else(
         hanging.setattr(reload, "READ_S", 0.05)
         said = f"the previous settings stay: looking at {decider.tokens} takes longer than 0.05 s"
         await until(lambda: bool(asked) and said in caplog.text)
+        await decider.reloader._look()
         hanging.setattr(reload, "READ_S", PATIENCE_S)
         await decider.reload()
         await until(lambda: decider.reloader.settings.revision == 1)
@@ -296,10 +302,13 @@ async def test_a_process_that_is_stuck_is_told_the_last_of_many_and_delays_no_ot
     assert len(stuck) < 10
 
 
-async def test_a_process_that_ends_while_it_is_stuck_leaves_nothing_behind(
+async def test_a_process_that_ends_leaves_nothing_behind_though_it_is_stuck(
     decider: Decider,
 ) -> None:
     tasks = asyncio.all_tasks()
+    async with told(decider.reloader) as (_, reads):
+        reads.set()
+    await until(lambda: asyncio.all_tasks() <= tasks)
     async with told(decider.reloader):
         decider.config.write_text(f"auth_tokens = {FIRST}{'-' * 2_000_000}\n")
         await decider.reload()

@@ -202,12 +202,8 @@ class Original:
         return True
 
     async def queues(self) -> set[bytes]:
-        """The ready lists that exist."""
-        found: set[bytes] = set()
-        async for keys in self._scan(self.names.queue_pattern()):
-            kinds = await self._each("type", keys)
-            found |= {key for key, kind in zip(keys, kinds, strict=True) if kind == b"list"}
-        return found
+        """The ready lists that exist, and what else has such a key."""
+        return {key async for keys in self._scan(self.names.queue_pattern()) for key in keys}
 
     async def strays(self) -> set[bytes]:
         """The ids of all records that are in no bucket. Reads the name of every key.

@@ -20,7 +20,7 @@ return function(ARGV)
   -- The limits after these changes; nil and a code for a burst without a rate, or when_full without max_jobs.
   local function merged(limit)
     limit = declared and {} or limit
-    local is_named = limit.burst and limit.burst == limit.named_burst  -- an older version of the server notes only the burst
+    local is_named = limit.burst == limit.named_burst  -- an older version of the server notes only the burst
     local is_usual = not is_named and (not limit.burst or limit.burst == math.ceil(limit.rate / 10))
     for _, name in ipairs({ 'rate', 'burst', 'concurrency', 'group_concurrency', 'buried_retain_ms', 'max_jobs' }) do
       if named[name] then limit[name] = tonumber(named[name]) end
