@@ -28,8 +28,10 @@ RUN ["install", "--directory", "--owner=10001", "--group=10001", "--mode=700", "
 USER 10001:10001
 VOLUME /data
 WORKDIR /data
-# the container's network is the wall that protected mode stands for outside of one
-ENV DELAYQUEUE_PROTECTED_MODE=no \
+# PATH is for `docker exec delay-queue delay-queue check`; the container's network is the wall that protected mode
+# stands for outside of one
+ENV PATH="/opt/delay-queue/bin:${PATH}" \
+    DELAYQUEUE_PROTECTED_MODE=no \
     DELAYQUEUE_DATA_DIR=/data \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1

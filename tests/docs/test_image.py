@@ -35,6 +35,11 @@ def test_the_last_stage_is_not_root_and_keeps_its_data_in_a_volume() -> None:
     assert "HEALTHCHECK" in last
 
 
+def test_a_command_in_a_container_finds_the_program() -> None:
+    [program] = map(json.loads, steps("ENTRYPOINT"))
+    assert f'PATH="{Path(program[0]).parent}:${{PATH}}"' in IMAGE
+
+
 def test_its_labels_say_what_it_is_and_where_it_is_from() -> None:
     labels = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="([^"]*)"', IMAGE))
     assert labels.pop("description")
