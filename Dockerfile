@@ -36,7 +36,8 @@ ENV PATH="/opt/delay-queue/bin:${PATH}" \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 EXPOSE 9277
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+# a large embedded store is loaded first, which may take minutes; once it serves, it counts as healthy at once
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10m --retries=3 \
     CMD ["/opt/delay-queue/bin/delay-queue", "healthy"]
 # where the code of this very image can be read; `make image` tells
 ARG SOURCE=""

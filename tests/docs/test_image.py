@@ -55,6 +55,19 @@ def test_its_labels_say_what_it_is_and_where_it_is_from() -> None:
     assert {'SOURCE=""', 'REVISION=""'} == set(steps("ARG"))
 
 
+def test_a_store_may_take_minutes_to_load_its_data() -> None:
+    services = [
+        each
+        for path in COMPOSE
+        for each in yaml.safe_load(path.read_text("utf-8"))["services"].values()
+    ]
+    checks = [each["healthcheck"] for each in services if "healthcheck" in each]
+    loading = [check for check in checks if "redis-cli ping" in str(check.get("test"))]
+    assert len(loading) == 9
+    assert {check["start_period"] for check in loading} == {"10m"}
+    assert "--start-period=10m" in IMAGE
+
+
 @pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.name)
 def test_a_compose_file_names_what_it_declares(path: Path) -> None:
     compose: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
