@@ -28,13 +28,16 @@ RUN ["install", "--directory", "--owner=10001", "--group=10001", "--mode=700", "
 USER 10001:10001
 VOLUME /data
 WORKDIR /data
-# the container's network is the wall that protected mode stands for outside of one
-ENV DELAYQUEUE_PROTECTED_MODE=no \
+# PATH is for `docker exec delay-queue delay-queue check`; the container's network is the wall that protected mode
+# stands for outside of one
+ENV PATH="/opt/delay-queue/bin:${PATH}" \
+    DELAYQUEUE_PROTECTED_MODE=no \
     DELAYQUEUE_DATA_DIR=/data \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 EXPOSE 9277
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+# a large embedded store is loaded first, which may take minutes; once it serves, it counts as healthy at once
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10m --retries=3 \
     CMD ["/opt/delay-queue/bin/delay-queue", "healthy"]
 # where the code of this very image can be read; `make image` tells
 ARG SOURCE=""

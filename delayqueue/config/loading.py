@@ -20,6 +20,7 @@ from delayqueue.config.mistakes import Mistake, Mistakes
 from delayqueue.config.option import PREFIX, Option
 from delayqueue.config.sections import read_sections
 from delayqueue.config.startup import ConfigError
+from delayqueue.domain.text import readable
 
 # Kubernetes and Docker describe a service called "delayqueue" to its neighbours in such variables
 SERVICE_LINK: Final = re.compile(
@@ -147,6 +148,8 @@ def _from_environment(environ: Mapping[str, str], mistakes: Mistakes) -> dict[st
             continue
         if name not in VARIABLES:
             mistakes.lines.append(f"{name}: unknown variable; {_hint(name, VARIABLES)}")
+        elif text != readable(text) and VARIABLES[name].parse is not values.file:
+            mistakes.lines.append(f"{name}: must be UTF-8")
         elif text.strip():
             option = VARIABLES[name]
             settings[option.key] = _Setting(name, name, option, text.strip())

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 # A request holds at most this many times max_body: a batch of jobs, or one body in JSON escapes.
 BODIES_PER_REQUEST: Final = 8
 PULSE_S: Final = 0.5  # between two checks of whether this process works
+BEGIN_S: Final = 1.0  # at most, for the first ticks in a store that is open
 
 Delivery = SubscribedTopics | JobCalls
 
@@ -114,6 +115,7 @@ class Service:
                     reuse_port=process.shares_port,
                 )
             )
+            await _begun(queue)
             await begin(running({"pulse": partial(_pulse, queue, process)}, self._stop))
             await begin(_draining(queue, frontend, deliveries))
 
@@ -218,6 +220,17 @@ async def _follow(
         frontend.use(settings)
         known = settings
         announce(settings)
+
+
+async def _begun(queue: DelayQueue) -> None:
+    """Wait until /readyz is well, which takes a first tick; but not for a store that is unwell.
+
+    Who starts the server waits for READY=1 or the log, and then asks it.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(BEGIN_S):
+            while queue.store.closed is None and await queue.unready_buckets():  # noqa: ASYNC110  # it sets no event
+                await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

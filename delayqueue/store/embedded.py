@@ -227,12 +227,13 @@ class _EmbeddedStore:
         with naming(self._data_dir):
             refuse_lost_manifest(self._data_dir)
         place = "in" if holds_store(self._data_dir) else "new store in"
+        # before it has loaded its data, which may take minutes, with nothing else in the log
+        log.info("embedded store: %s, %s %s", self._command[0], place, self._data_dir)
         self._child = process, relay = await _spawned(self._command, self._lock)
         while not await _answers(self._socket_path):
             if process.returncode is not None:
                 raise StartupError(await self._obituary(process, relay))
             await asyncio.sleep(POLL_S)
-        log.info("embedded store: %s, %s %s", self._command[0], place, self._data_dir)
 
     async def _obituary(self, process: Process, relay: asyncio.Task[str]) -> str:
         program, writer = self._command[0], _read(self._data_dir / PROGRAM)

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
@@ -143,15 +144,24 @@ FULL_COVERAGE: Final = "cluster-require-full-coverage"
 
 
 STORE: Final = Text("存储", "the store")
+CUT_OFF: Final = Text(
+    "存储运行期间，它的套接字被删除了，数据文件很可能也一起被删了：任务只在它的内存里，它一停止就没有了",
+    "the socket of the store was deleted while it runs, and likely its files with it: "
+    "its jobs are in its memory alone, and are gone when it stops",
+)
 MOST_NAMED: Final = 10
 
 
 class Look(NamedTuple):
-    """A server's answer to INFO, and the error with which it refuses a write that needs memory; None = it takes it."""
+    """A server's answer to INFO, and the error with which it refuses a write that needs memory; None = it takes it.
+
+    It `is_cut_off` if it answers though its socket, and so likely all of its directory, was deleted.
+    """
 
     info: Mapping[str, Any]
     refusal: RedisError | None
     buckets: Sequence[int] = ()  # that it holds, numbered from 1
+    is_cut_off: bool = False
 
     @property
     def ailment(self) -> Text | None:
@@ -196,6 +206,7 @@ def alarms_of(looks: Sequence[Look]) -> list[Text]:
                 "until then, `require_noeviction = yes` in delay-queue's config refuses pushes instead",
             )
         )
+    found += [CUT_OFF for look in looks if look.is_cut_off]
     return list(dict.fromkeys(found))
 
 
@@ -220,17 +231,24 @@ async def look_at(servers: Servers, tags: Sequence[str]) -> list[Look]:
 async def _look(servers: Servers, tag: str, buckets: Sequence[int]) -> Look:
     info: Mapping[str, Any] = {"maxmemory": 0}
     refusal: RedisError | None = RedisTimeoutError(NO_ANSWER)
+    is_cut_off = False
 
     async def ask(redis: Redis) -> None:
-        nonlocal info, refusal
+        nonlocal info, refusal, is_cut_off
         refusal = await _refusal(redis, tag)
         if isinstance(refusal, MovedError):  # the next one is asked
             raise refusal
         info = await redis.info()
+        is_cut_off = _is_cut_off(redis)
 
     with suppress(RedisError):
         await servers.call(tag, ask)
-    return Look(info, refusal, buckets)
+    return Look(info, refusal, buckets, is_cut_off)
+
+
+def _is_cut_off(redis: Redis) -> bool:
+    path = redis.connection_pool.connection_kwargs.get("path")
+    return path is not None and not Path(path).exists()
 
 
 async def _refusal(redis: Redis, tag: str) -> RedisError | None:
@@ -256,7 +274,7 @@ async def health(servers: Servers) -> Health:
         and info.get("aof_last_write_status") == "ok"
         and not evicts(info)
         for info in infos
-    )
+    ) and not any(map(_is_cut_off, servers.clients().values()))
     return Health(
         sum(info.get("used_memory", 0) for info in infos),
         sum(info.get("maxmemory", 0) for info in infos),

@@ -170,8 +170,8 @@ def _of_health(health: Health) -> Iterator[Family]:
     )
     yield _gauge(
         "delayqueue_store_durable",
-        "Whether the store writes an append-only file, its last write succeeded, it never drops a job for room, and "
-        "replicas follow as configured.",
+        "Whether the store writes an append-only file that is there, its last write succeeded, it never drops a job "
+        "for room, and replicas follow as configured.",
         health.durable,
     )
 

@@ -77,7 +77,8 @@ class Certificate(NamedTuple):
         if config.tls_cert is None:
             if config.tls_key or config.tls_client_ca:
                 raise StartupError(
-                    "tls_key and tls_client_ca need tls_cert; set it, or unset them", key="tls_cert"
+                    "tls_key and tls_client_ca need tls_cert; set it, or unset them",
+                    key="tls_key" if config.tls_key else "tls_client_ca",
                 )
             return None
         found = cls(

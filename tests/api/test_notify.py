@@ -71,7 +71,7 @@ def test_it_is_told_ready_once_all_serve_then_alive_then_stopping(
     with listening(str(tmp_path / "notify")) as systemd:
         server = watched(processes, redis_server, systemd, workers=workers)
         assert systemd.hears() == "READY=1"
-        assert server.probe("/healthz") == 200
+        assert server.is_ready()
         assert [systemd.hears() for _ in range(2)] == ["WATCHDOG=1"] * 2
         assert server.stop() == 0
         while (last := systemd.hears()) == "WATCHDOG=1":

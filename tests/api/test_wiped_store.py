@@ -1,5 +1,6 @@
 """A store is wiped under a running server (FLUSHALL): no other server may lay its data out differently."""
 
+import shutil
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Final
@@ -7,7 +8,7 @@ from typing import Any, Final
 import pytest
 from redis.asyncio import Redis
 
-from tests.api.test_eviction import is_writable
+from tests.api.test_eviction import alarms, is_writable
 from tests.api_client import OK, Api, open_api
 from tests.figures import scrape
 from tests.processes import (
@@ -247,3 +248,21 @@ async def is_named(api: Api) -> bool:
 
 async def is_not_named(api: Api) -> bool:
     return not await emptied(api) and await is_writable(api, 1)
+
+
+async def test_an_embedded_store_whose_directory_was_deleted_is_said_to_be_in_memory_alone(
+    processes: Processes,
+) -> None:
+    """It answers, and goes on writing to files that nobody finds again."""
+    server = processes.server(language="en")
+    async with open_api(server.url) as api:
+        assert await alarms(api) == []
+        shutil.rmtree(server.home / "data")
+        await until_async(lambda: is_in_memory_alone(api))
+        assert (await scrape(api)).sum("delayqueue_store_durable") == 0
+
+
+async def is_in_memory_alone(api: Api) -> bool:
+    return [each.rpartition(": ")[0] for each in await alarms(api)] == [
+        "the socket of the store was deleted while it runs, and likely its files with it"
+    ]

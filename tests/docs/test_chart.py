@@ -115,6 +115,14 @@ def test_its_pods_are_those_of_the_manifests() -> None:
     assert made == {name: value for name, value in ours.items() if name != "containers"}
 
 
+def test_its_pods_are_evicted_as_those_of_the_manifests() -> None:
+    made, ours = (
+        objects(REDIS)["PodDisruptionBudget"],
+        OBJECTS["PodDisruptionBudget", "delay-queue"],
+    )
+    assert made["spec"] | {"selector": {}} == ours["spec"] | {"selector": {}}
+
+
 def test_its_settings_are_settings_and_numbers_stay_as_they_are() -> None:
     given = {"DELAYQUEUE_REDIS_HOST": "redis:6379", "DELAYQUEUE_MAX_BODY": 100_000_000}
     as_of_a_file = ("try", "--set-json", f"config={json.dumps(given)}")  # numbers become floats

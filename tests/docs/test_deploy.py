@@ -53,6 +53,11 @@ def test_selectors_find_their_pods() -> None:
         assert all(selector.items() <= labels.items() for selector in selectors)
 
 
+def test_nodes_can_be_drained_while_the_store_is_away_and_no_server_is_ready() -> None:
+    budget = OBJECTS["PodDisruptionBudget", "delay-queue"]["spec"]
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
 def test_probes_ask_what_there_is_and_stopping_takes_its_time() -> None:
     pod = OBJECTS["Deployment", "delay-queue"]["spec"]["template"]["spec"]
     [container] = pod["containers"]

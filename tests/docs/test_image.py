@@ -35,6 +35,11 @@ def test_the_last_stage_is_not_root_and_keeps_its_data_in_a_volume() -> None:
     assert "HEALTHCHECK" in last
 
 
+def test_a_command_in_a_container_finds_the_program() -> None:
+    [program] = map(json.loads, steps("ENTRYPOINT"))
+    assert f'PATH="{Path(program[0]).parent}:${{PATH}}"' in IMAGE
+
+
 def test_its_labels_say_what_it_is_and_where_it_is_from() -> None:
     labels = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="([^"]*)"', IMAGE))
     assert labels.pop("description")
@@ -48,6 +53,19 @@ def test_its_labels_say_what_it_is_and_where_it_is_from() -> None:
     (build,) = re.findall(r"docker build (?:.*\\\n)*.*", read("Makefile"))
     assert {"SOURCE", "REVISION"} == set(re.findall(r"--build-arg (\w+)=", build))
     assert {'SOURCE=""', 'REVISION=""'} == set(steps("ARG"))
+
+
+def test_a_store_may_take_minutes_to_load_its_data() -> None:
+    services = [
+        each
+        for path in COMPOSE
+        for each in yaml.safe_load(path.read_text("utf-8"))["services"].values()
+    ]
+    checks = [each["healthcheck"] for each in services if "healthcheck" in each]
+    loading = [check for check in checks if "redis-cli ping" in str(check.get("test"))]
+    assert len(loading) == 9
+    assert {check["start_period"] for check in loading} == {"10m"}
+    assert "--start-period=10m" in IMAGE
 
 
 @pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.name)

@@ -1,6 +1,7 @@
 """The Dockerfile, followed without an engine."""
 
 import json
+import os
 import re
 import shutil
 import time
@@ -67,7 +68,9 @@ class Image:
 
     def _env(self, words: str) -> None:
         given = dict(word.split("=", 1) for word in words.split())
-        self.variables |= {name: self._inside(value) for name, value in given.items()}
+        for name, value in given.items():
+            path = self._inside(value.strip('"'))
+            self.variables[name] = path.replace("${PATH}", os.environ["PATH"])
 
     def _healthcheck(self, words: str) -> None:
         self.health = self._command(words.partition(" CMD ")[2])

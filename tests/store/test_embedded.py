@@ -453,9 +453,16 @@ class TestPlaceOf:
         assert place_of(Path("mine")) == tmp_path / "mine"
 
 
-async def test_a_new_store_is_said_to_be_new(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_a_new_store_is_said_to_be_new_before_it_answers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    answers = embedded._answers
+
+    async def asked(socket: str) -> bool:
+        assert "embedded store: " in caplog.text  # loading can take minutes
+        return await answers(socket)
+
+    monkeypatch.setattr(embedded, "_answers", asked)
     with caplog.at_level(logging.INFO):
         async with a_store(tmp_path):
             assert f", new store in {tmp_path}" in caplog.text

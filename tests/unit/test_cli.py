@@ -272,7 +272,7 @@ def test_a_start_and_check_say_all_that_is_wrong_without_a_store(run: Run, tmp_p
     begun = run("-c", "dq.conf", settings=settings)
     assert (checked.returncode, begun.returncode) == (1, 2)
     expected = [
-        "delay-queue: tls_key and tls_client_ca need tls_cert",
+        "delay-queue: dq.conf:2: tls_key and tls_client_ca need tls_cert",
         "delay-queue: dq.conf:7: [subscriber a]: url = http://10.0.0.1/: ",
         "delay-queue: dq.conf:10: [subscriber b]: url = http://10.0.0.2/: ",
         "delay-queue: [limit a]: buried_to",

@@ -315,6 +315,11 @@ def test_a_bad_file_is_named_with_line_key_and_fix(conf: Path, text: str, messag
             r"DELAYQUEUE_REDIS_DB = 'x\ny': must be a whole number from 0 to 2147483647",
         ),
         (
+            "DELAYQUEUE_BUCKET_NAME",  # it ended with a traceback
+            "\udcff%d",
+            "DELAYQUEUE_BUCKET_NAME: must be UTF-8",
+        ),
+        (
             "DELAYQUEUE_PORT",
             "80",
             "DELAYQUEUE_PORT: unknown variable; did you mean DELAYQUEUE_BIND_ADDRESS?",
