@@ -704,6 +704,41 @@ def test_handlers_of_php_cpm_stay_as_they_are(cpm: Project, queue: Client) -> No
     assert failed.message.startswith("RuntimeException: no order nobody\n")
 
 
+def test_a_handler_of_php_cpm_may_have_a_logger_and_a_constructor_of_its_own(cpm: Project) -> None:
+    cpm.write(
+        "OwnHandler.php",
+        """<?php
+
+        class OwnHandler extends DelayQueue\\Handler\\AbstractHandler
+        {
+            private $logger = 'mine';
+
+            public function __construct(?Psr\\Container\\ContainerInterface $container = null)
+            {
+                parent::__construct($container);
+            }
+
+            protected function perform()
+            {
+                echo "$this->logger {$this->delayQueue->getTimeout()}\\n";
+            }
+        }
+        """,
+    )
+    cpm.php(
+        """
+        require 'OwnHandler.php';
+        $job = new DelayQueue\\Job();
+        [$job->topic, $job->id, $job->delay, $job->ttr] = ['own', 'own-1', 0, 60];
+        (new DelayQueue\\DelayQueue(getenv('DELAYQUEUE_URL')))->push(OwnHandler::class, $job);
+        """
+    )
+    server = cpm.variables["DELAYQUEUE_URL"]
+    lines = f"server = {server}\ntopic = own\nbootstrap = OwnHandler.php\nmax_jobs = 1\n"
+    said = cpm.run("php", "vendor/bin/delayqueue-php", "-c", cpm.write("own.ini", lines))
+    assert "mine 10\n" in said
+
+
 def test_a_limit_of_0_in_the_file_of_php_cpm_is_refused(cpm: Project) -> None:
     """The worker ended at once, and its supervisor started it again."""
     ini = cpm.write("zero.ini", "topic = order\nmax_jobs = 0\n")
