@@ -66,7 +66,7 @@ def test_think_queue_pushes_pops_releases_and_deletes(think: Project, queue: Cli
         """
     )
     assert said.splitlines() == [
-        r'its id 1 {"job":"app\\job\\CloseOrder","data":{"order":"3006"}}',
+        r'its id 1 {"job":"app\\job\\CloseOrder","data":{"order":"3006"},"delay-queue":{"tags":["order:3006"]}}',
         *("attempt 2, 1 and 1", "closed order 3006", "0 left", "NULL", "mine", "1 1"),
     ]
     [later] = queue.list_jobs("think-later").jobs
@@ -108,14 +108,16 @@ def test_think_queue_takes_the_tags_and_the_group_of_the_class_that_it_runs(
             ['shop', 'shop', 'SendMail'],
         ] as [$pusher, $worker, $name]) {
             $queueOf($pusher)->push($name, $order);
-            $queueOf($worker)->pop()->fire();
+            $job = $queueOf($worker)->pop();
+            $job->fire();
             $queueOf($pusher)->later(1800, $name, $order);
+            $queueOf($worker)->pushRaw($job->getRawBody(), null, ['delay' => 1800]); // queue:retry has no more
         }
         """
     )
     assert said == "closed order 1001\n" * 6
     jobs = [(job.tags, job.group) for job in queue.list_jobs("short").jobs]
-    assert jobs == [(("order:1001",), "customer-7")] * 6
+    assert jobs == [(("order:1001",), "customer-7")] * 12
     queue.purge("short")
 
 

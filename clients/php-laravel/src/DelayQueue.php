@@ -218,7 +218,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
             $this->createPayload($job, $this->topic($queue), $data, $delay ?: null), // Laravel 8 ignores the last one
             $queue,
             $delay ?: null,
-            static fn ($payload, $queue) => $send($payload, $queue, ['delay' => Duration::until($delay, Carbon::now())]),
+            static fn ($payload, $queue) => $send($payload, $queue, Duration::argument($delay, Carbon::now())),
         );
     }
 
