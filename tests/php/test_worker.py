@@ -440,6 +440,21 @@ def test_a_report_that_something_else_answers_again_and_again_is_given_up(projec
     assert 5 < [path for path, _ in partner.heads].count("/release") < 15
 
 
+def test_a_worker_whose_log_takes_no_line_works_all_the_same(
+    project: Project, queue: Client
+) -> None:
+    """Frameworks make exceptions of warnings."""
+    code = """<?php require 'vendor/autoload.php';
+    set_error_handler(fn (int $type, string $said) => error_reporting() & $type ? throw new Exception($said) : true);
+    return (new DelayQueue\\Client\\Worker())->on('unlogged', fn () => throw new Exception('no order'), retry: ['1h']);
+    """
+    queue.push("unlogged", id="unlogged-1")
+    worker = f"vendor/bin/delay-queue-worker --max-jobs=1 {project.write('unlogged.php', code)}"
+    project.run("sh", "-c", f"php {worker} 2>/dev/full")
+    assert got(queue, "unlogged-1").message.startswith("Exception: no order")
+    queue.delete("unlogged-1")
+
+
 async def test_a_worker_ends_after_its_time_or_with_its_memory(
     project: Project, server: QueueServer, queue: Client
 ) -> None:

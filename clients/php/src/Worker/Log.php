@@ -51,6 +51,6 @@ final class Log
         foreach ($context as $name => $value) {
             $values["{{$name}}"] = is_scalar($value) ? (string) $value : '';
         }
-        file_put_contents('php://stderr', date('[Y-m-d H:i:s] ') . strtr($message, $values) . PHP_EOL);
+        @file_put_contents('php://stderr', date('[Y-m-d H:i:s] ') . strtr($message, $values) . PHP_EOL);
     }
 }
