@@ -389,9 +389,11 @@ def test_delays_that_are_attributes_queues_that_are_cases_and_forwards_count(
         """
         class OfLaravel13 extends DelayQueue\\Laravel\\DelayQueue
         {
-            public function getAttributeValue($job, $attribute, $property)
+            protected function getAttributeValue($of, string $class, ?string $property = null, $default = null)
             {
-                return (new ReflectionClass($job))->getAttributes($attribute)[0]->getArguments()[0] ?? $job->$property;
+                [$attribute] = (new ReflectionClass($of))->getAttributes($class) + [null];
+
+                return $attribute?->getArguments()[0] ?? $of->$property ?? $default;
             }
 
             protected function resolveQueue($queue)
