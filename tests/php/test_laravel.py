@@ -381,6 +381,47 @@ def test_a_delay_keeps_its_fraction_of_a_second(laravel: Application) -> None:
     assert said.splitlines() == ["1.9", "0.9", "1.5", "60", "true"]
 
 
+def test_delays_that_are_attributes_queues_that_are_cases_and_forwards_count(
+    laravel: Application, queue: Client
+) -> None:
+    """What they call is in Laravel 13, and written here as there."""
+    laravel.php(
+        """
+        class OfLaravel13 extends DelayQueue\\Laravel\\DelayQueue
+        {
+            protected function getAttributeValue($of, string $class, ?string $property = null, $default = null)
+            {
+                [$attribute] = (new ReflectionClass($of))->getAttributes($class) + [null];
+
+                return $attribute?->getArguments()[0] ?? $of->$property ?? $default;
+            }
+
+            protected function resolveQueue($queue)
+            {
+                return $queue === 'old' ? 'new' : $queue;
+            }
+        }
+
+        #[Illuminate\\Queue\\Attributes\\Delay(1800)]
+        class Later extends CloseOrder
+        {
+        }
+
+        enum Name: string
+        {
+            case High = 'high';
+        }
+
+        $queue = new OfLaravel13(Queue::connection('delay-queue')->client(), 'default', 90, 1, false);
+        $queue->setContainer(app());
+        $queue->bulk([new Later('1001')], '', Name::High);
+        $queue->push(new CloseOrder('1002'), '', 'old');
+        """
+    )
+    counts = {topic.topic: (topic.delayed, topic.ready) for topic in queue.topics()}
+    assert (counts["high"], counts["new"], "old" in counts) == ((1, 0), (0, 1), False)
+
+
 def test_a_bulk_may_be_larger_than_a_request(laravel: Application, queue: Client) -> None:
     laravel.php(
         """

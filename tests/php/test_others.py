@@ -66,7 +66,7 @@ def test_think_queue_pushes_pops_releases_and_deletes(think: Project, queue: Cli
         """
     )
     assert said.splitlines() == [
-        r'its id 1 {"job":"app\\job\\CloseOrder","data":{"order":"3006"}}',
+        r'its id 1 {"job":"app\\job\\CloseOrder","data":{"order":"3006"},"delay-queue":{"tags":["order:3006"]}}',
         *("attempt 2, 1 and 1", "closed order 3006", "0 left", "NULL", "mine", "1 1"),
     ]
     [later] = queue.list_jobs("think-later").jobs
@@ -108,14 +108,16 @@ def test_think_queue_takes_the_tags_and_the_group_of_the_class_that_it_runs(
             ['shop', 'shop', 'SendMail'],
         ] as [$pusher, $worker, $name]) {
             $queueOf($pusher)->push($name, $order);
-            $queueOf($worker)->pop()->fire();
+            $job = $queueOf($worker)->pop();
+            $job->fire();
             $queueOf($pusher)->later(1800, $name, $order);
+            $queueOf($worker)->pushRaw($job->getRawBody(), null, ['delay' => 1800]); // queue:retry has no more
         }
         """
     )
     assert said == "closed order 1001\n" * 6
     jobs = [(job.tags, job.group) for job in queue.list_jobs("short").jobs]
-    assert jobs == [(("order:1001",), "customer-7")] * 6
+    assert jobs == [(("order:1001",), "customer-7")] * 12
     queue.purge("short")
 
 
@@ -702,6 +704,41 @@ def test_handlers_of_php_cpm_stay_as_they_are(cpm: Project, queue: Client) -> No
     )
     assert (failed.state, failed.tags) == ("delayed", ("order:nobody",))
     assert failed.message.startswith("RuntimeException: no order nobody\n")
+
+
+def test_a_handler_of_php_cpm_may_have_a_logger_and_a_constructor_of_its_own(cpm: Project) -> None:
+    cpm.write(
+        "OwnHandler.php",
+        """<?php
+
+        class OwnHandler extends DelayQueue\\Handler\\AbstractHandler
+        {
+            private $logger = 'mine';
+
+            public function __construct(?Psr\\Container\\ContainerInterface $container = null)
+            {
+                parent::__construct($container);
+            }
+
+            protected function perform()
+            {
+                echo "$this->logger {$this->delayQueue->getTimeout()}\\n";
+            }
+        }
+        """,
+    )
+    cpm.php(
+        """
+        require 'OwnHandler.php';
+        $job = new DelayQueue\\Job();
+        [$job->topic, $job->id, $job->delay, $job->ttr] = ['own', 'own-1', 0, 60];
+        (new DelayQueue\\DelayQueue(getenv('DELAYQUEUE_URL')))->push(OwnHandler::class, $job);
+        """
+    )
+    server = cpm.variables["DELAYQUEUE_URL"]
+    lines = f"server = {server}\ntopic = own\nbootstrap = OwnHandler.php\nmax_jobs = 1\n"
+    said = cpm.run("php", "vendor/bin/delayqueue-php", "-c", cpm.write("own.ini", lines))
+    assert "mine 10\n" in said
 
 
 def test_a_limit_of_0_in_the_file_of_php_cpm_is_refused(cpm: Project) -> None:

@@ -20,6 +20,7 @@ from .project import DEBIAN, PACKAGES, Project, needs, needs_debian
 TAG = f"v{delayqueue.__version__}"
 # the versions of frameworks that the packages allow; of others 3.0
 NEWEST = {
+    "hyperf/async-queue": "3.1.64",  # the first that has Result
     "yiisoft/yii2-queue": "2.3.8",
     **dict.fromkeys(("illuminate/contracts", "illuminate/queue", "illuminate/support"), "13.0.0"),
     **dict.fromkeys(

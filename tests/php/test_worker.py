@@ -17,7 +17,7 @@ from tests.partner import Answer, Partner
 from tests.processes import Processes, QueueServer, StoreServer
 from tests.waiting import until
 
-from .project import COMMAND_S, Project, needs
+from .project import COMMAND_S, DEBIAN, Project, needs, needs_debian
 
 WORKER: Final = """<?php
 require __DIR__ . '/vendor/autoload.php';
@@ -438,6 +438,32 @@ def test_a_report_that_something_else_answers_again_and_again_is_given_up(projec
         said = project.run(*words, DELAYQUEUE_URL=partner.url)
     assert "job a is delivered again, because no server has taken its end" in said
     assert 5 < [path for path, _ in partner.heads].count("/release") < 15
+
+
+@pytest.mark.parametrize("logger", ["null", "new Full()"], ids=["stderr", "logger"])
+def test_a_worker_whose_log_takes_no_line_works_all_the_same(
+    project: Project, queue: Client, logger: str
+) -> None:
+    """Frameworks make exceptions of warnings, as Monolog does of errors."""
+    needs_debian("Psr/Log/autoload.php")
+    code = f"""<?php require 'vendor/autoload.php';
+    require '{DEBIAN}/Psr/Log/autoload.php';
+    class Full extends Psr\\Log\\AbstractLogger
+    {{
+        public function log($level, $message, array $context = []): void
+        {{
+            throw new Exception('no space left');
+        }}
+    }}
+    set_error_handler(fn (int $type, string $said) => error_reporting() & $type ? throw new Exception($said) : true);
+    return (new DelayQueue\\Client\\Worker(logger: {logger}))
+        ->on('unlogged', fn () => throw new Exception('no order'), retry: ['1h']);
+    """
+    queue.push("unlogged", id="unlogged-1")
+    worker = f"vendor/bin/delay-queue-worker --max-jobs=1 {project.write('unlogged.php', code)}"
+    project.run("sh", "-c", f"php {worker} 2>/dev/full")
+    assert got(queue, "unlogged-1").message.startswith("Exception: no order")
+    queue.delete("unlogged-1")
 
 
 async def test_a_worker_ends_after_its_time_or_with_its_memory(

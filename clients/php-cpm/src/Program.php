@@ -60,7 +60,8 @@ final class Program
         $class = (string) ($body['className'] ?? '');
         unset($body['className']);
         $queue->validateClassName($class);
-        $handler = new $class($queue, $logger);
+        $handler = new $class();
+        $handler->setServices($queue, $logger);
         $handler->setId($job->id);
         $handler->setTopic($job->topic);
         $handler->setBody($body);

@@ -16,6 +16,6 @@ final class StandardErrorLogger extends AbstractLogger
         foreach ($context as $name => $value) {
             $values["{{$name}}"] = is_scalar($value) || $value instanceof \Stringable ? (string) $value : get_debug_type($value);
         }
-        file_put_contents('php://stderr', date('[Y-m-d H:i:s] ') . "$level: " . strtr((string) $message, $values) . PHP_EOL);
+        @file_put_contents('php://stderr', date('[Y-m-d H:i:s] ') . "$level: " . strtr((string) $message, $values) . PHP_EOL);
     }
 }

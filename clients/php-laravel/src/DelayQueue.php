@@ -21,6 +21,7 @@ use Illuminate\Contracts\Queue\Queue as QueueContract;
 use Illuminate\Events\CallQueuedListener;
 use Illuminate\Mail\SendQueuedMailable;
 use Illuminate\Notifications\SendQueuedNotifications;
+use Illuminate\Queue\Attributes\Delay;
 use Illuminate\Queue\Queue;
 use Illuminate\Support\Carbon;
 
@@ -81,7 +82,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
         };
         try {
             foreach ($jobs as $job) {
-                $this->enqueue($job->delay ?? 0, $job, $data, $queue, $collect);
+                $this->enqueue($this->delayOf($job) ?? 0, $job, $data, $queue, $collect);
             }
         } finally {
             $isOpen = false;
@@ -199,8 +200,16 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
         };
     }
 
-    /** @param callable(string, ?string, array<string, mixed>): string $send as pushRaw() */
-    private function enqueue(mixed $delay, mixed $job, mixed $data, ?string $queue, callable $send): mixed
+    /** That of its property, or of its attribute, which Laravel 13 has. */
+    private function delayOf(mixed $job): mixed
+    {
+        return is_object($job) && method_exists($this, 'getAttributeValue')
+            ? $this->getAttributeValue($job, Delay::class, 'delay')
+            : $job->delay ?? null;
+    }
+
+    /** @param callable(string, \UnitEnum|string|null, array<string, mixed>): string $send as pushRaw() */
+    private function enqueue(mixed $delay, mixed $job, mixed $data, \UnitEnum|string|null $queue, callable $send): mixed
     {
         $delay = Duration::number($delay);
 
@@ -209,7 +218,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
             $this->createPayload($job, $this->topic($queue), $data, $delay ?: null), // Laravel 8 ignores the last one
             $queue,
             $delay ?: null,
-            static fn ($payload, $queue) => $send($payload, $queue, ['delay' => Duration::until($delay, Carbon::now())]),
+            static fn ($payload, $queue) => $send($payload, $queue, Duration::argument($delay, Carbon::now())),
         );
     }
 
@@ -218,7 +227,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
      *
      * @return array<string, mixed> of Client::push()
      */
-    private function arguments(string $payload, ?string $queue, array $options): array
+    private function arguments(string $payload, \UnitEnum|string|null $queue, array $options): array
     {
         $said = json_decode($payload, true);
         $default = ['topic' => $this->topic($queue), 'body' => $payload, 'ttr' => Ttr::of($this->ttr, $said['timeout'] ?? null)];
@@ -247,13 +256,15 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
         }
     }
 
-    private function counts(?string $queue): ?TopicCounts
+    private function counts(\UnitEnum|string|null $queue): ?TopicCounts
     {
         return $this->client->topics([$this->topic($queue)])[0] ?? null;
     }
 
-    private function topic(?string $queue): string
+    private function topic(\UnitEnum|string|null $queue): string
     {
-        return $queue ?: $this->default;
+        $name = ($queue instanceof \UnitEnum ? $queue->value ?? $queue->name : $queue) ?: $this->default;
+
+        return method_exists($this, 'resolveQueue') ? $this->resolveQueue($name) : $name; // Queue::forward() of Laravel 13
     }
 }

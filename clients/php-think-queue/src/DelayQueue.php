@@ -6,6 +6,7 @@ namespace DelayQueue\ThinkQueue;
 
 use DelayQueue\Client\Client;
 use DelayQueue\Client\Internal\Duration;
+use DelayQueue\Client\Internal\Fields;
 use DelayQueue\Client\Internal\Group;
 use DelayQueue\Client\Internal\Settings;
 use DelayQueue\Client\Internal\Tags;
@@ -76,21 +77,15 @@ class DelayQueue extends Connector
      */
     public function later($delay, $job, $data = '', $queue = null)
     {
-        $class = is_object($job) ? $job::class : $this->classOf($job);
-        [$tags, $group] = [[is_object($job) ? $job : $class, 'tags'], [is_object($job) ? $job : $class, 'group']];
-
-        return $this->pushRaw($this->createPayload($job, $data), $queue, [
-            'delay' => Duration::until($delay),
-            'tags' => is_callable($tags) ? Tags::of($class, $tags($data), $this->app->log->warning(...)) : [],
-            'group' => is_callable($group) ? Group::of($class, $group($data)) : null,
-        ]);
+        return $this->pushRaw($this->createPayload($job, $data), $queue, Duration::argument($delay));
     }
 
     /** @param array<string, mixed> $options arguments of Client::push(), such as an id of your own */
     public function pushRaw($payload, $queue = null, array $options = [])
     {
-        $ttr = Ttr::of($this->ttr, json_decode($payload, true)['timeout'] ?? null);
-        $job = $options + ['topic' => $this->topic($queue), 'body' => $payload, 'ttr' => $ttr];
+        $said = json_decode($payload, true);
+        $default = ['topic' => $this->topic($queue), 'body' => $payload, 'ttr' => Ttr::of($this->ttr, $said['timeout'] ?? null)];
+        $job = $options + ($said['delay-queue'] ?? []) + $default;
 
         return $this->client->push(...$job);
     }
@@ -110,6 +105,19 @@ class DelayQueue extends Connector
         $counts = $this->client->topics([$this->topic($queue)])[0] ?? null;
 
         return $counts === null ? 0 : $counts->ready + $counts->delayed + $counts->reserved;
+    }
+
+    /** With the job's tags and group: queue:retry has nothing but the payload to push it again. */
+    protected function createPayloadArray($job, $data = '')
+    {
+        $class = is_object($job) ? $job::class : $this->classOf($job);
+        [$tags, $group] = [[is_object($job) ? $job : $class, 'tags'], [is_object($job) ? $job : $class, 'group']];
+        $own = Fields::given([
+            'tags' => is_callable($tags) ? Tags::of($class, $tags($data), $this->app->log->warning(...)) : null,
+            'group' => is_callable($group) ? Group::of($class, $group($data)) : null,
+        ]);
+
+        return parent::createPayloadArray($job, $data) + ['delay-queue' => $own];
     }
 
     /** The class that "CloseOrder", "close_order@fire" or its full name stands for, as Job::resolve() finds it. */

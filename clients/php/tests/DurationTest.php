@@ -68,6 +68,9 @@ final class DurationTest extends TestCase
             self::assertSame($seconds, Duration::until($delay, $now), "case $place");
         }
         self::assertEqualsWithDelta(3600, Duration::until(new \DateTimeImmutable('+1 hour')), 60.0);
+        $due = $now->modify('+13 months');
+        self::assertSame(['due' => (float) $due->format('U.u')], Duration::argument($due, $now));
+        self::assertSame(['delay' => 86400 * 400], Duration::argument(86400 * 400, $now)); // which the server refuses
         $this->expectExceptionMessage('must be a number of seconds');
         Duration::until('2026-12-01 10:00');
     }

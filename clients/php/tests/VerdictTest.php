@@ -48,7 +48,9 @@ final class VerdictTest extends TestCase
         $gone = new \PDOException('SQLSTATE[HY000]: General error: 2006 MySQL server has gone away');
         self::assertTrue(Verdict::ofError($gone)->hasLostConnection);
         self::assertTrue(Verdict::ofError(new \RuntimeException('order 7', 0, $gone))->hasLostConnection);
+        self::assertTrue(Verdict::ofError(new \PDOException('Error while sending QUERY packet. PID=7'))->hasLostConnection);
         self::assertFalse(Verdict::ofError(new \PDOException('SQLSTATE[HY000] [2002] Connection refused'))->hasLostConnection);
+        self::assertFalse(Verdict::ofError(new \RuntimeException('Error while sending the mail: mailbox full'))->hasLostConnection);
         self::assertFalse(Verdict::ofError(new Retry('1m', 'it has gone away'))->hasLostConnection);
         self::assertFalse(Verdict::ofResult('MySQL server has gone away')->hasLostConnection);
     }

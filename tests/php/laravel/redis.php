@@ -16,6 +16,11 @@ final class Commands
         $this->socket = stream_socket_client("tcp://$address");
     }
 
+    public function isCluster(): bool
+    {
+        return false;
+    }
+
     public function __call(string $command, array $words)
     {
         $sent = '*' . (1 + count($words)) . "\r\n";

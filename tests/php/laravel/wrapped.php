@@ -56,7 +56,10 @@ class OrderPlaced extends Notification implements ShouldQueue
 
     public $ttr = 600;
 
-    public $messageGroup = 'customer-7';
+    public function messageGroup(): string
+    {
+        return 'customer-7';
+    }
 
     public function via($user): array
     {
@@ -75,7 +78,10 @@ class Invoice extends Mailable implements ShouldQueue
 
     public $ttr = 600;
 
-    public $messageGroup = 'customer-7';
+    public function messageGroup(): string
+    {
+        return 'customer-7';
+    }
 
     public function build()
     {

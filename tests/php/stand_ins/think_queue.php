@@ -95,9 +95,14 @@ namespace think\queue {
 
         protected function createPayload($job, $data = '')
         {
-            return json_encode(is_object($job)
+            return json_encode($this->createPayloadArray($job, $data));
+        }
+
+        protected function createPayloadArray($job, $data = '')
+        {
+            return is_object($job)
                 ? ['job' => 'think\queue\CallQueuedHandler@call', 'timeout' => $job->timeout ?? null, 'data' => serialize($job)]
-                : ['job' => $job, 'data' => $data]);
+                : ['job' => $job, 'data' => $data];
         }
     }
 

@@ -7,7 +7,14 @@ namespace DelayQueue\Handler;
 use DelayQueue\DelayQueue;
 use Psr\Log\LoggerInterface;
 
-/** What runs for a job: whatever perform() throws is a failed attempt. */
+/**
+ * What runs for a job: whatever perform() throws is a failed attempt.
+ *
+ * As in the library, a handler may have a $logger and a constructor of its own.
+ *
+ * @property-read DelayQueue $delayQueue
+ * @property-read LoggerInterface $logger
+ */
 abstract class AbstractHandler implements HandlerInterface
 {
     /** @var string */
@@ -19,10 +26,24 @@ abstract class AbstractHandler implements HandlerInterface
     /** @var array<mixed> */
     protected $body;
 
-    public function __construct(
-        protected readonly DelayQueue $delayQueue,
-        protected readonly LoggerInterface $logger,
-    ) {
+    /** @var array<string, object> by the names that handlers call them */
+    private array $services = [];
+
+    /** @param mixed $container there is none */
+    public function __construct($container = null)
+    {
+    }
+
+    /** @param string $name */
+    public function __get($name)
+    {
+        return $this->services[$name];
+    }
+
+    /** @internal */
+    public function setServices(DelayQueue $delayQueue, LoggerInterface $logger): void
+    {
+        $this->services = ['delayQueue' => $delayQueue, 'logger' => $logger];
     }
 
     /** @param string $id */

@@ -13,6 +13,8 @@ final class Duration
 {
     private const UNITS = ['ms' => 0.001, 's' => 1, 'm' => 60, 'h' => 3600, 'd' => 86400];
 
+    private const LONG_SECONDS = 366 * 86400; // the server takes a longer delay for a mistake, as a unix time would be
+
     /**
      * A whole number is returned as an int, because the server refuses a ttr of 60.0. An interval begins at $now, in its
      * time zone; without it now, where each day has 24 hours.
@@ -71,6 +73,23 @@ final class Duration
         };
 
         return max(0, self::seconds($seconds, $now));
+    }
+
+    /**
+     * The delay that somebody gave to a framework as an argument of push(): `due` for a DateTime or an interval that is
+     * over in more than a year.
+     *
+     * @return array{delay: int|float}|array{due: float}
+     *
+     * @throws \InvalidArgumentException as number() does
+     */
+    public static function argument(mixed $delay, \DateTimeInterface $now = new \DateTimeImmutable()): array
+    {
+        $seconds = self::until($delay, $now);
+
+        return is_object($delay) && $seconds > self::LONG_SECONDS
+            ? ['due' => (float) $now->format('U.u') + $seconds]
+            : ['delay' => $seconds];
     }
 
     public static function delayOrNull(int|float|string|\DateInterval|null $delay): int|float|null

@@ -15,6 +15,8 @@ use DelayQueue\Client\Exception\TransportException;
  */
 final class CurlTransport implements Transport
 {
+    private const SEND_FAIL_REWIND = 65; // of curl_errno(): an open connection broke, and the request cannot be repeated
+
     /** @var array<int, array{\CurlHandle, \CurlShareHandle}> by process, a fork's and its parents': see connections() */
     private static array $shares = [];
 
@@ -39,9 +41,11 @@ final class CurlTransport implements Transport
         curl_setopt_array($curl, $this->optionsOf($request));
         $text = curl_exec($curl);
         if (!is_string($text)) {
-            $message = "$request->url: " . curl_error($curl);
+            $code = curl_errno($curl);
+            $reason = $code === self::SEND_FAIL_REWIND ? 'the connection broke before the answer' : curl_error($curl);
+            $message = "$request->url: $reason";
 
-            throw curl_errno($curl) === CURLE_ABORTED_BY_CALLBACK
+            throw $code === CURLE_ABORTED_BY_CALLBACK
                 ? new Interrupted($message)
                 : new TransportException($message);
         }

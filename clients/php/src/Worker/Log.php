@@ -27,19 +27,23 @@ final class Log
     /** @param array<string, mixed> $context */
     public function info(string $message, array $context = []): void
     {
-        if ($this->logger !== null) {
-            $this->logger->info($message, $context);
-        } elseif (!$this->isQuiet) {
-            self::write($message, $context);
+        if ($this->logger !== null || !$this->isQuiet) {
+            $this->tell('info', $message, $context);
         }
     }
 
     /** @param array<string, mixed> $context */
     public function warning(string $message, array $context = []): void
     {
-        if ($this->logger !== null) {
-            $this->logger->warning($message, $context);
-        } else {
+        $this->tell('warning', $message, $context);
+    }
+
+    /** @param array<string, mixed> $context */
+    private function tell(string $level, string $message, array $context): void
+    {
+        try {
+            $this->logger === null ? self::write($message, $context) : $this->logger->log($level, $message, $context);
+        } catch (\Throwable) { // other people's code, on a full disk: the end of a job must be told all the same
             self::write($message, $context);
         }
     }
@@ -51,6 +55,6 @@ final class Log
         foreach ($context as $name => $value) {
             $values["{{$name}}"] = is_scalar($value) ? (string) $value : '';
         }
-        file_put_contents('php://stderr', date('[Y-m-d H:i:s] ') . strtr($message, $values) . PHP_EOL);
+        @file_put_contents('php://stderr', date('[Y-m-d H:i:s] ') . strtr($message, $values) . PHP_EOL);
     }
 }

@@ -23,8 +23,8 @@ final class LostConnection
         'no connection to the server',
         'SSL connection has been closed unexpectedly',
         'SSL: Broken pipe',
-        'Error while sending', // PHP's mysqlnd
-        'Error reading result',
+        'packet. PID=', // PHP's mysqlnd: "Error while sending QUERY packet. PID=7"
+        "Error reading result set's header",
         'read error on connection', // Redis
         'Redis server went away',
     ];
