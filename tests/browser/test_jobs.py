@@ -5,7 +5,7 @@ import re
 from urllib.parse import quote, unquote
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from delayqueue.client import Client, Job
 from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury, holding, let_go
@@ -100,6 +100,32 @@ def test_saying_no_changes_nothing(admin: Admin, queue: Client, topic: str) -> N
     admin.press("Cancel")
     page.keyboard.press("Tab")
     assert queue.get(job_id) is not None
+
+
+@ONE_LOOK
+def test_a_double_click_and_enter_held_down_push_one_job_and_agree_to_nothing(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    page = admin.open("push")
+    admin.field("Topic").fill(topic)
+    admin.press("Push")
+    page.locator("form p a").wait_for()
+    second_click(page)
+    page.locator("form p a").click()
+    admin.press("Delete")
+    admin.button("Delete", page.locator("dialog")).hover()
+    second_click(page)
+    expect(page.locator("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    admin.button("Delete").focus()
+    page.keyboard.down("Enter")
+    page.keyboard.down("Enter")  # as held down
+    expect(page.locator("dialog")).to_be_visible()
+    page.keyboard.up("Enter")
+    page.keyboard.press("Escape")
+    admin.open(f"topic/{topic}")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert queue.topics(topic)[0].delayed == 1
 
 
 @ON_PHONE
@@ -375,3 +401,9 @@ def test_a_search_has_filters_as_words_and_as_a_form(
     admin.confirm("Delete")
     expect(rows).to_have_count(0)
     assert queue.topics(topic)[0].delayed == 0
+
+
+def second_click(page: Page) -> None:
+    """That of a double click, where the pointer is."""
+    page.mouse.down(click_count=2)
+    page.mouse.up(click_count=2)

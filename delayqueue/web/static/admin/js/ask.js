@@ -122,6 +122,11 @@ export async function withProgress(title, total, piece) {
   }
 }
 
+// The second click of a double click, and Enter held down, were meant for what was there before: they push nothing twice, and answer no question
+// that has just opened beneath them.
+addEventListener("click", (event) => { if (event.detail > 1 && event.target.closest("[type=submit]")) event.preventDefault(); });
+addEventListener("keydown", (event) => { if (event.repeat && event.key === "Enter" && !event.target.closest("textarea")) event.preventDefault(); });
+
 /** Run the action of a button, one at a time; show an error as a message. */
 async function busily(component, work) {
   if (component.state.busy) return;
