@@ -341,6 +341,10 @@ def test_a_body_is_laid_out_with_its_numbers_as_they_are(
     lines = ["{", '  "id": 12345678901234567890,', '  "price": 1.10,', '  "text": "a\\"{[,:",']
     lines += ['  "none": {},', '  "list": [', "    1,", "    []", "  ]", "}"]
     expect(page.locator("pre")).to_have_text("\n".join(lines))
+    deep = "[" * 20_000 + "]" * 20_000
+    queue.push(topic, deep, id=f"{topic}-deep", delay=60)
+    admin.open(f"job/{topic}-deep")
+    expect(page.locator("pre")).to_have_text(deep)
 
 
 @IN_BOTH
