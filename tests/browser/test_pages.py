@@ -34,8 +34,28 @@ SCRIPT: Final = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 # the time limits of the page's calls end when the test says so
 LIMITS_BY_HAND: Final = """
     window.limits = [];
-    AbortSignal.timeout = () => { limits.push(new AbortController()); return limits.at(-1).signal; };
+    window.AbortController = class extends AbortController { constructor() { super(); limits.push(this); } };
+    limits.length;
 """
+# an answer in three pieces, between which nearly the whole time limit passes
+IN_PIECES: Final = """async () => {
+    const { call } = await import("./admin/js/api.js");
+    const [limits, pieces] = [new Map(), ['{"code": 0, ', '"data": ', '"all"}']];
+    window.setTimeout = (work) => limits.set(limits.size + 1, work).size;
+    window.clearTimeout = (place) => limits.set(place, () => {});
+    let running = [];
+    const pull = (rest) => {
+        running.forEach((place) => limits.get(place)());
+        running = [...limits.keys()];
+        if (pieces.length) rest.enqueue(new TextEncoder().encode(pieces.shift()));
+        else rest.close();
+    };
+    window.fetch = async (_, { signal }) => {
+        const start = (rest) => signal.addEventListener("abort", () => rest.error(signal.reason));
+        return new Response(new ReadableStream({ start, pull }, { highWaterMark: 0 }));
+    };
+    return call("whoami");
+}"""
 
 
 @IN_BOTH
@@ -197,6 +217,11 @@ def test_a_server_that_is_silent_counts_as_away_also_for_what_was_asked_of_it(
         expect(page.locator(".stale tbody tr")).to_have_count(1)
     page.evaluate("limits.forEach((one) => one.abort())")  # the next one that was held
     expect(page.locator(".stale")).to_have_count(0)
+
+
+@ONE_LOOK
+def test_a_server_whose_answer_takes_long_to_arrive_is_not_silent(admin: Admin) -> None:
+    assert admin.open("push").evaluate(IN_PIECES) == "all"
 
 
 def test_the_zone_of_all_times_is_named(admin: Admin) -> None:
