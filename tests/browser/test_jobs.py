@@ -243,6 +243,21 @@ def test_a_search_that_is_refused_keeps_its_form(admin: Admin, queue: Client, to
 
 
 @ONE_LOOK
+def test_enter_that_chooses_a_word_of_an_input_method_is_no_search(
+    admin: Admin, topic: str
+) -> None:
+    page = admin.open(f"topic/{topic}")
+    page.get_by_label("Text in bodies").focus()
+    keys = page.context.new_cdp_session(page)
+    keys.send("Input.imeSetComposition", {"text": "ni", "selectionStart": 2, "selectionEnd": 2})
+    enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+    keys.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", **enter})
+    keys.send("Input.insertText", {"text": "你"})
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("“你”")
+
+
+@ONE_LOOK
 def test_a_search_in_a_tab_in_the_background_is_done(
     admin: Admin, queue: Client, topic: str
 ) -> None:
