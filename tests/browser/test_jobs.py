@@ -360,6 +360,11 @@ def test_a_body_is_laid_out_with_its_numbers_as_they_are(
     queue.push(topic, deep, id=f"{topic}-deep", delay=60)
     admin.open(f"job/{topic}-deep")
     expect(page.locator("pre")).to_have_text(deep)
+    page.emulate_media(media="print")  # on paper, all of it
+    assert page.locator("pre").evaluate(
+        "({scrollHeight, clientHeight}) => scrollHeight === clientHeight"
+    )
+    page.emulate_media(media="screen")
 
 
 @IN_BOTH
