@@ -277,6 +277,7 @@ const TEXTS = {
   priorityHelp: ["Priority (the lowest number goes first)", "优先级：数值小的优先"],
   editNote: ["continues with this body. Its attempts, tags, priority, retries, retention and expiry stay the same.", "以此内容继续。执行历史、标签、优先级、重试、保留和过期时间不变。"],
   noLongerJson: ["The old body was JSON, but the new one is not: {0}", "原内容是 JSON，现在的不是：{0}"],
+  bodyChanged: ["Somebody else has given the job another body since this form was opened. Retry with yours?", "打开此表单之后，有人换了任务的内容。仍用您的内容重试吗？"],
   retryAnyway: ["Retry anyway", "仍然重试"],
   id: ["Id", "Id"],
   state: ["State", "状态"],
