@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from delayqueue.client import Client
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, holding
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, holding, let_go
 from tests.processes import Processes, QueueServer, StoreServer
 
 PLACES: Final = (
@@ -216,6 +216,25 @@ def test_a_server_that_is_silent_counts_as_away_also_for_what_was_asked_of_it(
         expect(admin.said("The server does not answer. Trying again…")).to_be_visible()
         expect(page.locator(".stale tbody tr")).to_have_count(1)
     page.evaluate("limits.forEach((one) => one.abort())")  # the next one that was held
+    expect(page.locator(".stale")).to_have_count(0)
+
+
+@ONE_LOOK
+def test_figures_of_a_tab_that_slept_are_dimmed_until_there_are_new_ones(
+    admin: Admin, topic: str
+) -> None:
+    page = admin.open(f"topic/{topic}")
+    with holding(page, "list") as next_one:
+        held = next_one()
+        page.evaluate(
+            "Object.defineProperty(document, 'hidden', {get: () => window.isHidden ?? true})"
+        )
+        let_go(page, held)
+        page.evaluate("const now = Date.now; Date.now = () => now() + 3.6e6; isHidden = false")
+        held = next_one()
+        expect(page.locator(".stale h1")).to_be_visible()
+        expect(admin.said("Loading…")).to_contain_text("Data as of")
+        let_go(page, held)
     expect(page.locator(".stale")).to_have_count(0)
 
 

@@ -9,6 +9,7 @@ import { signIn } from "./session.js";
 
 export const NEVER_MS = 1e9; // as `everyMs`
 const RETRY_MS = 2000;
+const OLD_S = 300; // longer than any pause: the tab, or the machine, was asleep
 const SHARE = 4; // a page whose load takes long waits this many times as long before the next one
 
 /** A page: load() fetches what view(data) shows, again and again. Its state is what the user chose. */
@@ -20,7 +21,10 @@ export class Live extends Component {
   async componentDidMount() {
     while (!this.left) {
       this.tookMs = 0;
-      if (!document.hidden || this.state.data === undefined) await this.refresh();
+      if (!document.hidden || this.state.data === undefined) {
+        if (Date.now() / 1000 - this.state.at > OLD_S) this.setState({ complaint: t("loading") });
+        await this.refresh();
+      }
       const pauseMs = this.state.complaint ? Math.min(this.everyMs, RETRY_MS) : Math.max(this.everyMs, SHARE * this.tookMs);
       await new Promise((resolve) => { setTimeout(resolve, pauseMs); });
     }
