@@ -67,7 +67,8 @@ function limited(ms) {
 
 /** `tries`: how often the server may say that it takes no more requests now. */
 async function answered(verb, sent, tries = 5) {
-  const headers = { "Content-Type": "application/json", "Accept-Language": current(), "X-Admin-Page": "yes" };
+  // Accept: else oauth2-proxy answers with a form once the login has ended
+  const headers = { "Accept": "application/json", "Content-Type": "application/json", "Accept-Language": current(), "X-Admin-Page": "yes" };
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(KEY)}`;
   let answer;
   try {

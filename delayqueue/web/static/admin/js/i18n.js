@@ -355,7 +355,7 @@ const TEXTS = {
   signIn: ["Sign in", "登录"],
   signOut: ["Sign out", "退出"],
   loggedIn: ["Logged in by the proxy", "经由代理登录"],
-  signedOut: ["Your login has ended. Reload the page.", "登录已失效，请重新加载页面。"],
+  signedOut: ["Your login has ended. Reload the page, or log in in another tab, so that what you have typed here stays.", "登录已失效。请重新加载页面；要保留已输入的内容，请在另一个标签页登录。"],
   loading: ["Loading…", "正在加载…"],
   offline: ["The server does not answer. Trying again…", "服务器没有响应，正在重试…"],
   noAnswer: ["The server did not answer. What you asked for may have been done all the same.", "服务器没有响应，您要求的操作可能已经执行。"],
