@@ -112,6 +112,8 @@ def test_a_double_click_and_enter_held_down_push_one_job_and_agree_to_nothing(
     page.locator("form p a").wait_for()
     second_click(page)
     page.locator("form p a").click()
+    admin.button("Kick").hover()
+    second_click(page)
     admin.press("Delete")
     admin.button("Delete", page.locator("dialog")).hover()
     second_click(page)
