@@ -68,6 +68,21 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(admin: Admin) -> None:
 
 
 @ONE_LOOK
+def test_figures_are_fresh_however_long_it_took_to_sign_in(
+    admin: Admin, guarded: QueueServer, topic: str
+) -> None:
+    admin.go(f"topic/{topic}")
+    page = admin.page
+    page.locator("dialog input").fill(ADMIN_TOKEN)
+    page.evaluate("performance.now = () => 1e7")  # hours later
+    admin.press("Sign in")
+    expect(page.locator("main h1")).to_be_visible()
+    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
+        queue.push(topic, delay=900)
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
+@ONE_LOOK
 @pytest.mark.parametrize("place", ["push", "clone/{0}", "edit/{0}"])
 def test_a_form_asks_for_a_token_and_keeps_what_was_typed(
     admin: Admin, guarded: QueueServer, topic: str, place: str

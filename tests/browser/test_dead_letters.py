@@ -105,6 +105,29 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
 
 
 @ONE_LOOK
+def test_the_body_that_somebody_else_has_retried_a_job_with_is_not_overwritten_unasked(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    bury(queue, topic, 1)
+    [letter] = queue.list_jobs(topic).jobs
+    page = admin.open(f"edit/{letter.id}")
+    admin.field("Body").fill("mine")
+    queue.kick(letter.id, body="theirs")
+    job = queue.pop(topic, wait=5)
+    assert job
+    queue.bury(job)
+    admin.press("Retry")
+    expect(page.locator("dialog").get_by_role("alert")).to_contain_text("Somebody else")
+    admin.press("Cancel")
+    now = queue.get(letter.id)
+    assert now
+    assert now.body == "theirs"
+    admin.press("Retry")
+    admin.agree("Retry anyway")
+    expect(page.locator("pre")).to_have_text("mine")
+
+
+@ONE_LOOK
 def test_a_topic_may_have_the_name_of_something_in_javascript(admin: Admin) -> None:
     def two_pages(route: Route) -> None:
         cursor = json.loads(route.request.post_data or "")["cursor"]

@@ -5,7 +5,7 @@ import re
 from urllib.parse import quote, unquote
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from delayqueue.client import Client, Job
 from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury, holding, let_go
@@ -100,6 +100,34 @@ def test_saying_no_changes_nothing(admin: Admin, queue: Client, topic: str) -> N
     admin.press("Cancel")
     page.keyboard.press("Tab")
     assert queue.get(job_id) is not None
+
+
+@ONE_LOOK
+def test_a_double_click_and_enter_held_down_push_one_job_and_agree_to_nothing(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    page = admin.open("push")
+    admin.field("Topic").fill(topic)
+    admin.press("Push")
+    page.locator("form p a").wait_for()
+    second_click(page)
+    page.locator("form p a").click()
+    admin.button("Kick").hover()
+    second_click(page)
+    admin.press("Delete")
+    admin.button("Delete", page.locator("dialog")).hover()
+    second_click(page)
+    expect(page.locator("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    admin.button("Delete").focus()
+    page.keyboard.down("Enter")
+    page.keyboard.down("Enter")  # as held down
+    expect(page.locator("dialog")).to_be_visible()
+    page.keyboard.up("Enter")
+    page.keyboard.press("Escape")
+    admin.open(f"topic/{topic}")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert queue.topics(topic)[0].delayed == 1
 
 
 @ON_PHONE
@@ -217,6 +245,21 @@ def test_a_search_that_is_refused_keeps_its_form(admin: Admin, queue: Client, to
 
 
 @ONE_LOOK
+def test_enter_that_chooses_a_word_of_an_input_method_is_no_search(
+    admin: Admin, topic: str
+) -> None:
+    page = admin.open(f"topic/{topic}")
+    page.get_by_label("Text in bodies").focus()
+    keys = page.context.new_cdp_session(page)
+    keys.send("Input.imeSetComposition", {"text": "ni", "selectionStart": 2, "selectionEnd": 2})
+    enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+    keys.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", **enter})
+    keys.send("Input.insertText", {"text": "你"})
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("“你”")
+
+
+@ONE_LOOK
 def test_a_search_in_a_tab_in_the_background_is_done(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -315,6 +358,15 @@ def test_a_body_is_laid_out_with_its_numbers_as_they_are(
     lines = ["{", '  "id": 12345678901234567890,', '  "price": 1.10,', '  "text": "a\\"{[,:",']
     lines += ['  "none": {},', '  "list": [', "    1,", "    []", "  ]", "}"]
     expect(page.locator("pre")).to_have_text("\n".join(lines))
+    deep = "[" * 20_000 + "]" * 20_000
+    queue.push(topic, deep, id=f"{topic}-deep", delay=60)
+    admin.open(f"job/{topic}-deep")
+    expect(page.locator("pre")).to_have_text(deep)
+    page.emulate_media(media="print")  # on paper, all of it
+    assert page.locator("pre").evaluate(
+        "({scrollHeight, clientHeight}) => scrollHeight === clientHeight"
+    )
+    page.emulate_media(media="screen")
 
 
 @IN_BOTH
@@ -375,3 +427,9 @@ def test_a_search_has_filters_as_words_and_as_a_form(
     admin.confirm("Delete")
     expect(rows).to_have_count(0)
     assert queue.topics(topic)[0].delayed == 0
+
+
+def second_click(page: Page) -> None:
+    """That of a double click, where the pointer is."""
+    page.mouse.down(click_count=2)
+    page.mouse.up(click_count=2)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from delayqueue.client import Client
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, holding
+from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, holding, let_go
 from tests.processes import Processes, QueueServer, StoreServer
 
 PLACES: Final = (
@@ -34,8 +34,28 @@ SCRIPT: Final = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 # the time limits of the page's calls end when the test says so
 LIMITS_BY_HAND: Final = """
     window.limits = [];
-    AbortSignal.timeout = () => { limits.push(new AbortController()); return limits.at(-1).signal; };
+    window.AbortController = class extends AbortController { constructor() { super(); limits.push(this); } };
+    limits.length;
 """
+# an answer in three pieces, between which nearly the whole time limit passes
+IN_PIECES: Final = """async () => {
+    const { call } = await import("./admin/js/api.js");
+    const [limits, pieces] = [new Map(), ['{"code": 0, ', '"data": ', '"all"}']];
+    window.setTimeout = (work) => limits.set(limits.size + 1, work).size;
+    window.clearTimeout = (place) => limits.set(place, () => {});
+    let running = [];
+    const pull = (rest) => {
+        running.forEach((place) => limits.get(place)());
+        running = [...limits.keys()];
+        if (pieces.length) rest.enqueue(new TextEncoder().encode(pieces.shift()));
+        else rest.close();
+    };
+    window.fetch = async (_, { signal }) => {
+        const start = (rest) => signal.addEventListener("abort", () => rest.error(signal.reason));
+        return new Response(new ReadableStream({ start, pull }, { highWaterMark: 0 }));
+    };
+    return call("whoami");
+}"""
 
 
 @IN_BOTH
@@ -142,13 +162,13 @@ def test_the_environment_is_named_in_its_colour_also_where_a_topic_is_purged(
     admin = visit(server)
     page, away = admin.page, {"code": 6, "message": "away", "data": None}
     page.route("**/whoami", lambda route: route.fulfill(status=503, json=away))
-    admin.open("topic/mail")
+    admin.open('topic/["mail","all","-"]')
     strip = page.locator("#environment div")
     expect(strip).to_have_count(0)
     page.unroute("**/whoami")
     expect(strip).to_have_text("Production")
     expect(strip).to_have_css("background-color", "rgb(185, 28, 28)")
-    expect(page).to_have_title("Production · delay-queue")
+    expect(page).to_have_title("Production · mail · delay-queue")
     admin.press("Purge")
     expect(page.locator("dialog").get_by_role("alert")).to_have_text("Production")
     server.close()
@@ -197,6 +217,30 @@ def test_a_server_that_is_silent_counts_as_away_also_for_what_was_asked_of_it(
         expect(page.locator(".stale tbody tr")).to_have_count(1)
     page.evaluate("limits.forEach((one) => one.abort())")  # the next one that was held
     expect(page.locator(".stale")).to_have_count(0)
+
+
+@ONE_LOOK
+def test_figures_of_a_tab_that_slept_are_dimmed_until_there_are_new_ones(
+    admin: Admin, topic: str
+) -> None:
+    page = admin.open(f"topic/{topic}")
+    with holding(page, "list") as next_one:
+        held = next_one()
+        page.evaluate(
+            "Object.defineProperty(document, 'hidden', {get: () => window.isHidden ?? true})"
+        )
+        let_go(page, held)
+        page.evaluate("const now = Date.now; Date.now = () => now() + 3.6e6; isHidden = false")
+        held = next_one()
+        expect(page.locator(".stale h1")).to_be_visible()
+        expect(admin.said("Loading…")).to_contain_text("Data as of")
+        let_go(page, held)
+    expect(page.locator(".stale")).to_have_count(0)
+
+
+@ONE_LOOK
+def test_a_server_whose_answer_takes_long_to_arrive_is_not_silent(admin: Admin) -> None:
+    assert admin.open("push").evaluate(IN_PIECES) == "all"
 
 
 def test_the_zone_of_all_times_is_named(admin: Admin) -> None:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from playwright.sync_api import Page, Route, expect
 
 from delayqueue.client import Client
-from tests.browser.conftest import ONE_LOOK, Admin
+from tests.browser.conftest import ONE_LOOK, Admin, holding
+from tests.processes import QueueServer
 
 
 @contextmanager
@@ -60,3 +61,15 @@ def test_a_page_that_takes_a_while_says_so(admin: Admin) -> None:
         admin.go("dead")
         expect(admin.said("Loading…")).to_be_visible()
     expect(admin.said("Loading…")).to_have_count(0)
+
+
+@ONE_LOOK
+def test_a_page_whose_files_do_not_arrive_is_not_blank(admin: Admin, server: QueueServer) -> None:
+    page = admin.page
+    with holding(page, "chart.js") as next_one:
+        page.goto(f"{server.url}/admin", wait_until="commit")
+        held = next_one()
+        expect(page.locator("main")).to_contain_text("Reload the page if this stays.")
+        held.continue_()
+        expect(page.locator("main h1")).to_be_visible()
+    expect(page.locator("main > .loading")).to_have_count(0)

@@ -57,11 +57,13 @@ def test_a_user_is_offered_what_the_groups_allow(admin: Admin) -> None:
 
 
 @ONE_LOOK
-@pytest.mark.parametrize("ends", ["with a redirect", "with a page"])
+@pytest.mark.parametrize("ends", ["with a redirect", "with a page", "with a form"])
 def test_the_end_of_a_login_is_told(admin: Admin, ends: str) -> None:
     def refuse(route: Route) -> None:
         if ends == "with a redirect":
             route.fulfill(status=302, headers={"Location": "/elsewhere"})
+        elif ends == "with a form" and route.request.headers["accept"] != "application/json":
+            route.fulfill(status=403, content_type="text/html", body="<form>")
         else:
             route.fulfill(status=401, content_type="text/html", body="<h1>401</h1>")
 
@@ -70,7 +72,11 @@ def test_the_end_of_a_login_is_told(admin: Admin, ends: str) -> None:
     expect(page.locator(".tile").first).to_be_visible()
     page.unroute_all()
     page.route(lambda url: "/admin" not in url, refuse)
-    expect(admin.said("Your login has ended. Reload the page.").first).to_be_visible()
+    words = (
+        "Your login has ended. Reload the page, or log in in another tab, "
+        "so that what you have typed here stays."
+    )
+    expect(admin.said(words).first).to_be_visible()
     admin.complaints.clear()  # the browser notes each 401
 
 

@@ -53,13 +53,26 @@ export const look = (verb) => answered(verb, { method: "GET" });
 const isRefusedByProxy = (response) => response.type === "opaqueredirect"
   || (response.status === 401 && !response.headers.get("WWW-Authenticate")?.includes('realm="delay-queue"'));
 
+/** A time limit that begins anew with each call of `again`. */
+function limited(ms) {
+  const aborting = new AbortController();
+  let timer;
+  const again = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => aborting.abort(), ms);
+  };
+  again();
+  return { signal: aborting.signal, again };
+}
+
 /** `tries`: how often the server may say that it takes no more requests now. */
 async function answered(verb, sent, tries = 5) {
-  const headers = { "Content-Type": "application/json", "Accept-Language": current(), "X-Admin-Page": "yes" };
+  // Accept: else oauth2-proxy answers with a form once the login has ended
+  const headers = { "Accept": "application/json", "Content-Type": "application/json", "Accept-Language": current(), "X-Admin-Page": "yes" };
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(KEY)}`;
   let answer;
   try {
-    const signal = AbortSignal.timeout(LONG.includes(verb) ? LONG_MS : SILENT_MS);
+    const { signal, again } = limited(LONG.includes(verb) ? LONG_MS : SILENT_MS);
     const response = await fetch(verb, { ...sent, headers, signal, credentials: "same-origin", redirect: "manual" });
     if (isRefusedByProxy(response)) throw new ApiError(SIGNED_OUT, t("signedOut"));
     const waitS = Number(response.headers.get("Retry-After")); // NaN for a date, which a proxy may send
@@ -67,7 +80,8 @@ async function answered(verb, sent, tries = 5) {
       await new Promise((resolve) => { setTimeout(resolve, 1000 * waitS); });
       return await answered(verb, sent, tries - 1);
     }
-    answer = await response.json();
+    const heard = new TransformStream({ transform(part, rest) { again(); rest.enqueue(part); } }); // megabytes take minutes on a slow line
+    answer = await new Response(response.body.pipeThrough(heard)).json();
   } catch (error) {
     throw error instanceof ApiError ? error : new ApiError(null, t("noAnswer"));
   }

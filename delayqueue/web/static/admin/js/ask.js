@@ -122,6 +122,19 @@ export async function withProgress(title, total, piece) {
   }
 }
 
+// The second click of a double click, and Enter held down, were meant for what was there before: they push nothing twice, answer no question that has
+// just opened beneath them, and press nothing on the page that a link led to. A button that still says the same, such as “Next page”, may be pressed again.
+let clicked = {};
+addEventListener("click", (event) => {
+  const target = event.target.closest("button, a");
+  const isOther = target !== clicked.target || target?.textContent !== clicked.text;
+  if (event.detail > 1 && target && (isOther || target.type === "submit")) {
+    event.preventDefault();
+    event.stopPropagation();
+  } else clicked = { target, text: target?.textContent };
+}, true);
+addEventListener("keydown", (event) => { if (event.repeat && event.key === "Enter" && !event.target.closest("textarea")) event.preventDefault(); });
+
 /** Run the action of a button, one at a time; show an error as a message. */
 async function busily(component, work) {
   if (component.state.busy) return;

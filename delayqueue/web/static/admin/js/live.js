@@ -9,18 +9,23 @@ import { signIn } from "./session.js";
 
 export const NEVER_MS = 1e9; // as `everyMs`
 const RETRY_MS = 2000;
+const OLD_S = 300; // longer than any pause: the tab, or the machine, was asleep
 const SHARE = 4; // a page whose load takes long waits this many times as long before the next one
 
 /** A page: load() fetches what view(data) shows, again and again. Its state is what the user chose. */
 export class Live extends Component {
   everyMs = 2000;
   turn = 0; // of the newest load; results of older ones are dropped
+  tookMs = 0; // what the last load took
 
   async componentDidMount() {
     while (!this.left) {
-      const began = performance.now();
-      if (!document.hidden || this.state.data === undefined) await this.refresh();
-      const pauseMs = this.state.complaint ? Math.min(this.everyMs, RETRY_MS) : Math.max(this.everyMs, SHARE * (performance.now() - began));
+      this.tookMs = 0;
+      if (!document.hidden || this.state.data === undefined) {
+        if (Date.now() / 1000 - this.state.at > OLD_S) this.setState({ complaint: t("loading") });
+        await this.refresh();
+      }
+      const pauseMs = this.state.complaint ? Math.min(this.everyMs, RETRY_MS) : Math.max(this.everyMs, SHARE * this.tookMs);
       await new Promise((resolve) => { setTimeout(resolve, pauseMs); });
     }
   }
@@ -40,9 +45,11 @@ export class Live extends Component {
   refresh = async () => {
     this.turn += 1;
     const turn = this.turn;
+    const began = performance.now();
     let next;
     try {
       next = { data: await this.load(), complaint: null, at: Date.now() / 1000 };
+      this.tookMs = performance.now() - began; // without the time that a user needs to sign in
     } catch (error) {
       if (this.left) return;
       if (error.code === UNAUTHORIZED) {

@@ -4,7 +4,7 @@ import { call, dropToken, hasToken, may, userName } from "./api.js";
 import { told } from "./ask.js";
 import { Banner } from "./banner.js";
 import { goTo, h, render } from "./dom.js";
-import { zone } from "./format.js";
+import { parsed, zone } from "./format.js";
 import { current, switchLanguage, t } from "./i18n.js";
 import { Calls } from "./pages/calls.js";
 import { Dead } from "./pages/dead.js";
@@ -53,18 +53,26 @@ function show() {
   const [asked, argument] = place();
   const menu = MENU.filter(([, , verb]) => may(verb));
   const name = asked === "" && menu.length ? menu[0][0] : asked; // who may not see the overview begins with another page
-  frame(name, menu);
+  frame(name, menu, argument);
   render(Object.hasOwn(PAGES, name) ? h(PAGES[name], { key: visit, argument }) : h("p", { class: "empty" }, t("notFound")), element("content"));
 }
 
-function frame(name, menu) {
+const TITLES = { ...Object.fromEntries(MENU), find: "searchResults", due: "due" };
+
+/** What the tab is called: by its page, or by the topic, job or tag that the page is about. */
+function titleOf(name, argument) {
+  if (Object.hasOwn(TITLES, name)) return t(TITLES[name]);
+  return (name === "topic" && argument.startsWith("[") && parsed(argument)[0]?.[0]) || argument;
+}
+
+function frame(name, menu, argument) {
   document.documentElement.lang = current() === "zh" ? "zh-CN" : "en";
   element("skip").textContent = t("skip");
   render(menu.map(([path, text]) =>
     h("a", { key: path, href: `#/${path}`, "aria-current": path === name ? "page" : null }, t(text))), element("nav"));
   element("nav").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   const named = environment();
-  document.title = [named?.name, "delay-queue"].filter(Boolean).join(" · ");
+  document.title = [named?.name, titleOf(name, argument), "delay-queue"].filter(Boolean).join(" · ");
   render(named && h("div", { class: `environment ${named.colour}` }, named.name), element("environment"));
   field.placeholder = t("search");
   field.setAttribute("aria-label", t("search"));

@@ -27,6 +27,8 @@ export class Edit extends Live {
     const wrong = this.flaw();
     if (wrong && await ask(t("retry"), { error: t("noLongerJson", wrong), danger: true, ok: t("retryAnyway") }) === null) return;
     const { hash } = location;
+    const now = await call("get", { id });
+    if (now && now.body !== before && await ask(t("retry"), { error: t("bodyChanged"), danger: true, ok: t("retryAnyway") }) === null) return;
     await call("kick", { id, body: bodyOf(body, before) });
     if (location.hash === hash) location.hash = jobPlace(id); // not if the user has gone elsewhere
     say(t("didIt"));

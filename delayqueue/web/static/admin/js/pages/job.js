@@ -71,19 +71,27 @@ function events(found) {
 
 const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
-/** JSON with indents, anything else unchanged. Its texts and numbers stay as they are: JavaScript would round the long ones. */
+const MOST_INDENTS = 1e6; // in all lines together: a body with 20,000 levels would have 400 million
+
+/** JSON with indents; anything else, and what is too deep for them, unchanged. Its texts and numbers stay as they are: JavaScript would round the
+ *  long ones. */
 function pretty(body) {
   if (parsed(body).length > 1) return body;
   let depth = 0;
   let before = "";
   const parts = [];
-  const line = () => `\n${"  ".repeat(depth)}`;
+  let indents = 0;
+  const line = () => {
+    indents += depth;
+    return `\n${"  ".repeat(depth)}`;
+  };
   for (const token of body.match(TOKENS)) {
     const isEnd = token === "}" || token === "]";
     if (isEnd) depth -= 1;
     const isInner = /[{[]$/.test(before) ? !isEnd : isEnd;
     if (isInner || before === ",") parts.push(line());
     if (token === "{" || token === "[") depth += 1;
+    if (indents > MOST_INDENTS) return body;
     parts.push(token === ":" ? ": " : token);
     before = token;
   }

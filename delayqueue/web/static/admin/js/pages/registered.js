@@ -204,7 +204,16 @@ class Registered extends Live {
   preview = async ({ form }) => {
     const { old } = this.state;
     const { cron, every, tz } = filled(new FormData(form));
-    this.answer(old, { times: await call("preview-schedule", { cron, every, tz }) });
+    const asked = { cron, every, tz };
+    this.asked = asked;
+    const times = await call("preview-schedule", asked);
+    if (this.asked === asked) this.answer(old, { times });
+  };
+
+  /** The times that are shown, or asked for, are those of what was typed before. */
+  forgetTimes = () => {
+    this.asked = null;
+    this.setState({ times: null });
   };
 
   form() {
@@ -213,7 +222,7 @@ class Registered extends Live {
     const values = old.name ? written(old) : {};
     const field = ([name, label, options]) => h("label", { class: options.rows ? "whole" : null }, label,
       input(name, name === "name" && old.name ? { ...options, readOnly: true } : options, values[name]));
-    return h("section", { class: "card" }, h("h2", {}, old.name ? t("changeIt", old.name) : t("add")), h(Form, {
+    return h("section", { class: "card", oninput: this.forgetTimes }, h("h2", {}, old.name ? t("changeIt", old.name) : t("add")), h(Form, {
       key: old.name, kind: "fields", text: t("save"), work: this.save,
       after: [isTimed && may("preview-schedule") && action(t("nextTimes"), this.preview, null, "preview"), action(t("cancel"), this.close, null, "cancel")],
     }, fields.map(field)),

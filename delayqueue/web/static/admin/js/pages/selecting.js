@@ -50,11 +50,10 @@ export async function doAll(verb, ids, given) {
   const { piece, run } = VERBS[verb];
   const done = [];
   const failed = [];
-  let lost = false;
   let at = 0;
   await withProgress(t(verb), ids.length, async () => {
     const now = ids.slice(at, at + piece);
-    if (lost || !now.length) return 0;
+    if (!now.length) return 0;
     at += piece;
     try {
       for (const { id, code, message } of await run(now, given)) {
@@ -62,8 +61,8 @@ export async function doAll(verb, ids, given) {
         else failed.push([id, message || t(`code_${code}`)]);
       }
     } catch (error) {
-      lost = true;
-      failed.push(...now.map((id) => [id, error.message]));
+      for (const id of ids.slice(at - piece)) failed.push([id, error.message]); // also those that were not reached
+      at = ids.length;
     }
     return now.length;
   });

@@ -87,7 +87,7 @@ export class TopicPage extends Selecting {
         h("div", { class: "bar" },
           may("find") && h("input", {
             type: "search", placeholder: t("findText"), "aria-label": t("findText"), maxlength: 256,
-            onkeydown: ({ key, target }) => { if (key === "Enter" && target.value) location.hash = findLink({ topic: this.name, text: target.value }); },
+            onkeydown: ({ key, isComposing, target }) => { if (key === "Enter" && !isComposing && target.value) location.hash = findLink({ topic: this.name, text: target.value }); },
           }),
           h("span", { class: "grow" }), h("span", { class: "pair" }, bound("start", start, t("from")), bound("end", end, t("to")))),
         this.list(listed, start === null && end === null ? counts[state] ?? null : null, { topic: false })),
