@@ -7,7 +7,6 @@ is asked again every few seconds. Nothing else is asked meanwhile.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain, count
 from typing import Final
@@ -19,6 +18,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.census import pieces
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import AWAIT_END, GET
+from delayqueue.tasks import at_most
 
 LOOK_S: Final = 5.0  # until the store is asked again; it remembers for three times as long
 TOGETHER: Final = 500  # ids in one question: about 3 ms of the store's time
@@ -89,9 +89,8 @@ class EndWaits:
     async def run(self) -> None:
         """Ask the store again from time to time while clients wait, until cancelled."""
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
-                    await self._look.wait()
+            async with at_most(LOOK_S):
+                await self._look.wait()
             self._look.clear()
             for scope, ids in self._ids().items():
                 for piece in pieces(list(ids), TOGETHER):

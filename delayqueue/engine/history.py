@@ -27,6 +27,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.census import TOPICS_PER_CALL, TopicView, pieces
 from delayqueue.store.store import Store
+from delayqueue.tasks import at_most
 
 log = logging.getLogger(__name__)
 
@@ -86,9 +87,8 @@ class HistoryRecorder:
     async def aclose(self) -> None:
         """Add the counts since the last flush, if the store answers soon."""
         if self._metrics.topic_counters:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LAST_S):
-                    await self._add()
+            async with at_most(LAST_S):
+                await self._add()
 
     async def read(self, span: str, topic: str | None, scope: Scope) -> HistorySteps:
         """The last 3h, 2d or 30d of a topic, or of all topics (None). Raises Unavailable."""

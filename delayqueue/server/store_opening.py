@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from delayqueue.config.config import Config
@@ -31,6 +31,7 @@ from delayqueue.store.layout import (
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
+from delayqueue.tasks import at_most
 
 log = logging.getLogger(__name__)
 
@@ -178,9 +179,8 @@ class StoreOpening:
 
     async def begin(self) -> None:
         """Try it once, but not for long. Raises StartupError if a setting is wrong."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_S):
-                await self.attempt()
+        async with at_most(FIRST_S):
+            await self.attempt()
 
     async def run(self) -> None:
         """Open the store whenever it is closed, and close it when its layout changes, until cancelled."""

@@ -1,9 +1,8 @@
 """OpenTelemetry spans for requests and webhooks, with `traces = yes`. OTEL_* variables set everything else."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,6 +11,7 @@ from delayqueue import __version__
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.webhook import Webhooks
+from delayqueue.tasks import at_most
 from delayqueue.threads import Threads
 from delayqueue.web.front import Front
 
@@ -52,9 +52,8 @@ async def tracing(config: Config, instance: str) -> AsyncIterator[Traced]:
             partial(TracedWebhooks.open, tracer=tracer),
         )
     finally:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FLUSH_S):
-                await Threads("traces").run(provider.shutdown)
+        async with at_most(FLUSH_S):
+            await Threads("traces").run(provider.shutdown)
 
 
 def check_tracing(config: Config) -> None:

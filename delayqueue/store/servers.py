@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.config.values import Address
 from delayqueue.store.connection import DEMOTED, NO_ANSWER
 from delayqueue.store.server import ANSWER_S, Server
-from delayqueue.tasks import cancel_all, read_error
+from delayqueue.tasks import at_most, cancel_all, read_error
 
 log = logging.getLogger(__name__)
 
@@ -219,9 +219,8 @@ class Servers:
         """Follow the topology until cancelled."""
         while True:
             self._doubt.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(REFRESH_S):
-                    await self._doubt.wait()
+            async with at_most(REFRESH_S):
+                await self._doubt.wait()
             try:
                 await self.refresh()
             except RedisError as error:

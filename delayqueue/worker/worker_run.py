@@ -14,7 +14,7 @@ from delayqueue.client.api_request import TransportError
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import MAX_BATCH, MAX_POP_TOPICS
 from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
-from delayqueue.tasks import cancel_all, left_when
+from delayqueue.tasks import at_most, cancel_all, left_when
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.progress import ProgressTeller
 from delayqueue.worker.verdict import (
@@ -144,8 +144,8 @@ class WorkerRun:
                     )
                     continue
                 log.warning("cannot fetch jobs: %s", error)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._leaving.wait(), _pause_s(error))
+                async with at_most(_pause_s(error)):
+                    await self._leaving.wait()
 
     async def _take(self, topics: Sequence[str], most: int, wait_s: float) -> int:
         """Take up to `most` jobs and begin with them. Returns how many came."""
