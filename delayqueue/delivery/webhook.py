@@ -40,9 +40,8 @@ LONGEST_RETRY_AFTER_S: Final = 86_400
 LONGEST_TRIAL_MS: Final = 30_000  # somebody is waiting for the answer
 # most ids and topics; quote() takes a dozen calls
 UNCHANGED: Final = re.compile(r"[A-Za-z0-9_~-]*")
-VISIBLE: Final = (
-    "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"  # ASCII that a header can hold, except % and the full stop
-)
+# ASCII that a header can hold, except % and the full stop
+VISIBLE: Final = "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"
 
 
 class Webhooks:

@@ -44,9 +44,8 @@ class Call:
 
     url: str
     method: Method = Method.POST
-    headers: Mapping[str, str] = field(
-        default_factory=dict[str, str], repr=False
-    )  # they may hold secrets
+    # they may hold secrets
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     timeout_ms: int = 30_000
     expect: str = ""
     give_up: bool = False

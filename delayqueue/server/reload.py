@@ -176,9 +176,8 @@ async def received(line: socket.socket) -> AsyncIterator[Settings]:
             size_bytes = int.from_bytes(await reader.readexactly(SIZE_BYTES))
             yield pickle.loads(await reader.readexactly(size_bytes))  # noqa: S301  # from our parent
     except (asyncio.IncompleteReadError, ConnectionError):
-        await (
-            asyncio.Event().wait()
-        )  # the parent has ended, and so will this process (processes.py)
+        # the parent has ended, and so will this process (processes.py)
+        await asyncio.Event().wait()
     finally:
         writer.close()
 

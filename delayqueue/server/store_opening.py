@@ -36,9 +36,7 @@ from delayqueue.tasks import at_most
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0  # between two attempts to open the store
-LOOK_S: Final = (
-    1.0  # between two looks whether the layout of its data is still the one that this process knows
-)
+LOOK_S: Final = 1.0  # between two looks whether its layout is still the one that this process knows
 FIRST_S: Final = 3.0  # that a start waits for the store, before clients are answered
 NOT_OPEN: Final = Text("服务尚未打开存储", "the server has not opened it yet")
 LOST_LAYOUT: Final = (

@@ -38,9 +38,8 @@ Known = tuple[Annotated[int, Field(ge=0, le=10**15)], Raw]  # a position
 # the position, and the windows by bucket and state
 PLACE: Final = TypeAdapter(tuple[Known | None, list[tuple[int, str, Mark, Mark | None, bool]]])
 TAG_PLACE: Final = TypeAdapter(Annotated[list[Raw], Field(min_length=1)])
-CURSOR: Final = (
-    "[0-9]{1,19}(?:@[0-9a-f]{1,64})?"  # as `signed` writes it; the store refuses 2 ** 64
-)
+# as `signed` writes it; the store refuses 2 ** 64
+CURSOR: Final = "[0-9]{1,19}(?:@[0-9a-f]{1,64})?"
 SCAN: Final = re.compile(CURSOR)
 
 ANY_TIME: Final = Range(0, 10**15)  # an import may have staged a job behind all due times

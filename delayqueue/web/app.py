@@ -318,9 +318,8 @@ class LentRequest:
                 written.force_close()
             await self._write(request, written)
         except ConnectionError:
-            return (
-                web.Response()
-            )  # aiohttp would log an exception, and drops an answer that it cannot write
+            # aiohttp would log an exception, and drops an answer that it cannot write
+            return web.Response()
         finally:
             if self._sending is not None:
                 self._sending.cancel()

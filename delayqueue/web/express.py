@@ -39,12 +39,10 @@ from delayqueue.web.http import (
 )
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer body is not plain
-MAX_AHEAD_BYTES: Final = (
-    MAX_HEAD_BYTES + MAX_BODY_BYTES
-)  # that wait for their turn: one request or several
-PATIENCE_S: Final = (
-    2.0  # after which an incomplete request goes to aiohttp, which may refuse what there is of it
-)
+# that wait for their turn: one request or several
+MAX_AHEAD_BYTES: Final = MAX_HEAD_BYTES + MAX_BODY_BYTES
+# after which an incomplete request goes to aiohttp, which may refuse what there is of it
+PATIENCE_S: Final = 2.0
 IDLE_S: Final = 75.0  # after which a connection without a request is closed, or with part of a head
 READ_S: Final = 30.0  # for a request's body to arrive
 LOOK_S: Final = 1.0  # between two checks of all connections; the precision of these times

@@ -34,10 +34,8 @@ from delayqueue.web.requests import IfNamed, NameRequest, PagedRequest, Request
 from delayqueue.web.targets import CallRequest, check_call
 
 DEFAULT_TTR_S: Final = 60
-REMOVABLE: Final = {
-    "call": None,
-    "group": "",
-}  # by null in a change; what a schedule without them has
+# by null in a change; what a schedule without them has
+REMOVABLE: Final = {"call": None, "group": ""}
 SCHEDULE: Final = Schedule(
     name="report",
     topic="report",
