@@ -13,6 +13,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.tasks import at_most
 from delayqueue.threads import Threads
+from delayqueue.web.api import Api
 from delayqueue.web.front import Front
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ WAY_OUT: Final = "pip install 'delay-queue-server[otel]'"
 class Traced(NamedTuple):
     """Makes the front and opens the webhooks: with spans, or, by default, without."""
 
-    front: Callable[..., Front] = Front
+    front: Callable[[Api], Front] = Front
     webhooks: Callable[..., AbstractAsyncContextManager[Webhooks]] = Webhooks.open
 
 
