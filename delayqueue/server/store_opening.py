@@ -6,7 +6,7 @@ A store that is not well only delays that.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -136,20 +136,23 @@ class StoreOpening:
     """
 
     def __init__(
-        self, store: Store, config: Config, prepare: Callable[[], Awaitable[Stored]]
+        self, store: Store, config: Config, socket_path: str | None, *, is_first: bool
     ) -> None:
-        """`prepare` returns the layout in force, as prepare_store() does."""
+        """`is_first`: for the first process of a server."""
         self._store = store
         self._config = config
-        self._prepare = prepare
+        self._socket_path = socket_path
+        self._is_first = is_first
         self._logged = ""  # what ails the store, as logged
         store.close(NOT_OPEN)
 
     async def attempt(self) -> bool:
         """Open the store if it is well. Raises StartupError if a setting is wrong."""
-        store = self._store
+        store, config = self._store, self._config
         try:
-            layout, change = await self._prepare()
+            layout, change = await prepare_store(
+                store.servers, config, self._socket_path, is_first=self._is_first
+            )
             if change:
                 return self._wait(
                     change.text, f"the number of buckets is being changed to {change.size}"
@@ -157,7 +160,7 @@ class StoreOpening:
             if layout.generation <= store.refused_generation:
                 return self._wait(OUTDATED, LOST_LAYOUT.format(layout.size))
         except StoreUnwell as error:
-            return self._wait(error.text, "; ".join(error.lines(self._config)))
+            return self._wait(error.text, "; ".join(error.lines(config)))
         except Unavailable:  # and the log says why
             return False
         store.buckets.adopt(layout)
