@@ -1,8 +1,17 @@
-"""Helpers for tasks: ending them, taking turns, leaving gaps, sharing results."""
+"""Helpers for tasks: ending them, dividing work, taking turns, leaving gaps, sharing results."""
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from time import monotonic
@@ -128,6 +137,11 @@ async def paced() -> AsyncIterator[None]:
     while True:
         yield
         await asyncio.sleep(GAP_S)
+
+
+def batched(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """The items, `size` at a time, as itertools.batched() of Python 3.12 gives them, but as they are sliced."""
+    return (items[at : at + size] for at in range(0, len(items), size))
 
 
 async def by_turns(items: Iterable[Item]) -> AsyncIterator[Item]:

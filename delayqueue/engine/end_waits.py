@@ -15,10 +15,9 @@ from delayqueue.domain.access import Scope
 from delayqueue.domain.job import JobView
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.errors import Unavailable
-from delayqueue.store.census import pieces
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import AWAIT_END, GET
-from delayqueue.tasks import at_most
+from delayqueue.tasks import at_most, batched
 
 LOOK_S: Final = 5.0  # until the store is asked again; it remembers for three times as long
 TOGETHER: Final = 500  # ids in one question: about 3 ms of the store's time
@@ -93,7 +92,7 @@ class EndWaits:
                 await self._look.wait()
             self._look.clear()
             for scope, ids in self._ids().items():
-                for piece in pieces(list(ids), TOGETHER):
+                for piece in batched(list(ids), TOGETHER):
                     await self._look_again(piece, scope)
 
     async def close(self) -> None:

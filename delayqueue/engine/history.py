@@ -25,9 +25,9 @@ from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.topic_counters import Counts, TopicCounters
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
-from delayqueue.store.census import TOPICS_PER_CALL, TopicView, pieces
+from delayqueue.store.census import TOPICS_PER_CALL, TopicView
 from delayqueue.store.store import Store
-from delayqueue.tasks import at_most
+from delayqueue.tasks import at_most, batched
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class HistoryRecorder:
     async def rates(self, topics: Sequence[str]) -> dict[str, TopicRates]:
         """The rates of the last minute of those topics of which they are known. Raises Unavailable."""
         found: dict[str, TopicRates] = {}
-        for piece in pieces(topics, TOPICS_PER_CALL):
+        for piece in batched(topics, TOPICS_PER_CALL):
             known = zip(piece, await self._store.history.rates(piece), strict=True)
             found.update((topic, rates) for topic, rates in known if rates)
         return found

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from heapq import merge
 from itertools import starmap
@@ -14,12 +14,11 @@ from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import or_none
 from delayqueue.store.record import text
 from delayqueue.store.verbs import Verb
-from delayqueue.tasks import SingleFlight, by_turns
+from delayqueue.tasks import SingleFlight, batched, by_turns
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store
 
-Item = TypeVar("Item")
 Found = TypeVar("Found", bound=Sequence[object])
 
 MANY: Final = 5_000  # topics: to count them takes the store about 0.1 s
@@ -149,7 +148,7 @@ class Census:
     async def of(self, names: Sequence[str]) -> TopicViews:
         """These topics; all 0 for a topic that does not exist."""
         rows: list[tuple[Any, ...]] = []
-        for piece in pieces(names, TOPICS_PER_CALL):
+        for piece in batched(names, TOPICS_PER_CALL):
             views = list(map(TopicView, piece))
             for bucket in self._store.in_force:
                 for view, counts in zip(views, await bucket.run_all(TOPICS, piece), strict=True):
@@ -162,7 +161,7 @@ class Census:
         found = {view.topic: (0,) * len(SOON_S) async for view in by_turns(views)}
         names = [view.topic for view in views if view.delayed]
         for bucket in self._store.in_force:
-            for piece in pieces(names, TOPICS_PER_CALL):
+            for piece in batched(names, TOPICS_PER_CALL):
                 counted = await bucket.run_all(DUE_SOON, piece)
                 for name, counts in zip(piece, counted, strict=True):
                     found[name] = tuple(map(add, found[name], counts))
@@ -250,11 +249,6 @@ async def names_in(bucket: Bucket) -> AsyncIterator[list[str]]:
         yield [text(name) for name in names]
         if not cursor:
             return
-
-
-def pieces(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
-    """The items, `size` at a time."""
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _of_known(combine: Callable[..., int], one: int | None, other: int | None) -> int | None:

@@ -30,6 +30,7 @@ from delayqueue.store.record import hold_up, parse_run, text
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Found, Listing, Position, Range, TagPlace
 from delayqueue.store.verbs import GET, WEIGH
+from delayqueue.tasks import batched
 
 PIECES_PER_LIST: Final = 20  # read at most to fill one page
 # the indexes in which the jobs of a state are, where they have other names; "" = any state
@@ -350,10 +351,9 @@ def _found(
 
 
 def _letters(topics: Sequence[str], found: Sequence[bytes]) -> list[DeadLetter]:
-    rows = (found[i : i + 4] for i in range(0, len(found), 4))
     return [
         DeadLetter(topics[int(number) - 1], text(raw_id), _message(run), int(buried_ms))
-        for number, raw_id, buried_ms, run in rows
+        for number, raw_id, buried_ms, run in batched(found, 4)
     ]
 
 

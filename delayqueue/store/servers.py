@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.config.values import Address
 from delayqueue.store.connection import DEMOTED, NO_ANSWER
 from delayqueue.store.server import ANSWER_S, Server
-from delayqueue.tasks import at_most, cancel_all, read_error
+from delayqueue.tasks import at_most, batched, cancel_all, read_error
 
 log = logging.getLogger(__name__)
 
@@ -327,7 +327,7 @@ class Sentinels:
                 raw = await _asked(sentinel, "SENTINEL", "MASTER", self._name)
             except ResponseError as error:
                 raise _said(error, address, f"redis.master_name = {self._name}") from None
-            facts = {_text(raw[i]): _text(raw[i + 1]) for i in range(0, len(raw), 2)}
+            facts = {_text(name): _text(fact) for name, fact in batched(raw, 2)}
             # while replicas follow the new master, which can take long, only this names it
             host, port = await _asked(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._name)
         master = Address(_text(host), int(port))

@@ -14,7 +14,7 @@ from delayqueue.client.api_request import TransportError
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import MAX_BATCH, MAX_POP_TOPICS
 from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
-from delayqueue.tasks import at_most, cancel_all, left_when
+from delayqueue.tasks import at_most, batched, cancel_all, left_when
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.progress import ProgressTeller
 from delayqueue.worker.verdict import (
@@ -69,7 +69,7 @@ class WorkerRun:
         limits: ProcessLimits,
     ) -> None:
         self._handlers = handlers
-        self._polls = [*_batches(handlers.topics)]
+        self._polls = [*batched(handlers.topics, MAX_POP_TOPICS)]
         self._client = client
         self._changed = asyncio.Event()
         self._executor = Executor(freed=self._changed.set)
@@ -319,12 +319,6 @@ class WorkerRun:
             fallback=delays_s[min(job.attempt, len(delays_s)) - 1] if delays_s else None,
             message=with_traceback(verdict.message, verdict.traceback),
         )
-
-
-def _batches(topics: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The topics, as many at a time as a poll takes."""
-    for at in range(0, len(topics), MAX_POP_TOPICS):
-        yield topics[at : at + MAX_POP_TOPICS]
 
 
 def _turned(items: Sequence[T], turn: int) -> Sequence[T]:
