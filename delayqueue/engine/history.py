@@ -1,4 +1,4 @@
-"""The past, as the servers keep it in the store: what happened to jobs, how many there were, what went wrong."""
+"""Records the past in the store: what happened to jobs, how many there were, what went wrong."""
 
 import asyncio
 import logging
@@ -7,16 +7,12 @@ from contextlib import suppress
 from random import uniform
 from typing import Final, NamedTuple
 
-from delayqueue.answers.topics import TopicRates
-from delayqueue.domain.access import Scope
 from delayqueue.domain.history_steps import (
     DEED,
     MAX_DEED_CHARS,
     MOST_TOPICS,
     NO_COUNTS,
-    RINGS,
     Depth,
-    HistorySteps,
     Mark,
     Row,
     TopicSum,
@@ -25,9 +21,9 @@ from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.topic_counters import Counts, TopicCounters
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
-from delayqueue.store.census import TOPICS_PER_CALL, TopicView
+from delayqueue.store.census import TopicView
 from delayqueue.store.store import Store
-from delayqueue.tasks import at_most, batched
+from delayqueue.tasks import at_most
 
 log = logging.getLogger(__name__)
 
@@ -89,18 +85,6 @@ class HistoryRecorder:
         if self._metrics.topic_counters:
             async with at_most(LAST_S):
                 await self._add()
-
-    async def read(self, span: str, topic: str | None, scope: Scope) -> HistorySteps:
-        """The last 3h, 2d or 30d of a topic, or of all topics (None). Raises Unavailable."""
-        return await self._store.history.read(RINGS[span], topic, scope)
-
-    async def rates(self, topics: Sequence[str]) -> dict[str, TopicRates]:
-        """The rates of the last minute of those topics of which they are known. Raises Unavailable."""
-        found: dict[str, TopicRates] = {}
-        for piece in batched(topics, TOPICS_PER_CALL):
-            known = zip(piece, await self._store.history.rates(piece), strict=True)
-            found.update((topic, rates) for topic, rates in known if rates)
-        return found
 
     async def _flush(self) -> None:
         named, looks = await self._add()
