@@ -51,10 +51,6 @@ class Schedules(Registrations[Schedule]):
         found = read_all(Schedule.read, sorted(await self._stored()))
         return [_answer(schedule, entry.time_ms) async for entry, schedule in found]
 
-    async def count(self) -> int:
-        """How many schedules there are."""
-        return (await self._registry.state()).schedules
-
     async def preview(self, schedule: Schedule) -> list[int]:
         """The next occurrences of a schedule, which need not exist, from now on."""
         now_ms = (await self._registry.state()).now_ms

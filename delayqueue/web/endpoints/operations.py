@@ -301,11 +301,12 @@ async def _of_store(api: Api) -> StoreFigures | None:
     census, most = api.jobs.census, api.config.metrics_topics
     try:
         topics = await census.all()
+        registered = await api.queue.store.registry.state()
         return StoreFigures(
             topics=await TopicFigures.of(topics, most, await census.due_soon(topics[:most])),
             health=await api.queue.store.health(),
-            subscribers=await api.queue.subscribers.count(),
-            schedules=await api.queue.schedules.count(),
+            subscribers=registered.subscribers,
+            schedules=registered.schedules,
             workers=await api.queue.workers.count(),
         )
     except Unavailable:
