@@ -20,6 +20,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from operator import methodcaller
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -163,6 +164,11 @@ class Bucket:
             raise Unavailable.because(self._why(error)) from error
         self.answered(writes=False)
         return answer
+
+    async def ask_key(self, name: str, command: str, *args: Any, **options: Any) -> Any:
+        """What a command of redis-py reads from the bucket's key of this name. Raises Unavailable as ask() does."""
+        key = self.keys.named(name)
+        return await self.ask(name, methodcaller(command, key, *args, **options))
 
     def pop(self, demands: Sequence[Demand]) -> asyncio.Future[Popped]:
         """Reserve ready jobs: for each demand at most as many as it wants, [] if none is ready."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import dataclass, fields
 from heapq import merge
 from itertools import starmap
-from operator import add, attrgetter, methodcaller
+from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
 from delayqueue.domain.limit import Limit
@@ -181,12 +181,7 @@ class Census:
 
     async def most(self) -> int:
         """How many topics there are at most: one that several buckets know counts several times."""
-        return sum(
-            [
-                await bucket.ask("topics", methodcaller("hlen", bucket.keys.named("topics")))
-                for bucket in self._store.in_force
-            ]
-        )
+        return sum([await bucket.ask_key("topics", "hlen") for bucket in self._store.in_force])
 
     async def _all(self) -> TopicViews:
         return await self.of(await self._once(self._names))
@@ -241,11 +236,9 @@ DUE_SOON: Final = Verb[str, Sequence[int]](
 
 async def names_in(bucket: Bucket) -> AsyncIterator[list[str]]:
     """All topics that the bucket knows, some at a time; one can come twice."""
-    key, cursor = bucket.keys.named("topics"), 0
+    cursor = 0
     while True:
-        scan = methodcaller("hscan", key, cursor, count=NAMES_PER_CALL)
-        page: Any = await bucket.ask("topics", scan)
-        cursor, names = page
+        cursor, names = await bucket.ask_key("topics", "hscan", cursor, count=NAMES_PER_CALL)
         yield [text(name) for name in names]
         if not cursor:
             return

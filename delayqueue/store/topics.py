@@ -326,8 +326,7 @@ async def let_others_follow(store: Store, topic: str) -> None:
 
 async def settings_in(bucket: Bucket) -> dict[str, dict[str, Any]]:
     """The settings of topics in a bucket, as parsed from JSON; only topics with readable settings."""
-    key = bucket.keys.named("topics")
-    found: Any = await bucket.ask("topics", lambda redis: redis.hgetall(key))
+    found = await bucket.ask_key("topics", "hgetall")
     return {text(name): each for name, written in found.items() if (each := settings_of(written))}
 
 
@@ -358,9 +357,7 @@ async def split_limits(bucket: Bucket, topic: str, written: str | None, buckets:
 
 async def _settings_of(bucket: Bucket, topic: str) -> str:
     """The settings of one topic (JSON); {} if they are unreadable."""
-    key = bucket.keys.named("topics")
-    written: Any = await bucket.ask("topics", lambda redis: redis.hget(key, topic))
-    return json.dumps(settings_of(written or b""))
+    return json.dumps(settings_of(await bucket.ask_key("topics", "hget", topic) or b""))
 
 
 async def forecast_in(
