@@ -19,6 +19,7 @@ from delayqueue.domain.history_steps import (
 )
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.topic_counters import Counts, TopicCounters
+from delayqueue.engine.timers import STALE_S
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.census import TopicView
@@ -30,7 +31,6 @@ log = logging.getLogger(__name__)
 FLUSH_S: Final = (8.0, 12.0)  # between two flushes, random so that servers do not flush all at once
 WATCH_S: Final = 1.0
 LAST_S: Final = 1.0  # that a stopping server waits for the store
-NOTICED_S: Final = 5.0  # after which a silent bucket counts as unavailable (timers.py)
 ALL_TOPICS: Final = 10_000  # with more topics, only those with events are read
 MOST_MARKS: Final = 20  # kept until the store answers
 
@@ -138,7 +138,7 @@ class HistoryRecorder:
                 self._notice(Noticed("outage", self._away_at, now - self._away_at))
             self._works, self._away_at = True, None
         elif self._works and self._away_at is None:
-            self._away_at = now - NOTICED_S
+            self._away_at = now - STALE_S
 
     def _notice_failover(self, now: float) -> None:
         """Mark a failover: one server has replaced another; one that only joined or left is not a failover."""
