@@ -38,7 +38,7 @@ class Frontend:
         self._figures = figures
         self._guard = Authenticator()
         self.beanstalk = BeanstalkServer(queue, TubeAccess.of(settings.config))
-        self.tls = Tls(settings.certificate) if settings.certificate else None
+        self.tls = Tls.of(settings.certificate) if settings.certificate else None
         self.front: Front = self._front(settings)
 
     def use(self, settings: Settings) -> None:

@@ -108,7 +108,7 @@ class Service:
                 listening.http(
                     frontend,
                     config.bind_address,
-                    frontend.tls.context if frontend.tls else None,
+                    frontend.tls,
                     limits=limits,
                     most_bytes=_most_bytes(config),
                     reuse_port=process.shares_port,
@@ -147,7 +147,7 @@ class Service:
         async with listening.beanstalk(
             frontend.beanstalk,
             config.beanstalk_address,
-            frontend.tls.context if frontend.tls and config.beanstalk_tls else None,
+            frontend.tls if config.beanstalk_tls else None,
             limits=limits,
             reuse_port=self._process.shares_port,
         ):
