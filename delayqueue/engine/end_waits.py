@@ -47,7 +47,7 @@ class EndWaits:
         self._store = store
         self._check_room = check_room
         self._by_id: dict[str, set[EndWait]] = {}
-        self._deadlines = Deadlines(self._expire)
+        self._deadlines = Deadlines[EndWait](lambda wait: self._answer([wait]))
         self._numbers = count(1)
         self._reading = set[asyncio.Future[list[JobView | None]]]()
         self._look = asyncio.Event()  # an announcement may have been lost
@@ -128,9 +128,6 @@ class EndWaits:
                 wait.future.set_exception(error)
         elif not look.result()[0]:
             self._answer([wait])
-
-    def _expire(self, wait: EndWait) -> None:
-        self._answer([wait])
 
     def _answer(self, waits: Iterable[EndWait]) -> None:
         """Answer the clients with their jobs as they are."""
