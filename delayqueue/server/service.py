@@ -77,9 +77,8 @@ class Service:
 
             traced = await begin(tracing(config, process.name(config)))
             webhooks = await begin(traced.webhooks(AddressGuard(config.webhook_allow)))
-            consumers = SubscribedTopics(queue, webhooks)
             calls = await begin(_calls(config, queue, traced))
-            deliveries: dict[str, Delivery] = {"delivery": consumers, **calls}
+            deliveries = {"delivery": SubscribedTopics(queue, webhooks), **calls}
             figures = partial(_figures, queue)
             frontend = Frontend(
                 settings, queue, webhooks, traced.front, partial(process.all_figures, figures)

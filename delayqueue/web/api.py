@@ -36,7 +36,7 @@ class IdMaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """Everything that handlers use, once per server process."""
+    """Everything that handlers use, by the settings in force, for clients that may reach the same topics."""
 
     queue: DelayQueue
     jobs: Jobs  # of the topics that the client may reach
