@@ -36,11 +36,6 @@ class Schedules(Registrations[Schedule]):
         self._has_times = True  # a schedule had a next time at the last look
         self._skipped = 0  # due ones for which nothing could be pushed: others stand behind them
 
-    async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
-        """Register a schedule. Returns its next occurrence. Errors as in register()."""
-        await self.register(schedule, if_exists)
-        return await self.next_ms(schedule.name)
-
     async def next_ms(self, name: str) -> int | None:
         """The next occurrence of a schedule, None = there is none."""
         entries = await self._stored(name)
