@@ -47,7 +47,7 @@ class HistoryRequest(AnyTopicRequest):
 async def history(api: Api, asked: HistoryRequest) -> Large[History]:
     """Return how many jobs there were, and what happened to them, in each step of time."""
     ring = RINGS[asked.span or FIRST_SPAN]
-    found = await api.queue.store.history.read(ring, asked.topic or None, api.scope)
+    found = await api.queue.store.history.read(ring, asked.topic, api.scope)
     columns: dict[str, list[Any]] = {
         name: [step and getattr(step.counts, name) for step in found.steps] for name in COUNTS
     }
