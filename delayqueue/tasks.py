@@ -1,9 +1,18 @@
-"""Helpers for tasks: ending them, taking turns, leaving gaps, sharing results."""
+"""Helpers for tasks: ending them, dividing work, taking turns, leaving gaps, sharing results."""
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from time import monotonic
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -89,6 +98,14 @@ class TaskGroup:
 
 
 @asynccontextmanager
+async def at_most(limit_s: float) -> AsyncIterator[None]:
+    """Leave the block after `limit_s`, whatever it waits for. It loses no cancellation, as wait_for() of 3.11 can."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(limit_s):
+            yield
+
+
+@asynccontextmanager
 async def left_when(event: asyncio.Event) -> AsyncIterator[None]:
     """Leave the block as soon as the event is set, whatever it waits for."""
     limit = asyncio.timeout(None)
@@ -120,6 +137,11 @@ async def paced() -> AsyncIterator[None]:
     while True:
         yield
         await asyncio.sleep(GAP_S)
+
+
+def batched(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """The items, `size` at a time, as itertools.batched() of Python 3.12 gives them, but as they are sliced."""
+    return (items[at : at + size] for at in range(0, len(items), size))
 
 
 async def by_turns(items: Iterable[Item]) -> AsyncIterator[Item]:

@@ -130,19 +130,19 @@ def listed(server: RemoteServer, fields: Fields) -> list[Fields]:
     """The first `limit` jobs, over any number of pages or topics."""
     wanted, state = fields.pop("limit", DEFAULT_COUNT), fields.get("state")
     if state not in LIVE_STATES or fields.keys() & {"topic", "tag"}:
-        return _pages("/list", server, fields, wanted, "jobs")
+        return _pages("/list", server, fields, wanted)
     jobs: list[Fields] = []
     for topic in _topics_with(server, state):
         if len(jobs) >= wanted:
             break
         of_topic = fields | {"topic": topic["topic"]}
-        jobs += _pages("/list", server, of_topic, wanted - len(jobs), "jobs")
+        jobs += _pages("/list", server, of_topic, wanted - len(jobs))
     return jobs
 
 
 def find(server: RemoteServer, fields: Fields) -> list[Fields]:
     """The first `limit` jobs that are found, in any number of calls."""
-    return _pages("/find", server, fields, fields.pop("limit", DEFAULT_COUNT), "jobs")
+    return _pages("/find", server, fields, fields.pop("limit", DEFAULT_COUNT))
 
 
 def registered(kind: str) -> Ask:
@@ -155,14 +155,14 @@ def registered(kind: str) -> Ask:
     return ask
 
 
-def _pages(path: str, server: RemoteServer, fields: Fields, wanted: int, what: str) -> list[Fields]:
-    """The first `wanted` of what an endpoint lists; `what` names the list in its answer."""
+def _pages(path: str, server: RemoteServer, fields: Fields, wanted: int) -> list[Fields]:
+    """The first `wanted` jobs that an endpoint lists."""
     found: list[Fields] = []
     cursor = ""
     while True:
         page = {"limit": min(wanted - len(found), MAX_BATCH), "cursor": cursor}
         answer = server.post(path, fields | page)
-        found += answer[what]
+        found += answer["jobs"]
         if not answer["cursor"] or len(found) >= wanted:
             return found
         if answer["cursor"] == cursor:  # not our server's: it would never end

@@ -141,6 +141,6 @@ def _parser(names: Iterable[str]) -> ArgumentParser:
             allow_abbrev=False,
         )
         for argument in verb.arguments:
-            argument.add_to(of_verb)
+            of_verb.add_argument(*argument.flags, **argument.options)
         of_verb.set_defaults(run=verb.run, verb=verb.name, parser=of_verb)
     return parser

@@ -4,11 +4,13 @@ import logging
 import os
 import re
 from argparse import Namespace
+from contextlib import closing
 from typing import Final
 
 from delayqueue import log
 from delayqueue.cli.subcommand import DONE, REFUSED, UNREACHABLE, USAGE, complain, say
 from delayqueue.client import Client
+from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.relay.database import Database
 from delayqueue.relay.relay import AWAY, CALLS, Relay
@@ -21,31 +23,23 @@ DSN_VARIABLE: Final = "DELAYQUEUE_RELAY_DSN"
 TABLE: Final = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?")
 
 
-class WrongArguments(Exception):
-    """The command line is wrong; the message says how to mend it."""
-
-
 def relay(asked: Namespace) -> int:
     """Run the relay until it is told to stop, or with `once` until no row is left. Returns the exit status."""
     log.set_up(asked.log_level, "text")
     try:
-        database, client = _database(asked), _client(asked)
-    except WrongArguments as error:
+        with closing(_database(asked)) as database, _client(asked) as client:
+            try:
+                return _run(asked, database, client)
+            except (*AWAY, database.errors) as error:
+                return complain([str(error)], UNREACHABLE)
+    except StartupError as error:
         return complain([str(error)], USAGE)
-    try:
-        return _run(asked, database, client)
-    except WrongArguments as error:
-        return complain([str(error)], USAGE)
-    except (*AWAY, database.errors) as error:
-        return complain([str(error)], UNREACHABLE)
-    finally:
-        database.close()
-        client.close()
 
 
 def _database(asked: Namespace) -> Database:
+    """The database. Raises StartupError if the command line names none."""
     if not TABLE.fullmatch(asked.table):
-        raise WrongArguments(f"--table {asked.table}: small letters, digits and _ only")
+        raise StartupError(f"--table {asked.table}: small letters, digits and _ only")
     dsn = asked.dsn or os.environ.get(DSN_VARIABLE, "")
     try:
         match dsn.partition(":")[0].lower():
@@ -58,10 +52,10 @@ def _database(asked: Namespace) -> Database:
 
                 return MySQL(dsn, asked.table, asked.lease)
     except ImportError as error:
-        raise WrongArguments(f"{error}: pip install 'delay-queue-server[relay]'") from error
+        raise StartupError(f"{error}: pip install 'delay-queue-server[relay]'") from error
     except ValueError as error:
-        raise WrongArguments(f"--dsn, or {DSN_VARIABLE}: {error}") from error
-    raise WrongArguments(
+        raise StartupError(f"--dsn, or {DSN_VARIABLE}: {error}") from error
+    raise StartupError(
         f"--dsn, or {DSN_VARIABLE}: must be mysql://USER:PASSWORD@HOST/NAME or postgresql://…"
     )
 
@@ -70,7 +64,7 @@ def _client(asked: Namespace) -> Client:
     try:
         return Client(asked.url, timeout=asked.lease / CALLS, retries=0)
     except ValueError as error:
-        raise WrongArguments(str(error)) from error
+        raise StartupError(str(error)) from error
 
 
 def _run(asked: Namespace, database: Database, client: Client) -> int:
@@ -104,4 +98,4 @@ def _serve_metrics(relay: Relay, address: Address) -> None:
     try:
         serve(relay, address.host or EVERY_INTERFACE, address.port)
     except OSError as error:
-        raise WrongArguments(f"--metrics {address}: {error}") from error
+        raise StartupError(f"--metrics {address}: {error}") from error

@@ -1,6 +1,6 @@
 """What a subcommand of the command line is, and its exit statuses."""
 
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -26,10 +26,6 @@ class Argument(NamedTuple):
 
     flags: tuple[str, ...]
     options: dict[str, Any]
-
-    def add_to(self, parser: ArgumentParser) -> None:
-        """Add the argument to the parser."""
-        parser.add_argument(*self.flags, **self.options)
 
 
 def argument(*flags: str, **options: Any) -> Argument:

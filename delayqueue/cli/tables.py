@@ -20,11 +20,8 @@ LEAST_COLUMNS: Final = 16  # of a name, whatever else is in its row
 UNITS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 NUMBER: Final = re.compile(r"-|\d+(\.\d+)?s?|\d+[dhms]( \d+[hms])?", re.ASCII)
 TIMES: Final = {"first", "last", "due", "created", "started", "ended", "deadline", "next"}
-HIDDEN: Final = {
-    "delay",
-    "attempts",
-    "results",
-}  # `due` says it better; the others follow as tables
+# `due` says it better than the first; the others follow as tables
+HIDDEN: Final = {"delay", "attempts", "results"}
 HISTORY: Final = {
     "attempts": ["attempt", "started", "ended", "message"],
     "results": ["subscriber", "status", "attempts", "started", "ended", "message"],
@@ -42,11 +39,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [[column.upper() for column in columns], *rows]
     widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
     right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(columns))]
-    padded = (
-        GAP.join(map(_padded, line, widths, right)).rstrip()  # no trailing blanks
-        for line in lines
-    )
-    return "\n".join(padded)
+    padded = (GAP.join(map(_padded, line, widths, right)) for line in lines)
+    return "\n".join(map(str.rstrip, padded))
 
 
 def fitting(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:

@@ -41,10 +41,9 @@ EARLY_S: Final = 0.5
 EARLY_PAUSE_S: Final = 1.0  # after such an answer
 AWAY: Final = (502, 503, 504)  # the store is, or the server before which a proxy stands
 SERVER_LANGUAGE: Final = "en"
+# json.dumps would make an encoder at each request
+_encoded: Final = json.JSONEncoder(ensure_ascii=False).encode
 # what reading an answer raises that has another shape: that of a proxy, say
-_encoded: Final = json.JSONEncoder(
-    ensure_ascii=False
-).encode  # json.dumps would make one at each request
 STRANGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 ERRORS: Final[dict[int, type[QueueError]]] = {
     error.code: error for error in QueueError.__subclasses__()

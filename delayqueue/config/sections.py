@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -13,7 +14,6 @@ from delayqueue.config.mistakes import Mistake, Mistakes
 from delayqueue.config.values import whole, yes_no
 from delayqueue.domain import call, limit, retry
 from delayqueue.domain.call import Call, check_headers
-from delayqueue.domain.choice import check_choice
 from delayqueue.domain.job import MAX_GROUP_BYTES, MAX_TOPIC_BYTES, MAX_TTR_S
 from delayqueue.domain.limit import Limit, check_rate
 from delayqueue.domain.schedule import (
@@ -154,6 +154,13 @@ def _add(values: dict[str, Any], line: ini.Line, keys: dict[str, tuple[str, Pars
         values[field] = ini.parsed(f"{where}: {key}", text, parse, secret=key in SECRET_KEYS)
 
 
+def _word(kind: type[StrEnum], text: str) -> StrEnum:
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"must be one of {', '.join(kind)}") from None
+
+
 def _topic(text: str) -> str:
     if not text or "," in text or len(text.encode()) > MAX_TOPIC_BYTES:
         raise ValueError(f"must be one topic, at most {MAX_TOPIC_BYTES} bytes")
@@ -226,7 +233,7 @@ NO_HANDLERS: Final = (
 )
 # of the request to a URL: a subscriber's, or that of a call
 REQUEST_KEYS: Final[dict[str, tuple[str, Parser]]] = {
-    "method": ("method", partial(check_choice, Method)),
+    "method": ("method", partial(_word, Method)),
     "headers": ("headers", _headers),
     "timeout": ("timeout_ms", _timeout_ms),
     "expect": ("expect", check_expect),
@@ -239,8 +246,8 @@ SUBSCRIBER_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "retry": ("retry_ms", _retry_ms),
     "concurrency": ("concurrency", whole(1, MAX_CONCURRENCY)),
     "secret": ("secret", check_secret),
-    "on_failure": ("on_failure", partial(check_choice, OnFailure)),
-    "payload": ("payload", partial(check_choice, Payload)),
+    "on_failure": ("on_failure", partial(_word, OnFailure)),
+    "payload": ("payload", partial(_word, Payload)),
 }
 LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "rate": ("rate", _rate),
@@ -251,7 +258,7 @@ LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "buried_retain": ("buried_retain_ms", _retain_ms),
     "buried_to": ("buried_to", _topic),
     "max_jobs": ("max_jobs", whole(1, limit.MAX_JOBS)),
-    "when_full": ("when_full", partial(check_choice, limit.WhenFull)),
+    "when_full": ("when_full", partial(_word, limit.WhenFull)),
 }
 CALL_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "call": ("url", call.check_url),
@@ -265,7 +272,7 @@ SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "tz": ("tz", check_tz),
     "body": ("body", str),
     "ttr": ("ttr_ms", _ttr_ms),
-    "catch_up": ("catch_up", partial(check_choice, CatchUp)),
+    "catch_up": ("catch_up", partial(_word, CatchUp)),
     "group": ("group", _group),
     **CALL_KEYS,
 }

@@ -93,7 +93,7 @@ class SubscribedTopics:
         self._queue = queue
         self._jobs = queue.within(EVERYWHERE)
         self._webhooks = webhooks
-        self._consumers: dict[str, SubscribedTopic] = {}
+        self._topics: dict[str, SubscribedTopic] = {}
         self._names: set[str] = set()  # of the subscribers
         self._failures = FailureLog()
         self._tasks = TaskGroup()
@@ -122,12 +122,12 @@ class SubscribedTopics:
     def stop(self) -> None:
         """Reserve nothing more."""
         self._stopping = True
-        for consumer in self._consumers.values():
-            consumer.stop()
+        for followed in self._topics.values():
+            followed.stop()
 
     async def aclose(self) -> None:
         """Wait for calls in flight, but not for long."""
-        deliveries = {task for consumer in self._consumers.values() for task in consumer.deliveries}
+        deliveries = {task for followed in self._topics.values() for task in followed.deliveries}
         if deliveries:
             await asyncio.wait(deliveries, timeout=GRACE_S)
 
@@ -140,8 +140,8 @@ class SubscribedTopics:
             topic: list(group)
             for topic, group in groupby(subscribers, lambda one: one.subscriber.topic)
         }
-        for topic in by_topic.keys() - self._consumers.keys():
-            self._consumers[topic] = SubscribedTopic(
+        for topic in by_topic.keys() - self._topics.keys():
+            self._topics[topic] = SubscribedTopic(
                 self._queue,
                 self._jobs,
                 self._webhooks,
@@ -150,10 +150,10 @@ class SubscribedTopics:
                 failures=self._failures,
                 spawn=self._tasks.create_task,
             )
-        for topic, consumer in list(self._consumers.items()):
-            consumer.subscribe(self._callable(topic, by_topic.get(topic, [])))
-            if topic not in by_topic and not consumer.deliveries:
-                del self._consumers[topic]
+        for topic, followed in list(self._topics.items()):
+            followed.subscribe(self._callable(topic, by_topic.get(topic, [])))
+            if topic not in by_topic and not followed.deliveries:
+                del self._topics[topic]
 
     def _callable(self, topic: str, subscribed: list[Subscribed]) -> list[Subscriber]:
         """The subscribers; none if one is paused, or has no URL, because no job may skip it.

@@ -8,7 +8,7 @@ import secrets
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -31,6 +31,7 @@ from delayqueue.delivery.urls import request_url
 from delayqueue.domain.subscriber import Method, Payload, Subscriber, signing_key
 from delayqueue.domain.text import clean, message_of, readable, without
 from delayqueue.store.record import text
+from delayqueue.tasks import at_most
 
 CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
 LATE_S: Final = 2.0  # after the timeout of a call, which its own loop keeps to within a second
@@ -39,9 +40,8 @@ LONGEST_RETRY_AFTER_S: Final = 86_400
 LONGEST_TRIAL_MS: Final = 30_000  # somebody is waiting for the answer
 # most ids and topics; quote() takes a dozen calls
 UNCHANGED: Final = re.compile(r"[A-Za-z0-9_~-]*")
-VISIBLE: Final = (
-    "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"  # ASCII that a header can hold, except % and the full stop
-)
+# ASCII that a header can hold, except % and the full stop
+VISIBLE: Final = "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"
 
 
 class Webhooks:
@@ -134,9 +134,8 @@ async def _session(guard: AddressGuard, resolver: AbstractResolver) -> aiohttp.C
 
 
 async def _close(session: aiohttp.ClientSession) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(CLOSE_S):
-            await session.close()
+    async with at_most(CLOSE_S):
+        await session.close()
 
 
 def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:

@@ -17,13 +17,6 @@ MAX_HEADERS: Final = 32
 MAX_HEADER_BYTES: Final = 4096  # names and values together
 NAME: Final = "call"  # of the result among those of a job's subscribers
 
-USUAL: Final[Mapping[str, Any]] = {
-    "method": "POST",
-    "headers": {},
-    "timeout": 30_000,
-    "expect": "",
-    "give_up": False,
-}
 # characters of a name as HTTP has them; a value is what a header can hold without a code of its own
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
@@ -44,9 +37,8 @@ class Call:
 
     url: str
     method: Method = Method.POST
-    headers: Mapping[str, str] = field(
-        default_factory=dict[str, str], repr=False
-    )  # they may hold secrets
+    # they may hold secrets
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     timeout_ms: int = 30_000
     expect: str = ""
     give_up: bool = False
@@ -55,15 +47,14 @@ class Call:
     def read(cls, written: Mapping[str, Any]) -> Self:
         """Parse what `written` returned, also of a newer version. Raises ValueError if it is not a call."""
         try:
+            found = {**USUAL, **written}
             return cls(
                 url=str(written["url"]),
-                method=Method(written.get("method", Method.POST)),
-                headers={
-                    str(name): str(value) for name, value in written.get("headers", {}).items()
-                },
-                timeout_ms=int(written.get("timeout", USUAL["timeout"])),
-                expect=str(written.get("expect", "")),
-                give_up=bool(written.get("give_up", False)),
+                method=Method(found["method"]),
+                headers={str(name): str(value) for name, value in found["headers"].items()},
+                timeout_ms=int(found["timeout"]),
+                expect=str(found["expect"]),
+                give_up=bool(found["give_up"]),
             )
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"not a call: {error}") from None
@@ -71,15 +62,7 @@ class Call:
     @property
     def written(self) -> dict[str, Any]:
         """The call as a job's options keep it: what differs from the defaults."""
-        given = {
-            "url": self.url,
-            "method": self.method.value,
-            "headers": dict(self.headers),
-            "timeout": self.timeout_ms,
-            "expect": self.expect,
-            "give_up": self.give_up,
-        }
-        return {key: value for key, value in given.items() if value != USUAL.get(key)}
+        return {key: value for key, value in _members(self).items() if value != USUAL[key]}
 
     def subscriber(self, topic: str, secret: str) -> Subscriber:
         """The only subscriber of a job with this call; `secret` signs the request, "" = it is not signed."""
@@ -94,6 +77,20 @@ class Call:
             give_up=self.give_up,
             secret=secret,
         )
+
+
+def _members(call: Call) -> dict[str, Any]:
+    return {
+        "url": call.url,
+        "method": call.method.value,
+        "headers": dict(call.headers),
+        "timeout": call.timeout_ms,
+        "expect": call.expect,
+        "give_up": call.give_up,
+    }
+
+
+USUAL: Final = _members(Call(url=""))
 
 
 def check_url(text: str) -> str:

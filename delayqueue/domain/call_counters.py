@@ -40,9 +40,8 @@ class HostReport:
     took_s: float = 0  # of all these calls together
     failed_at: float = 0  # unix seconds, 0 = no failure is remembered
     error: str = ""
-    failing: int = (
-        0  # calls that failed since the last success, however long ago: retries can be hours apart
-    )
+    # calls that failed since the last success, however long ago: retries can be hours apart
+    failing: int = 0
     succeeded_at: float = 0  # unix seconds, 0 = no success is remembered
 
     def __add__(self, other: "HostReport") -> "HostReport":
@@ -74,9 +73,8 @@ class HostCounters:
         self._now = now
         self._calling = 0
         self._waiting = dict[object, float]()  # in this process: when each was due
-        self._put_off = dict[
-            float, tuple[int, float]
-        ]()  # until then: how many, and when the first was due
+        # until then: how many, and when the first was due
+        self._put_off = dict[float, tuple[int, float]]()
         self._slots: dict[int, dict[str, float]] = {}
         self._failed_at, self._error = 0.0, ""
         self._failing, self._succeeded_at = 0, 0.0

@@ -7,9 +7,9 @@ import binascii
 import json
 import re
 from base64 import b64decode
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from delayqueue.domain import retry
@@ -82,14 +82,13 @@ class Subscriber:
     def read(cls, definition: str) -> Self:
         """Parse what `definition` returned, also of a newer version. Raises ValueError if it is not a subscriber."""
         try:
-            known = defined(cls, definition)
-            known["retry_ms"] = tuple(int(delay_ms) for delay_ms in known["retry_ms"])
-            known["on_failure"] = OnFailure(known.get("on_failure", OnFailure.BURY))
-            known["payload"] = Payload(known.get("payload", Payload.BODY))
-            known["method"] = Method(known.get("method", Method.POST))
-            headers = known.get("headers", ())
-            known["headers"] = tuple((str(name), str(value)) for name, value in headers)
-            return cls(**known)
+            found = NEWER_FIELDS | defined(cls, definition)
+            found["retry_ms"] = tuple(int(delay_ms) for delay_ms in found["retry_ms"])
+            found["on_failure"] = OnFailure(found["on_failure"])
+            found["payload"] = Payload(found["payload"])
+            found["method"] = Method(found["method"])
+            found["headers"] = tuple((str(name), str(value)) for name, value in found["headers"])
+            return cls(**found)
         except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"not a definition of a subscriber: {error}") from None
 
@@ -113,13 +112,9 @@ class Subscriber:
         return not wanted or said == wanted
 
 
-NEWER_FIELDS: Final = {
-    "expect": "",
-    "on_failure": OnFailure.BURY,
-    "payload": Payload.BODY,
-    "method": Method.POST,
-    "headers": (),
-    "give_up": False,
+_NEWER: Final = {"expect", "on_failure", "payload", "method", "headers", "give_up"}
+NEWER_FIELDS: Final[dict[str, Any]] = {
+    one.name: one.default for one in fields(Subscriber) if one.name in _NEWER
 }
 
 

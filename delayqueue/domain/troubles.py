@@ -48,9 +48,8 @@ class Troubles:
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
-        self._noted = OrderedDict[
-            tuple[Kind, str], tuple[float, TroubleReport]
-        ]()  # the latest one last
+        # the latest one last
+        self._noted = OrderedDict[tuple[Kind, str], tuple[float, TroubleReport]]()
 
     def note(
         self, kind: Kind, name: str, *, topic: str = "", message: str = "", count: int = 1

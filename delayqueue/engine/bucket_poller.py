@@ -24,10 +24,7 @@ class BucketPoller:
     """
 
     def __init__(
-        self,
-        bucket: Bucket,
-        matcher: Matcher,
-        requeue: Callable[[list[Reserved]], None],
+        self, bucket: Bucket, matcher: Matcher, requeue: Callable[[list[Reserved]], None]
     ) -> None:
         self._bucket = bucket
         self._number = bucket.number

@@ -7,7 +7,6 @@ is asked again every few seconds. Nothing else is asked meanwhile.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain, count
 from typing import Final
@@ -16,9 +15,9 @@ from delayqueue.domain.access import Scope
 from delayqueue.domain.job import JobView
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.errors import Unavailable
-from delayqueue.store.census import pieces
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import AWAIT_END, GET
+from delayqueue.tasks import at_most, batched
 
 LOOK_S: Final = 5.0  # until the store is asked again; it remembers for three times as long
 TOGETHER: Final = 500  # ids in one question: about 3 ms of the store's time
@@ -48,7 +47,7 @@ class EndWaits:
         self._store = store
         self._check_room = check_room
         self._by_id: dict[str, set[EndWait]] = {}
-        self._deadlines = Deadlines(self._expire)
+        self._deadlines = Deadlines[EndWait](lambda wait: self._answer([wait]))
         self._numbers = count(1)
         self._reading = set[asyncio.Future[list[JobView | None]]]()
         self._look = asyncio.Event()  # an announcement may have been lost
@@ -89,12 +88,11 @@ class EndWaits:
     async def run(self) -> None:
         """Ask the store again from time to time while clients wait, until cancelled."""
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
-                    await self._look.wait()
+            async with at_most(LOOK_S):
+                await self._look.wait()
             self._look.clear()
             for scope, ids in self._ids().items():
-                for piece in pieces(list(ids), TOGETHER):
+                for piece in batched(list(ids), TOGETHER):
                     await self._look_again(piece, scope)
 
     async def close(self) -> None:
@@ -130,9 +128,6 @@ class EndWaits:
                 wait.future.set_exception(error)
         elif not look.result()[0]:
             self._answer([wait])
-
-    def _expire(self, wait: EndWait) -> None:
-        self._answer([wait])
 
     def _answer(self, waits: Iterable[EndWait]) -> None:
         """Answer the clients with their jobs as they are."""

@@ -1,4 +1,4 @@
-"""The past, as the servers keep it in the store: what happened to jobs, how many there were, what went wrong."""
+"""Records the past in the store: what happened to jobs, how many there were, what went wrong."""
 
 import asyncio
 import logging
@@ -7,33 +7,30 @@ from contextlib import suppress
 from random import uniform
 from typing import Final, NamedTuple
 
-from delayqueue.answers.topics import TopicRates
-from delayqueue.domain.access import Scope
 from delayqueue.domain.history_steps import (
     DEED,
     MAX_DEED_CHARS,
     MOST_TOPICS,
     NO_COUNTS,
-    RINGS,
     Depth,
-    HistorySteps,
     Mark,
     Row,
     TopicSum,
 )
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.topic_counters import Counts, TopicCounters
+from delayqueue.engine.timers import STALE_S
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
-from delayqueue.store.census import TOPICS_PER_CALL, TopicView, pieces
+from delayqueue.store.census import TopicView
 from delayqueue.store.store import Store
+from delayqueue.tasks import at_most
 
 log = logging.getLogger(__name__)
 
 FLUSH_S: Final = (8.0, 12.0)  # between two flushes, random so that servers do not flush all at once
 WATCH_S: Final = 1.0
 LAST_S: Final = 1.0  # that a stopping server waits for the store
-NOTICED_S: Final = 5.0  # after which a silent bucket counts as unavailable (timers.py)
 ALL_TOPICS: Final = 10_000  # with more topics, only those with events are read
 MOST_MARKS: Final = 20  # kept until the store answers
 
@@ -86,21 +83,8 @@ class HistoryRecorder:
     async def aclose(self) -> None:
         """Add the counts since the last flush, if the store answers soon."""
         if self._metrics.topic_counters:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LAST_S):
-                    await self._add()
-
-    async def read(self, span: str, topic: str | None, scope: Scope) -> HistorySteps:
-        """The last 3h, 2d or 30d of a topic, or of all topics (None). Raises Unavailable."""
-        return await self._store.history.read(RINGS[span], topic, scope)
-
-    async def rates(self, topics: Sequence[str]) -> dict[str, TopicRates]:
-        """The rates of the last minute of those topics of which they are known. Raises Unavailable."""
-        found: dict[str, TopicRates] = {}
-        for piece in pieces(topics, TOPICS_PER_CALL):
-            known = zip(piece, await self._store.history.rates(piece), strict=True)
-            found.update((topic, rates) for topic, rates in known if rates)
-        return found
+            async with at_most(LAST_S):
+                await self._add()
 
     async def _flush(self) -> None:
         named, looks = await self._add()
@@ -154,7 +138,7 @@ class HistoryRecorder:
                 self._notice(Noticed("outage", self._away_at, now - self._away_at))
             self._works, self._away_at = True, None
         elif self._works and self._away_at is None:
-            self._away_at = now - NOTICED_S
+            self._away_at = now - STALE_S
 
     def _notice_failover(self, now: float) -> None:
         """Mark a failover: one server has replaced another; one that only joined or left is not a failover."""

@@ -68,15 +68,13 @@ class BucketState:
     def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake
         self.pending: dict[WaitQueue, None] = {}  # queues with first questions for the next call
-        self.credits: dict[
-            PolledTopic, int
-        ] = {}  # by topic, without loans; 0 = it is only a suspect
+        # by topic, without loans; 0 = it is only a suspect
+        self.credits: dict[PolledTopic, int] = {}
         self.reported: dict[PolledTopic, int] = {}  # what comes to the credits with the next call
         self.suspects: set[PolledTopic] = set()  # those of the topics of these two
         self.requests: list[BucketRequest] = []  # of the call in flight
-        self.unfinished: list[
-            tuple[PolledTopic, ...]
-        ] = []  # topics that the last call could not finish
+        # topics that the last call could not finish
+        self.unfinished: list[tuple[PolledTopic, ...]] = []
         self.counted = False  # whether those requests count towards what is asked for
         self.slow = False  # its last call took long or failed: do not count on the next one
         self.resync_at = 0

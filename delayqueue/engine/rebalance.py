@@ -142,10 +142,7 @@ class Rebalance:
 
     async def _registered(self, kind: str) -> dict[bytes, bytes]:
         """What all servers share of this kind. No script is asked: if a change is under way, it would refuse."""
-        first = self._store.bucket(FIRST)
-        key = first.keys.named(kind)
-        found: Any = await first.ask(kind, lambda redis: redis.hgetall(key))
-        return dict(found)
+        return dict(await self._store.bucket(FIRST).ask_key(kind, "hgetall"))
 
     async def _count_torn(self) -> int:
         """How many jobs would be in another bucket than others of their group. No script is asked, as above."""

@@ -64,7 +64,7 @@ class Registrations(Generic[Kept]):
         Raises StartupError if a name was taken at run time; then nothing has changed.
         """
         entries = await self._entries(wanted)
-        stored = await self._definitions()
+        stored = {entry.name: entry.definition for entry in await self._stored()}
         codes = await self._registry.declare(self._kind, entries)
         for entry, code in zip(entries, codes, strict=True):
             if code != Code.OK:
@@ -82,9 +82,6 @@ class Registrations(Generic[Kept]):
     async def _stored(self, name: str | None = None) -> list[Entry]:
         """All entries, or the one with that name."""
         return (await self._registry.registered(self._kind, name=name)).entries or []
-
-    async def _definitions(self) -> dict[str, str]:
-        return {entry.name: entry.definition for entry in await self._stored()}
 
     def _raise_for(self, code: int, name: str) -> None:
         """Raise the error that a script's code stands for."""

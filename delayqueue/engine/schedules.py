@@ -36,11 +36,6 @@ class Schedules(Registrations[Schedule]):
         self._has_times = True  # a schedule had a next time at the last look
         self._skipped = 0  # due ones for which nothing could be pushed: others stand behind them
 
-    async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
-        """Register a schedule. Returns its next occurrence. Errors as in register()."""
-        await self.register(schedule, if_exists)
-        return await self.next_ms(schedule.name)
-
     async def next_ms(self, name: str) -> int | None:
         """The next occurrence of a schedule, None = there is none."""
         entries = await self._stored(name)
@@ -50,10 +45,6 @@ class Schedules(Registrations[Schedule]):
         """Every schedule, by name."""
         found = read_all(Schedule.read, sorted(await self._stored()))
         return [_answer(schedule, entry.time_ms) async for entry, schedule in found]
-
-    async def count(self) -> int:
-        """How many schedules there are."""
-        return (await self._registry.state()).schedules
 
     async def preview(self, schedule: Schedule) -> list[int]:
         """The next occurrences of a schedule, which need not exist, from now on."""

@@ -68,8 +68,8 @@ class SettingsRepair:
 
     async def _page(self, bucket: Bucket) -> set[str]:
         """The next topics of the bucket that have settings."""
-        key, cursor = bucket.keys.named("topics"), self._cursors.get(bucket.number, 0)
-        page: Any = await bucket.ask("topics", lambda redis: redis.hscan(key, cursor, count=PAGE))
+        cursor = self._cursors.get(bucket.number, 0)
+        page = await bucket.ask_key("topics", "hscan", cursor, count=PAGE)
         self._cursors[bucket.number], found = page
         return {text(topic) for topic, written in found.items() if written}
 
@@ -85,8 +85,7 @@ async def _unlike(buckets: Sequence[Bucket], topics: Sequence[str]) -> Unlike:
 
 async def _settings(bucket: Bucket, topics: Sequence[str]) -> Sequence[Settings]:
     """What the topics have in a bucket, without what is its own: its share, and when the limits were set there."""
-    key = bucket.keys.named("topics")
-    written: Any = await bucket.ask("topics", lambda redis: redis.hmget(key, topics))
+    written = await bucket.ask_key("topics", "hmget", topics)
     settings: list[dict[str, Any]] = [settings_of(each or b"") for each in written]
     for each in settings:
         if isinstance(limit := each.get("limit"), dict):

@@ -51,10 +51,6 @@ class Subscribers(Registrations[Subscriber]):
         found = await _read(await self._stored())
         return [_answer(one) async for one in by_turns(found)]
 
-    async def count(self) -> int:
-        """How many subscribers there are."""
-        return (await self._registry.state()).subscribers
-
     async def with_calls(
         self, subscribers: Sequence[answers.Subscriber]
     ) -> list[answers.Subscriber]:

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.types import SOON_MS
+from delayqueue.tasks import at_most
 
 log = logging.getLogger(__name__)
 
@@ -85,10 +85,8 @@ class Timer:
             self.last_try_at = loop.time()
             while (wait_s := self._next_at - loop.time()) > 0:
                 self._wake.clear()
-                with suppress(TimeoutError):
-                    # not wait_for, which can swallow a cancellation (Python 3.11)
-                    async with asyncio.timeout(wait_s):
-                        await self._wake.wait()
+                async with at_most(wait_s):
+                    await self._wake.wait()
 
     async def _tick(self) -> bool:
         """Tick once; returns whether more is already due."""

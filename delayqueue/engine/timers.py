@@ -10,7 +10,7 @@ from delayqueue.metrics import TICK_AGE
 from delayqueue.store.store import Store
 from delayqueue.tasks import TaskGroup
 
-READY_TICKS: Final = 5  # a timer that has missed this many intervals is not ready
+STALE_S: Final = 5 * INTERVAL_S  # without a tick for so long, a bucket counts as unavailable
 
 
 class Timers:
@@ -93,7 +93,7 @@ class Timers:
 
 def stale_before() -> float:
     """A loop time: a task that should run each second, and last ran before this, is stale."""
-    return asyncio.get_running_loop().time() - READY_TICKS * INTERVAL_S
+    return asyncio.get_running_loop().time() - STALE_S
 
 
 def _oldest_age_s(times: Sequence[float | None]) -> float | None:

@@ -101,9 +101,8 @@ class WaitQueue:
     def __init__(self, topics: tuple[PolledTopic, ...], buckets: int, *, by_priority: bool) -> None:
         self.topics = topics
         self.by_priority = by_priority  # the most urgent job of all topics first
-        self.polls: OrderedDict[Poll, None] = (
-            OrderedDict()
-        )  # a dict is slow to find its first key again and again
+        # a dict is slow to find its first key again and again
+        self.polls: OrderedDict[Poll, None] = OrderedDict()
         self.first_number = 0  # of the poll that has waited longest; 0 = the queue is empty
         self.impatient: list[Poll] = []  # those that are not patient, by number
         self.wanted = 0  # jobs that the polls would take

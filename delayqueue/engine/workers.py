@@ -23,7 +23,7 @@ from delayqueue.engine.reports import MOST_SHOWN, is_lost, merged, read_worker
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.store import Store
 from delayqueue.store.verbs import HOLD, Ending, Holding, NotHeld
-from delayqueue.tasks import by_turns
+from delayqueue.tasks import batched, by_turns
 
 log = logging.getLogger(__name__)
 
@@ -206,8 +206,7 @@ class Workers:
         """Ask the store about the jobs that are due for a look."""
         now_s = self._loop.time()
         jobs = [job for job in self.in_hand.values() if job.look_s <= now_s]
-        for at in range(0, len(jobs), TOGETHER):
-            piece = jobs[at : at + TOGETHER]
+        for piece in batched(jobs, TOGETHER):
             items = [
                 Holding(
                     job.id,

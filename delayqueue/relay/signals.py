@@ -29,9 +29,8 @@ class StopSignals:
 
     def wait(self, limit_s: float, *fds: int) -> None:
         """Wait until a signal comes, a descriptor can be read, or the time is over."""
-        select.select(
-            [self._woken, *fds], [], [], limit_s
-        )  # a byte in the pipe stays: there is no second wait
+        # a byte in the pipe stays: there is no second wait
+        select.select([self._woken, *fds], [], [], limit_s)
 
     def _note(self, *_: object) -> None:
         self.stop = True

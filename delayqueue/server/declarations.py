@@ -39,17 +39,12 @@ class Declarations:
     """Keeps the sections of a config declared."""
 
     def __init__(
-        self,
-        settings: Settings,
-        queue: DelayQueue,
-        servers: Servers,
-        declared: MutableSequence[float],
+        self, settings: Settings, queue: DelayQueue, declared: MutableSequence[float]
     ) -> None:
         """`declared`, shared by the processes, is told the revision whose sections are declared."""
         self._settings = settings
         self._declared = declared
         self._queue = queue
-        self._servers = servers
         self._topics = queue.within(EVERYWHERE).topics
         self._undeclared = asyncio.Event()  # sections that the store does not know yet
         self._waits = False  # for the store, and the log has said so
@@ -84,7 +79,7 @@ class Declarations:
         if sections is None:
             return
         try:
-            await check_sections(self._servers, config)
+            await check_sections(self._queue.store.servers, config)
             await self._queue.subscribers.declare([one.entry for one in sections.subscribers])
             await self._queue.schedules.declare([one.entry for one in sections.schedules])
             await self._topics.declare_limits(sections.limits)

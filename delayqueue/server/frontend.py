@@ -15,7 +15,7 @@ from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.envelope import Responder
-from delayqueue.web.front import Front, build_front
+from delayqueue.web.front import Front
 from delayqueue.web.proxy_login import ProxyLogins
 from delayqueue.web.tls import Tls
 
@@ -28,7 +28,7 @@ class Frontend:
         settings: Settings,
         queue: DelayQueue,
         webhooks: Webhooks,
-        make_front: Callable[..., Front],
+        make_front: Callable[[Api], Front],
         figures: Callable[[], Awaitable[dict[str, Snapshot]]],
     ) -> None:
         """`figures` returns those of all processes, by number."""
@@ -38,7 +38,7 @@ class Frontend:
         self._figures = figures
         self._guard = Authenticator()
         self.beanstalk = BeanstalkServer(queue, TubeAccess.of(settings.config))
-        self.tls = Tls(settings.certificate) if settings.certificate else None
+        self.tls = Tls.of(settings.certificate) if settings.certificate else None
         self.front: Front = self._front(settings)
 
     def use(self, settings: Settings) -> None:
@@ -78,4 +78,4 @@ class Frontend:
             try_webhook=self._webhooks.trial,
             endpoints=ENDPOINTS,
         )
-        return build_front(api, config, self._make_front)
+        return self._make_front(api)

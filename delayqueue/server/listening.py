@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final
 
 from delayqueue.beanstalk.commands import OUT_OF_MEMORY
@@ -15,6 +15,7 @@ from delayqueue.net.connected import FULL, Door, Spare
 from delayqueue.net.group import Group
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.listener import SHUTDOWN_S, listen
+from delayqueue.tasks import at_most
 from delayqueue.web.express import Express
 from delayqueue.web.front import HasFront
 from delayqueue.web.head import END, asked_by
@@ -88,9 +89,8 @@ async def _close(connections: Group[Connection]) -> None:
     for each in connections:
         if each.is_idle:
             each.close()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(SHUTDOWN_S):
-            await connections.emptied()
+    async with at_most(SHUTDOWN_S):
+        await connections.emptied()
     for each in connections:
         each.abort()
     await connections.emptied()

@@ -15,10 +15,8 @@ from delayqueue.metrics import TICK_AGE, Snapshot
 
 log = logging.getLogger(__name__)
 
-ANSWER_S: Final = (
-    2.0  # of a process that takes longer to send its figures, only the age of its pulse is known
-)
-
+# of a process that takes longer to send its figures, only the age of its pulse is known
+ANSWER_S: Final = 2.0
 NONE_DECLARED: Final = -1.0
 
 Figures = Callable[[], Snapshot]

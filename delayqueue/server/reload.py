@@ -20,6 +20,7 @@ from delayqueue.config.reloaded import changed_to
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.log import set_up
 from delayqueue.server.settings import Settings
+from delayqueue.tasks import at_most
 from delayqueue.threads import Threads
 from delayqueue.web.proxy_login import proxy_warnings
 
@@ -62,9 +63,8 @@ class Reloader:
         `check` asks the store whether it accepts the sections of a config.
         """
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
-                    await requested.wait()
+            async with at_most(LOOK_S):
+                await requested.wait()
             if requested.is_set():
                 requested.clear()
                 await self._attempt(self._reload(check))
@@ -121,8 +121,8 @@ class Reloader:
         """Raises StartupError if something is wrong with the new settings."""
         doing, work = "reading the settings", partial(read_again, self.settings)
         settings, left = await in_time(self._threads, doing, work)
-        with suppress(StoreUnwell, TimeoutError):
-            async with asyncio.timeout(CHECK_S):
+        with suppress(StoreUnwell):
+            async with at_most(CHECK_S):
                 await check(settings.config)
         self._put_into_force(settings)
         _warn(settings.config)
@@ -176,9 +176,8 @@ async def received(line: socket.socket) -> AsyncIterator[Settings]:
             size_bytes = int.from_bytes(await reader.readexactly(SIZE_BYTES))
             yield pickle.loads(await reader.readexactly(size_bytes))  # noqa: S301  # from our parent
     except (asyncio.IncompleteReadError, ConnectionError):
-        await (
-            asyncio.Event().wait()
-        )  # the parent has ended, and so will this process (processes.py)
+        # the parent has ended, and so will this process (processes.py)
+        await asyncio.Event().wait()
     finally:
         writer.close()
 

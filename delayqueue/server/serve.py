@@ -40,7 +40,7 @@ from delayqueue.server.store_opening import FIRST_S, open_servers, prepare_store
 from delayqueue.server.systemd import Notifier
 from delayqueue.store.connect import connect
 from delayqueue.store.servers import Servers
-from delayqueue.tasks import left_when
+from delayqueue.tasks import at_most, left_when
 
 
 class Signals(NamedTuple):
@@ -101,8 +101,8 @@ def _meeting_place() -> TemporaryDirectory[str]:
 
 async def _check_store(servers: Servers, config: Config, socket_path: str | None) -> None:
     """Raises StartupError if the settings are wrong for the store. All else is logged by worker 1."""
-    with suppress(StoreUnwell, TimeoutError):
-        async with asyncio.timeout(FIRST_S):
+    with suppress(StoreUnwell):
+        async with at_most(FIRST_S):
             await prepare_store(servers, config, socket_path, is_first=False)
 
 

@@ -30,7 +30,7 @@ from delayqueue.server.process import Process
 from delayqueue.server.processes import bound
 from delayqueue.server.reload import announce
 from delayqueue.server.settings import Settings
-from delayqueue.server.store_opening import StoreOpening, build_store, prepare_store
+from delayqueue.server.store_opening import StoreOpening, build_store
 from delayqueue.server.systemd import START_S
 from delayqueue.server.tracing import Traced, tracing
 from delayqueue.store.buckets import Layout
@@ -70,7 +70,7 @@ class Service:
         """
         config, process = _with_port(settings.config), self._process
         store = build_store(self._servers, config, Layout(config.bucket_size))
-        opening = self._opening(store, config)
+        opening = StoreOpening(store, config, self._socket_path, is_first=process.number == 1)
         await opening.begin()
         queue = _queue(store, config, process)
         async with AsyncExitStack() as lifetimes:
@@ -78,14 +78,13 @@ class Service:
 
             traced = await begin(tracing(config, process.name(config)))
             webhooks = await begin(traced.webhooks(AddressGuard(config.webhook_allow)))
-            consumers = SubscribedTopics(queue, webhooks)
             calls = await begin(_calls(config, queue, traced))
-            deliveries: dict[str, Delivery] = {"delivery": consumers, **calls}
+            deliveries = {"delivery": SubscribedTopics(queue, webhooks), **calls}
             figures = partial(_figures, queue)
             frontend = Frontend(
                 settings, queue, webhooks, traced.front, partial(process.all_figures, figures)
             )
-            sections = Declarations(settings, queue, self._servers, process.declared)
+            sections = Declarations(settings, queue, process.declared)
             if process.is_replacement:
                 sections.take_over()
             else:
@@ -95,7 +94,7 @@ class Service:
             await begin(process.telling(figures))
             await begin(aclosing(queue.history))
             await begin(aclosing(queue))
-            loops = self._background(store, opening, queue, deliveries) | {
+            loops = self._background(opening, queue, deliveries) | {
                 "sections": sections.run,
                 "settings": partial(_follow, news, settings, frontend, sections),
             }
@@ -109,7 +108,7 @@ class Service:
                 listening.http(
                     frontend,
                     config.bind_address,
-                    frontend.tls.context if frontend.tls else None,
+                    frontend.tls,
                     limits=limits,
                     most_bytes=_most_bytes(config),
                     reuse_port=process.shares_port,
@@ -127,25 +126,14 @@ class Service:
             await self._stop.wait()
             log.info("stopping")
 
-    def _opening(self, store: Store, config: Config) -> StoreOpening:
-        is_first = self._process.number == 1
-        prepare = partial(
-            prepare_store, self._servers, config, self._socket_path, is_first=is_first
-        )
-        return StoreOpening(store, config, prepare)
-
     def _background(
-        self,
-        store: Store,
-        opening: StoreOpening,
-        queue: DelayQueue,
-        deliveries: Mapping[str, Delivery],
+        self, opening: StoreOpening, queue: DelayQueue, deliveries: Mapping[str, Delivery]
     ) -> dict[str, Loop]:
         loops = queue.background() | {
             "servers of the store": self._servers.watch,
             "store": opening.run,
         }
-        if replicas := store.durability.replicas:
+        if replicas := queue.store.durability.replicas:
             loops["replicas"] = partial(replicas.watch, self._servers)
         return loops | {name: each.run for name, each in deliveries.items()}
 
@@ -160,7 +148,7 @@ class Service:
         async with listening.beanstalk(
             frontend.beanstalk,
             config.beanstalk_address,
-            frontend.tls.context if frontend.tls and config.beanstalk_tls else None,
+            frontend.tls if config.beanstalk_tls else None,
             limits=limits,
             reuse_port=self._process.shares_port,
         ):

@@ -6,8 +6,8 @@ A store that is not well only delays that.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from delayqueue.config.config import Config
@@ -31,13 +31,12 @@ from delayqueue.store.layout import (
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
+from delayqueue.tasks import at_most
 
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0  # between two attempts to open the store
-LOOK_S: Final = (
-    1.0  # between two looks whether the layout of its data is still the one that this process knows
-)
+LOOK_S: Final = 1.0  # between two looks whether its layout is still the one that this process knows
 FIRST_S: Final = 3.0  # that a start waits for the store, before clients are answered
 NOT_OPEN: Final = Text("服务尚未打开存储", "the server has not opened it yet")
 LOST_LAYOUT: Final = (
@@ -137,20 +136,23 @@ class StoreOpening:
     """
 
     def __init__(
-        self, store: Store, config: Config, prepare: Callable[[], Awaitable[Stored]]
+        self, store: Store, config: Config, socket_path: str | None, *, is_first: bool
     ) -> None:
-        """`prepare` returns the layout in force, as prepare_store() does."""
+        """`is_first`: for the first process of a server."""
         self._store = store
         self._config = config
-        self._prepare = prepare
+        self._socket_path = socket_path
+        self._is_first = is_first
         self._logged = ""  # what ails the store, as logged
         store.close(NOT_OPEN)
 
     async def attempt(self) -> bool:
         """Open the store if it is well. Raises StartupError if a setting is wrong."""
-        store = self._store
+        store, config = self._store, self._config
         try:
-            layout, change = await self._prepare()
+            layout, change = await prepare_store(
+                store.servers, config, self._socket_path, is_first=self._is_first
+            )
             if change:
                 return self._wait(
                     change.text, f"the number of buckets is being changed to {change.size}"
@@ -158,7 +160,7 @@ class StoreOpening:
             if layout.generation <= store.refused_generation:
                 return self._wait(OUTDATED, LOST_LAYOUT.format(layout.size))
         except StoreUnwell as error:
-            return self._wait(error.text, "; ".join(error.lines(self._config)))
+            return self._wait(error.text, "; ".join(error.lines(config)))
         except Unavailable:  # and the log says why
             return False
         store.buckets.adopt(layout)
@@ -178,9 +180,8 @@ class StoreOpening:
 
     async def begin(self) -> None:
         """Try it once, but not for long. Raises StartupError if a setting is wrong."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_S):
-                await self.attempt()
+        async with at_most(FIRST_S):
+            await self.attempt()
 
     async def run(self) -> None:
         """Open the store whenever it is closed, and close it when its layout changes, until cancelled."""

@@ -5,10 +5,10 @@ import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final
 
-from delayqueue.tasks import TaskGroup
+from delayqueue.tasks import TaskGroup, at_most
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +41,16 @@ class Notifier:
 
     async def _follow(self, pulses: Sequence[float], stop: asyncio.Event) -> None:
         while not all(pulses) and not stop.is_set():
-            await _pause(stop, START_S)
+            async with at_most(START_S):
+                await stop.wait()
         if not stop.is_set():
             self._send("READY=1")
         while not stop.is_set():
             serving = [pulse for pulse in pulses if pulse > 0]
             if serving and time.monotonic() - min(serving) < self._pause_s:
                 self._send("WATCHDOG=1")
-            await _pause(stop, self._pause_s)
+            async with at_most(self._pause_s):
+                await stop.wait()
         self._send("STOPPING=1")
 
     def _send(self, state: str) -> None:
@@ -60,9 +62,3 @@ class Notifier:
                 systemd.sendto(state.encode(), self._address)
         except OSError as error:
             log.warning("cannot tell systemd %s: %s", state, error)
-
-
-async def _pause(stop: asyncio.Event, limit_s: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(limit_s):
-            await stop.wait()

@@ -1,9 +1,8 @@
 """OpenTelemetry spans for requests and webhooks, with `traces = yes`. OTEL_* variables set everything else."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,7 +11,9 @@ from delayqueue import __version__
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.webhook import Webhooks
+from delayqueue.tasks import at_most
 from delayqueue.threads import Threads
+from delayqueue.web.api import Api
 from delayqueue.web.front import Front
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ WAY_OUT: Final = "pip install 'delay-queue-server[otel]'"
 class Traced(NamedTuple):
     """Makes the front and opens the webhooks: with spans, or, by default, without."""
 
-    front: Callable[..., Front] = Front
+    front: Callable[[Api], Front] = Front
     webhooks: Callable[..., AbstractAsyncContextManager[Webhooks]] = Webhooks.open
 
 
@@ -52,9 +53,8 @@ async def tracing(config: Config, instance: str) -> AsyncIterator[Traced]:
             partial(TracedWebhooks.open, tracer=tracer),
         )
     finally:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FLUSH_S):
-                await Threads("traces").run(provider.shutdown)
+        async with at_most(FLUSH_S):
+            await Threads("traces").run(provider.shutdown)
 
 
 def check_tracing(config: Config) -> None:

@@ -18,8 +18,9 @@ way: what is missing is found out before its first attempt.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from operator import methodcaller
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -52,6 +53,7 @@ from delayqueue.store.types import (
     TimedOut,
 )
 from delayqueue.store.verbs import Verb, dump_rows, dump_topics
+from delayqueue.tasks import batched
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store
@@ -163,6 +165,11 @@ class Bucket:
         self.answered(writes=False)
         return answer
 
+    async def ask_key(self, name: str, command: str, *args: Any, **options: Any) -> Any:
+        """What a command of redis-py reads from the bucket's key of this name. Raises Unavailable as ask() does."""
+        key = self.keys.named(name)
+        return await self.ask(name, methodcaller(command, key, *args, **options))
+
     def pop(self, demands: Sequence[Demand]) -> asyncio.Future[Popped]:
         """Reserve ready jobs: for each demand at most as many as it wants, [] if none is ready."""
         nonce = next(self._store.nonces)
@@ -186,7 +193,7 @@ class Bucket:
         reply = await self.run("tick", [limit])
         redelivered, in_all, expired, set_aside, buried, late = reply.results
         self._count_repairs("set_aside", set_aside)
-        names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
+        names = [(text(topic), text(job_id)) for topic, job_id in batched(buried, 2)]
         return Ticked(
             reply.change, redelivered, in_all, expired, set_aside, names, _timed_out(late)
         )
@@ -210,16 +217,16 @@ class Bucket:
         rest, raw_findings, suspects = reply.results
         findings = [
             Finding(kind.decode(), text(name), text(job_id), mended == b"1")
-            for kind, name, job_id, mended in _rows(raw_findings, 4)
+            for kind, name, job_id, mended in batched(raw_findings, 4)
         ]
         for finding in findings:
             if finding.repaired and finding.kind != damage.LOST:  # which is an event of its job
                 self._count_repairs(finding.kind, 1)
         return Inspected(
-            [Piece(name, cursor) for name, cursor in _rows(rest, 2)],
+            [Piece(name, cursor) for name, cursor in batched(rest, 2)],
             reply.looked,
             findings,
-            [(topic, job_id) for topic, job_id in _rows(suspects, 2)],
+            [(topic, job_id) for topic, job_id in batched(suspects, 2)],
             reply.change,
             [(topic, number) for event, topic, number, _ in reply.events if event == damage.LOST],
         )
@@ -357,12 +364,8 @@ def _settle(
         future.set_exception(error)
 
 
-def _rows(flat: Sequence[bytes], width: int) -> Iterator[Sequence[bytes]]:
-    return (flat[i : i + width] for i in range(0, len(flat), width))
-
-
 def _timed_out(raw: Sequence[bytes]) -> list[TimedOut]:
     return [
         TimedOut(text(topic), text(job_id), int(attempt), text(worker))
-        for topic, job_id, attempt, worker in _rows(raw, 4)
+        for topic, job_id, attempt, worker in batched(raw, 4)
     ]

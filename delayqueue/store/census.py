@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from heapq import merge
 from itertools import starmap
-from operator import add, attrgetter, methodcaller
+from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
 from delayqueue.domain.limit import Limit
@@ -14,12 +14,11 @@ from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import or_none
 from delayqueue.store.record import text
 from delayqueue.store.verbs import Verb
-from delayqueue.tasks import SingleFlight, by_turns
+from delayqueue.tasks import SingleFlight, batched, by_turns
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store
 
-Item = TypeVar("Item")
 Found = TypeVar("Found", bound=Sequence[object])
 
 MANY: Final = 5_000  # topics: to count them takes the store about 0.1 s
@@ -149,7 +148,7 @@ class Census:
     async def of(self, names: Sequence[str]) -> TopicViews:
         """These topics; all 0 for a topic that does not exist."""
         rows: list[tuple[Any, ...]] = []
-        for piece in pieces(names, TOPICS_PER_CALL):
+        for piece in batched(names, TOPICS_PER_CALL):
             views = list(map(TopicView, piece))
             for bucket in self._store.in_force:
                 for view, counts in zip(views, await bucket.run_all(TOPICS, piece), strict=True):
@@ -162,7 +161,7 @@ class Census:
         found = {view.topic: (0,) * len(SOON_S) async for view in by_turns(views)}
         names = [view.topic for view in views if view.delayed]
         for bucket in self._store.in_force:
-            for piece in pieces(names, TOPICS_PER_CALL):
+            for piece in batched(names, TOPICS_PER_CALL):
                 counted = await bucket.run_all(DUE_SOON, piece)
                 for name, counts in zip(piece, counted, strict=True):
                     found[name] = tuple(map(add, found[name], counts))
@@ -182,12 +181,7 @@ class Census:
 
     async def most(self) -> int:
         """How many topics there are at most: one that several buckets know counts several times."""
-        return sum(
-            [
-                await bucket.ask("topics", methodcaller("hlen", bucket.keys.named("topics")))
-                for bucket in self._store.in_force
-            ]
-        )
+        return sum([await bucket.ask_key("topics", "hlen") for bucket in self._store.in_force])
 
     async def _all(self) -> TopicViews:
         return await self.of(await self._once(self._names))
@@ -242,19 +236,12 @@ DUE_SOON: Final = Verb[str, Sequence[int]](
 
 async def names_in(bucket: Bucket) -> AsyncIterator[list[str]]:
     """All topics that the bucket knows, some at a time; one can come twice."""
-    key, cursor = bucket.keys.named("topics"), 0
+    cursor = 0
     while True:
-        scan = methodcaller("hscan", key, cursor, count=NAMES_PER_CALL)
-        page: Any = await bucket.ask("topics", scan)
-        cursor, names = page
+        cursor, names = await bucket.ask_key("topics", "hscan", cursor, count=NAMES_PER_CALL)
         yield [text(name) for name in names]
         if not cursor:
             return
-
-
-def pieces(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
-    """The items, `size` at a time."""
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _of_known(combine: Callable[..., int], one: int | None, other: int | None) -> int | None:

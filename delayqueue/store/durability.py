@@ -18,7 +18,6 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self
@@ -36,7 +35,7 @@ from delayqueue.store.connection import DEMOTED, NotReplicatedError, Wait
 from delayqueue.store.health import STORE, Look, NotDurableError, require_noeviction
 from delayqueue.store.scripts import REPLICATE, ScriptHead
 from delayqueue.store.servers import Servers
-from delayqueue.tasks import SingleFlight
+from delayqueue.tasks import SingleFlight, at_most
 
 log = logging.getLogger(__name__)
 
@@ -203,9 +202,8 @@ class Replicas:
             if self.warnings and not found:
                 log.info("acknowledged jobs survive a failover again")
             self.warnings = found
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
-                    await changed.wait()
+            async with at_most(LOOK_S):
+                await changed.wait()
 
 
 def asks_for_replicas(config: Config) -> bool:

@@ -8,6 +8,7 @@ from delayqueue.config.values import Address
 from delayqueue.store.health import translated
 from delayqueue.store.record import group_of, text
 from delayqueue.store.store import Store
+from delayqueue.tasks import batched
 
 KEYS_PER_SCAN: Final = 1000
 RECORDS_AT_ONCE: Final = 32  # their bodies can be large
@@ -59,7 +60,7 @@ class EntryPage(NamedTuple):
     """Some entries; the cursor of the next page, b"0" = there is none, not for lists; the store's process."""
 
     cursor: bytes
-    entries: list[list[bytes]]
+    entries: list[Sequence[bytes]]
     process: bytes
 
 
@@ -109,9 +110,7 @@ class Entries:
             page: Any = await redis.hscan(keys.named("priorities"), cursor, count=KEYS_PER_SCAN)
             after, found = page
             jobs: list[tuple[str, str]] = []
-            all_ids = [*found]
-            for at in range(0, len(all_ids), RECORDS_AT_ONCE):
-                ids = all_ids[at : at + RECORDS_AT_ONCE]
+            for ids in batched([*found], RECORDS_AT_ONCE):
                 records: Any = await redis.hmget(keys.named("job"), ids)
                 pairs = zip(ids, map(group_of, records), strict=True)
                 jobs += [(text(job_id), group) for job_id, group in pairs if group is not None]
@@ -143,9 +142,7 @@ class Entries:
         reply = await self._store.bucket(key.bucket).run("export", [key.name, key.kind, cursor])
         after, found, process = reply.results
         width = 1 if key.kind in {"set", LIST} else 2
-        return EntryPage(
-            after, [found[at : at + width] for at in range(0, len(found), width)], process
-        )
+        return EntryPage(after, [*batched(found, width)], process)
 
     async def put(self, key: Key, bucket: int, entries: Iterable[Entry]) -> None:
         """Add entries of the key to the same key of another bucket."""

@@ -22,7 +22,9 @@ from delayqueue.domain.history_steps import (
 )
 from delayqueue.domain.topic_counters import Counts
 from delayqueue.store.bucket import Bucket
+from delayqueue.store.census import TOPICS_PER_CALL
 from delayqueue.store.record import text
+from delayqueue.tasks import batched
 
 SUMS: Final = {TopicSum.ALL: "a", TopicSum.OTHERS: "o"}  # their fields in a step
 PIECE: Final = 360  # steps that a call reads: about 2 ms of the store's time
@@ -73,14 +75,19 @@ class HistoryStore:
         marks = [mark for mark in known if mark and now_ms - mark.ago_ms >= start_ms]
         return HistorySteps(start_ms, now_ms, [_step(each) for each in packed], marks)
 
-    async def rates(self, topics: Sequence[str]) -> list[TopicRates | None]:
-        """How often things happened within the last minute, by topic; None for those of which that is not known."""
-        what = [*FINEST, MOST_TOPICS, 1, 2, "", 0, *topics]
-        reply = await self._bucket.run("history", what)
-        steps = [_step(packed) for packed in reply.results[1]]
-        elapsed = reply.now_ms % FINEST.step_ms / FINEST.step_ms
-        pairs = zip(steps[: len(topics)], steps[len(topics) :], strict=True)
-        return [_rates(before, current, elapsed) for before, current in pairs]
+    async def rates(self, topics: Sequence[str]) -> dict[str, TopicRates]:
+        """How often things happened within the last minute, of those topics of which that is known."""
+        found: dict[str, TopicRates] = {}
+        for piece in batched(topics, TOPICS_PER_CALL):
+            what = [*FINEST, MOST_TOPICS, 1, 2, "", 0, *piece]
+            reply = await self._bucket.run("history", what)
+            steps = [_step(packed) for packed in reply.results[1]]
+            elapsed = reply.now_ms % FINEST.step_ms / FINEST.step_ms
+            rows = zip(piece, steps[: len(piece)], steps[len(piece) :], strict=True)
+            for topic, before, current in rows:
+                if rates := _rates(before, current, elapsed):
+                    found[topic] = rates
+        return found
 
 
 def _field(topic: str | TopicSum) -> str:

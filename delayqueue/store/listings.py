@@ -30,6 +30,7 @@ from delayqueue.store.record import hold_up, parse_run, text
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Found, Listing, Position, Range, TagPlace
 from delayqueue.store.verbs import GET, WEIGH
+from delayqueue.tasks import batched
 
 PIECES_PER_LIST: Final = 20  # read at most to fill one page
 # the indexes in which the jobs of a state are, where they have other names; "" = any state
@@ -38,9 +39,8 @@ Known = tuple[Annotated[int, Field(ge=0, le=10**15)], Raw]  # a position
 # the position, and the windows by bucket and state
 PLACE: Final = TypeAdapter(tuple[Known | None, list[tuple[int, str, Mark, Mark | None, bool]]])
 TAG_PLACE: Final = TypeAdapter(Annotated[list[Raw], Field(min_length=1)])
-CURSOR: Final = (
-    "[0-9]{1,19}(?:@[0-9a-f]{1,64})?"  # as `signed` writes it; the store refuses 2 ** 64
-)
+# as `signed` writes it; the store refuses 2 ** 64
+CURSOR: Final = "[0-9]{1,19}(?:@[0-9a-f]{1,64})?"
 SCAN: Final = re.compile(CURSOR)
 
 ANY_TIME: Final = Range(0, 10**15)  # an import may have staged a job behind all due times
@@ -351,10 +351,9 @@ def _found(
 
 
 def _letters(topics: Sequence[str], found: Sequence[bytes]) -> list[DeadLetter]:
-    rows = (found[i : i + 4] for i in range(0, len(found), 4))
     return [
         DeadLetter(topics[int(number) - 1], text(raw_id), _message(run), int(buried_ms))
-        for number, raw_id, buried_ms, run in rows
+        for number, raw_id, buried_ms, run in batched(found, 4)
     ]
 
 

@@ -19,6 +19,7 @@ from delayqueue.errors import Code, Invalid, Text, Unavailable
 from delayqueue.store.record import live_view, text
 from delayqueue.store.store import Store
 from delayqueue.store.types import Found, Position, Range, Taken
+from delayqueue.tasks import batched
 
 BAD = Text("cursor 无效，请用上一页返回的", "cursor: not one that this listing returned")
 MOST_NUMBER: Final = 10**9
@@ -255,8 +256,8 @@ class DueOrder:
             return RangePage([], first, is_end=True, looked=0)
         mark, is_end, found = reply.results
         jobs = [
-            Found(Position(int(found[i + 1]), found[i]), bucket, found[i + 2])
-            for i in range(0, len(found), 3)
+            Found(Position(int(due_ms), raw_id), bucket, size_bytes)
+            for raw_id, due_ms, size_bytes in batched(found, 3)
         ]
         return RangePage(jobs, mark.decode("latin-1"), is_end == 1, reply.looked)
 

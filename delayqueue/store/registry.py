@@ -9,12 +9,13 @@ from delayqueue.answers.subscribers import CallCounts, FailedCall
 from delayqueue.domain.job import Job
 from delayqueue.domain.text import readable
 from delayqueue.store.bucket import Bucket
-from delayqueue.store.census import pieces
+from delayqueue.store.call import or_none
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import in_one_line
 from delayqueue.store.record import text
 from delayqueue.store.servers import Servers
 from delayqueue.store.verbs import dump_options, dump_rows, dump_text
+from delayqueue.tasks import batched
 
 if TYPE_CHECKING:
     from delayqueue.store.store import Store
@@ -98,7 +99,7 @@ class Registry:
     async def servers(self, told: Told, silence_ms: int) -> list[tuple[str, int, str]]:
         """Name, time last heard in ms and figures of all processes that were heard within `silence_ms`."""
         found = await self._run("servers", [told, silence_ms])
-        return [(text(found[i]), found[i + 1], text(found[i + 2])) for i in range(0, len(found), 3)]
+        return [(text(name), heard_ms, text(told)) for name, heard_ms, told in batched(found, 3)]
 
     async def register(self, kind: Kind, entry: Entry, if_exists: str) -> int:
         """Register an entry.
@@ -200,8 +201,8 @@ async def registered_in(servers: Servers, keys: BucketKeys, kind: Kind) -> dict[
 
 def _entries(found: Sequence[Any]) -> list[Entry]:
     return [
-        Entry(text(found[i]), text(found[i + 1]), None if found[i + 2] < 0 else found[i + 2])
-        for i in range(0, len(found), 3)
+        Entry(text(name), text(definition), or_none(time_ms))
+        for name, definition, time_ms in batched(found, 3)
     ]
 
 
@@ -216,7 +217,7 @@ async def calls_of(store: "Store", names: Sequence[str]) -> dict[str, CallCounts
     numbers = {name: Counter[str]() for name in names}
     failures: dict[str, list[FailedCall]] = {name: [] for name in names}
     for bucket in store.in_force:
-        for piece in pieces(names, NAMES_PER_CALL):
+        for piece in batched(names, NAMES_PER_CALL):
             reply = await bucket.run("calls", piece)
             parts, hour = reply.results, reply.now_ms // HOUR_MS
             for name, counts, failed in zip(piece, parts[::2], parts[1::2], strict=True):

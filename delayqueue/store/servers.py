@@ -29,7 +29,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.config.values import Address
 from delayqueue.store.connection import DEMOTED, NO_ANSWER
 from delayqueue.store.server import ANSWER_S, Server
-from delayqueue.tasks import cancel_all, read_error
+from delayqueue.tasks import at_most, batched, cancel_all, read_error
 
 log = logging.getLogger(__name__)
 
@@ -227,9 +227,8 @@ class Servers:
         """Follow the topology until cancelled."""
         while True:
             self._doubt.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(REFRESH_S):
-                    await self._doubt.wait()
+            async with at_most(REFRESH_S):
+                await self._doubt.wait()
             try:
                 await self.refresh()
             except RedisError as error:
@@ -337,7 +336,7 @@ class Sentinels:
                 raw = await _asked(sentinel, "SENTINEL", "MASTER", self._name)
             except ResponseError as error:
                 raise _said(error, address, f"redis.master_name = {self._name}") from None
-            facts = {_text(raw[i]): _text(raw[i + 1]) for i in range(0, len(raw), 2)}
+            facts = {_text(name): _text(fact) for name, fact in batched(raw, 2)}
             # while replicas follow the new master, which can take long, only this names it
             host, port = await _asked(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._name)
         master = Address(_text(host), int(port))

@@ -13,12 +13,11 @@ from delayqueue.domain.limit import Changes, Limit, loop_in
 from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import Reply, settings_of
-from delayqueue.store.census import pieces
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Change, Plan, TagPlace
 from delayqueue.store.verbs import dump_plan, dump_rows
-from delayqueue.tasks import paced
+from delayqueue.tasks import batched, paced
 
 log = logging.getLogger(__name__)
 
@@ -262,7 +261,7 @@ class Topics:
         totals = [0] * steps
         names = topics or await self._store.census.names()
         for bucket in self._store.in_force:
-            for piece in pieces(names, max(1, 50_000 // steps)):
+            for piece in batched(names, max(1, 50_000 // steps)):
                 counts = await forecast_in(bucket, piece, start_ms, step_ms, steps)
                 totals = [a + b for a, b in zip(totals, counts, strict=True)]
         return totals
@@ -327,8 +326,7 @@ async def let_others_follow(store: Store, topic: str) -> None:
 
 async def settings_in(bucket: Bucket) -> dict[str, dict[str, Any]]:
     """The settings of topics in a bucket, as parsed from JSON; only topics with readable settings."""
-    key = bucket.keys.named("topics")
-    found: Any = await bucket.ask("topics", lambda redis: redis.hgetall(key))
+    found = await bucket.ask_key("topics", "hgetall")
     return {text(name): each for name, written in found.items() if (each := settings_of(written))}
 
 
@@ -359,9 +357,7 @@ async def split_limits(bucket: Bucket, topic: str, written: str | None, buckets:
 
 async def _settings_of(bucket: Bucket, topic: str) -> str:
     """The settings of one topic (JSON); {} if they are unreadable."""
-    key = bucket.keys.named("topics")
-    written: Any = await bucket.ask("topics", lambda redis: redis.hget(key, topic))
-    return json.dumps(settings_of(written or b""))
+    return json.dumps(settings_of(await bucket.ask_key("topics", "hget", topic) or b""))
 
 
 async def forecast_in(

@@ -36,7 +36,7 @@ class IdMaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """Everything that handlers use, once per server process."""
+    """Everything that handlers use, by the settings in force, for clients that may reach the same topics."""
 
     queue: DelayQueue
     jobs: Jobs  # of the topics that the client may reach
@@ -45,9 +45,8 @@ class Api:
     guard: Authenticator
     snapshots: Callable[[], Awaitable[dict[str, Snapshot]]]  # figures of all workers, by number
     check_url: Callable[[str], str]  # raises BadValue for a URL that webhooks may not call
-    check_call: (
-        Callable[[str], str] | None
-    )  # the same for a job's call; None = the server makes none
+    # raises BadValue for a URL that jobs may not have called; None = the server makes no calls
+    check_call: Callable[[str], str] | None
     try_webhook: Callable[[Subscriber, str], Awaitable[Trial]]  # with this body
     endpoints: tuple[Endpoint, ...]  # all endpoints
     new_id: IdMaker = field(default_factory=IdMaker)

@@ -169,8 +169,7 @@ class AiohttpTransport(asyncio.Transport):
             piece, at = data[at:end], end
             lent.latest = (lent.latest + piece)[1 - len(END) :]
             self.protocol.data_received(piece)
-            if lent.is_read:
-                lent.take()
+            lent.take()
         else:
             self.server.loop.call_soon(self._go_on)
         return data[at:]
@@ -251,11 +250,6 @@ class LentRequest:
         """Whether more of it is known to be missing."""
         return not (self.has_arrived or (self.has_head and self._payload is None))
 
-    @property
-    def is_read(self) -> bool:
-        """Whether the front waits for its body."""
-        return self._reading is not None
-
     def next(self, data: bytes, at: int) -> int:
         """Where the next piece of the data ends that belongs to it; `at` = none does, or not so far.
 
@@ -318,9 +312,8 @@ class LentRequest:
                 written.force_close()
             await self._write(request, written)
         except ConnectionError:
-            return (
-                web.Response()
-            )  # aiohttp would log an exception, and drops an answer that it cannot write
+            # aiohttp would log an exception, and drops an answer that it cannot write
+            return web.Response()
         finally:
             if self._sending is not None:
                 self._sending.cancel()

@@ -8,7 +8,6 @@ need not understand it: aiohttp gets its bytes, and says where it ends.
 import asyncio
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from email.utils import formatdate
 from time import time
 from typing import Any, Final, cast
@@ -17,7 +16,7 @@ from delayqueue.errors import QueueError, SlowRequest, TooMany
 from delayqueue.net.later import Later
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import at_most, cancel_all
 from delayqueue.web.app import AiohttpServer, AiohttpTransport, LentRequest
 from delayqueue.web.front import HasFront
 from delayqueue.web.head import (
@@ -40,12 +39,10 @@ from delayqueue.web.http import (
 )
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer body is not plain
-MAX_AHEAD_BYTES: Final = (
-    MAX_HEAD_BYTES + MAX_BODY_BYTES
-)  # that wait for their turn: one request or several
-PATIENCE_S: Final = (
-    2.0  # after which an incomplete request goes to aiohttp, which may refuse what there is of it
-)
+# that wait for their turn: one request or several
+MAX_AHEAD_BYTES: Final = MAX_HEAD_BYTES + MAX_BODY_BYTES
+# after which an incomplete request goes to aiohttp, which may refuse what there is of it
+PATIENCE_S: Final = 2.0
 IDLE_S: Final = 75.0  # after which a connection without a request is closed, or with part of a head
 READ_S: Final = 30.0  # for a request's body to arrive
 LOOK_S: Final = 1.0  # between two checks of all connections; the precision of these times
@@ -130,11 +127,10 @@ class Express:
         self.stopping = True
         self._next_look.cancel()
         last = [each for each in list(self.connections) if not each.close_if_idle()]
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while not self.connections.isdisjoint(last):
-                    self._one_is_lost.clear()
-                    await self._one_is_lost.wait()
+        async with at_most(within_s):
+            while not self.connections.isdisjoint(last):
+                self._one_is_lost.clear()
+                await self._one_is_lost.wait()
         await cancel_all([each.pending for each in self.connections if each.pending is not None])
         for connection in list(self.connections):
             connection.abort()

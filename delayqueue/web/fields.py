@@ -40,9 +40,8 @@ from delayqueue.domain.push_fields import WORDS
 from delayqueue.domain.push_rules import TRACEPARENT, WHITE_SPACE
 from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
 
-MOST_BYTES_OF_CHAR: Final = (
-    4  # in UTF-8: a text of few characters need not be encoded to be measured
-)
+# in UTF-8: a text of few characters need not be encoded to be measured
+MOST_BYTES_OF_CHAR: Final = 4
 MAX_POP_CHARS: Final = MAX_POP_TOPICS * (MAX_TOPIC_BYTES + 2)  # with a comma and a blank each
 # A consumer names the same topics again and again: the latest ones are cached, which takes 8 MB if all are the longest.
 REMEMBERED: Final = 128

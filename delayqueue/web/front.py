@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final, Protocol, cast
 
-from delayqueue.config.config import Config
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import (
     OK,
@@ -54,13 +53,6 @@ NO_METHODS: Final[Mapping[str, Endpoint]] = MappingProxyType({})
 Work = Coroutine[Any, Any, Any]
 
 
-def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = None) -> "Front":
-    """Build a front that answers everything that the design and docs/api.md promise."""
-    reader = Reader(api.queue.metrics, strict=config.strict)
-    endpoints = [*api.endpoints, *pages()]
-    return (make or Front)(api, endpoints, reader, has_log=config.access_log)
-
-
 class HasFront(Protocol):
     """Has the front in force: settings that are read again put another one in its place."""
 
@@ -89,29 +81,22 @@ class Cycle:
 
 
 class Front:
-    """Answers each request, whichever protocol brought it."""
+    """Answers each request to an endpoint or a page, by the settings of `api`, whichever protocol brought it."""
 
-    def __init__(
-        self,
-        api: Api,
-        endpoints: Iterable[Endpoint],
-        reader: Reader,
-        *,
-        has_log: bool,
-    ) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
         self._confined: dict[Scope, Api] = {}
         self._endpoints: dict[str, dict[str, Endpoint]] = {}
         self._of_original: set[str] = set()
-        for endpoint in endpoints:
+        for endpoint in (*api.endpoints, *pages()):
             methods = self._endpoints.setdefault(endpoint.path, {})
             methods |= dict.fromkeys(endpoint.accepts, endpoint)
             if endpoint.takes is not None and endpoint.takes.of_original:
                 self._of_original.add(endpoint.path)
         self._is_protected = api.guard.is_protected
         self._check_page = own_page if self._is_protected else same_origin
-        self._reader = reader
-        self._has_log = has_log
+        self._reader = Reader(api.queue.metrics, strict=api.config.strict)
+        self._has_log = api.config.access_log
         self._answered = api.queue.metrics.counter(REQUESTS)
 
     def paths(self, method: str) -> frozenset[str]:

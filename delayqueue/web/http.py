@@ -13,12 +13,10 @@ Warnings = dict[str, dict[str, None]]  # by header, the names in it, each once
 
 SLASHES: Final = re.compile(r"/(?:\.?/)+")  # in //push, of a client whose base URL ends in a slash
 SERVER: Final = "delay-queue"  # the header Server of answers; a version would help attackers only
-HTTP_OK: Final = (
-    HTTPStatus.OK.value
-)  # to look it up there takes Python 3.11 a third of a microsecond
-ADMIN_PAGE: Final = (
-    "x-admin-page"  # a header that the page at /admin sends; other programs need not
-)
+# to look it up there takes Python 3.11 a third of a microsecond
+HTTP_OK: Final = HTTPStatus.OK.value
+# a header that the page at /admin sends; other programs need not
+ADMIN_PAGE: Final = "x-admin-page"
 JSON: Final[Mapping[str, str]] = {"Content-Type": "application/json; charset=utf-8"}
 
 # A larger answer is written in pieces of this size: all at once, one of 12 MB kept the loop for up to 0.1 s.

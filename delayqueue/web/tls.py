@@ -114,29 +114,28 @@ class Certificate(NamedTuple):
         return context
 
 
-class Listening(ssl.SSLContext):
-    """Stands for the context in force, which each connection has from its beginning.
+class Tls(ssl.SSLContext):
+    """The server's side of TLS, for all listeners: each connection gets the context in force, from its beginning.
 
     So nobody resumes a session of a former one, whose authority may no longer be trusted.
     """
 
-    in_force: ssl.SSLContext
+    _in_force: ssl.SSLContext
 
-    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        """What an event loop calls for a connection; the arguments are those of ssl.SSLContext."""
-        return self.in_force.wrap_bio(*args, **kwargs)
-
-
-class Tls:
-    """The server's side of TLS. `context` is for all listeners; what it uses for new connections can be replaced."""
-
-    def __init__(self, certificate: Certificate) -> None:
-        self.context = Listening(ssl.PROTOCOL_TLS_SERVER)
-        self.use(certificate)
+    @classmethod
+    def of(cls, certificate: Certificate) -> Self:
+        """TLS with this certificate."""
+        made = cls(ssl.PROTOCOL_TLS_SERVER)
+        made.use(certificate)
+        return made
 
     def use(self, certificate: Certificate) -> None:
         """Use another certificate, and authority, for new connections."""
-        self.context.in_force = certificate.context()
+        self._in_force = certificate.context()
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        """What an event loop calls for a connection; the arguments are those of ssl.SSLContext."""
+        return self._in_force.wrap_bio(*args, **kwargs)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """OpenTelemetry spans for requests, by its conventions for HTTP. Needs its packages: see server/tracing.py."""
 
 from http import HTTPMethod
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -10,6 +10,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from delayqueue.domain.text import clean
 from delayqueue.errors import Code
+from delayqueue.web.api import Api
 from delayqueue.web.front import Cycle, Front
 from delayqueue.web.http import HttpRequest, Peer
 
@@ -19,9 +20,8 @@ W3C: Final = TraceContextTextMapPropagator()
 class TracedFront(Front):
     """Answers each request in a span, except read-only GET requests: probes, metrics, pages."""
 
-    def __init__(self, *parts: Any, tracer: Tracer, scheme: str, **named: Any) -> None:
-        """The `parts`, also the `named` ones, are those of every front."""
-        super().__init__(*parts, **named)
+    def __init__(self, api: Api, *, tracer: Tracer, scheme: str) -> None:
+        super().__init__(api)
         self._only_read = {
             path
             for path, methods in self._endpoints.items()

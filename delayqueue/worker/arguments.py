@@ -30,13 +30,8 @@ Arguments: TypeAlias = Callable[[ReservedJob, Any], Sequence[Any]]
 
 JOBS: Final = (ReservedJob, HandledJob)
 JOB: Final = (inspect.Parameter.empty, *JOBS, Any, object)
-UNCHECKED: Final = (
-    (),
-    (str, Any),
-    (str, object),
-    (Any,),
-    (object,),
-)  # for a dict or a list: what JSON has
+# for a dict or a list: what JSON has
+UNCHECKED: Final = ((), (str, Any), (str, object), (Any,), (object,))
 MOST_MISTAKES: Final = 5  # in a body, that a message lists
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from delayqueue.client.api_request import TransportError
 from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt
+from delayqueue.tasks import at_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,8 +64,8 @@ class ProgressTeller:
                 return  # the lease says so
             except (QueueError, TransportError, ValueError, TypeError) as error:
                 log.warning("job %s: cannot tell its progress: %s", self._job.id, error)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), PAUSE_S)
+            async with at_most(PAUSE_S):
+                await self._ending.wait()
         self._telling = None
 
     async def end(self) -> None:

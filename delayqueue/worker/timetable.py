@@ -53,9 +53,8 @@ class Times(NamedTuple):
             try:
                 check_tz(self.tz)
             except BadValue:
-                if (
-                    available_timezones()
-                ):  # without any, such as Windows, the server looks at `tz`, too
+                # without any, as on Windows, the server looks at `tz`
+                if available_timezones():
                     raise
         if self.cron is not None:
             with suppress(ImportError):

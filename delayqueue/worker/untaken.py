@@ -19,9 +19,8 @@ log = logging.getLogger(__name__)
 
 FIRST_S: Final = 60.0  # the others of a deployment have started by then
 INTERVAL_S: Final = 600.0
-AGE_S: Final = (
-    60.0  # for which the oldest job has been ready; the server tells rates of the last minute
-)
+# for which the oldest job has been ready; the server tells rates of the last minute
+AGE_S: Final = 60.0
 MOST: Final = 1000  # topics that are looked at, those with the oldest ready jobs
 
 

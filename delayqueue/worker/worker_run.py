@@ -14,7 +14,7 @@ from delayqueue.client.api_request import TransportError
 from delayqueue.client.times import seconds
 from delayqueue.domain.job import MAX_BATCH, MAX_POP_TOPICS
 from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
-from delayqueue.tasks import cancel_all, left_when
+from delayqueue.tasks import at_most, batched, cancel_all, left_when
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.progress import ProgressTeller
 from delayqueue.worker.verdict import (
@@ -69,7 +69,7 @@ class WorkerRun:
         limits: ProcessLimits,
     ) -> None:
         self._handlers = handlers
-        self._polls = [*_batches(handlers.topics)]
+        self._polls = [*batched(handlers.topics, MAX_POP_TOPICS)]
         self._client = client
         self._changed = asyncio.Event()
         self._executor = Executor(freed=self._changed.set)
@@ -144,8 +144,8 @@ class WorkerRun:
                     )
                     continue
                 log.warning("cannot fetch jobs: %s", error)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._leaving.wait(), _pause_s(error))
+                async with at_most(_pause_s(error)):
+                    await self._leaving.wait()
 
     async def _take(self, topics: Sequence[str], most: int, wait_s: float) -> int:
         """Take up to `most` jobs and begin with them. Returns how many came."""
@@ -319,12 +319,6 @@ class WorkerRun:
             fallback=delays_s[min(job.attempt, len(delays_s)) - 1] if delays_s else None,
             message=with_traceback(verdict.message, verdict.traceback),
         )
-
-
-def _batches(topics: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The topics, as many at a time as a poll takes."""
-    for at in range(0, len(topics), MAX_POP_TOPICS):
-        yield topics[at : at + MAX_POP_TOPICS]
 
 
 def _turned(items: Sequence[T], turn: int) -> Sequence[T]:

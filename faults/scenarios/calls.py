@@ -11,7 +11,7 @@ from typing import Final, Self
 
 import aiohttp
 
-from delayqueue.store.census import pieces
+from delayqueue.tasks import batched
 from faults.bed import (
     DATABASE,
     Bed,
@@ -135,7 +135,7 @@ async def bad_targets(bed: Bed, *, jobs: int, calls: int) -> Figures:
             for number in range(calls)
             for way, port in ports.items()
         ]
-        for part in pieces(pushed, MOST_IDS):
+        for part in batched(pushed, MOST_IDS):
             (await api.push_all(part)).ok()
         beside_ms = await _others_p99_ms(bed, server, jobs)
         ended = await _until_ended(api, [str(job["id"]) for job in pushed])
@@ -261,7 +261,7 @@ async def _until_ended(api: Api, ids: list[str]) -> dict[str, Json]:
 
     async def have_more() -> bool:
         with suppress(aiohttp.ClientError, TimeoutError, AssertionError):
-            for part in pieces(ids, STATES_TOGETHER):
+            for part in batched(ids, STATES_TOGETHER):
                 some = (await api.call("/get", {"ids": part})).ok()
                 found.update({job["id"]: job for job in some})
         return count() > ended

@@ -9,7 +9,7 @@ from typing import Final
 
 import aiohttp
 
-from delayqueue.store.census import pieces
+from delayqueue.tasks import batched
 from faults.bed import (
     DATABASE,
     Bed,
@@ -273,7 +273,7 @@ class Work:
     async def _states(self, api: Api, ids: Sequence[str]) -> dict[str, str | None]:
         """What the server says about the jobs; None: there is none."""
         states: dict[str, str | None] = {}
-        for part in pieces(ids, MOST_IDS):
+        for part in batched(ids, MOST_IDS):
             number = self.history.invoke("get", ())
             found = (await api.call("/get", {"ids": part})).ok()
             some = {job_id: job and job["state"] for job_id, job in zip(part, found, strict=True)}

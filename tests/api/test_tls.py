@@ -154,7 +154,7 @@ def test_a_session_is_resumed_until_its_authority_is_removed(
     )
     assert of_client
     assert of_another
-    tls, context = Tls(of_client), own.context(client)
+    tls, context = Tls.of(of_client), own.context(client)
     context.minimum_version = context.maximum_version = version
 
     def visit(port: int, session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bool]:
@@ -172,7 +172,7 @@ def test_a_session_is_resumed_until_its_authority_is_removed(
         writer.close()
 
     async def visits() -> None:
-        server = await asyncio.start_server(greet, LOOPBACK, 0, ssl=tls.context)
+        server = await asyncio.start_server(greet, LOOPBACK, 0, ssl=tls)
         async with server:
             port = server.sockets[0].getsockname()[1]
             session, _ = await asyncio.to_thread(visit, port, None)

@@ -10,6 +10,7 @@ from delayqueue.domain.history_steps import MOST_TOPICS, Mark, Row, TopicSum
 from delayqueue.domain.topic_counters import Counts
 from delayqueue.engine import history
 from delayqueue.engine.history import HistoryRecorder
+from delayqueue.engine.timers import STALE_S
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.census import TopicView
@@ -126,7 +127,7 @@ async def test_a_store_that_is_away_loses_counts_and_no_mark(store: Store) -> No
         assert store.pushed("t") == 3
         assert store.marks == [("started", "this"), ("outage", "")]
         [outage] = [mark for _, marks in store.added for mark in marks if mark.kind == "outage"]
-        assert outage.lasted_ms >= history.NOTICED_S * 1000
+        assert outage.lasted_ms >= STALE_S * 1000
         assert outage.ago_ms >= outage.lasted_ms
 
 

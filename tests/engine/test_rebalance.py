@@ -772,7 +772,7 @@ async def test_schedules_whose_jobs_have_a_group_are_named_first(ours: Installat
     plain = Schedule(name="plain", topic="t", every_ms=HOUR_MS)
     grouped = replace(plain, name="grouped", group="g")
     for each in (plain, grouped, replace(grouped, name="asleep", paused=True)):
-        await schedules.schedule(each, "fail")
+        await schedules.register(each, "fail")
     with pytest.raises(StartupError, match=r"^the schedules asleep, grouped push jobs of a group"):
         await ours.change().run()
     await schedules.remove("asleep")

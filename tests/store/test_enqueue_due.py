@@ -178,7 +178,7 @@ async def test_a_schedule_that_a_clock_far_ahead_has_planned_goes_on_when_it_is_
     wheel: Bucket, clock: Clock, *, is_running: bool
 ) -> None:
     schedules = Schedules(wheel.store.registry)
-    await schedules.schedule(Schedule(name="s", topic="t", every_ms=HOUR_MS), "fail")
+    await schedules.register(Schedule(name="s", topic="t", every_ms=HOUR_MS), "fail")
     task = asyncio.create_task(schedules.run())
     clock.pass_ms(400 * DAY_MS)
 
@@ -202,7 +202,7 @@ async def test_a_clock_that_is_put_back_by_little_repeats_no_occurrence(
     schedules = Schedules(wheel.store.registry)
     for name, ahead_ms in (("little", CORRECTION_MS), ("much", CORRECTION_MS + HOUR_MS)):
         clock.pass_ms(ahead_ms)
-        await schedules.schedule(Schedule(name=name, topic="t", every_ms=HOUR_MS), "fail")
+        await schedules.register(Schedule(name=name, topic="t", every_ms=HOUR_MS), "fail")
         clock.pass_ms(-ahead_ms)
     planned = await next_times(schedules)
     task = asyncio.create_task(schedules.run())
@@ -222,7 +222,8 @@ async def test_occurrences_that_were_missed_come_though_the_body_was_changed_fir
     """As a program does that sends its schedules when it starts, after an outage."""
     schedules = Schedules(wheel.store.registry)
     one = Schedule(name="s", topic="t", every_ms=HOUR_MS, catch_up=CatchUp.ALL)
-    missed = await schedules.schedule(one, "fail")
+    await schedules.register(one, "fail")
+    missed = await schedules.next_ms("s")
     clock.pass_ms(2 * HOUR_MS)
     await schedules.change("s", {"body": "new"})
     assert await schedules.next_ms("s") == missed
@@ -253,7 +254,7 @@ async def test_zones_that_this_server_does_not_know_are_left_to_the_others_howev
     for entry in entries:
         await registry.register("schedules", entry, "fail")
     schedules = Schedules(registry)
-    await schedules.schedule(Schedule(name="known", topic="t", every_ms=HOUR_MS), "fail")
+    await schedules.register(Schedule(name="known", topic="t", every_ms=HOUR_MS), "fail")
     planned = await next_times(schedules)
     task = asyncio.create_task(schedules.run())
     clock.pass_ms(HOUR_MS)
@@ -296,7 +297,7 @@ async def test_a_time_whose_schedule_the_store_has_dropped_keeps_no_other_from_i
 ) -> None:
     schedules = Schedules(wheel.store.registry)
     for name in ("lost", "kept"):
-        await schedules.schedule(Schedule(name=name, topic=name, every_ms=HOUR_MS), "fail")
+        await schedules.register(Schedule(name=name, topic=name, every_ms=HOUR_MS), "fail")
     await wheel.redis.hdel(wheel.key("schedules"), "lost")
     task = asyncio.create_task(schedules.run())
     clock.pass_ms(HOUR_MS)
@@ -317,8 +318,9 @@ async def test_schedules_whose_times_the_store_has_dropped_go_on_but_not_paused_
 ) -> None:
     schedules = Schedules(wheel.store.registry)
     one = Schedule(name="s", topic="t", every_ms=HOUR_MS)
-    planned = await schedules.schedule(one, "fail")
-    await schedules.schedule(replace(one, name="paused", paused=True), "fail")
+    await schedules.register(one, "fail")
+    planned = await schedules.next_ms("s")
+    await schedules.register(replace(one, name="paused", paused=True), "fail")
     task = asyncio.create_task(schedules.run())
     clock.pass_ms(HOUR_MS)
 

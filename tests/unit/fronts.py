@@ -14,7 +14,7 @@ from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoint import OPEN, Endpoint, Returnable, endpoint
 from delayqueue.web.envelope import Responder
-from delayqueue.web.front import Front, build_front
+from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.requests import Request
 
@@ -91,7 +91,7 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
         try_webhook=nothing,
         endpoints=endpoints,
     )
-    return build_front(api, config)
+    return Front(api)
 
 
 class Verb:

@@ -49,9 +49,8 @@ ALLOW_OOM: Final = "allow-oom"
 NO_WRITES: Final = "no-writes"
 REPLICATE: Final = ("pushes", "changes", "all")  # of redis.replicate; each includes the one before
 NEVER: Final = "never"
-CALLS_WORD: Final = (
-    ""  # what scripts take and tell instead of a topic: domain.job.CALLS. No topic is empty
-)
+# what scripts take and tell instead of a topic: domain.job.CALLS. No topic is empty
+CALLS_WORD: Final = ""
 HEAD: Final = re.compile(r"^-- ([a-z]+)  (.+)$", re.MULTILINE)
 # the words that each line of a head can have; None = names of parts
 WORDS: Final[Mapping[str, Collection[str] | None]] = {

@@ -46,8 +46,8 @@ class HistoryRequest(AnyTopicRequest):
 @endpoint("/history", VIEWERS, methods=("POST", "GET"), asks={"topic": "order"}, answers=EXAMPLE)
 async def history(api: Api, asked: HistoryRequest) -> Large[History]:
     """Return how many jobs there were, and what happened to them, in each step of time."""
-    span = asked.span or FIRST_SPAN
-    found = await api.queue.history.read(span, asked.topic or None, api.scope)
+    ring = RINGS[asked.span or FIRST_SPAN]
+    found = await api.queue.store.history.read(ring, asked.topic, api.scope)
     columns: dict[str, list[Any]] = {
         name: [step and getattr(step.counts, name) for step in found.steps] for name in COUNTS
     }
@@ -58,7 +58,7 @@ async def history(api: Api, asked: HistoryRequest) -> Large[History]:
     return Large(
         History(
             start=found.start_ms / 1000,
-            step=RINGS[span].step_ms / 1000,
+            step=ring.step_ms / 1000,
             lateness_mean=[_mean_s(step) for step in found.steps],
             lateness_worst=[_worst_s(step) for step in found.steps],
             **columns,

@@ -252,7 +252,7 @@ async def kick(api: Api, asked: KickRequest) -> Kicked:
     topics, state = api.jobs.topics, asked.state or State.BURIED
     body = asked.with_body(api.config.max_body_bytes)
     if asked.by_tag():
-        return Kicked(await topics.kick_tag(asked.tag or "", asked.topic or None, state))
+        return Kicked(await topics.kick_tag(asked.tag or "", asked.topic, state))
     if asked.by_topic():
         return Kicked(await topics.kick(asked.topic or "", state, asked.count or 1))
     ids = asked.each()
@@ -273,7 +273,7 @@ async def kick(api: Api, asked: KickRequest) -> Kicked:
 async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
     """Give jobs a new due time, a new priority, or both."""
     if asked.by_tag():
-        tag, topic = asked.tag or "", asked.topic or None
+        tag, topic = asked.tag or "", asked.topic
         return Rescheduled(await api.jobs.topics.reschedule_tag(tag, topic, asked.plan()))
     ids = list(dict.fromkeys(asked.each()))  # a distance moves each job once
     moved = dict(zip(ids, await api.jobs.reschedule(ids, asked.plan()), strict=True))
@@ -295,7 +295,7 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
 )
 async def cancel(api: Api, asked: CancelRequest) -> Count:
     """End all jobs of a tag."""
-    return Count(await api.jobs.topics.cancel(asked.tag, asked.topic or None))
+    return Count(await api.jobs.topics.cancel(asked.tag, asked.topic))
 
 
 def results(ids: Sequence[str], codes: Sequence[int]) -> list[Result]:

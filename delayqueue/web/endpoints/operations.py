@@ -22,8 +22,8 @@ from delayqueue.domain.access import Role
 from delayqueue.engine.reports import host_calls, outboxes, troubles
 from delayqueue.engine.topic_answers import topic_counts
 from delayqueue.errors import BadJson, Forbidden, Invalid, Unavailable
-from delayqueue.store.census import TopicView, pieces
-from delayqueue.tasks import by_turns
+from delayqueue.store.census import TopicView
+from delayqueue.tasks import batched, by_turns
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, ALL, OPEN, VIEWERS, Large, Stability, endpoint
 from delayqueue.web.endpoints.topics import TOPIC, attention
@@ -172,7 +172,7 @@ async def _counted(api: Api) -> dict[str, Any]:
     topics = await api.jobs.census.all()
     sums, paused = TopicView(""), 0
     busiest, troubled = list[TopicView](), list[TopicView]()
-    async for piece in by_turns(pieces(topics, TOPICS_TOGETHER)):
+    async for piece in by_turns(batched(topics, TOPICS_TOGETHER)):
         for topic in piece:
             sums.add(topic)
         paused += sum(topic.paused_until_ms is not None for topic in piece)
@@ -301,11 +301,12 @@ async def _of_store(api: Api) -> StoreFigures | None:
     census, most = api.jobs.census, api.config.metrics_topics
     try:
         topics = await census.all()
+        registered = await api.queue.store.registry.state()
         return StoreFigures(
             topics=await TopicFigures.of(topics, most, await census.due_soon(topics[:most])),
             health=await api.queue.store.health(),
-            subscribers=await api.queue.subscribers.count(),
-            schedules=await api.queue.schedules.count(),
+            subscribers=registered.subscribers,
+            schedules=registered.schedules,
             workers=await api.queue.workers.count(),
         )
     except Unavailable:

@@ -11,6 +11,7 @@ from delayqueue.answers.jobs import NewId
 from delayqueue.answers.schedules import Next, Occurrence, Schedule, SchedulePage
 from delayqueue.domain import schedule as rules
 from delayqueue.domain.job import CHANGE, IfExists
+from delayqueue.domain.push_rules import given
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.schedule import CatchUp
 from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, TooLarge, TopicFull
@@ -25,7 +26,6 @@ from delayqueue.web.fields import (
     Ttr,
     Validate,
     check_body,
-    ms,
     ms_or_none,
     one_of,
     optional,
@@ -33,11 +33,8 @@ from delayqueue.web.fields import (
 from delayqueue.web.requests import IfNamed, NameRequest, PagedRequest, Request
 from delayqueue.web.targets import CallRequest, check_call
 
-DEFAULT_TTR_S: Final = 60
-REMOVABLE: Final = {
-    "call": None,
-    "group": "",
-}  # by null in a change; what a schedule without them has
+# by null in a change; what a schedule without them has
+REMOVABLE: Final = {"call": None, "group": ""}
 SCHEDULE: Final = Schedule(
     name="report",
     topic="report",
@@ -124,7 +121,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
         "The topic that jobs are pushed to; required unless it is changed."
     )
     body: Body | None = None
-    ttr: Ttr | None = optional(f"Time to run of the jobs in seconds; {DEFAULT_TTR_S} by default.")
+    ttr: Ttr | None = optional("Time to run of the jobs in seconds; 60 by default.")
     catch_up: CatchUpWord | None = None
     paused: bool | None = optional(
         "Whether to push nothing until this is changed to false; the times meanwhile are not caught up."
@@ -139,30 +136,27 @@ class ScheduleRequest(NameRequest, TimesRequest):
     if_exists: IfNamed | None = None
 
     def schedule(self, max_body_bytes: int) -> rules.Schedule:
-        """The schedule.
+        """The schedule; rules.Schedule has the defaults.
 
         Raises Invalid if its times are not given as they should be, TooLarge if its body is too large.
         """
         if self.topic is None:
             raise Invalid.of("topic不能为空", "topic: must not be empty")
         times = self.times()
-        check_body(self.body or "", max_body_bytes)
-        return rules.Schedule(
-            name=self.name,
-            topic=self.topic,
-            body=self.body or "",
-            ttr_ms=ms(self.ttr or DEFAULT_TTR_S),
-            catch_up=self.catch_up or CatchUp.ONCE,
-            paused=bool(self.paused),
-            call=self.call.call() if self.call else None,
-            group=self.group or "",
-            **times,
-        )
+        return rules.Schedule(name=self.name, **given(self._members(max_body_bytes)) | times)
 
     def changes(self, max_body_bytes: int) -> dict[str, Any]:
         """The fields of a schedule that are given or removed. Errors as in schedule()."""
+        members = self._members(max_body_bytes)
+        if self.cron is not None or self.every is not None:
+            members |= self.times() | {"tz": self.tz if self.every is None else "UTC"}
+        removed = {name: none for name, none in REMOVABLE.items() if name in self.model_fields_set}
+        return removed | given(members)
+
+    def _members(self, max_body_bytes: int) -> dict[str, Any]:
+        """The fields of a schedule without its times, None for those that are not given."""
         check_body(self.body or "", max_body_bytes)
-        given = {
+        return {
             "topic": self.topic,
             "body": self.body,
             "ttr_ms": ms_or_none(self.ttr),
@@ -172,10 +166,6 @@ class ScheduleRequest(NameRequest, TimesRequest):
             "group": self.group,
             "tz": self.tz,
         }
-        if self.cron is not None or self.every is not None:
-            given |= self.times() | {"tz": self.tz if self.every is None else "UTC"}
-        removed = {name: none for name, none in REMOVABLE.items() if name in self.model_fields_set}
-        return removed | {name: value for name, value in given.items() if value is not None}
 
 
 class SchedulesRequest(PagedRequest):
@@ -191,14 +181,14 @@ class SchedulesRequest(PagedRequest):
 )
 async def schedule(api: Api, asked: ScheduleRequest) -> Next:
     """Push jobs at given times."""
-    schedules = api.queue.schedules
+    schedules, most_bytes = api.queue.schedules, api.config.max_body_bytes
     if asked.call:
         check_call(api, asked.call.call())
     if asked.if_exists == CHANGE:
-        await schedules.change(asked.name, asked.changes(api.config.max_body_bytes))
-        return Next(seconds(await schedules.next_ms(asked.name)))
-    wanted, if_exists = asked.schedule(api.config.max_body_bytes), asked.if_exists or IfExists.FAIL
-    return Next(seconds(await schedules.schedule(wanted, if_exists)))
+        await schedules.change(asked.name, asked.changes(most_bytes))
+    else:
+        await schedules.register(asked.schedule(most_bytes), asked.if_exists or IfExists.FAIL)
+    return Next(seconds(await schedules.next_ms(asked.name)))
 
 
 @endpoint(

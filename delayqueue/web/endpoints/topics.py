@@ -266,7 +266,8 @@ async def topics(api: Api, asked: TopicsRequest) -> Large[Iterable[TopicCounts]]
         found = sorted(found, key=SORTS[asked.sort or "topic"], reverse=asked.reverse or False)
     page = found[start:end]
     due_soon = await api.jobs.census.due_soon(page) if asked.due_soon else {}
-    rates = await api.queue.history.rates([view.topic for view in page]) if asked.rates else {}
+    names = [view.topic for view in page]
+    rates = await api.queue.store.history.rates(names) if asked.rates else {}
     most_groups = {
         view.topic: await api.jobs.census.most_groups(view.topic)
         for view in (page if asked.groups else ())
