@@ -4,7 +4,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -36,6 +36,7 @@ from delayqueue.server.tracing import Traced, tracing
 from delayqueue.store.buckets import Layout
 from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
+from delayqueue.tasks import at_most
 from delayqueue.web.metrics import process_figures
 
 log = logging.getLogger(__name__)
@@ -215,10 +216,9 @@ async def _begun(queue: DelayQueue) -> None:
 
     Who starts the server waits for READY=1 or the log, and then asks it.
     """
-    with suppress(TimeoutError):
-        async with asyncio.timeout(BEGIN_S):
-            while queue.store.closed is None and await queue.unready_buckets():  # noqa: ASYNC110  # it sets no event
-                await asyncio.sleep(0.01)
+    async with at_most(BEGIN_S):
+        while queue.store.closed is None and await queue.unready_buckets():  # noqa: ASYNC110  # it sets no event
+            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
