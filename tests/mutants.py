@@ -545,8 +545,8 @@ MUTANTS: Final = [
     ),
     Mutant(
         "client/api_request.py",
-        "gone_is_done=repeated and request.gone_is_done",
-        "gone_is_done=request.gone_is_done",
+        "if lost is not None and request.gone_is_done:",
+        "if request.gone_is_done:",
         "a first call for a job that is gone succeeds",
         "tests/client/test_repeats.py tests/client/test_transport.py tests/client/test_verbs.py",
     ),

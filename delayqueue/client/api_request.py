@@ -23,7 +23,7 @@ from typing import (
 )
 
 from delayqueue.domain.text import not_unicode_in
-from delayqueue.errors import Code, NoSuchJob, QueueError, Text, TooLarge, TooMany
+from delayqueue.errors import Code, NoSuchJob, QueueError, StaleReceipt, Text, TooLarge, TooMany
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -39,6 +39,7 @@ MOST_ASKED_S: Final = 60.0
 # an empty poll that should last longer, but is answered before this, has not waited
 EARLY_S: Final = 0.5
 EARLY_PAUSE_S: Final = 1.0  # after such an answer
+ENDED: Final = (NoSuchJob.code, StaleReceipt.code)  # what a receipt that is over is answered
 AWAY: Final = (502, 503, 504)  # the store is, or the server before which a proxy stands
 SERVER_LANGUAGE: Final = "en"
 # json.dumps would make an encoder at each request
@@ -84,6 +85,7 @@ class ApiRequest(Generic[T]):
     - `wait_s`: how long the server may wait before it answers; None = as long as its own setting says.
     - `polls`: without a job it should last as long as it may wait.
     - `gone_is_done`: a retry may find that the first try has already ended the job.
+    - `ends_receipt`: a retry may find that the first try has already ended the reservation: then nobody knows.
     - `join`: makes one JSON value of those of several such requests of one moment; None = each is sent alone.
     - `traceparent`: the span that it is made in; "" = none.
     - `rest`: called after `read`; returns the next one, for what the answer had no room for. The last result counts.
@@ -96,6 +98,7 @@ class ApiRequest(Generic[T]):
     wait_s: float | None = 0
     polls: bool = False
     gone_is_done: bool = False
+    ends_receipt: bool = False
     join: Callable[[list[dict[str, Any]]], Any] | None = None
     traceparent: str = ""
     rest: Callable[[], ApiRequest[T] | None] = lambda: None
@@ -125,17 +128,19 @@ def conversation(request: ApiRequest[T], retries: int) -> Tries[T]:
 
 def _tries(request: ApiRequest[T], retries: int) -> Tries[T]:
     """The rules for retries. Returns the request's result; raises the last try's error."""
-    repeated, pause_s = False, 0.0
+    lost: Answer | TransportError | None = None  # the first try that may have been carried out
+    pause_s = 0.0
     for left in range(retries, -1, -1):
         began_s = time.monotonic() + pause_s
         outcome = yield pause_s, request
         next_s = _pause_s(request, outcome, retries - left)
         if next_s is None or not left:
-            result = _result(request, outcome, gone_is_done=repeated and request.gone_is_done)
+            result = _result(request, outcome, lost)
             if not left or not _is_early(request, result, time.monotonic() - began_s):
                 break
             next_s = EARLY_PAUSE_S
-        repeated = repeated or not _is_refused(outcome)
+        if lost is None and not _is_refused(outcome):
+            lost = outcome
         pause_s = next_s
     return result
 
@@ -160,12 +165,14 @@ def _is_refused(outcome: Answer | TransportError) -> TypeGuard[Answer]:
     return isinstance(outcome, Answer) and outcome.status == TooMany.status
 
 
-def _result(request: ApiRequest[T], outcome: Answer | TransportError, *, gone_is_done: bool) -> T:
+def _result(
+    request: ApiRequest[T], outcome: Answer | TransportError, lost: Answer | TransportError | None
+) -> T:
     if isinstance(outcome, TransportError):
         raise outcome
     try:
         code, message, data = _envelope(outcome.body)
-        if gone_is_done:
+        if lost is not None and request.gone_is_done:
             code, data = _without_gone(code), _each_without_gone(data)
         if code == Code.OK:
             return request.read(data)
@@ -182,6 +189,8 @@ def _result(request: ApiRequest[T], outcome: Answer | TransportError, *, gone_is
         raise TransportError(
             f"{what}: HTTP status {outcome.status}, {outcome.body[:80]!r}"
         ) from error
+    if lost is not None and request.ends_receipt and code in ENDED:
+        return _result(request, lost, None)
     if code == TooMany.code:
         raise TooMany(Text(message, message), retry_after_s=outcome.retry_after_s)
     raise ERRORS.get(code, QueueError)(Text(message, message))

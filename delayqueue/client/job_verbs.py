@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from delayqueue.answers.jobs import JobDetails, Outcome, ReservedJob
 from delayqueue.client.api_request import ApiRequest, verb
@@ -14,7 +14,10 @@ from delayqueue.client.several import Several, several
 from delayqueue.client.times import Moment, Seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
+    from collections.abc import Callable, Sized
+
+
+T = TypeVar("T")
 
 
 class JobVerbs:
@@ -105,7 +108,7 @@ class JobVerbs:
         becomes due after `fallback`. Returns the new due time; None if the job was buried.
         """
         request = _held(job) | given(delay=delay, fallback=fallback, retry=retry, message=message)
-        return ApiRequest("/release", request, lambda data: member(data, "due", float | None))
+        return _give_back("/release", request, lambda data: member(data, "due", float | None))
 
     @verb
     def touch(
@@ -128,7 +131,7 @@ class JobVerbs:
     @verb
     def bury(self, job: ReservedJob | str, *, message: str | None = None) -> ApiRequest[None]:
         """Set a reserved job aside until somebody looks at it."""
-        return ApiRequest("/bury", _held(job) | given(message=message), nothing)
+        return _give_back("/bury", _held(job) | given(message=message), nothing)
 
     @verb
     def kick(self, job_id: str, *, body: Payload | None = None) -> ApiRequest[None]:
@@ -251,6 +254,11 @@ def _pop(
 ) -> ApiRequest[Any]:
     request = given(topic=",".join(topics), timeout=wait, **fields)
     return ApiRequest("/pop", request, result, wait_s=request.get("timeout"), polls=True)
+
+
+def _give_back(path: str, request: dict[str, Any], read: Callable[[Any], T]) -> ApiRequest[T]:
+    """Without a receipt, a second call could end the next reservation."""
+    return ApiRequest(path, request, read, repeatable="receipt" in request, ends_receipt=True)
 
 
 def _end(path: str, job: ReservedJob | str, message: str | None) -> ApiRequest[None]:

@@ -8,7 +8,9 @@ use Illuminate\Support\Facades\Queue;
 
 Artisan::command('queue:move-redis {queue=default}', function (string $queue) {
     $redis = Queue::connection('redis')->getConnection();
-    $key = Queue::connection('redis')->getQueue($queue);
+    $key = (fn () => method_exists($this, 'getQueueRedisKey')
+        ? $this->getQueueRedisKey($queue) // Laravel 13.5: on a cluster it has braces
+        : $this->getQueue($queue))->call(Queue::connection('redis'));
     $push = fn (string $payload, float $due) => Queue::connection('delay-queue')->pushRaw($payload, $queue, [
         'id' => 'laravel-redis-' . json_decode($payload)->id,
         'due' => $due,

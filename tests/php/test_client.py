@@ -27,8 +27,10 @@ NO_VERBS: Final = {"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"}
 OK: Final = Answer(200, '{"code":0,"message":"ok","data":null}')
 AWAY: Final = Answer(503, '{"code":6,"message":"the store is unavailable","data":null}')
 GONE: Final = Answer(200, '{"code":2,"message":"no such job","data":null}')
+STALE: Final = Answer(200, '{"code":4,"message":"the receipt is stale","data":null}')
 PAGE_413, PAGE_502, PAGE_504 = (Answer(status, "<html></html>") for status in (413, 502, 504))
 JOB: Final = {"topic": "t", "id": "a", "body": "x", "attempt": 1, "receipt": "r", "due": 1.0}
+HELD: Final = "new \\DelayQueue\\Client\\Job('t', 'a', 'x', 1, 'r', 1.0)"
 
 
 def data_of(value: object) -> Answer:
@@ -145,8 +147,10 @@ REPEATS: Final = [
     ("push('t')", [PAGE_413], "TooLarge", "a proxy does not let it through, another time either"),
     ("stats()", [AWAY, data_of(7)], "TransportException", "that is no answer of ours"),
     ("pop('t', wait: 0)", [AWAY], "Unavailable", "a second pop would take a second job"),
-    ("release('a')", [AWAY], "Unavailable", "the second would fail, or release the next attempt"),
-    ("bury('a')", [AWAY], "Unavailable", "as a release"),
+    ("release('a')", [AWAY], "Unavailable", "the second could release the next attempt"),
+    (f"release({HELD})", [AWAY, data_of({"due": 5.0})], "5", "its receipt is that of one attempt"),
+    (f"release({HELD})", [AWAY, STALE], "Unavailable", "the first try may have done it"),
+    (f"bury({HELD})", [PAGE_502, GONE], "TransportException", "as a release"),
     ("kick('a')", [AWAY], "Unavailable", "it may have been buried again meanwhile"),
     ("reschedule('a', due: 1)", [AWAY, data_of({"due": 1.0})], "1", "the same time is the same"),
     ("reschedule('a', delay: 1)", [AWAY], "Unavailable", "a delay counts from another moment"),

@@ -572,17 +572,22 @@ def test_jobs_are_pushed_after_the_commit_where_the_settings_say_so(laravel: App
     assert laravel.artisan("run", "transact.php", AFTER_COMMIT="1") == said
 
 
-def test_a_finish_that_had_no_answer_is_repeated(laravel: Application, queue: Client) -> None:
-    laravel.php("Queue::connection('delay-queue')->push(new CloseOrder('1001'));")
+@pytest.mark.parametrize(
+    ("order", "said", "end"), [("1001", ["closed order 1001"], "finish"), ("nobody", [], "release")]
+)
+def test_an_end_that_had_no_answer_is_repeated(
+    laravel: Application, queue: Client, order: str, said: list[str], end: str
+) -> None:
+    laravel.php(f"Queue::connection('delay-queue')->push(new CloseOrder('{order}'));")
     held = queue.pop("default", wait=5)
     assert held is not None
     job = {"topic": "default", "id": "a", "body": held.body, "attempt": 1, "receipt": "r", "due": 0}
     popped = Answer(200, json.dumps({"code": 0, "message": "", "data": job}))
     away = Answer(503, '{"code":6,"message":"","data":null}')
-    done = Answer(200, '{"code":0,"message":"","data":null}')
+    done = Answer(200, '{"code":0,"message":"","data":{"due":5.0}}')
     with Partner(popped, away, away, away, done) as partner:
-        assert laravel.work("--once", DELAYQUEUE_URL=partner.url) == ["closed order 1001"]
-    assert [json.loads(asked).get("receipt") for asked in partner.received] == [None, *["r"] * 4]
+        assert laravel.work("--once", DELAYQUEUE_URL=partner.url) == said
+    assert [path for path, _ in partner.heads] == ["/pop", *[f"/{end}"] * 4]
 
 
 def test_the_worker_goes_on_with_what_the_database_queue_held(

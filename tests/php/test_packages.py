@@ -21,6 +21,7 @@ TAG = f"v{delayqueue.__version__}"
 # the versions of frameworks that the packages allow; of others 3.0
 NEWEST = {
     "hyperf/async-queue": "3.1.64",  # the first that has Result
+    "topthink/think-queue": "3.0.9",
     "yiisoft/yii2-queue": "2.3.8",
     **dict.fromkeys(("illuminate/contracts", "illuminate/queue", "illuminate/support"), "13.0.0"),
     **dict.fromkeys(

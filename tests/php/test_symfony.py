@@ -134,6 +134,21 @@ def test_a_worker_of_several_transports_waits_only_when_all_are_empty(
     assert [(poll["topic"], poll["timeout"]) for poll in polls[:2]] == [("high", 0), ("low", 1)]
 
 
+def test_a_worker_asks_again_whether_what_failed_is_still_its_own(symfony: Application) -> None:
+    away = Answer(503, '{"code":6,"message":"","data":null}')
+    with Partner(
+        *[away] * 3, Answer(200, '{"code":0,"message":"","data":{"deadline":5}}')
+    ) as partner:
+        said = symfony.php(
+            f"""
+            $job = new DelayQueue\\Client\\Job('orders', 'a', 'x', 1, 'r', 1.0);
+            $stamp = new DelayQueue\\Symfony\\DelayQueueReceivedStamp($job, new Client('{partner.url}'));
+            echo $stamp->isHeld() ? 'held' : 'lost';
+            """
+        )
+    assert (said, len(partner.received)) == ("held", 4)
+
+
 def test_a_message_that_fails_comes_again_in_the_place_of_the_failed_one_and_fails_for_good(
     symfony: Application, queue: Client
 ) -> None:

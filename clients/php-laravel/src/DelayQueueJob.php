@@ -75,7 +75,7 @@ class DelayQueueJob extends Job implements JobContract
         $delay = Duration::until($delay, Carbon::now());
         parent::release($delay);
         try {
-            $this->client->release($this->reserved, delay: $delay);
+            $this->client->with(retries: self::RETRIES)->release($this->reserved, delay: $delay);
         } catch (NoSuchJob | StaleReceipt) {
             // it was cancelled, or took longer than its ttr. An exception here would hide that of its handler
         }

@@ -24,7 +24,7 @@ final class DelayQueueReceivedStamp implements NonSendableStampInterface
             return true;
         }
         try {
-            $this->client->touch($this->job);
+            $this->client->with(retries: DelayQueueTransport::RETRIES)->touch($this->job);
         } catch (StaleReceipt | NoSuchJob) {
             return false;
         }

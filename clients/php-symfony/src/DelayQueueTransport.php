@@ -27,7 +27,7 @@ use Symfony\Component\Messenger\Transport\TransportInterface;
 /** Messages of Symfony Messenger as jobs of one topic. */
 final class DelayQueueTransport implements TransportInterface, ListableReceiverInterface, MessageCountAwareInterface
 {
-    private const RETRIES = 4; // within 8.5 s, the time of a restart or a failover
+    public const RETRIES = 4; // within 8.5 s, the time of a restart or a failover
 
     /**
      * Of a message whose ttr runs out, again and again: 20 attempts in about eight hours, as the client's worker has.

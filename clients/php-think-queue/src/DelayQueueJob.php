@@ -67,7 +67,7 @@ class DelayQueueJob extends Job
         $delay = Duration::until($delay);
         parent::release($delay);
         try {
-            $this->client->release($this->reserved, delay: $delay);
+            $this->client->with(retries: self::RETRIES)->release($this->reserved, delay: $delay);
         } catch (NoSuchJob | StaleReceipt) {
             // it was cancelled, or took longer than its ttr. An exception here would hide that of its handler
         }

@@ -22,6 +22,7 @@ final class Call
      * @param \Closure(mixed): T $read makes the result of the answer's data
      * @param bool $repeatable whether doing it twice is doing it once
      * @param bool $goneIsDone a retry may find that the first try has already ended the job
+     * @param bool $endsReceipt a retry may find that the first try has already ended the reservation: then nobody knows
      * @param float|null $waitSeconds how long the server may wait before it answers; null = as its setting says
      * @param bool $polls without a job it should last as long as it may wait
      * @param (\Closure(): bool)|null $stop asked while the server waits: true ends the call
@@ -34,6 +35,7 @@ final class Call
         public readonly \Closure $read,
         public readonly bool $repeatable = false,
         public readonly bool $goneIsDone = false,
+        public readonly bool $endsReceipt = false,
         public readonly ?float $waitSeconds = 0.0,
         public readonly bool $polls = false,
         public readonly ?\Closure $stop = null,

@@ -37,6 +37,8 @@ class Client
 
     private const NO_SUCH_JOB = 2;
 
+    private const STALE_RECEIPT = 4;
+
     private const TOO_LARGE = 9;
 
     private const TOO_LARGE_STATUS = 413;
@@ -102,7 +104,7 @@ class Client
         $body = Fields::json($call->request, "the request for $call->path");
         $patience = $this->timeoutSeconds ?? $call->timeoutSeconds;
         $limit = $call->waitSeconds === null ? INF : $call->waitSeconds + $patience;
-        $isRepeated = false;
+        $lost = null; // the first try that may have been carried out
         $start = self::now();
         $left = $limit;
         for ($number = 0; ; $number++) {
@@ -112,13 +114,13 @@ class Client
             $mostSeconds = $number < $this->retries ? $left : 0.0;
             $pause = Retries::pauseAfter($call, $outcome, $number);
             if ($pause === null || $pause >= $mostSeconds) {
-                $result = $this->result($call, $outcome, $isRepeated && $call->goneIsDone);
+                $result = $this->result($call, $outcome, $lost);
                 $pause = Retries::pauseAfterEmpty($call, $result, self::now() - $began);
                 if ($pause === null || $pause >= $mostSeconds) {
                     return $result;
                 }
             }
-            $isRepeated = $isRepeated || !Retries::isRefused($outcome);
+            $lost ??= Retries::isRefused($outcome) ? null : $outcome;
             $this->logger?->warning('delay-queue: {path} again in {pause} s: {reason}', [
                 'path' => $call->path,
                 'pause' => $pause,
@@ -151,11 +153,11 @@ class Client
      * @template T
      *
      * @param Call<T> $call
-     * @param bool $goneIsDone whether an earlier try may have ended the job
+     * @param Response|TransportException|null $lost what became of an earlier try that may have been carried out
      *
      * @return T
      */
-    private function result(Call $call, Response|TransportException $outcome, bool $goneIsDone): mixed
+    private function result(Call $call, Response|TransportException $outcome, Response|TransportException|null $lost): mixed
     {
         if ($outcome instanceof TransportException) {
             throw $outcome;
@@ -163,7 +165,7 @@ class Client
         try {
             $envelope = Data::of(json_decode($outcome->body, true, flags: JSON_THROW_ON_ERROR));
             [$code, $message, $data] = [$envelope->int('code'), $envelope->string('message'), $envelope->value('data')];
-            if ($goneIsDone) {
+            if ($lost !== null && $call->goneIsDone) {
                 $code = $code === self::NO_SUCH_JOB ? 0 : $code;
                 $data = self::eachWithoutGone($data);
             }
@@ -181,6 +183,10 @@ class Client
             $start = substr($outcome->body, 0, 80);
 
             throw new TransportException("{$this->address->url}: $what: $status, $start", $code, $error);
+        }
+
+        if ($lost !== null && $call->endsReceipt && in_array($code, [self::NO_SUCH_JOB, self::STALE_RECEIPT], true)) {
+            return $this->result($call, $lost, null);
         }
 
         throw QueueException::of($code, $message, Retries::isRefused($outcome) ? Retries::askedSeconds($outcome) : 0.0);

@@ -271,7 +271,7 @@ trait JobVerbs
             'message' => Fields::message($message),
         ]);
 
-        return $this->send(new Call('/release', $request, self::due(...)));
+        return $this->send(self::givingBack('/release', $request, self::due(...)));
     }
 
     /**
@@ -300,7 +300,7 @@ trait JobVerbs
     public function bury(Job|string $job, string $message = ''): void
     {
         $request = Fields::held($job) + Fields::given(['message' => Fields::message($message)]);
-        $this->send(new Call('/bury', $request, self::nothing(...)));
+        $this->send(self::givingBack('/bury', $request, self::nothing(...)));
     }
 
     /**
@@ -426,6 +426,21 @@ trait JobVerbs
             repeatable: $repeatable,
             timeoutSeconds: Call::PUSH_TIMEOUT_SECONDS,
         );
+    }
+
+    /**
+     * Without a receipt, a second call could end the next reservation.
+     *
+     * @template T
+     *
+     * @param array<string, mixed> $request
+     * @param \Closure(mixed): T $read
+     *
+     * @return Call<T>
+     */
+    private static function givingBack(string $path, array $request, \Closure $read): Call
+    {
+        return new Call($path, $request, $read, repeatable: isset($request['receipt']), endsReceipt: true);
     }
 
     private function end(string $path, Job|string $job, string $message): void
