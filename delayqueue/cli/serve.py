@@ -7,6 +7,7 @@ import uvloop
 
 from delayqueue.cli.subcommand import DONE
 from delayqueue.config.config import Config
+from delayqueue.server.open_files import raise_limit
 from delayqueue.server.serve import serve as serving
 from delayqueue.store.embedded import place_of
 
@@ -15,6 +16,7 @@ def serve(config: Config, _asked: Namespace) -> int:
     """Run the server."""
     if config.embedded and sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(_introduction(config))
+    raise_limit()  # first: a loop needs files, too
     uvloop.run(serving(config))
     return DONE
 

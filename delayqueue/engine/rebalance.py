@@ -127,8 +127,8 @@ class Rebalance:
             )
         if torn := await self._patiently(self._count_torn):
             raise StartupError(
-                f"{torn} jobs have a group, and ids that do not begin with it in braces, like "
-                "{customer-7}order-1001: their groups would be torn apart. Let them end, or delete them, first"
+                "jobs whose ids do not begin with their group in braces, like {customer-7}order-1001: "
+                f"{torn}. Their groups would be torn apart. Let these jobs end, or delete them, first"
             )
 
     async def _schedules_of_groups(self) -> list[str]:

@@ -7,6 +7,7 @@ import resource
 from contextlib import suppress
 from typing import Final
 
+from delayqueue.config.startup import StartupError
 from delayqueue.metrics import REFUSED, Metrics
 from delayqueue.net.connected import BEYOND
 from delayqueue.net.each_minute import EachMinute
@@ -14,13 +15,22 @@ from delayqueue.net.each_minute import EachMinute
 log = logging.getLogger(__name__)
 
 OWN_FILES: Final = 64  # beside the connections of clients: those to the store, calls, listeners
+NOT_COUNTED: Final = OWN_FILES + BEYOND  # by max_connections
+HOW: Final = "Raise the limit (ulimit -n; systemd: LimitNOFILE=; Docker: --ulimit nofile=)"
 
 
 def raise_limit() -> None:
-    """Let this process, and those that it starts, open as many files as the system allows (the hard limit)."""
+    """Let this process, and those that it starts, open as many files as the system allows (the hard limit).
+
+    Raises StartupError if they are too few for any client.
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # macOS: it says "infinity", and does not mean it
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if most_connections(1) < 1:
+        raise StartupError(
+            f"the limit of open files is {hard}, and {NOT_COUNTED + 1} are needed. {HOW}"
+        )
 
 
 def most_connections(wanted: int) -> int:
@@ -32,7 +42,7 @@ def most_connections(wanted: int) -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return wanted
-    possible = max(1, limit - OWN_FILES - BEYOND)
+    possible = limit - NOT_COUNTED
     return min(wanted, possible) if wanted else possible
 
 
@@ -42,11 +52,12 @@ def warn_of_limit(wanted: int) -> None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         log.warning(
             "max_connections = %d needs %d open files, and the limit is %d: each process accepts %d connections. "
-            "Raise the limit (ulimit -n; systemd: LimitNOFILE=; Docker: --ulimit nofile=), or lower max_connections",
+            "%s, or lower max_connections",
             wanted,
-            wanted + OWN_FILES + BEYOND,
+            wanted + NOT_COUNTED,
             limit,
             possible,
+            HOW,
         )
 
 

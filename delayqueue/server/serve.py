@@ -21,7 +21,6 @@ from delayqueue.log import set_up
 from delayqueue.net.listener import unusable
 from delayqueue.server.declarations import check_sections
 from delayqueue.server.loops import Loop, log_unheard, running
-from delayqueue.server.open_files import raise_limit
 from delayqueue.server.process import NONE_DECLARED, Process
 from delayqueue.server.processes import (
     HELD_BACK,
@@ -59,7 +58,6 @@ async def serve(config: Config) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)  # which the command line has blocked
     # before anything is started that would have to be stopped again
     check_addresses(config, may_be_taken=False)
-    raise_limit()
     async with AsyncExitStack() as lifetimes:
         begin = lifetimes.enter_async_context
         async with left_when(signals.stop):  # an embedded store may load for minutes

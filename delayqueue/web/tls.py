@@ -4,17 +4,20 @@ import logging
 import os
 import ssl
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from delayqueue.config.config import Config
 from delayqueue.config.files import check_readable, read_limited
 from delayqueue.config.startup import StartupError
 
 log = logging.getLogger(__name__)
+
+NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME (openssl/x509_vfy.h)
 
 
 class Handshake(ssl.SSLObject):
@@ -73,7 +76,10 @@ class Certificate(NamedTuple):
 
     @classmethod
     def of(cls, config: Config) -> Self | None:
-        """Read and check it, None = no TLS. Raises StartupError if a file is missing or invalid."""
+        """Read and check it, None = no TLS. Raises StartupError if a file is missing or invalid.
+
+        Logs a warning if clients refuse it now: renewing it does not need a restart.
+        """
         if config.tls_cert is None:
             if config.tls_key or config.tls_client_ca:
                 raise StartupError(
@@ -86,7 +92,14 @@ class Certificate(NamedTuple):
             Pem.read(config.tls_key or config.tls_cert, "tls_cert"),
             Pem.read(config.tls_client_ca, "tls_client_ca") if config.tls_client_ca else None,
         )
-        found.context()
+        context = found.context()
+        with suppress(ssl.SSLError), _file(found.cert.content) as cert:  # an odd one has no warning
+            begin, end = _dates(context, cert)
+            if not ssl.cert_time_to_seconds(begin) <= time.time() < ssl.cert_time_to_seconds(end):
+                log.warning(
+                    "tls_cert = %s: clients refuse it: it is valid from %s to %s",
+                    *(found.cert.file, begin, end),
+                )
         return found
 
     @property
@@ -136,6 +149,25 @@ class Tls(ssl.SSLContext):
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
         """What an event loop calls for a connection; the arguments are those of ssl.SSLContext."""
         return self._in_force.wrap_bio(*args, **kwargs)
+
+
+def _dates(server: ssl.SSLContext, cert: str) -> tuple[str, str]:
+    """When a server's certificate, in the file `cert`, begins and ends to be valid. Raises ssl.SSLError.
+
+    The module ssl tells it of a certificate that a client has verified: this client trusts it, at any time.
+    """
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.load_verify_locations(cert)
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | NO_CHECK_TIME
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    end = client.wrap_bio(to_client, to_server)
+    for each in (end, server.wrap_bio(to_server, to_client, server_side=True)):
+        with suppress(ssl.SSLWantReadError):
+            each.do_handshake()
+    end.do_handshake()
+    found: Any = end.getpeercert()
+    return found["notBefore"], found["notAfter"]
 
 
 @contextmanager

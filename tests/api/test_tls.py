@@ -7,6 +7,7 @@ import socket
 import ssl
 import sys
 import tempfile
+import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -221,6 +222,21 @@ def test_a_certificate_that_does_not_fit_is_refused(
     }
     with pytest.raises(StartupError, match=re.escape(message)):
         Certificate.of(replace(Config(), **files))
+
+
+@pytest.mark.parametrize(("days", "warnings"), [(-2, 1), (0, 0), (2, 1)])
+def test_a_certificate_that_is_not_valid_now_is_used_with_a_warning(
+    pairs: tuple[Pair, Pair],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    days: int,
+    warnings: int,
+) -> None:
+    pair, other = pairs
+    now_s = time.time() + days * 86400
+    monkeypatch.setattr(time, "time", lambda: now_s)
+    assert Certificate.of(Config(tls_cert=pair.cert, tls_key=pair.key, tls_client_ca=other.cert))
+    assert [message.count("clients refuse it") for message in caplog.messages] == [1] * warnings
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])

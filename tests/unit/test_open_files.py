@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
+from delayqueue.config.startup import StartupError
 from delayqueue.metrics import REFUSED, Metrics
-from delayqueue.net.connected import BEYOND
-from delayqueue.server.open_files import OWN_FILES, OpenFiles, most_connections
-
-NEEDED = OWN_FILES + BEYOND
+from delayqueue.server.open_files import NOT_COUNTED, OpenFiles, most_connections, raise_limit
 
 
 @pytest.fixture
@@ -24,9 +22,9 @@ def limit(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> No
     ("limit", "wanted", "most"),
     [
         (65536, 25_000, 25_000),
-        (1024, 25_000, 1024 - NEEDED),
-        (1024, 0, 1024 - NEEDED),  # no limit of ours, but the system's
-        (50, 25_000, 1),
+        (1024, 25_000, 1024 - NOT_COUNTED),
+        (1024, 0, 1024 - NOT_COUNTED),  # no limit of ours, but the system's
+        (NOT_COUNTED + 1, 25_000, 1),
         (resource.RLIM_INFINITY, 25_000, 25_000),
         (resource.RLIM_INFINITY, 0, 0),
     ],
@@ -35,6 +33,14 @@ def limit(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> No
 @pytest.mark.usefixtures("limit")
 def test_connections_are_as_many_as_wanted_and_possible(wanted: int, most: int) -> None:
     assert most_connections(wanted) == most
+
+
+@pytest.mark.parametrize("limit", [NOT_COUNTED], indirect=True)
+@pytest.mark.usefixtures("limit")
+def test_with_too_few_files_for_any_client_nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    with pytest.raises(StartupError, match=f"is {NOT_COUNTED}, and {NOT_COUNTED + 1} are needed"):
+        raise_limit()
 
 
 async def test_that_no_file_is_left_is_counted_and_logged_once_a_minute(
