@@ -88,9 +88,9 @@ class Load:
         target = self.finished + jobs
         await until(lambda: self.finished >= target, within_s=within_s)
 
-    async def until_pushed_again(self, jobs: int, *, within_s: float = 60) -> None:
-        """Wait until this many more ids were pushed again."""
-        target = self.pushed_again + jobs
+    async def until_pushed_again(self, *, within_s: float = 60) -> None:
+        """Wait until one more of the ids with a 503 was pushed again, if any is left."""
+        target = self.pushed_again + bool(self._again)
         await until(lambda: self.pushed_again >= target, within_s=within_s)
 
     async def until_none_fails(self, *, within_s: float) -> None:

@@ -53,8 +53,8 @@ class Proxy:
             link.flows.clear()
 
     async def let_go(self) -> None:
-        """Pass on what was kept, and wait until all of it has an answer."""
-        holding = [link for link in self._links if link.keeps]
+        """Pass on what was kept, and wait until all of it has an answer, but for connections that are half open."""
+        holding = [link for link in self._links if link.keeps and not link.silent]
         for link in self._links:
             link.flows.set()
         for link in holding:

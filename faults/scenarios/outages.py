@@ -122,7 +122,7 @@ async def network_broken(bed: Bed, *, rounds: int, holds: int) -> Figures:
                 load.history.fault("held back")
                 proxy.hold()
                 await asyncio.sleep(SILENCE_S + SETTLED_S)
-                await load.until_pushed_again(1)
+                await load.until_pushed_again()
                 await proxy.let_go()
                 load.history.fault("arrives late")
             verdict = await load.finish()
