@@ -247,8 +247,14 @@ async def _look(servers: Servers, tag: str, buckets: Sequence[int]) -> Look:
 
 
 def _is_cut_off(redis: Redis) -> bool:
-    path = redis.connection_pool.connection_kwargs.get("path")
-    return path is not None and not Path(path).exists()
+    if path := redis.connection_pool.connection_kwargs.get("path"):
+        try:
+            Path(path).stat()
+        except FileNotFoundError:
+            return True
+        except OSError:  # we may not look there: nobody knows
+            return False
+    return False
 
 
 async def _refusal(redis: Redis, tag: str) -> RedisError | None:
