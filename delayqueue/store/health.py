@@ -7,7 +7,6 @@ figures of the history, and which worker holds which job.
 
 import asyncio
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -103,8 +102,8 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     RedisConnectionError: Text("无法连接", "it cannot be reached"),
 }
 # By the beginning of the message, of errors that redis-py has no class of their own for.
-OF_WORD: Final = {
-    "max": Text(
+OF_BEGINNING: Final = {
+    "max number of clients": Text(
         "没有更多客户端连接的位置：请调大它配置中的 `maxclients`，或者断开其他客户端",
         "it has no room for more clients: raise `maxclients` in its config, or end others",
     ),
@@ -113,7 +112,7 @@ OF_WORD: Final = {
         "it cannot write to its disk: make room there, or see why in its log",
     ),
     "NOREPLICAS": OF_CLASS[NotReplicatedError],
-    "BUSY": Text("正忙于执行脚本", "it is busy with a script"),
+    "BUSY ": Text("正忙于执行脚本", "it is busy with a script"),
 }
 
 
@@ -121,9 +120,9 @@ def ailment(error: BaseException | None) -> Text | None:
     """What ails the store, in words that tell a stranger no address; None if nothing is known of such an error."""
     if isinstance(error, LackingError):
         return error.text
-    word = re.match("[A-Z]+|max", str(error))
-    if word and word[0] in OF_WORD:
-        return OF_WORD[word[0]]
+    for beginning, text in OF_BEGINNING.items():
+        if str(error).startswith(beginning):
+            return text
     return next((text for kind, text in OF_CLASS.items() if isinstance(error, kind)), None)
 
 
