@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
@@ -23,13 +24,14 @@ from redis.exceptions import (
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
+    ResponseError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Text, Unavailable
-from delayqueue.store.connection import NO_ANSWER, NotReplicatedError
+from delayqueue.store.connection import NotReplicatedError
 from delayqueue.store.permissions import LackingError, require_commands
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import Health
@@ -149,6 +151,8 @@ CUT_OFF: Final = Text(
     "its jobs are in its memory alone, and are gone when it stops",
 )
 MOST_NAMED: Final = 10
+# instead of the answer to INFO
+UNTOLD: Final[Mapping[str, Any]] = MappingProxyType({"maxmemory": 0})
 
 
 class Look(NamedTuple):
@@ -223,26 +227,24 @@ async def look_at(servers: Servers, tags: Sequence[str]) -> list[Look]:
     )
     if numbers:
         error = ClusterDownError("") if looks else RedisConnectionError("")
-        looks.append(Look({"maxmemory": 0}, error, list(numbers.values())))
+        looks.append(Look(UNTOLD, error, list(numbers.values())))
     return looks
 
 
 async def _look(servers: Servers, tag: str, buckets: Sequence[int]) -> Look:
-    info: Mapping[str, Any] = {"maxmemory": 0}
-    refusal: RedisError | None = RedisTimeoutError(NO_ANSWER)
-    is_cut_off = False
-
-    async def ask(redis: Redis) -> None:
-        nonlocal info, refusal, is_cut_off
+    async def ask(redis: Redis) -> Look:
+        info = UNTOLD
         refusal = await _refusal(redis, tag)
         if isinstance(refusal, MovedError):  # the next one is asked
             raise refusal
-        info = await redis.info()
-        is_cut_off = _is_cut_off(redis)
+        with suppress(ResponseError):  # our user may not ask that
+            info = await redis.info()
+        return Look(info, refusal, buckets, _is_cut_off(redis))
 
-    with suppress(RedisError):
-        await servers.call(tag, ask)
-    return Look(info, refusal, buckets, is_cut_off)
+    try:
+        return await servers.call(tag, ask)
+    except RedisError as error:
+        return Look(UNTOLD, error, buckets)
 
 
 def _is_cut_off(redis: Redis) -> bool:
