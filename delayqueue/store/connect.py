@@ -263,10 +263,7 @@ def _listed(addresses: tuple[Address, ...]) -> str:
 async def _probe(servers: Servers) -> None:
     """Check that the store answers; of many servers one is enough, unless one refuses us."""
     clients = servers.clients()
-    answers = await asyncio.gather(
-        *map(_answer, clients.values()),
-        return_exceptions=True,
-    )
+    answers = await asyncio.gather(*map(_answer, clients.values()), return_exceptions=True)
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     for error in errors:
         is_away = isinstance(error, RedisError) and not isinstance(error, AuthenticationError)
@@ -283,9 +280,8 @@ async def _answer(redis: Redis) -> None:
     except RedisConnectionError:
         link = Link()
         try:
-            await link.connect(
-                redis.connection_pool
-            )  # hears why it is not let in; redis-py often does not
+            # it hears why it is not let in; redis-py often does not
+            await link.connect(redis.connection_pool)
         finally:
             link.close()
         raise

@@ -7,10 +7,10 @@ figures of the history, and which worker holds which job.
 
 import asyncio
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
@@ -24,13 +24,14 @@ from redis.exceptions import (
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
+    ResponseError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Text, Unavailable
-from delayqueue.store.connection import NO_ANSWER, NotReplicatedError
+from delayqueue.store.connection import NotReplicatedError
 from delayqueue.store.permissions import LackingError, require_commands
 from delayqueue.store.servers import Servers
 from delayqueue.store.types import Health
@@ -103,8 +104,8 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     RedisConnectionError: Text("无法连接", "it cannot be reached"),
 }
 # By the beginning of the message, of errors that redis-py has no class of their own for.
-OF_WORD: Final = {
-    "max": Text(
+OF_BEGINNING: Final = {
+    "max number of clients": Text(
         "没有更多客户端连接的位置：请调大它配置中的 `maxclients`，或者断开其他客户端",
         "it has no room for more clients: raise `maxclients` in its config, or end others",
     ),
@@ -113,7 +114,7 @@ OF_WORD: Final = {
         "it cannot write to its disk: make room there, or see why in its log",
     ),
     "NOREPLICAS": OF_CLASS[NotReplicatedError],
-    "BUSY": Text("正忙于执行脚本", "it is busy with a script"),
+    "BUSY ": Text("正忙于执行脚本", "it is busy with a script"),
 }
 
 
@@ -121,9 +122,9 @@ def ailment(error: BaseException | None) -> Text | None:
     """What ails the store, in words that tell a stranger no address; None if nothing is known of such an error."""
     if isinstance(error, LackingError):
         return error.text
-    word = re.match("[A-Z]+|max", str(error))
-    if word and word[0] in OF_WORD:
-        return OF_WORD[word[0]]
+    for beginning, text in OF_BEGINNING.items():
+        if str(error).startswith(beginning):
+            return text
     return next((text for kind, text in OF_CLASS.items() if isinstance(error, kind)), None)
 
 
@@ -150,6 +151,8 @@ CUT_OFF: Final = Text(
     "its jobs are in its memory alone, and are gone when it stops",
 )
 MOST_NAMED: Final = 10
+# instead of the answer to INFO
+UNTOLD: Final[Mapping[str, Any]] = MappingProxyType({"maxmemory": 0})
 
 
 class Look(NamedTuple):
@@ -224,31 +227,35 @@ async def look_at(servers: Servers, tags: Sequence[str]) -> list[Look]:
     )
     if numbers:
         error = ClusterDownError("") if looks else RedisConnectionError("")
-        looks.append(Look({"maxmemory": 0}, error, list(numbers.values())))
+        looks.append(Look(UNTOLD, error, list(numbers.values())))
     return looks
 
 
 async def _look(servers: Servers, tag: str, buckets: Sequence[int]) -> Look:
-    info: Mapping[str, Any] = {"maxmemory": 0}
-    refusal: RedisError | None = RedisTimeoutError(NO_ANSWER)
-    is_cut_off = False
-
-    async def ask(redis: Redis) -> None:
-        nonlocal info, refusal, is_cut_off
+    async def ask(redis: Redis) -> Look:
+        info = UNTOLD
         refusal = await _refusal(redis, tag)
         if isinstance(refusal, MovedError):  # the next one is asked
             raise refusal
-        info = await redis.info()
-        is_cut_off = _is_cut_off(redis)
+        with suppress(ResponseError):  # our user may not ask that
+            info = await redis.info()
+        return Look(info, refusal, buckets, _is_cut_off(redis))
 
-    with suppress(RedisError):
-        await servers.call(tag, ask)
-    return Look(info, refusal, buckets, is_cut_off)
+    try:
+        return await servers.call(tag, ask)
+    except RedisError as error:
+        return Look(UNTOLD, error, buckets)
 
 
 def _is_cut_off(redis: Redis) -> bool:
-    path = redis.connection_pool.connection_kwargs.get("path")
-    return path is not None and not Path(path).exists()
+    if path := redis.connection_pool.connection_kwargs.get("path"):
+        try:
+            Path(path).stat()
+        except FileNotFoundError:
+            return True
+        except OSError:  # we may not look there: nobody knows
+            return False
+    return False
 
 
 async def _refusal(redis: Redis, tag: str) -> RedisError | None:

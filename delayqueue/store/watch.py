@@ -104,9 +104,8 @@ class Marks:
         self._servers = servers
         self._buckets = buckets
         self._known: str | None = None  # the id of the data
-        self.found: str | None = (
-            None  # the id at the last look, also of data that nobody has accepted
-        )
+        # that at the last look, also of data that nobody has accepted
+        self.found: str | None = None
 
     async def look(self) -> Text | None:
         """Mark what is new. Returns what must be said: the store, or a part of it, was emptied; None once accepted."""

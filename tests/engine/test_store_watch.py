@@ -1,12 +1,15 @@
 """What a server says of its store, from what it sees every two seconds."""
 
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.store import watch
+from delayqueue.store import health, watch
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.health import OF_CLASS, Look, alarms_of
 from delayqueue.store.servers import NOWHERE, Servers, Span
@@ -55,6 +58,17 @@ async def test_a_bucket_that_is_away_hides_no_other_that_was_emptied(ours: Insta
     assert "the buckets 3 are gone" in found.en
     await ours.redis.zadd("{dq_bucket_3}:fence", {"mark back": 0})
     assert await Marks(store.servers, store.buckets).read() is None
+
+
+@pytest.mark.parametrize(
+    ("error", "is_gone"), [(FileNotFoundError(), True), (PermissionError(), False)]
+)
+def test_a_socket_that_cannot_be_looked_at_is_not_said_to_be_deleted(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, is_gone: bool
+) -> None:
+    """Before, the server ended if the rights of its directory were taken away."""
+    monkeypatch.setattr(Path, "stat", Mock(side_effect=error))
+    assert health._is_cut_off(Redis(unix_socket_path="/run/redis.sock")) is is_gone
 
 
 AWAY = Look({"maxmemory": 0}, RedisTimeoutError("no answer"), [2, 5])
