@@ -5,10 +5,19 @@ import re
 from urllib.parse import quote, unquote
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Route, expect
 
 from delayqueue.client import Client, Job
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury, holding, let_go
+from tests.browser.conftest import (
+    IN_BOTH,
+    ON_PHONE,
+    ONE_LOOK,
+    Admin,
+    bury,
+    holding,
+    let_go,
+    second_click,
+)
 from tests.browser.looks import PHONE
 from tests.browser.test_selection import tick
 
@@ -429,9 +438,3 @@ def test_a_search_has_filters_as_words_and_as_a_form(
     admin.confirm("Delete")
     expect(rows).to_have_count(0)
     assert queue.topics(topic)[0].delayed == 0
-
-
-def second_click(page: Page) -> None:
-    """That of a double click, where the pointer is."""
-    page.mouse.down(click_count=2)
-    page.mouse.up(click_count=2)
