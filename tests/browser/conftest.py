@@ -238,6 +238,12 @@ def let_go(page: Page, held: Route) -> None:
     page.wait_for_timeout(50)
 
 
+def second_click(page: Page) -> None:
+    """That of a double click, where the pointer is."""
+    page.mouse.down(click_count=2)
+    page.mouse.up(click_count=2)
+
+
 def bury(queue: Client, topic: str, count: int, message: str = "") -> None:
     queue.push_many([Job(topic=topic) for _ in range(count)])
     left = count

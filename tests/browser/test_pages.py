@@ -234,6 +234,11 @@ def test_figures_of_a_tab_that_slept_are_dimmed_until_there_are_new_ones(
         held = next_one()
         expect(page.locator(".stale h1")).to_be_visible()
         expect(admin.said("Loading…")).to_contain_text("Data as of")
+        held.fulfill(status=503, json={"code": 6, "message": "store away", "data": None})
+        expect(page.get_by_role("alert")).to_contain_text("store away")
+        held = next_one()
+        page.wait_for_timeout(50)
+        expect(page.get_by_role("alert")).to_contain_text("store away")
         let_go(page, held)
     expect(page.locator(".stale")).to_have_count(0)
 

@@ -12,7 +12,16 @@ from urllib.parse import urlsplit
 from playwright.sync_api import expect
 
 from delayqueue.client import Client
-from tests.browser.conftest import IN_BOTH, ON_PHONE, ONE_LOOK, Admin, bury, holding, let_go
+from tests.browser.conftest import (
+    IN_BOTH,
+    ON_PHONE,
+    ONE_LOOK,
+    Admin,
+    bury,
+    holding,
+    let_go,
+    second_click,
+)
 from tests.partner import Answer, Partner
 
 WRONG: Final = (
@@ -251,6 +260,10 @@ def test_a_schedule_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, to
     admin.press("Pause", row)
     expect(row).to_contain_text(admin.text("paused"))
     assert one_named(queue.schedules(), topic) == replace(after, paused=True, next=None)
+    resume = admin.button("Resume", row)
+    expect(resume).not_to_have_attribute("aria-disabled", "true")
+    resume.hover()
+    second_click(page)  # of one on “Pause”: it is not meant for the same button's new text
     admin.press("Resume", row)
     expect(row).not_to_contain_text(admin.text("paused"))
     assert one_named(queue.schedules(), topic) == after

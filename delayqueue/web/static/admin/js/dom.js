@@ -36,7 +36,7 @@ function heading({ name, sort, rising, class: kind }, sorting) {
   const isSorted = sorting.by === sort;
   const upwards = Boolean(rising) !== sorting.reverse;
   return h("th", { scope: "col", class: kind, "aria-sort": isSorted ? (upwards ? "ascending" : "descending") : null },
-    h("button", { type: "button", class: "plain", onclick: () => sorting.onsort(sort) }, name, isSorted && h("span", { "aria-hidden": "true" }, upwards ? " ▲" : " ▼")));
+    h("button", { type: "button", class: "plain", onclick: () => sorting.onsort(sort) }, name));
 }
 
 /** A name that may break after dots, dashes and the like. */

@@ -22,7 +22,7 @@ export class Live extends Component {
     while (!this.left) {
       this.tookMs = 0;
       if (!document.hidden || this.state.data === undefined) {
-        if (Date.now() / 1000 - this.state.at > OLD_S) this.setState({ complaint: t("loading") });
+        if (!this.state.complaint && Date.now() / 1000 - this.state.at > OLD_S) this.setState({ complaint: t("loading") });
         await this.refresh();
       }
       const pauseMs = this.state.complaint ? Math.min(this.everyMs, RETRY_MS) : Math.max(this.everyMs, SHARE * this.tookMs);

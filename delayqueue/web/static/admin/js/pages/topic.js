@@ -12,6 +12,7 @@ import { Selecting } from "./selecting.js";
 import { topicActions, topicPlace, topicTags } from "./topics.js";
 
 const STATES = ["delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired", "dropped", ""];
+const ENTER = 13; // as keyCode, which is another one while an input method is used, in Safari, too
 const ALL = "all"; // in an address, where "" lets the page choose
 const MATTERS = ["buried", "ready", "reserved", "delayed"]; // what the page begins with, if there are such jobs
 const NOTHING = { delayed: 0, ready: 0, reserved: 0, buried: 0, oldest_ready_age: null, paused: false, limit: null };
@@ -87,7 +88,7 @@ export class TopicPage extends Selecting {
         h("div", { class: "bar" },
           may("find") && h("input", {
             type: "search", placeholder: t("findText"), "aria-label": t("findText"), maxlength: 256,
-            onkeydown: ({ key, isComposing, target }) => { if (key === "Enter" && !isComposing && target.value) location.hash = findLink({ topic: this.name, text: target.value }); },
+            onkeydown: ({ keyCode, target }) => { if (keyCode === ENTER && target.value) location.hash = findLink({ topic: this.name, text: target.value }); },
           }),
           h("span", { class: "grow" }), h("span", { class: "pair" }, bound("start", start, t("from")), bound("end", end, t("to")))),
         this.list(listed, start === null && end === null ? counts[state] ?? null : null, { topic: false })),
