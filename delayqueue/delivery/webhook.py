@@ -241,7 +241,7 @@ def _outcome(
 
 def _retry_after_ms(value: str) -> int:
     """Seconds, or a date as in HTTP; 0 if it is neither."""
-    if value.isdecimal():
+    if value.isascii() and value.isdigit():
         wait_s = float(value)
     else:
         try:
