@@ -4,7 +4,7 @@ import { call, dropToken, hasToken, may, userName } from "./api.js";
 import { told } from "./ask.js";
 import { Banner } from "./banner.js";
 import { goTo, h, render } from "./dom.js";
-import { parsed, zone } from "./format.js";
+import { zone } from "./format.js";
 import { current, switchLanguage, t } from "./i18n.js";
 import { Calls } from "./pages/calls.js";
 import { Dead } from "./pages/dead.js";
@@ -19,7 +19,7 @@ import { Schedules, Subscribers } from "./pages/registered.js";
 import { Servers } from "./pages/servers.js";
 import { TagPage } from "./pages/tag.js";
 import { TopicPage } from "./pages/topic.js";
-import { Topics } from "./pages/topics.js";
+import { topicAt, Topics } from "./pages/topics.js";
 import { Workers } from "./pages/workers.js";
 import { CHANGED, environment, learn } from "./session.js";
 
@@ -62,7 +62,7 @@ const TITLES = { ...Object.fromEntries(MENU), find: "searchResults", due: "due" 
 /** What the tab is called: by its page, or by the topic, job or tag that the page is about. */
 function titleOf(name, argument) {
   if (Object.hasOwn(TITLES, name)) return t(TITLES[name]);
-  return (name === "topic" && argument.startsWith("[") && parsed(argument)[0]?.[0]) || argument;
+  return (name === "topic" && topicAt(argument)[0]) || argument;
 }
 
 function frame(name, menu, argument) {

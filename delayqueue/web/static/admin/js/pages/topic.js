@@ -3,13 +3,13 @@
 import { call, may } from "../api.js";
 import { told } from "../ask.js";
 import { breaking, choices, h, keepPlace, table } from "../dom.js";
-import { moment, number, parsed, time } from "../format.js";
+import { moment, number, time } from "../format.js";
 import { t } from "../i18n.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
 import { findLink, groupLink, pages } from "./jobs.js";
 import { FIRST_PAST, Past } from "./past.js";
 import { Selecting } from "./selecting.js";
-import { topicActions, topicPlace, topicTags } from "./topics.js";
+import { topicActions, topicAt, topicPlace, topicTags } from "./topics.js";
 
 const STATES = ["delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired", "dropped", ""];
 const ENTER = 13; // as keyCode, which is another one while an input method is used, in Safari, too
@@ -21,7 +21,7 @@ export class TopicPage extends Selecting {
   constructor(properties) {
     super(properties);
     const { argument } = properties;
-    const [name, state, range = ""] = (argument.startsWith("[") && parsed(argument)[0]) || [argument];
+    const [name, state, range = ""] = topicAt(argument);
     const [start, end = null] = range.split("-").map((bound) => (bound ? Number(bound) : null));
     this.name = name;
     this.past = new Past(name);

@@ -108,6 +108,9 @@ export function troubleTable(rows) {
 /** The path of a topic's page, with the state ("all" for each) and the range of due times that it begins with. */
 export const topicPlace = (...which) => `#/topic/${encodeURIComponent(JSON.stringify(which))}`;
 
+/** The topic, state and range of an address that topicPlace() made, or the topic of a shorter one, from its argument. */
+export const topicAt = (argument) => (argument.startsWith("[") && parsed(argument)[0]) || [argument];
+
 export function topicLink(topic, state = "", range = "", text = breaking(topic)) {
   return h("a", { href: topicPlace(topic, state, range) }, text);
 }
