@@ -24,10 +24,19 @@ def row(options: str = "", **fields: Any) -> OutboxRow:
 
 
 def relay(given: OutboxRow, client: Client) -> tuple[Relay, Mock]:
-    """A relay, and a database that gives it one row."""
+    """A relay, and a database that gives it one row, has none that failed, and is looked at each second."""
     database = Mock(lease_until_s=float("inf"), lease_s=30, oldest_s=0.0, most_chars=254)
     database.take.return_value = [given]
+    database.name, database.poll_s, database.errors = "shop/outbox", 1.0, OSError
+    database.failures.return_value = (0, "")
     return Relay(database, client, 60.0), database
+
+
+def stopped_at_once() -> Mock:
+    """Signals, of which the one to stop comes in the first pause."""
+    signals = Mock(stop=False)
+    signals.wait.side_effect = lambda _: setattr(signals, "stop", True)
+    return signals
 
 
 @pytest.mark.parametrize(
@@ -72,7 +81,6 @@ def test_a_server_that_does_not_listen_holds_up_no_row(caplog: pytest.LogCapture
     client = Mock(spec=Client)
     client.whoami.side_effect = TransportError("nobody is there")
     one, database = relay(row(), client)
-    database.name = "shop/outbox"
     database.failures.return_value = (3, "no")
     one.tell()
     told = {"name": "shop/outbox", "failed": 3, "reason": "no", "oldest_age": 0.0}
@@ -84,11 +92,8 @@ def test_a_relay_reports_on_rows_that_wait_for_a_server_that_is_away() -> None:
     client = Mock(spec=Client)
     client.push_many.side_effect = Unavailable
     one, database = relay(row(), client)
-    database.name, database.poll_s, database.errors = "shop/outbox", 1.0, OSError
     database.failures.return_value = (3, "no")
-    signals = Mock(stop=False)
-    signals.wait.side_effect = lambda _: setattr(signals, "stop", True)
-    one.run(signals)
+    one.run(stopped_at_once())
     client.whoami.assert_called_once()
     assert one.failed == 3
 
@@ -96,8 +101,7 @@ def test_a_relay_reports_on_rows_that_wait_for_a_server_that_is_away() -> None:
 def test_it_looks_again_the_later_the_longer_nothing_comes_or_nothing_can_be_done() -> None:
     client = Mock(spec=Client)
     one, database = relay(row(), client)
-    database.name, database.poll_s, database.errors = "shop/outbox", 0.5, OSError
-    database.failures.return_value = (0, "")
+    database.poll_s = 0.5
     away, none, some = Unavailable(), list[OutboxRow](), [row()]
     database.take.side_effect = [*[none] * 30, some, none, *[away] * 10, none, away]
     client.push_many.return_value = [Outcome("a", Code.OK, "")]
@@ -122,10 +126,7 @@ def test_rows_that_stay_take_half_of_the_time() -> None:
     client.push_many.return_value = [Outcome("a", Code.TOPIC_FULL, "topic full: 1 job")]
     one, database = relay(row(), client)
     database.take.side_effect = [[row()]]
-    database.name, database.poll_s, database.errors = "shop/outbox", 1.0, OSError
-    database.failures.return_value = (0, "")
-    signals = Mock(stop=False)
-    signals.wait.side_effect = lambda _: setattr(signals, "stop", True)
+    signals = stopped_at_once()
     one.run(signals)
     signals.wait.assert_called_once()
     database.wait.assert_not_called()
