@@ -12,6 +12,7 @@ from bench.measure import Figure, Figures, Measure, Scale, new_topic, per_second
 from bench.processes import BenchError
 from bench.target import Server
 from delayqueue.client import Client, Job
+from delayqueue.tasks import batched
 
 PACE: Final = 500  # jobs a second that the worker handles
 TAKEN: Final = 5  # jobs at a time
@@ -45,14 +46,14 @@ class Waits:
     def push(self, queue: Client, jobs: list[Pushed]) -> None:
         """Push them: they are ready at once."""
         self._pushed += len(jobs)
-        for at in range(0, len(jobs), BATCH):
+        for some in batched(jobs, BATCH):
             written = [
                 Job(
                     topic=self._topic,
                     body=f"{each.tenant} {time.time()}",
                     group=each.group if self._are_grouped else None,
                 )
-                for each in jobs[at : at + BATCH]
+                for each in some
             ]
             if refused := [each for each in queue.push_many(written) if each.code]:
                 raise BenchError(f"a push was refused: {refused[0].message}")

@@ -54,7 +54,7 @@ async def serve(config: Config) -> None:
 
     Raises StartupError if the server cannot start; every other error is a bug.
     """
-    signals = _signals()
+    signals = _prepare_loop()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)  # which the command line has blocked
     # before anything is started that would have to be stopped again
     check_addresses(config, may_be_taken=False)
@@ -133,7 +133,7 @@ def _work(
     set_up(config.log_level, config.log_format)
 
     async def work() -> None:
-        stop = _signals().stop
+        stop = _prepare_loop().stop
         let_supervisor_reload()
         async with connect(config, socket_path, waits=True) as servers:
             await Service(process, servers, socket_path, stop).run(settings, received(line))
@@ -141,7 +141,8 @@ def _work(
     uvloop.run(work())
 
 
-def _signals() -> Signals:
+def _prepare_loop() -> Signals:
+    """Let the running loop log what nobody hears of, and set the events of the signals that this process gets."""
     signals = Signals(asyncio.Event(), asyncio.Event())
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(log_unheard)

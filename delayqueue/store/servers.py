@@ -446,8 +446,11 @@ def _first_error(answers: Sequence[object]) -> RedisError:
             raise answer
     errors = [error for error in answers if isinstance(error, RedisError)]
     # what a server says explains more than that others cannot be reached
-    errors.sort(key=lambda error: not isinstance(error, (RefusedError, AuthenticationError)))
-    return errors[0] if errors else RedisConnectionError("nobody is there to ask")
+    return min(
+        errors,
+        key=lambda error: not isinstance(error, (RefusedError, AuthenticationError)),
+        default=RedisConnectionError("nobody is there to ask"),
+    )
 
 
 def _text(raw: bytes) -> str:
