@@ -134,12 +134,16 @@ class Process:
         """Start the process and wait until it is ready. Raises ProcessError."""
         self.launch()
         deadline = time.monotonic() + START_S
-        while not self.is_ready():
+        while not self.has_started():
             if self._running().poll() is not None:
                 raise ProcessError(f"{self.name} ended at its start\n{self.log_tail()}")
             if time.monotonic() > deadline:
                 raise ProcessError(f"{self.name} is not ready in {START_S} s\n{self.log_tail()}")
             time.sleep(POLL_S)
+
+    def has_started(self) -> bool:
+        """Whether its start is over."""
+        return self.is_ready()
 
     def is_ready(self) -> bool:
         """Whether it accepts connections."""
@@ -288,6 +292,18 @@ class QueueServer(Process):
             str(settings.get("beanstalk_address", "")).rpartition(":")[2] or 0
         )
         self.url = f"{'https' if tls else 'http'}://{self.address}"
+        self._starts = 0
+
+    def launch(self) -> None:
+        self._starts = self._logged_starts()
+        super().launch()
+
+    def has_started(self) -> bool:
+        """Whether it is ready and has logged all of its start, of which the last line comes after /readyz is well."""
+        return self.is_ready() and self._logged_starts() > self._starts
+
+    def _logged_starts(self) -> int:
+        return self.logged().count("serving on")
 
     def is_ready(self) -> bool:
         return self.probe("/readyz") == http.client.OK
