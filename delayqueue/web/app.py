@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 CHUNKED: Final = "chunked"  # the only transfer coding
 MOST_PIECES: Final = 100  # that are fed in one turn: empty lines in a body make many of them
 HTTP_2: Final = b"PRI "  # begins its preface, of which more follows the empty line
+CACHEABLE: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})  # unless their answers forbid it
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -308,6 +309,8 @@ class LentRequest:
         try:
             response, is_last = await self._decided()
             written = _written(response)
+            if request.method in CACHEABLE:
+                written.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
             if is_last:
                 written.force_close()
             await self._write(request, written)

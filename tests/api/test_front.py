@@ -96,6 +96,14 @@ async def test_the_page_answers_head_as_get_without_its_body(api: Api) -> None:
         assert answer.headers["Content-Length"] == str(length)
 
 
+@pytest.mark.parametrize(
+    ("path", "kept"), [("/readyz", "no-store"), ("/topics", "no-store"), ("/admin", "no-cache")]
+)
+async def test_no_cache_answers_in_the_servers_place(api: Api, path: str, kept: str) -> None:
+    async with api.session.get(f"{api.url}{path}") as answer:
+        assert answer.headers.getall("Cache-Control") == [kept]
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("known", ["{}", "W/{}", '"former", {}', "*"])
 async def test_a_browser_that_has_the_pages_file_is_not_sent_it_again(
