@@ -311,7 +311,7 @@ class LentRequest:
             written = _written(response)
             if request.method in CACHEABLE:
                 written.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
-            if is_last:
+            if is_last or (self._expects and not self.has_arrived):  # the body may come or not
                 written.force_close()
             await self._write(request, written)
         except ConnectionError:
@@ -384,6 +384,7 @@ class LentRequest:
             return reading
         if self._expects:  # curl sends a large body only after it, or after a second
             self._transport.write(CONTINUE)
+            self._expects = False
         self.take()
         return reading
 
