@@ -209,6 +209,14 @@ async def test_a_bad_chunk_that_comes_later_is_answered_at_once_and_ends_the_con
     assert json.loads(content)["message"].startswith("不是有效的HTTP请求：")
 
 
+async def test_what_a_proxy_forwards_as_the_body_of_a_connect_is_no_request(
+    server: QueueServer, topic: str
+) -> None:
+    hidden = post("/push", {"topic": topic, "id": topic, "ttr": 60})
+    head = b"CONNECT /push HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(hidden)
+    assert len(await answers(server, head + hidden)) == 1
+
+
 @pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=NOT_HTTP)
 async def test_what_is_not_http_is_answered_in_the_envelope(
     server: QueueServer, sent: bytes
