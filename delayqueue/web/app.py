@@ -279,8 +279,9 @@ class LentRequest:
     def begins(self, message: Any, payload: "StreamReader") -> None:
         """Note that aiohttp has read the head, or found that it is not HTTP."""
         self.has_head, self._payload = True, payload
-        if message.method == hdrs.METH_CONNECT and self._transport.lender is not None:
-            # a body has no meaning: what a proxy forwards as one must not be read as the next request
+        has_odd_body = message.chunked and message.version == HttpVersion10
+        if (has_odd_body or message.method == hdrs.METH_CONNECT) and self._transport.lender:
+            # a proxy may not agree with us where its body ends, and what we read as the next request
             self._transport.lender.closes = True
         if not message.chunked:
             self._left_bytes = int(message.headers.get(hdrs.CONTENT_LENGTH, 0))

@@ -209,12 +209,19 @@ async def test_a_bad_chunk_that_comes_later_is_answered_at_once_and_ends_the_con
     assert json.loads(content)["message"].startswith("不是有效的HTTP请求：")
 
 
-async def test_what_a_proxy_forwards_as_the_body_of_a_connect_is_no_request(
-    server: QueueServer, topic: str
+@pytest.mark.parametrize(
+    ("start", "framing"),
+    [("CONNECT /push HTTP/1.1", ""), ("POST /get HTTP/1.0", "Transfer-Encoding: chunked\r\n")],
+    ids=["CONNECT", "chunks that HTTP/1.0 does not know"],
+)
+async def test_what_comes_behind_a_body_that_a_proxy_may_read_otherwise_is_no_request(
+    server: QueueServer, topic: str, start: str, framing: str
 ) -> None:
     hidden = post("/push", {"topic": topic, "id": topic, "ttr": 60})
-    head = b"CONNECT /push HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(hidden)
-    assert len(await answers(server, head + hidden)) == 1
+    framing = framing or f"Content-Length: {len(hidden)}\r\n"
+    head = f"{start}\r\nHost: x\r\nConnection: keep-alive\r\n{framing}\r\n".encode()
+    body = b"0\r\n\r\n" if "chunked" in framing else b""
+    assert len(await answers(server, head + body + hidden)) == 1
 
 
 @pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=NOT_HTTP)
