@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 CHUNKED: Final = "chunked"  # the only transfer coding
 MOST_PIECES: Final = 100  # that are fed in one turn: empty lines in a body make many of them
 HTTP_2: Final = b"PRI "  # begins its preface, of which more follows the empty line
+CACHEABLE: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})  # unless their answers forbid it
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -278,6 +279,10 @@ class LentRequest:
     def begins(self, message: Any, payload: "StreamReader") -> None:
         """Note that aiohttp has read the head, or found that it is not HTTP."""
         self.has_head, self._payload = True, payload
+        has_odd_body = message.chunked and message.version == HttpVersion10
+        if (has_odd_body or message.method == hdrs.METH_CONNECT) and self._transport.lender:
+            # a proxy may not agree with us where its body ends, and what we read as the next request
+            self._transport.lender.closes = True
         if not message.chunked:
             self._left_bytes = int(message.headers.get(hdrs.CONTENT_LENGTH, 0))
         if self._transport.lender is not None and not payload.is_eof():
@@ -308,7 +313,9 @@ class LentRequest:
         try:
             response, is_last = await self._decided()
             written = _written(response)
-            if is_last:
+            if request.method in CACHEABLE:
+                written.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
+            if is_last or (self._expects and not self.has_arrived):  # the body may come or not
                 written.force_close()
             await self._write(request, written)
         except ConnectionError:
@@ -381,6 +388,7 @@ class LentRequest:
             return reading
         if self._expects:  # curl sends a large body only after it, or after a second
             self._transport.write(CONTINUE)
+            self._expects = False
         self.take()
         return reading
 

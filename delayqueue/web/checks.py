@@ -13,6 +13,13 @@ PROTECTED = Text(
     "protected mode: only clients on this host are served; "
     "set protected_mode = no if you trust the network",
 )
+BY_PROXY = Text(
+    "保护模式：此请求经由代理而来（X-Forwarded-For），客户端可能是任何人；"
+    "请设置auth_tokens，代理本身只放行可信的人时也可设置 protected_mode = no",
+    "protected mode: a proxy has passed this on (X-Forwarded-For), for a client that may be anybody; "
+    "set auth_tokens, or protected_mode = no if the proxy admits only whom you trust",
+)
+FORWARDED = "x-forwarded-for"
 CROSS_ORIGIN = Text("不接受其他网站页面的请求", "requests from pages of other sites are refused")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -43,9 +50,11 @@ def uncompressed(request: HttpRequest, body: bytes) -> None:
 
 
 def from_this_machine(request: HttpRequest) -> None:
-    """In protected mode, serve clients on this host only."""
+    """In protected mode, serve clients on this host only, and no proxy on it that serves others."""
     if not is_loopback(request.peer):
         raise Forbidden(PROTECTED)
+    if FORWARDED in request.headers:
+        raise Forbidden(BY_PROXY)
 
 
 def own_page(request: HttpRequest) -> None:

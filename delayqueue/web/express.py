@@ -45,6 +45,7 @@ MAX_AHEAD_BYTES: Final = MAX_HEAD_BYTES + MAX_BODY_BYTES
 PATIENCE_S: Final = 2.0
 IDLE_S: Final = 75.0  # after which a connection without a request is closed, or with part of a head
 READ_S: Final = 30.0  # for a request's body to arrive
+ON_THE_WAY_S: Final = 0.2  # when the server stops, for requests that were sent already
 LOOK_S: Final = 1.0  # between two checks of all connections; the precision of these times
 
 OK_JSON: Final = (
@@ -123,9 +124,11 @@ class Express:
             connection.look(self.now_s)
 
     async def close(self, within_s: float) -> None:
-        """Close idle connections; let the others answer and send, and cut off those that have not done so."""
+        """Answer the last requests and close; cut off connections that have not sent their answers `within_s`."""
         self.stopping = True
         self._next_look.cancel()
+        if self.connections:
+            await asyncio.sleep(ON_THE_WAY_S)
         last = [each for each in list(self.connections) if not each.close_if_idle()]
         async with at_most(within_s):
             while not self.connections.isdisjoint(last):

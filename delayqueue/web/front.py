@@ -13,7 +13,6 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import (
     OK,
     Code,
-    Forbidden,
     NoSuchPath,
     QueueError,
     Unavailable,
@@ -27,7 +26,13 @@ from delayqueue.web import access_log, audit
 from delayqueue.web.access_log import new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
-from delayqueue.web.checks import PROTECTED, own_page, same_origin, uncompressed
+from delayqueue.web.checks import (
+    FORWARDED,
+    from_this_machine,
+    own_page,
+    same_origin,
+    uncompressed,
+)
 from delayqueue.web.endpoint import BOTH, Endpoint, InvalidItem, Large, Returnable
 from delayqueue.web.envelope import Responder
 from delayqueue.web.http import (
@@ -228,9 +233,9 @@ class Front:
         request, guard = cycle.request, self._api.guard
         if "sec-fetch-site" in request.headers or "origin" in request.headers:
             self._check_page(request)  # only browsers send these
-        # as in from_this_machine(), which would be one call more for each request
-        elif self._is_protected and not is_loopback(request.peer):
-            raise Forbidden(PROTECTED)
+        # the check itself would be one call more for each request
+        elif self._is_protected and (FORWARDED in request.headers or not is_loopback(request.peer)):
+            from_this_machine(request)
         endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
         endpoint = cycle.endpoint = endpoint or self._find(request)
         cycle.path = endpoint.path

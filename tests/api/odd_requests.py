@@ -70,7 +70,7 @@ ODD_HEADERS: Final = [
         b"Sec-WebSocket-Key: x",
         b"Proxy-Connection: close",
         b"If-None-Match: *",
-        b"X-Forwarded-For: ::1",
+        b"Forwarded: for=x",
     ),
 ]
 RIGHT: Final = b"Content-Length: {n}"

@@ -45,6 +45,8 @@ async def test_protected_mode_refuses_strangers_and_serves_this_machine(
             assert "protected_mode" in answer.refused(FORBIDDEN, status=403)
     async with open_api(f"http://{LOOPBACK}:{port}") as local:
         assert (await local.get("a")).ok() is None
+        by_proxy = await local.call("/get", {"id": "a"}, {"X-Forwarded-For": LOOPBACK})
+        assert "X-Forwarded-For" in by_proxy.refused(FORBIDDEN, status=403)
     assert f":{port}, clients on this machine only (protected_mode = yes)" in server.logged()
 
 

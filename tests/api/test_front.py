@@ -35,12 +35,15 @@ async def test_a_client_that_waits_to_be_told_is_told_to_send(
 async def test_a_body_that_announces_too_much_is_refused_before_it_is_sent(
     server: QueueServer, expect: str
 ) -> None:
+    """Who was not told to send it may not send it, so what comes next has no known meaning."""
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
     writer.write(
         f"POST /push HTTP/1.1\r\nHost: x\r\n{expect}Content-Length: {10**10}\r\n\r\n".encode()
     )
     async with asyncio.timeout(30):
-        assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
+        head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert (b"Connection: close" in head) == bool(expect)
     writer.close()
 
 
@@ -94,6 +97,14 @@ async def test_the_page_answers_head_as_get_without_its_body(api: Api) -> None:
     async with api.session.head(f"{api.url}/admin") as answer:
         assert (answer.status, await answer.read()) == (200, b"")
         assert answer.headers["Content-Length"] == str(length)
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"), [("/readyz", "no-store"), ("/topics", "no-store"), ("/admin", "no-cache")]
+)
+async def test_no_cache_answers_in_the_servers_place(api: Api, path: str, kept: str) -> None:
+    async with api.session.get(f"{api.url}{path}") as answer:
+        assert answer.headers.getall("Cache-Control") == [kept]
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -196,6 +207,21 @@ async def test_a_bad_chunk_that_comes_later_is_answered_at_once_and_ends_the_con
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(content)["code"] == INVALID
     assert json.loads(content)["message"].startswith("不是有效的HTTP请求：")
+
+
+@pytest.mark.parametrize(
+    ("start", "framing"),
+    [("CONNECT /push HTTP/1.1", ""), ("POST /get HTTP/1.0", "Transfer-Encoding: chunked\r\n")],
+    ids=["CONNECT", "chunks that HTTP/1.0 does not know"],
+)
+async def test_what_comes_behind_a_body_that_a_proxy_may_read_otherwise_is_no_request(
+    server: QueueServer, topic: str, start: str, framing: str
+) -> None:
+    hidden = post("/push", {"topic": topic, "id": topic, "ttr": 60})
+    framing = framing or f"Content-Length: {len(hidden)}\r\n"
+    head = f"{start}\r\nHost: x\r\nConnection: keep-alive\r\n{framing}\r\n".encode()
+    body = b"0\r\n\r\n" if "chunked" in framing else b""
+    assert len(await answers(server, head + body + hidden)) == 1
 
 
 @pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=NOT_HTTP)

@@ -473,6 +473,28 @@ async def test_a_lane_that_closes_waits_for_verbs_that_are_under_way() -> None:
         writer.close()
 
 
+@BOTH_WAYS
+async def test_a_lane_that_closes_answers_a_request_that_was_on_its_way(
+    lines: tuple[str, ...],
+) -> None:
+    """Its sender, such as a proxy, has found the connection open, and may not send it again."""
+
+    async def handler(_: HttpRequest, text: str) -> HttpResponse:
+        return HttpResponse(json.dumps(text).encode())
+
+    async with lane(handler) as (express, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        await until(lambda: bool(express.connections))
+        closing = asyncio.create_task(express.close(30))
+        await asyncio.sleep(0)
+        writer.write(post("/push", said("late"), *lines))
+        async with asyncio.timeout(30):
+            head, answer = await read_answer(reader)
+        assert (b"Connection: close" in head, answer) == (True, "late")
+        await closing
+        writer.close()
+
+
 async def test_a_lane_that_has_waited_long_enough_gives_up_its_verbs() -> None:
     verb = Verb()
     async with called(verb) as (express, _):
