@@ -185,7 +185,7 @@ def _longest(jobs_in_hand: Sequence[Row], now_s: float) -> str:
     if not jobs_in_hand:
         return "-"
     job = jobs_in_hand[0]
-    return f"{cell('id', job['id'])} of {cell('topic', job['topic'])} {age(now_s - job['since'])}"
+    return f"{cell('id', job['id'])} of {cell('topic', job['topic'])} {age(max(0, now_s - job['since']))}"
 
 
 def _sign_of(worker: Row, now_s: float) -> str:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from math import ceil, inf
-from time import time
+from time import monotonic, time
 from typing import Any, Final
 
 MOST_HOSTS: Final = 200  # remembered; the report on all takes half a millisecond
@@ -118,9 +118,13 @@ class HostCounters:
         if len(self._put_off) > MOST_UNTIL:
             self._forget()
 
-    def report(self) -> HostReport:
-        """The figures as they are now."""
+    def report(self, ahead_s: float = 0.0) -> HostReport:
+        """The figures as they are now. `ahead_s`: by how much unix time is ahead of this clock."""
         self._forget()
+        next_try, failed_at, succeeded_at = (
+            ahead_s + at if at else 0
+            for at in (min(self._put_off, default=0), self._failed_at, self._succeeded_at)
+        )
         counts: dict[str, Any] = {
             name: sum(slot[name] for slot in self._slots.values()) for name in OF_A_MINUTE
         }
@@ -130,11 +134,11 @@ class HostCounters:
             calling=self._calling,
             waiting=len(self._waiting) + sum(count for count, _ in self._put_off.values()),
             waiting_since=min(dues, default=0),
-            next_try=min(self._put_off, default=0),
-            failed_at=self._failed_at,
+            next_try=next_try,
+            failed_at=failed_at,
             error=self._error,
             failing=self._failing if self._now() - self._failed_at < FORGOTTEN_S else 0,
-            succeeded_at=self._succeeded_at,
+            succeeded_at=succeeded_at,
             **counts,
         )
 
@@ -153,11 +157,20 @@ class HostCounters:
 
 
 class CallCounters:
-    """The counters of the hosts that were called last; each may be called `per_host` times at once."""
+    """The counters of the hosts that were called last; each may be called `per_host` times at once.
 
-    def __init__(self, per_host: int, now: Callable[[], float] = time) -> None:
+    `now` is a clock that nobody sets: if unix time is put back, a minute is still a minute.
+    """
+
+    def __init__(
+        self,
+        per_host: int,
+        now: Callable[[], float] = monotonic,
+        unix: Callable[[], float] = time,
+    ) -> None:
         self.per_host = per_host
         self._now = now
+        self._unix = unix
         self._hosts = OrderedDict[str, HostCounters]()  # the one with the latest news last
 
     def of(self, host: str) -> HostCounters:
@@ -170,7 +183,9 @@ class CallCounters:
 
     def report(self) -> list[HostReport]:
         """The hosts with the most trouble, then those that are called most."""
-        return nlargest(MOST_REPORTED, (each.report() for each in self._hosts.values()), _trouble)
+        ahead_s = self._unix() - self._now()
+        reports = (each.report(ahead_s) for each in self._hosts.values())
+        return nlargest(MOST_REPORTED, reports, _trouble)
 
 
 def together(reports: Iterable[HostReport]) -> list[HostReport]:

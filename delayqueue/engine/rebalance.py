@@ -163,7 +163,7 @@ class Rebalance:
         found = []
         for name, written in told.items():
             heard_ms, _, figures = text(written).partition(" ")
-            if int(heard_ms) > seconds * 1000 - SILENCE_MS:
+            if abs(seconds * 1000 - int(heard_ms)) < SILENCE_MS:
                 found.append(ServerReport.read(text(name), int(heard_ms), figures))
         return found
 

@@ -13,6 +13,8 @@ import asyncio
 import logging
 import math
 import re
+import time
+from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
@@ -183,6 +185,14 @@ def told_by(refusal: Exception) -> int | None:
     return int(found[1]) if found else None
 
 
+def asleep_s() -> float:
+    """For how long this machine has slept since it was started: the event loop's clock stands still meanwhile."""
+    try:
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - monotonic()
+    except (AttributeError, OSError):  # only Linux has that clock
+        return 0.0
+
+
 class Clock:
     """How far a server's clock is ahead of the event loop's, at most.
 
@@ -191,8 +201,10 @@ class Clock:
     refused at the latest that much later.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, asleep: Callable[[], float] = asleep_s) -> None:
         self._ahead_ms: float | None = None
+        self._asleep = asleep
+        self._asleep_s = asleep()
         self.jumps = 0
 
     def heard(self, now_ms: int, asked_s: float) -> None:
@@ -200,7 +212,13 @@ class Clock:
         before_ms = self._ahead_ms
         self._ahead_ms = now_ms - asked_s * 1000
         if before_ms is not None and abs(self._ahead_ms - before_ms) > JUMP_MS:
-            jump_s = (self._ahead_ms - before_ms) / 1000
+            self._tell((self._ahead_ms - before_ms) / 1000)
+
+    def _tell(self, jump_s: float) -> None:
+        """Tell of a jump, unless it was this machine that slept."""
+        before_s, self._asleep_s = self._asleep_s, self._asleep()
+        jump_s -= self._asleep_s - before_s
+        if abs(jump_s) * 1000 > JUMP_MS:
             self.jumps += 1
             log.warning("the store's clock has jumped by %+.1f s", jump_s)
 

@@ -338,6 +338,13 @@ def test_the_call_of_a_job_is_one_line() -> None:
     assert tables.cell("call", told) == said
 
 
+def test_beside_a_clock_ahead_of_ours_no_worker_has_had_its_job_for_less_than_nothing() -> None:
+    job = {"id": "1001", "topic": "order", "since": time.time() + 3600}
+    names = {"name": "w", "version": "", "topics": ["order"], "in_hand": 1, "concurrency": 1}
+    counts = {"finished": 0, "failed": 0, "seen": job["since"], "gone": False, "until": None}
+    assert "1001 of order 0.0s" in tables.workers([names | counts | {"jobs": [job]}])
+
+
 def test_the_progress_of_a_job_is_one_line() -> None:
     told: dict[str, Any] = {"percent": 40.0, "message": "page 4\nof 10", "at": 1.0}
     assert tables.cell("progress", told) == "40 %, page 4\\nof 10"

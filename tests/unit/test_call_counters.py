@@ -26,7 +26,7 @@ class Clock:
 
 def test_calls_count_for_a_minute_and_the_last_failure_stays() -> None:
     clock = Clock()
-    counters = CallCounters(10, clock)
+    counters = CallCounters(10, clock, clock)
     counters.of("a").ended(0.5, None)
     counters.of("a").ended(1.5, "500 no" + "x" * 1000)
     counters.of("a").put_off(clock.now_s - 5, 0.5)
@@ -89,7 +89,7 @@ def test_reports_of_several_processes_are_added_and_read_whatever_newer_ones_wri
 
 def test_who_waits_is_counted_until_it_is_tried_again() -> None:
     clock = Clock()
-    counters, now_s = CallCounters(10, clock), clock.now_s
+    counters, now_s = CallCounters(10, clock, clock), clock.now_s
     host = counters.of("a")
     for n in range(50):
         host.put_off(now_s - n, 1.0)
@@ -108,9 +108,22 @@ def test_who_waits_is_counted_until_it_is_tried_again() -> None:
     assert (told.waiting, told.waiting_since, told.next_try) == (0, 0, 0)
 
 
+def test_a_machine_whose_clock_is_put_back_tells_nothing_for_longer() -> None:
+    clock, unix = Clock(), Clock()
+    counters = CallCounters(10, clock, unix)
+    counters.of("a").ended(1.0, "500")
+    counters.of("a").put_off(unix.now_s, 5.0)
+    assert counters.report()[0].next_try == unix.now_s + 5
+    unix.now_s -= 3600
+    clock.now_s += 70
+    [told] = counters.report()
+    assert (told.failed, told.put_off, told.waiting, told.took_s) == (0, 0, 0, 0)
+    assert told.failed_at == unix.now_s - 70
+
+
 def test_however_many_wait_little_is_kept_of_them() -> None:
     clock = Clock()
-    host = CallCounters(10, clock).of("a")
+    host = CallCounters(10, clock, clock).of("a")
     for n in range(100_000):
         clock.now_s += 0.01
         host.put_off(clock.now_s, 1 + n % 3600)
@@ -121,7 +134,7 @@ def test_however_many_wait_little_is_kept_of_them() -> None:
 def test_that_no_call_succeeds_is_told_between_the_retries_too() -> None:
     """They can be hours apart; another process's success ends it as well."""
     clock = Clock()
-    counters, other = CallCounters(10, clock), CallCounters(10, clock)
+    counters, other = CallCounters(10, clock, clock), CallCounters(10, clock, clock)
     counters.of("a").ended(0.1, None)
     assert not counters.report()[0].fails
     for failing in (1, 2, 3):

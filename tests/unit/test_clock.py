@@ -60,6 +60,19 @@ def test_the_next_answer_tells_of_a_step_and_it_is_logged(
     ]
 
 
+def test_the_sleep_of_this_machine_is_no_step_of_the_stores_clock(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A laptop that was closed for an hour: its loop's clock has stood still."""
+    asleep_s = [60.0, 60.0 + HOUR_S]
+    clock = Clock(asleep=lambda: asleep_s.pop(0))
+    clock.heard(shown_ms(1, AHEAD_S), 1)
+    clock.heard(shown_ms(2, AHEAD_S + HOUR_S), 2)
+    assert clock.at_ms(4) == pytest.approx(shown_ms(4, AHEAD_S + HOUR_S), abs=2)
+    assert clock.jumps == 0
+    assert not caplog.records
+
+
 def test_slow_answers_look_like_no_step(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     for way_s in (0, ANSWER_S, 0, ANSWER_S):
