@@ -26,8 +26,12 @@ TERMS: Final = [
     Term("处理中", "reserved", "预留|已取出|已领取|已占用|执行中|保留中"),
     Term("推送", "push", "推入|压入|添加.{0,3}任务|任务已?添加|添加副本|已添加"),
     Term("执行历史", "history", "尝试次数|执行记录|执行经过"),
-    Term("响应", "expects", "应答"),
+    Term("响应", "expects", "应答|回答"),
     Term("信息", "message", "留言"),
+    Term("返回码", "pushesRefused", r"[一-鿿，] ?code (?:为 )?\d|错误码"),
+    Term("桶", "whyBucketFull", r"[一-鿿] ?bucket\b"),
+    Term("Outbox", "outboxes", "发件箱"),
+    Term("token", "token", "令牌"),
     Term("最久未领取", "oldest", "最久未取|最老|最旧|最早就绪"),
 ]
 
