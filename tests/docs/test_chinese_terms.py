@@ -10,6 +10,8 @@ from tests.processes import REPOSITORY
 from .markdown import read
 from .test_twins import PACKAGE, SOURCES, TWINS
 
+QUOTED: Final = re.compile("“([^”]+)”")
+GAP: Final = re.compile("：|……")  # where the server fills something in
 TEXTS: Final = (PACKAGE / "web" / "static" / "admin" / "js" / "i18n.js").read_text()
 
 
@@ -50,3 +52,11 @@ def test_nothing_says_it_with_another_word(term: Term) -> None:
     }
     found = {place: re.findall(term.rivals, text) for place, text in texts.items()}
     assert {place: rivals for place, rivals in found.items() if rivals} == {}
+
+
+@pytest.mark.parametrize("page", ["docs/admin.zh-CN.md", "docs/runbook.zh-CN.md"])
+def test_what_it_quotes_in_chinese_is_what_the_server_and_its_page_say(page: str) -> None:
+    said = "".join(source.read_text() for source in SOURCES)
+    quoted = [part for quote in QUOTED.findall(read(page)) for part in GAP.split(quote)]
+    assert quoted
+    assert [part for part in quoted if part not in said] == []

@@ -351,7 +351,7 @@ const TEXTS = {
   badTime: ["“{0}” is not a time; write 2026-11-23 or 2026-11-23 04:45", "“{0}”不是时间；请写 2026-11-23 或 2026-11-23 04:45"],
   token: ["This server requires a token", "此服务器需要 token"],
   tokenWrong: ["A token has only ASCII characters; this one has others, perhaps an invisible one that was copied along.", "token 只含 ASCII 字符；这里有其他字符，可能是复制时带入的不可见字符。"],
-  tokenAsk: ["It is kept until this tab is closed.", "仅保存到此标签页关闭。"],
+  tokenAsk: ["It is kept until this tab is closed.", "保留到此标签页关闭为止。"],
   signIn: ["Sign in", "登录"],
   signOut: ["Sign out", "退出"],
   loggedIn: ["Logged in by the proxy", "经由代理登录"],
