@@ -1,6 +1,10 @@
 """Each word of the field has one Chinese term: in the pages, in the server's messages, and on the page at /admin."""
 
+import ast
 import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
@@ -12,6 +16,9 @@ from .test_twins import PACKAGE, SOURCES, TWINS
 
 QUOTED: Final = re.compile("“([^”]+)”")
 GAP: Final = re.compile("：|……")  # where the server fills something in
+HAN: Final = re.compile("[一-鿿]")
+SETTING: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
+FILLED_IN: Final = re.compile(r"\{.*?\}")
 TEXTS: Final = (PACKAGE / "web" / "static" / "admin" / "js" / "i18n.js").read_text()
 
 
@@ -60,3 +67,19 @@ def test_what_it_quotes_in_chinese_is_what_the_server_and_its_page_say(page: str
     quoted = [part for quote in QUOTED.findall(read(page)) for part in GAP.split(quote)]
     assert quoted
     assert [part for part in quoted if part not in said] == []
+
+
+def messages(source: Path) -> Iterator[tuple[str, str]]:
+    """The texts for clients in a module, in Chinese and in English: two arguments of a call, one behind the other."""
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.Call):
+            said = [FILLED_IN.sub("", ast.unparse(one)) for one in node.args]
+            yield from (
+                (zh, en) for zh, en in pairwise(said) if HAN.search(zh) and not HAN.search(en)
+            )
+
+
+def test_a_setting_that_a_message_names_in_english_is_named_in_chinese() -> None:
+    said = [pair for source in SOURCES if source.suffix == ".py" for pair in messages(source)]
+    assert len(said) > 100
+    assert [zh for zh, en in said if set(SETTING.findall(en)) - set(SETTING.findall(zh))] == []
