@@ -252,7 +252,7 @@ class TopicFull(QueueError):
         if in_bucket == max_jobs:
             return cls.of(f"topic已满：{max_jobs:,}个job", f"topic full: {jobs}")
         return cls.of(
-            f"topic在此job的bucket中已满：{max_jobs:,}个job中的{in_bucket:,}个",
+            f"topic在此job的桶中已满：{max_jobs:,}个job中的{in_bucket:,}个",
             f"topic full in the job's bucket: {in_bucket:,} of {jobs}",
         )
 

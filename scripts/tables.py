@@ -50,21 +50,21 @@ def settings(page: Path, before: str) -> Iterator[str]:
 
 
 def endpoints(page: Path, _before: str) -> Iterator[str]:
-    """Each endpoint, the roles that may call it and its stability; on the English page also what it does.
+    """Each endpoint, what it does, the roles that may call it and its stability.
 
     Raises ValueError if the page has no section on one.
     """
     is_chinese = page.name.endswith(CHINESE)
-    yield "| 接口 | 角色 | |" if is_chinese else "| Endpoint | | Role | |"
-    yield "| --- | --- | --- |" if is_chinese else "| --- | --- | --- | --- |"
+    yield "| 接口 | | 角色 | |" if is_chinese else "| Endpoint | | Role | |"
+    yield "| --- | --- | --- | --- |"
     known = anchors(page)
     for one in ENDPOINTS:
         if one.path not in known:
             raise ValueError(f"add a section `### {one.methods[0]} {one.path}`")
-        summary = "" if is_chinese else f"{one.summary} | "
+        summary = chinese(one.summary) if is_chinese else one.summary
         stability = STABILITIES[one.stability] if is_chinese else one.stability
         allowed = roles(one, "人人可用" if is_chinese else "open to all")
-        yield f"| [{one.path}](#{known[one.path]}) | {summary}{allowed} | {stability} |"
+        yield f"| [{one.path}](#{known[one.path]}) | {summary} | {allowed} | {stability} |"
 
 
 def anchors(api_page: Path) -> dict[str, str]:
@@ -84,15 +84,12 @@ def roles(one: Endpoint, everybody: str) -> str:
 
 
 def commands(page: Path, _before: str) -> Iterator[str]:
-    """The verbs of the command line: what each does; on the Chinese page, the endpoint that explains it."""
+    """The verbs of the command line, and what each does."""
     is_chinese = page.name.endswith(CHINESE)
-    yield "| 命令 | 接口 |" if is_chinese else "| Verb | |"
+    yield "| 命令 | |" if is_chinese else "| Verb | |"
     yield "| --- | --- |"
-    known = anchors(page.with_name(f"api{CHINESE}")) if is_chinese else {}
     for one in chain(*REMOTE.values()):
-        anchor = known.get(f"/{one.name}")
-        link = f"[/{one.name}](api{CHINESE}#{anchor})" if anchor else ""
-        yield f"| `{usage(one)}` | {link if is_chinese else one.help} |"
+        yield f"| `{usage(one)}` | {chinese(one.help) if is_chinese else one.help} |"
 
 
 def usage(command: Subcommand) -> str:

@@ -116,11 +116,11 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not _NAME.fullmatch(name) or name.lower() in names:
             raise BadValue(
-                f"{name[:64]!r} 不是有效的名称",
+                f"{name[:64]!r} 不是有效的请求头名称，或者出现了两次",
                 f"{name[:64]!r} is not a header's name, or is there twice",
             )
         if _OURS.fullmatch(name):
-            raise BadValue(f"{name} 由服务器设置", f"{name} is set by the server")
+            raise BadValue(f"{name} 由服务设置", f"{name} is set by the server")
         if not _VALUE.fullmatch(value):
             raise BadValue(
                 f"{name} 的值须为可见ASCII字符",

@@ -169,7 +169,7 @@ def check_tz(text: str) -> str:
     """Check the name of a time zone, which must mean the same on each server."""
     if text.partition("/")[0] in OF_THE_HOST:
         raise BadValue(
-            f"须为 Asia/Shanghai、UTC 这样的时区；{text} 因服务器而异",
+            f"须为 Asia/Shanghai、UTC 这样的时区；{text} 因服务所在的机器而异",
             f"must be a time zone such as Asia/Shanghai or UTC; {text} differs from server to server",
         )
     try:

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0  # even without a wait, a poll has this long to ask each bucket for a ready job
 RETRY_AFTER_S = 5.0  # for a poll that is one too many
 TOO_MANY_POLLS = Text(
-    "等待中的请求过多，请稍后再试",
+    "等待中的 pop 过多（max_polls），请稍后再试",
     "too many polls wait already (max_polls); try again later",
 )
 

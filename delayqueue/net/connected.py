@@ -14,7 +14,8 @@ from delayqueue.net.loopback import is_loopback
 log = logging.getLogger(__name__)
 
 FULL: Final = Text(
-    "连接过多，请稍后再试", "too many connections (max_connections); try again later"
+    "连接过多（max_connections），请稍后再试",
+    "too many connections (max_connections); try again later",
 )
 FOR_THIS_MACHINE: Final = 16  # places beyond the limit
 FOR_OPERATORS: Final = 16  # beyond those, for requests that a Spare serves

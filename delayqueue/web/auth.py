@@ -37,7 +37,8 @@ WRONG_ROLE: Final = Text(
     "此token的角色不能使用该接口", "this token's role may not call this endpoint"
 )
 TOO_FAST: Final = Text(
-    "此token请求过多，请稍后再试", "this token's requests exceed token_rate; slow down"
+    "此token请求过多（token_rate），请稍后再试",
+    "this token's requests exceed token_rate; slow down",
 )
 BURST_S: Final = 1.0  # requests not made in this time may be made at once
 

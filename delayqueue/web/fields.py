@@ -252,7 +252,10 @@ def check_some_seconds(value_s: float) -> float:
 def check_traceparent(text: str) -> str:
     """Check a W3C trace context."""
     if text and not is_traceparent(text):
-        raise BadValue("无效", "must be 00-<32 hex>-<16 hex>-<2 hex>, in lower case")
+        raise BadValue(
+            "须为 00-<32位>-<16位>-<2位>，小写十六进制",
+            "must be 00-<32 hex>-<16 hex>-<2 hex>, in lower case",
+        )
     return text
 
 
@@ -398,7 +401,7 @@ DueTime = Annotated[
     Bounds(
         0,
         MAX_DUE_S,
-        "是unix时间戳（秒），取值范围{least} - {most}",
+        "是unix时间戳（秒，不是毫秒），取值范围{least} - {most}",
         "must be unix seconds (not milliseconds), {least} to {most}",
     ),
 ]

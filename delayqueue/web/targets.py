@@ -28,7 +28,7 @@ def check_call(api: Api, call: Call) -> None:
     """Raises Forbidden if the server makes no calls, Invalid if not to this URL."""
     if api.check_call is None:
         raise Forbidden.of(
-            "服务器不代为调用url（calls = no）", "call: this server makes no calls (calls = no)"
+            "此服务不发出调用（calls = no）", "call: this server makes no calls (calls = no)"
         )
     check_target("call.url", api.check_call, call.url)
 

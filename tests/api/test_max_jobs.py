@@ -17,7 +17,7 @@ async def test_a_push_to_a_full_topic_is_refused_with_a_code_of_its_own(
     if share < most:
         told = (
             f"topic full in the job's bucket: {share} of 10 jobs",
-            f"topic在此job的bucket中已满：10个job中的{share}个",
+            f"topic在此job的桶中已满：10个job中的{share}个",
         )
     (await api.call("/limit", {"topic": topic, "max_jobs": most})).ok()
     jobs = [{"topic": topic, "id": f"{topic}/{n}", "delay": 60, "ttr": 60} for n in range(300)]

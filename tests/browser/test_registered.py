@@ -61,6 +61,7 @@ def test_a_webhook_is_tried_paused_and_resumed_and_its_failures_are_seen(
         expect(row).not_to_contain_text(admin.pattern("paused since {0}"))
         failed = admin.pattern("attempt 1 failed after {1}")
         expect(admin.open(f"job/{job_id}").locator(".timeline")).to_contain_text(failed)
+        expect(page.locator("tbody")).to_contain_text(admin.text("The call failed"))
         admin.open("subscribers")
         expect(row).to_contain_text(admin.text("0 ok, 1 failed"))
         expect(row).to_contain_text("503 closed")

@@ -2,12 +2,14 @@
 
 import re
 import time
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Final
 
 import pytest
 import redis
 
+from delayqueue.answers.jobs import ReservedJob
 from delayqueue.cli.local import IMPORTED
 from delayqueue.config.config import Config
 from delayqueue.domain.job import MAX_ID_BYTES, MAX_TOPIC_BYTES
@@ -100,3 +102,4 @@ def test_the_differences_that_a_client_can_see_are_those_of_the_code(page: str) 
     ):
         assert said in here or said in " ".join(row[0] for row in rows), said
     assert str(MOST_MEMBERS) in " ".join(row[0] for row in rows)
+    assert all(f"`{member.name}`" in " ".join(rows[0]) for member in fields_of(ReservedJob))

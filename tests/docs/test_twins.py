@@ -19,9 +19,9 @@ from .test_links import PAGES as ALL
 
 TWINS: Final = [str(page) for page in ALL if page.name.endswith(CHINESE)]
 FENCED: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
-# tables that have other columns in Chinese, or that scripts/chinese.json translates
+# a table that has other columns in Chinese, and those that scripts/chinese.json translates
 GENERATED: Final = re.compile(
-    r"<!-- (?:matrix|generated: (?:endpoints|commands)).*?<!-- end of .*? -->"
+    r"<!-- matrix.*?<!-- end of .*? -->"
     r"|^\| (?:Field \| Type|字段 \| 类型) \| \|\n(?:\|.*\n)+",
     re.DOTALL | re.MULTILINE,
 )

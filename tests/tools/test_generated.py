@@ -1,10 +1,12 @@
 """What `make generate` writes is up to date, and it finds what is not."""
 
 import shutil
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
+from delayqueue.cli.remote import REMOTE
 from delayqueue.config.config import OPTIONS
 from delayqueue.web.endpoints import ENDPOINTS
 from scripts.fields import DECLARED, chinese, described, translations
@@ -43,7 +45,9 @@ def test_a_change_by_hand_is_undone(tmp_path: Path, page: str, said: str, wrong:
 def test_every_translation_is_used_and_has_the_figures_and_the_code_of_the_english() -> None:
     fields = [described(one.path) for one in ENDPOINTS]
     said = {shape["description"] for each in fields for shape, _ in each.values()}
-    assert set(translations()) <= said | {option.help for option in OPTIONS.values()}
+    said |= {option.help for option in OPTIONS.values()} | {one.summary for one in ENDPOINTS}
+    said |= {one.help for one in chain(*REMOTE.values())}
+    assert set(translations()) <= said
     translated = DECLARED | translations()
     assert [one for one in translated.items() if words(one[0]) != words(one[1])] == []
 

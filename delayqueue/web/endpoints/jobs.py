@@ -175,7 +175,9 @@ class KickRequest(TagRequest):
     def by_tag(self) -> bool:
         """Whether a tag was given instead of ids."""
         if self.count is not None and (self.topic is None or self.tag is not None):
-            raise Invalid.of("count 只能和 topic 一起用", "count: goes with topic, without tag")
+            raise Invalid.of(
+                "count 只能和 topic 一起用，不能带 tag", "count: goes with topic, without tag"
+            )
         return super().by_tag()
 
     def by_topic(self) -> bool:

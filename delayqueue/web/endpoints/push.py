@@ -234,7 +234,7 @@ def _no_delay(unknown: Iterable[str]) -> Invalid:
     """The error of a push that does not say when; the names of its unknown fields say why, if one is misspelt."""
     names = ", ".join(shown(name[:NAME_CHARS]) for name in islice(unknown, NAMES))
     return Invalid.of(
-        "delay 取值范围0 - (2^31 - 1)，必须给出 delay（立即到期写 0）或 due"
+        "delay 取值范围0 - (2^31 - 1)，必须给出 delay（立即到期写 0）或 due；require_delay = no 时视为 0"
         + (f"；未知字段 {names}" if names else ""),
         "delay: must be given, 0 if it is due at once, or due; require_delay = no takes it as 0"
         + (f"; unknown here: {names}" if names else ""),

@@ -111,7 +111,7 @@ class ForecastRequest(AnyTopicRequest):
         steps = -(-(end_ms - start_ms) // step_ms)
         if steps > MAX_FORECAST_STEPS:
             raise Invalid.of(
-                f"最多{MAX_FORECAST_STEPS}步",
+                f"step 太小：分成了{steps}步，最多{MAX_FORECAST_STEPS}步",
                 f"step: {steps} steps, at most {MAX_FORECAST_STEPS}; take a larger step",
             )
         return start_ms, step_ms, steps

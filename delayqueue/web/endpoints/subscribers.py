@@ -205,7 +205,7 @@ async def try_subscriber(api: Api, asked: TrialRequest) -> Trial:
     subscriber = await api.queue.subscribers.named(asked.name)
     if not subscriber.url:
         raise WrongState.of(
-            f"{asked.name} 没有url（旧版服务器的Python函数），无法试调",
+            f"{asked.name} 没有url（旧版服务的Python函数），无法试调",
             f"{asked.name}: has no url, it is a Python function of an older server; only a url can be tried",
         )
     return await api.try_webhook(subscriber, body)

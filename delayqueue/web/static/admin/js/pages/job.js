@@ -42,7 +42,7 @@ function view(found, refresh) {
       h("section", { class: "card" }, h("h2", {}, t("history")), h("ul", { class: "timeline" }, events(found)))),
     found.results.length > 0 && h("section", { class: "card" }, h("h2", {}, t("results")), table([
       { name: t("name"), class: "wide", cell: (result) => result.subscriber },
-      { name: t("status"), cell: (result) => result.status },
+      { name: t("status"), cell: (result) => t(result.status === "succeeded" ? "trySucceeded" : "tryFailed") },
       { name: t("attempts"), class: "number", cell: (result) => String(result.attempts) },
       { name: t("dueAt"), cell: (result) => time(result.due) },
       { name: t("message"), class: "wide", cell: (result) => words(result.message) },
