@@ -12,6 +12,7 @@ import pytest
 import uvloop
 from redis.asyncio import Connection, Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
@@ -439,6 +440,15 @@ async def test_a_store_that_is_too_old_is_warned_of(version: str, warned: bool) 
     assert warnings == [
         f"the store has version {version}: use Redis 6.2 or newer, or Valkey"
     ] * int(warned)
+
+
+async def test_what_an_old_store_refuses_to_a_script_is_told_like_any_other_refusal(
+    guarded: StoreServer,
+) -> None:
+    said = "ERR Error running script (call to f_1): @user_script:2: @user_script: 2: -READONLY it"
+    async with opened(at(guarded, redis_password=SECRET)) as redis:
+        with pytest.raises(ReadOnlyError, match=r"^it$"):
+            await redis.eval(f"return {{err = '{said}'}}", 0)
 
 
 async def test_the_embedded_store_is_reached_by_its_socket(guarded: StoreServer) -> None:
