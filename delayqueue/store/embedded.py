@@ -401,6 +401,9 @@ def _options(data_dir: Path, socket: str) -> list[str]:
         "save": "",
         "maxmemory-policy": "noeviction",
     }
+    if (data_dir / APPEND_ONLY_DIR).exists():
+        # the default, which Redis before 7.0 does not know: it would pass over the directory and start empty
+        options["appenddirname"] = APPEND_ONLY_DIR
     return [word for name, value in options.items() for word in (f"--{name}", value)]
 
 
