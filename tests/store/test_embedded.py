@@ -113,7 +113,9 @@ async def test_when_another_program_cannot_read_the_data_the_writer_is_named(
     with pytest.raises(StartupError) as refused:
         async with a_store(tmp_path, redis_binary()):
             pass
-    assert str(refused.value).endswith(f"; the data was written by {valkey_binary()}")
+    assert str(refused.value).endswith(
+        f"; the data was written by {valkey_binary()}: name it, or a newer one, in redis.binary"
+    )
 
 
 async def test_a_program_that_would_pass_over_the_data_is_refused(tmp_path: Path) -> None:
@@ -518,6 +520,8 @@ class TestFindBinary:
         shutil.copy("/bin/true", tmp_path / "last")
         assert find_binary("", str(tmp_path / "last")) == str(tmp_path / "last")
         assert find_binary("", "/gone") == str(path / "redis-server")
+        # what Redis cannot read
+        assert find_binary("", "/gone/valkey-server") == valkey_binary()
         assert find_binary("redis-server", str(tmp_path / "last")) == str(path / "redis-server")
 
     def test_a_link_is_called_by_its_own_name(self, path: Path) -> None:
