@@ -66,23 +66,23 @@ def _found(look: Callable[[Config], object], config: Config) -> list[str]:
 
 
 def _check_store(config: Config) -> None:
-    warnings, is_well = uvloop.run(_warnings(config))
+    warnings, is_well, is_new = uvloop.run(_warnings(config))
     if is_well:
-        say(f"ok: store{_place(config)}")
+        say(f"ok: store{_place(config, is_new=is_new)}")
     for warning in warnings:
         say(f"warning: {warning}")
 
 
-def _place(config: Config) -> str:
+def _place(config: Config, *, is_new: bool) -> str:
     """Where the store is; of the embedded one that depends on the directory and the user if `data_dir` is not set."""
-    if not config.embedded:
-        return f" ({where_is(config, None)[1]})"
-    data_dir = place_of(config.data_dir)
-    return f" in {data_dir}" if holds_store(data_dir) else f", a new one in {data_dir}"
+    new = ", a new one" if is_new else ""
+    if config.embedded:
+        return f"{new} in {place_of(config.data_dir)}"
+    return f"{new} ({where_is(config, None)[1]})"
 
 
-async def _warnings(config: Config) -> tuple[list[str], bool]:
-    """Warnings about the store, and whether it takes jobs and keeps them.
+async def _warnings(config: Config) -> tuple[list[str], bool, bool]:
+    """Warnings about the store, whether it takes jobs and keeps them, and whether it is new.
 
     An embedded one is asked if it runs; otherwise only whether it could start.
     """
@@ -93,9 +93,10 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
         socket_path = await running_in(data_dir)
         if socket_path is None:
             check_unused(data_dir)
-            if not holds_store(data_dir):
+            is_new = not holds_store(data_dir)
+            if is_new:
                 check_limits(config.declared.limits, config.bucket_size)
-            return [], True
+            return [], True, is_new
     async with connect(config, socket_path) as servers:
         await check_durability(servers, config)
         await check_writable(servers, config)
@@ -111,4 +112,4 @@ async def _warnings(config: Config) -> tuple[list[str], bool]:
             *await durability_warnings(servers),
             *(warning.en for warning in await replica_warnings(servers, config)),
         ]
-        return warnings, not found
+        return warnings, not found, stored.is_new

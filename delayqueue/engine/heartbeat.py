@@ -6,6 +6,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from time import time
 from typing import Final, NamedTuple
@@ -15,7 +16,7 @@ from delayqueue.domain.damage import LOST
 from delayqueue.domain.outboxes import Outboxes
 from delayqueue.domain.troubles import Kind, Troubles
 from delayqueue.engine.reports import SILENT, ServerReport
-from delayqueue.errors import Code, Unavailable
+from delayqueue.errors import Code, Unavailable, utc
 from delayqueue.metrics import (
     DELIVERY_LATENESS,
     JOB_EVENTS,
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 INTERVAL_S: Final = 2.0
 SILENCE_MS: Final = 15_000  # after this silence a process counts as gone
 MOST_NAMESAKES: Final = 15  # beats: a restart, with both servers at work for seconds, has fewer
+MOST_PENDING: Final = 6  # beats: one that got no answer can be carried out for ten seconds more
 WINDOW_S: Final = 60.0  # lateness covers the last minute
 
 
@@ -57,6 +59,9 @@ class Heartbeat:
         self.outboxes = Outboxes()
         self._started = time()
         self._namesakes = 0  # entries of others that ours took the place of
+        # the last entries, up to the last one that the store has accepted, and since
+        self._accepted = deque[str](maxlen=MOST_PENDING)
+        self._unanswered = deque[str](maxlen=MOST_PENDING)
         self.noted_at: float | None = None  # loop time at which the store last accepted the entry
         self.has_failed = False  # at the last try
         self._window: deque[Late] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
@@ -67,9 +72,12 @@ class Heartbeat:
             self._window.append(self._late())
             try:
                 written = self._report().written
+                self._unanswered.append(written)
                 self._compare(
-                    await self._registry.heartbeat("servers", self._name, written, SILENCE_MS)
+                    *await self._registry.heartbeat("servers", self._name, written, SILENCE_MS)
                 )
+                self._accepted += self._unanswered
+                self._unanswered.clear()
                 self.noted_at = asyncio.get_running_loop().time()
                 self.has_failed = False
             except Unavailable:
@@ -77,9 +85,22 @@ class Heartbeat:
                 log.debug("heartbeat failed")
             await asyncio.sleep(INTERVAL_S)
 
-    def _compare(self, former: str) -> None:
-        """Warn, once, if another process tells its figures under our name, and is not just the one before us."""
-        if former and json.loads(former).get("started") != self._started:
+    def _compare(self, told_ms: int, former: str) -> None:
+        """Warn if the entry that ours takes the place of, told at `told_ms`, is not the one before it.
+
+        It is of another process that tells its figures under our name, and is not just the one before us: said once.
+        Or it is an old one of ours: the store's data was set back.
+        """
+        if not former:
+            return
+        if json.loads(former).get("started") == self._started:
+            if former not in [*self._accepted, *self._unanswered]:
+                log.error(
+                    "the store's data is that of %s again: what it has acknowledged since is lost, "
+                    "and jobs that have ended since are delivered again",
+                    utc(datetime.fromtimestamp(told_ms / 1000, UTC)),
+                )
+        else:
             self._namesakes += 1
             if self._namesakes == MOST_NAMESAKES:
                 log.warning(

@@ -17,7 +17,7 @@ from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket import OUTDATED
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.call import remove_old_functions
-from delayqueue.store.connect import check_reachable, connect
+from delayqueue.store.connect import check_reachable, connect, where_is
 from delayqueue.store.durability import Durability, check_durability
 from delayqueue.store.embedded import check_is_there, embedded_store, place_of, running_in
 from delayqueue.store.health import durability_warnings
@@ -121,7 +121,10 @@ async def prepare_store(
     """
     await check_reachable(servers, config, socket_path)
     await check_durability(servers, config)
+    before = await check_layout(servers, config)
     stored = await claim_layout(servers, config)
+    if before.is_new and not socket_path:  # of an embedded one, this is said already
+        log.info("new store: nothing is in it yet (%s)", where_is(config, None)[1])
     if is_first:
         await remove_old_functions(servers, scripts_of(config))
         for warning in layout_warnings(stored, config) + await durability_warnings(servers):
@@ -150,7 +153,7 @@ class StoreOpening:
         """Open the store if it is well. Raises StartupError if a setting is wrong."""
         store, config = self._store, self._config
         try:
-            layout, change = await prepare_store(
+            layout, change, _ = await prepare_store(
                 store.servers, config, self._socket_path, is_first=self._is_first
             )
             if change:

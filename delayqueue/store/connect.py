@@ -27,7 +27,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.files import check_readable
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
-from delayqueue.store.connection import CLOSED, Link, shared_context
+from delayqueue.store.connection import CLOSED, AnswerParser, Link, shared_context
 from delayqueue.store.durability import asks_for_replicas
 from delayqueue.store.health import ailment
 from delayqueue.store.server import ANSWER_S
@@ -136,6 +136,7 @@ def _options(target: dict[str, Any], silence_s: float, connect_s: float) -> dict
     """The options of connections for questions to that target."""
     return target | {
         "connection_class": _asking(target["connection_class"]),
+        "parser_class": AnswerParser,
         "decode_responses": False,
         "protocol": 2,  # as fast as 3 (measured), and every server and proxy understands it
         "retry": Retry(NoBackoff(), 0),

@@ -7,6 +7,7 @@ as they do.
 
 import asyncio
 import os
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,8 +30,20 @@ NO_PLACE: Final = "No connection available."
 INCOMPLETE: Final = object()
 # Errors of a replica: behind a name or a proxy, another server is the master now, and only a new connection reaches it.
 DEMOTED: Final = (ReadOnlyError, MasterDownError)
+# What Redis before 7.0 refuses to a script, in a frame: "… @user_script: 2: -READONLY You can't write against …"
+IN_A_SCRIPT: Final = re.compile(r"^ERR Error running script .* @user_script: \d+: -(?=[A-Z]+ )")
 
 Like = RedisConnection | UnixDomainSocketConnection
+
+
+class AnswerParser(DefaultParser):  # type: ignore[misc,valid-type]  # redis-py has a variable for one of two classes
+    """Gives the errors of scripts their classes on every version of Redis."""
+
+    @classmethod
+    def parse_error(cls, response: str) -> Exception:
+        """The error of an answer that is one."""
+        error: Exception = super().parse_error(IN_A_SCRIPT.sub("", response))
+        return error
 
 
 class LoginCommand(NamedTuple):
@@ -88,7 +101,7 @@ class ServerConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._reader: Final = hiredis.Reader(
             protocolError=RedisConnectionError,
-            replyError=DefaultParser.parse_error,
+            replyError=AnswerParser.parse_error,
             notEnoughData=INCOMPLETE,
         )
         self._login: Sequence[LoginCommand] = ()

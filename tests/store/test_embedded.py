@@ -113,7 +113,25 @@ async def test_when_another_program_cannot_read_the_data_the_writer_is_named(
     with pytest.raises(StartupError) as refused:
         async with a_store(tmp_path, redis_binary()):
             pass
-    assert str(refused.value).endswith(f"; the data was written by {valkey_binary()}")
+    assert str(refused.value).endswith(
+        f"; the data was written by {valkey_binary()}: name it, or a newer one, in redis.binary"
+    )
+
+
+async def test_a_program_that_would_pass_over_the_data_is_refused(tmp_path: Path) -> None:
+    old, data = tmp_path / "redis-6.2", tmp_path / "data"
+    old.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *appenddirname*) echo "Bad directive"; exit 1;; esac\n'
+        f'exec {redis_binary()} "$@"\n',
+        encoding="utf-8",
+    )
+    old.chmod(0o700)
+    async with a_store(data, str(old)):
+        pass
+    with pytest.raises(StartupError, match="Bad directive"):
+        async with a_store(data, str(old)):
+            pass
 
 
 async def test_it_keeps_all_that_it_is_told_and_is_reached_by_its_user_only(
@@ -502,6 +520,8 @@ class TestFindBinary:
         shutil.copy("/bin/true", tmp_path / "last")
         assert find_binary("", str(tmp_path / "last")) == str(tmp_path / "last")
         assert find_binary("", "/gone") == str(path / "redis-server")
+        # what Redis cannot read
+        assert find_binary("", "/gone/valkey-server") == valkey_binary()
         assert find_binary("redis-server", str(tmp_path / "last")) == str(path / "redis-server")
 
     def test_a_link_is_called_by_its_own_name(self, path: Path) -> None:

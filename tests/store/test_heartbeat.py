@@ -91,6 +91,28 @@ async def test_a_server_notices_another_one_of_its_name(
     assert caplog.text.count(says) == int(is_another)
 
 
+async def test_a_server_notices_that_the_data_was_set_back(
+    bucket: Bucket, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
+    metrics, key = Metrics(), bucket.keys.named("servers")
+    metrics.show(WAITING_POLLS, lambda: 0)
+    heart = Heartbeat(bucket.store.registry, metrics, "this")
+    beating = asyncio.create_task(heart.run())
+    await until(lambda: heart.noted_at is not None)
+    before = await bucket.redis.hget(key, "this")
+    for _ in range(heartbeat.MOST_PENDING + 1):
+        metrics.count_event("pushed", "t", 1)
+        noted_at = heart.noted_at
+        await until(lambda at=noted_at: heart.noted_at != at)  # type: ignore[misc]
+    says = "the store's data is that of "
+    assert says not in caplog.text
+    await bucket.redis.hset(key, "this", before)
+    await until(lambda: says in caplog.text)
+    beating.cancel()
+    assert caplog.text.count(says) == 1
+
+
 async def has_told(registry: Registry, beat: int) -> bool:
     """Whether the entry of that beat is replaced."""
     [(_, _, written)] = await registry.servers("servers", SILENCE_MS)

@@ -153,6 +153,10 @@ async def test_a_connection_that_was_overtaken_serves_again(
         (b"-LOADING it\r\n", BusyLoadingError),
         (b"-NOAUTH Authentication required.\r\n", AuthenticationError),
         (b"-READONLY it\r\n", ReadOnlyError),
+        (
+            b"-ERR Error running script (f_1): @user_script:2: @user_script: 2: -READONLY it\r\n",
+            ReadOnlyError,
+        ),
         (b"-MASTERDOWN it\r\n", MasterDownError),
         (b"+PONG\r\n+PONG\r\n", None),
         (b"+PONG\r\n+PO", None),
@@ -163,6 +167,7 @@ async def test_a_connection_that_was_overtaken_serves_again(
         "loading",
         "wants a password",
         "is a replica now",
+        "and an old one",
         "is one that has lost its master",
         "says more than it was asked",
         "and half of it",
