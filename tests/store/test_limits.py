@@ -8,6 +8,8 @@ import pytest
 from redis.asyncio import Redis
 
 from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.call import Call
+from delayqueue.domain.job import CALLS
 from delayqueue.domain.limit import Limit
 from delayqueue.errors import Code
 from delayqueue.store.buckets import Buckets, Layout
@@ -197,6 +199,19 @@ async def test_a_delivery_that_is_undone_does_not_count(turned: Bucket, clock: C
     await fill(turned)
     await turned.requeue(*await turned.pop())
     assert await ask(turned) == (2, 1000)
+
+
+async def test_who_waits_hears_that_another_may_go_instead_of_one_that_is_put_off(
+    turned: Bucket, clock: Clock
+) -> None:
+    call = Call(url="https://example.com/")
+    await limit(turned, rate=1)
+    await turned.push(job("a", call=call), job("b", call=call))
+    held = await turned.pop_one(CALLS)
+    assert await turned.pop_ids(CALLS) == []
+    _, change = await turned.store.requeue(0, [Requeue("a", held.nonce, delay_ms=HOUR_MS)])
+    assert change.ready == [(CALLS, 1)]
+    assert await turned.pop_ids(CALLS) == ["b"]
 
 
 async def test_a_delivery_to_a_client_that_had_the_job_counts_though_it_is_undone(

@@ -51,9 +51,11 @@ local function requeue(receipt, id, message, was_told, was_buried, delay)
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end
   unreserve(id, job)
   tell('returned', job.topic, 1)
-  local limit = settings_of(job.topic).limit
-  if limit and not has_begun then count_through(job.topic, limit, -1) end
   enter_expiry(id, job)  -- the timer may have skipped it while it was reserved
+  local limit = settings_of(job.topic).limit
+  if has_begun or not (limit and limit.rate) then return end
+  count_through(job.topic, limit, -1)
+  arrive_all(job.topic)  -- another may be handed out if this one waits
 end
 
 return function(ARGV)
