@@ -20,6 +20,7 @@ import java.util.Objects;
 public class Orders {
     static final int TTR_S = 60; // a worker that is silent for a minute is dead: another one gets the job
     static final String SERVER = System.getenv().getOrDefault("DELAYQUEUE_URL", "http://localhost:9277");
+    static final String TOKEN = System.getenv().getOrDefault("DELAYQUEUE_TOKEN", ""); // if the server requires one
     static final ObjectMapper JSON = new ObjectMapper();
     static final HttpClient HTTP = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
@@ -37,9 +38,11 @@ public class Orders {
     static JsonNode queue(String verb, Map<String, ?> request) throws IOException, InterruptedException {
         var post = HttpRequest.newBuilder(URI.create(SERVER + "/" + verb))
             .POST(HttpRequest.BodyPublishers.ofString(JSON.writeValueAsString(request)))
-            .timeout(Duration.ofSeconds(200)) // longer than /pop waits
-            .build();
-        var response = HTTP.send(post, BodyHandlers.ofString());
+            .timeout(Duration.ofSeconds(200)); // longer than /pop waits
+        if (!TOKEN.isEmpty()) {
+            post.header("Authorization", "Bearer " + TOKEN);
+        }
+        var response = HTTP.send(post.build(), BodyHandlers.ofString());
         var answer = JSON.readTree(response.body());
         var code = answer.path("code");
         if (!code.isInt()) {
@@ -94,19 +97,19 @@ public class Orders {
             message = Objects.requireNonNullElse(error.getMessage(), error.toString());
             verb = "release"; // the schedule says when it is delivered again
         }
-        while (System.currentTimeMillis() < deadlineMs) {
+        do {
             try {
                 queue(verb, Map.of("id", id, "receipt", receipt, "message", message));
                 break;
             } catch (IOException error) {
-                if (error instanceof QueueException refused && refused.code != 6) {
+                if (error instanceof QueueException refused && refused.code != 6 && refused.code != 10) {
                     message = error.getMessage(); // 2: it has ended meanwhile; 4: we were too slow, another worker has it
                     break;
                 }
-                System.err.println(error.getMessage()); // no answer, or code 6: nobody knows whether it was done
+                System.err.println(error.getMessage()); // no answer, or code 6: nobody knows whether it was done; 10: too busy
                 Thread.sleep(1000);
             }
-        }
+        } while (System.currentTimeMillis() < deadlineMs);
         System.out.println(id + ": " + message);
     }
 
