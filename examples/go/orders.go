@@ -132,11 +132,14 @@ func work(jobs int) {
 func handle(j job) {
 	verb, deadline := "finish", time.Now().Add(ttrS*time.Second)
 	message, err := try(closeOrder, j.Body)
+	report := fields{"id": j.ID, "receipt": j.Receipt}
 	if err != nil {
-		verb, message = "release", err.Error() // the schedule says when it is delivered again
+		verb, message = "release", err.Error()
+		report["fallback"] = 10 // the schedule says when it is delivered again; without one, in ten seconds
 	}
+	report["message"] = message
 	for first := true; first || time.Now().Before(deadline); first = false {
-		err = queue(verb, fields{"id": j.ID, "receipt": j.Receipt, "message": message}, nil)
+		err = queue(verb, report, nil)
 		var refused queueError
 		if errors.As(err, &refused) && refused.Code != 6 && refused.Code != 10 {
 			message = err.Error() // 2: it has ended meanwhile; 4: we were too slow, another worker has it

@@ -13,6 +13,7 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -90,16 +91,19 @@ public class Orders {
     static void handle(JsonNode job) throws InterruptedException {
         long deadlineMs = System.currentTimeMillis() + TTR_S * 1000;
         String id = job.path("id").asText(), receipt = job.path("receipt").asText(), verb, message;
+        var report = new HashMap<String, Object>(Map.of("id", id, "receipt", receipt));
         try {
             message = closeOrder(JSON.readTree(job.path("body").asText()).path("order").asText());
             verb = "finish";
         } catch (Throwable error) { // a StackOverflowError, too: whatever it is, the queue has to know
             message = Objects.requireNonNullElse(error.getMessage(), error.toString());
-            verb = "release"; // the schedule says when it is delivered again
+            verb = "release";
+            report.put("fallback", 10); // the schedule says when it is delivered again; without one, in ten seconds
         }
+        report.put("message", message);
         do {
             try {
-                queue(verb, Map.of("id", id, "receipt", receipt, "message", message));
+                queue(verb, report);
                 break;
             } catch (IOException error) {
                 if (error instanceof QueueException refused && refused.code != 6 && refused.code != 10) {

@@ -60,15 +60,16 @@ async function work(jobs) {
 
 async function handle(job) {
   const deadline = Date.now() + TTR_S * 1000;
-  let verb, message;
+  let verb, message, fallback;
   try {
     [verb, message] = ["finish", await closeOrder(JSON.parse(job.body).order)];
   } catch (error) {
-    [verb, message] = ["release", String(error?.message ?? error)]; // the schedule says when it is delivered again
+    // the schedule says when it is delivered again; without one, in ten seconds
+    [verb, message, fallback] = ["release", String(error?.message ?? error), 10];
   }
   do {
     try {
-      await queue(verb, { id: job.id, receipt: job.receipt, message });
+      await queue(verb, { id: job.id, receipt: job.receipt, message, fallback });
       break;
     } catch (error) {
       if (error.code > 0 && error.code !== 6 && error.code !== 10) {

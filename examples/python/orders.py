@@ -57,7 +57,8 @@ def handle(job: ReservedJob) -> None:
             if is_done:
                 queue.finish(job, message=message)
             else:
-                queue.release(job, message=message)  # the schedule says when it is delivered again
+                # the schedule says when it is delivered again; without one, in ten seconds
+                queue.release(job, message=message, fallback=10)
         except (TransportError, Unavailable, TooMany) as error:
             print(error, file=sys.stderr)
             time.sleep(1)  # too busy, or nobody knows whether it was done

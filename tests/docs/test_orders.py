@@ -134,7 +134,9 @@ def test_no_body_ends_a_worker_and_the_queue_is_told_the_reason(program: list[st
     for body, report in zip(bodies, failures, strict=True):
         assert report["receipt"] == "r"
         assert report["message"] not in {"", "null", None}, body
+        assert report["fallback"] == 10  # else a job without a schedule comes again at once
     assert done["message"] == "closed order 1001"
+    assert "fallback" not in done
 
 
 def test_no_answer_ends_a_worker_or_counts_as_done(program: list[str]) -> None:
