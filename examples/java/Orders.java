@@ -82,7 +82,7 @@ public class Orders {
                 handle(job);
                 jobs--;
             } catch (IOException error) {
-                System.err.println(error.getMessage());
+                System.err.println(error);
                 Thread.sleep(1000); // the server is being restarted
             }
         }
@@ -110,7 +110,7 @@ public class Orders {
                     message = error.getMessage(); // 2: it has ended meanwhile; 4: we were too slow, another worker has it
                     break;
                 }
-                System.err.println(error.getMessage()); // no answer, or code 6: nobody knows whether it was done; 10: too busy
+                System.err.println(error); // no answer, or code 6: nobody knows whether it was done; 10: too busy
                 Thread.sleep(1000);
             }
         } while (System.currentTimeMillis() < deadlineMs);
