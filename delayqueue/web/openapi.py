@@ -175,17 +175,22 @@ def _name_of(code: Code) -> str:
 
 
 def _body(endpoint: Endpoint) -> Json:
-    one = _ref(request_name(endpoint))
-    many = {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_BATCH}
+    name = request_name(endpoint)
     return {
         "required": True,
         "content": {
             "application/json": {
-                "schema": {"anyOf": [one, many]} if endpoint.takes_many else one,
+                "schema": _ref(f"{name}s" if endpoint.takes_many else name),
                 "example": endpoint.asks,
             }
         },
     }
+
+
+def _one_or_many(endpoint: Endpoint) -> Json:
+    one = _ref(request_name(endpoint))
+    many = {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_BATCH}
+    return {"anyOf": [one, many]}
 
 
 def _requests(endpoints: Iterable[Endpoint]) -> Json:
@@ -198,7 +203,13 @@ def _requests(endpoints: Iterable[Endpoint]) -> Json:
             )
             schemas |= schema.pop("$defs", {})
             schemas[request_name(endpoint)] = schema
-    return {name: _as_sent(schema) for name, schema in schemas.items()}
+    # with a name: oapi-codegen cannot fill a union without one, openapi-generator takes it for PushRequest
+    unions = {
+        f"{request_name(endpoint)}s": _one_or_many(endpoint)
+        for endpoint in endpoints
+        if endpoint.takes_many
+    }
+    return {name: _as_sent(schema) for name, schema in schemas.items()} | unions
 
 
 def _as_sent(schema: Json) -> Json:

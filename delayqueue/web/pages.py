@@ -107,7 +107,9 @@ def _name(reference: Json) -> str:
 
 
 def _fields(document: Json, schema: Json) -> str:
-    model = _resolved(document, schema["anyOf"][0] if "anyOf" in schema else schema)
+    model = _resolved(document, schema)
+    if "anyOf" in model:  # one, or an array
+        model = _resolved(document, model["anyOf"][0])
     rows = "".join(
         f"<tr><td><code>{escape(name)}</code>{' *' if name in model.get('required', ()) else ''}</td>"
         f"<td>{escape(_type(shape))}</td><td>{_prose(shape.get('description', ''))}</td></tr>"

@@ -50,7 +50,14 @@ func queue(verb string, request fields, data any) error {
 	if err != nil {
 		return err
 	}
-	response, err := client.Post(server()+"/"+verb, "application/json", bytes.NewReader(body))
+	post, err := http.NewRequest("POST", server()+"/"+verb, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if token := os.Getenv("DELAYQUEUE_TOKEN"); token != "" { // if the server requires one
+		post.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := client.Do(post)
 	if err != nil {
 		return err
 	}
@@ -125,16 +132,19 @@ func work(jobs int) {
 func handle(j job) {
 	verb, deadline := "finish", time.Now().Add(ttrS*time.Second)
 	message, err := try(closeOrder, j.Body)
+	report := fields{"id": j.ID, "receipt": j.Receipt}
 	if err != nil {
-		verb, message = "release", err.Error() // the schedule says when it is delivered again
+		verb, message = "release", err.Error()
+		report["fallback"] = 10 // the schedule says when it is delivered again; without one, in ten seconds
 	}
-	for time.Now().Before(deadline) {
-		err = queue(verb, fields{"id": j.ID, "receipt": j.Receipt, "message": message}, nil)
+	report["message"] = message
+	for first := true; first || time.Now().Before(deadline); first = false {
+		err = queue(verb, report, nil)
 		var refused queueError
-		if errors.As(err, &refused) && refused.Code != 6 {
+		if errors.As(err, &refused) && refused.Code != 6 && refused.Code != 10 {
 			message = err.Error() // 2: it has ended meanwhile; 4: we were too slow, another worker has it
 		} else if err != nil {
-			log.Print(err) // no answer, or code 6: nobody knows whether it was done
+			log.Print(err) // no answer, or code 6: nobody knows whether it was done; 10: too busy
 			time.Sleep(time.Second)
 			continue
 		}

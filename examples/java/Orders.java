@@ -13,6 +13,7 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -20,6 +21,7 @@ import java.util.Objects;
 public class Orders {
     static final int TTR_S = 60; // a worker that is silent for a minute is dead: another one gets the job
     static final String SERVER = System.getenv().getOrDefault("DELAYQUEUE_URL", "http://localhost:9277");
+    static final String TOKEN = System.getenv().getOrDefault("DELAYQUEUE_TOKEN", ""); // if the server requires one
     static final ObjectMapper JSON = new ObjectMapper();
     static final HttpClient HTTP = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
@@ -37,9 +39,11 @@ public class Orders {
     static JsonNode queue(String verb, Map<String, ?> request) throws IOException, InterruptedException {
         var post = HttpRequest.newBuilder(URI.create(SERVER + "/" + verb))
             .POST(HttpRequest.BodyPublishers.ofString(JSON.writeValueAsString(request)))
-            .timeout(Duration.ofSeconds(200)) // longer than /pop waits
-            .build();
-        var response = HTTP.send(post, BodyHandlers.ofString());
+            .timeout(Duration.ofSeconds(200)); // longer than /pop waits
+        if (!TOKEN.isEmpty()) {
+            post.header("Authorization", "Bearer " + TOKEN);
+        }
+        var response = HTTP.send(post.build(), BodyHandlers.ofString());
         var answer = JSON.readTree(response.body());
         var code = answer.path("code");
         if (!code.isInt()) {
@@ -78,7 +82,7 @@ public class Orders {
                 handle(job);
                 jobs--;
             } catch (IOException error) {
-                System.err.println(error.getMessage());
+                System.err.println(error);
                 Thread.sleep(1000); // the server is being restarted
             }
         }
@@ -87,26 +91,29 @@ public class Orders {
     static void handle(JsonNode job) throws InterruptedException {
         long deadlineMs = System.currentTimeMillis() + TTR_S * 1000;
         String id = job.path("id").asText(), receipt = job.path("receipt").asText(), verb, message;
+        var report = new HashMap<String, Object>(Map.of("id", id, "receipt", receipt));
         try {
             message = closeOrder(JSON.readTree(job.path("body").asText()).path("order").asText());
             verb = "finish";
         } catch (Throwable error) { // a StackOverflowError, too: whatever it is, the queue has to know
             message = Objects.requireNonNullElse(error.getMessage(), error.toString());
-            verb = "release"; // the schedule says when it is delivered again
+            verb = "release";
+            report.put("fallback", 10); // the schedule says when it is delivered again; without one, in ten seconds
         }
-        while (System.currentTimeMillis() < deadlineMs) {
+        report.put("message", message);
+        do {
             try {
-                queue(verb, Map.of("id", id, "receipt", receipt, "message", message));
+                queue(verb, report);
                 break;
             } catch (IOException error) {
-                if (error instanceof QueueException refused && refused.code != 6) {
+                if (error instanceof QueueException refused && refused.code != 6 && refused.code != 10) {
                     message = error.getMessage(); // 2: it has ended meanwhile; 4: we were too slow, another worker has it
                     break;
                 }
-                System.err.println(error.getMessage()); // no answer, or code 6: nobody knows whether it was done
+                System.err.println(error); // no answer, or code 6: nobody knows whether it was done; 10: too busy
                 Thread.sleep(1000);
             }
-        }
+        } while (System.currentTimeMillis() < deadlineMs);
         System.out.println(id + ": " + message);
     }
 

@@ -8,11 +8,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const TTR_S = 60; // a worker that is silent for a minute is dead: another one gets the job
 const SERVER = process.env.DELAYQUEUE_URL ?? "http://localhost:9277";
+const TOKEN = process.env.DELAYQUEUE_TOKEN; // if the server requires one
 
 /** Calls an endpoint: await queue("finish", { id: "1001" }). Returns the answer's data; every error is thrown. */
 async function queue(verb, request) {
   const response = await fetch(`${SERVER}/${verb}`, {
     method: "POST",
+    headers: TOKEN ? { Authorization: `Bearer ${TOKEN}` } : {},
     body: JSON.stringify(request),
     signal: AbortSignal.timeout(200_000), // longer than /pop waits
   });
@@ -58,25 +60,26 @@ async function work(jobs) {
 
 async function handle(job) {
   const deadline = Date.now() + TTR_S * 1000;
-  let verb, message;
+  let verb, message, fallback;
   try {
     [verb, message] = ["finish", await closeOrder(JSON.parse(job.body).order)];
   } catch (error) {
-    [verb, message] = ["release", String(error?.message ?? error)]; // the schedule says when it is delivered again
+    // the schedule says when it is delivered again; without one, in ten seconds
+    [verb, message, fallback] = ["release", String(error?.message ?? error), 10];
   }
-  while (Date.now() < deadline) {
+  do {
     try {
-      await queue(verb, { id: job.id, receipt: job.receipt, message });
+      await queue(verb, { id: job.id, receipt: job.receipt, message, fallback });
       break;
     } catch (error) {
-      if (error.code > 0 && error.code !== 6) {
+      if (error.code > 0 && error.code !== 6 && error.code !== 10) {
         message = error.message; // code 2: it has ended meanwhile; 4: we were too slow, another worker has it
         break;
       }
-      console.error(error.cause?.code ?? error.message); // no answer, or code 6: nobody knows whether it was done
+      console.error(error.cause?.code ?? error.message); // no answer, or code 6: nobody knows whether it was done; 10: too busy
       await sleep(1000);
     }
-  }
+  } while (Date.now() < deadline);
   console.log(`${job.id}: ${message}`);
 }
 

@@ -55,7 +55,7 @@ function insist(string $verb, array $request)
         try {
             return queue($verb, $request);
         } catch (QueueError $error) {
-            if (!in_array($error->getCode(), [-1, 6], true)) { // -1: no answer; 6: the store is away
+            if (!in_array($error->getCode(), [-1, 6, 10], true)) { // -1: no answer; 6: the store is away; 10: too busy
                 throw $error;
             }
             fwrite(STDERR, "{$error->getMessage()}\n");

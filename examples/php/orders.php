@@ -45,12 +45,13 @@ function handle(array $job): void
 {
     try {
         $order = json_decode($job['body'], true)['order'] ?? '';
-        [$verb, $message] = ['finish', close_order($order)];
+        [$verb, $message, $more] = ['finish', close_order($order), []];
     } catch (Throwable $error) { // a TypeError, too: whatever it is, the queue has to know
-        [$verb, $message] = ['release', $error->getMessage()]; // the schedule says when it is delivered again
+        // the schedule says when it is delivered again; without one, in ten seconds
+        [$verb, $message, $more] = ['release', $error->getMessage(), ['fallback' => 10]];
     }
     try {
-        insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $message]);
+        insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $message] + $more);
     } catch (QueueError $error) {
         $message = $error->getMessage(); // 2: it has ended meanwhile; 4: we were too slow, another worker has it
     }

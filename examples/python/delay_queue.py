@@ -11,6 +11,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 NO_ANSWER = -1
 UNAVAILABLE = 6  # the store is away
+TOO_MANY = 10  # the server is too busy
 URL = os.environ.get("DELAYQUEUE_URL", "http://localhost:9277")
 TOKEN = os.environ.get("DELAYQUEUE_TOKEN")  # if the server requires one
 TIMEOUT_S = 200  # longer than /pop waits
@@ -51,7 +52,7 @@ def insist(verb: str, **request: object) -> Any:
         try:
             return queue(verb, **request)
         except QueueError as error:
-            if error.code not in {NO_ANSWER, UNAVAILABLE}:
+            if error.code not in {NO_ANSWER, UNAVAILABLE, TOO_MANY}:
                 raise
             print(error, file=sys.stderr)
         time.sleep(1)

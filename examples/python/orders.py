@@ -52,16 +52,18 @@ def handle(job: ReservedJob) -> None:
         message, is_done = close_order(json.loads(job.body)["order"]), True
     except Exception as error:
         message, is_done = str(error) or repr(error), False
-    while time.monotonic() < deadline:
+    while True:
         try:
             if is_done:
                 queue.finish(job, message=message)
             else:
-                queue.release(job, message=message)  # the schedule says when it is delivered again
+                # the schedule says when it is delivered again; without one, in ten seconds
+                queue.release(job, message=message, fallback=10)
         except (TransportError, Unavailable, TooMany) as error:
             print(error, file=sys.stderr)
-            time.sleep(1)  # nobody knows whether it was done
-            continue
+            time.sleep(1)  # too busy, or nobody knows whether it was done
+            if time.monotonic() < deadline:
+                continue
         except QueueError as error:
             message = str(error)  # ended meanwhile; or we were too slow, another worker has it
         break

@@ -189,6 +189,12 @@ def test_a_schema_is_named_after_its_call_or_its_error() -> None:
     assert codes == [Code.OK, Code.INVALID, Code.NO_SUCH_JOB, Code.STALE_RECEIPT]
 
 
+def test_a_body_that_may_be_an_array_has_a_name_of_its_own() -> None:
+    """Without one, oapi-codegen makes a type that cannot be filled, and openapi-generator loses PushRequest."""
+    (content,) = DOCUMENT["paths"]["/push"]["post"]["requestBody"]["content"].values()
+    assert content["schema"] == {"$ref": "#/components/schemas/PushRequests"}
+
+
 def test_what_wraps_an_answer_inside_of_the_server_is_not_in_the_document() -> None:
     schemas = DOCUMENT["components"]["schemas"]
     assert [name for name in schemas if name.startswith(("Large", "Returnable"))] == []

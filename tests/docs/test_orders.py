@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,17 +33,23 @@ CLASSES: Final = ":".join(map(str, JACKSON))
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs the program of a language; skipped if its compiler is not installed."""
     language = str(request.param)
-    tool, *arguments, name = LANGUAGES[language]
+    return compiled(source_of(language), language, tmp_path_factory.mktemp(language))
+
+
+def source_of(language: str) -> Path:
+    return REPOSITORY / "examples" / language / LANGUAGES[language][-1]
+
+
+def compiled(source: Path, language: str, folder: Path) -> list[str]:
+    tool, *arguments, _ = LANGUAGES[language]
     needs(tool, JACKSON if language == "java" else [])
-    source = str(REPOSITORY / "examples" / language / name)
-    tmp_path = tmp_path_factory.mktemp(language)
     if language == "go":
-        run(["go", "build", "-o", str(tmp_path / "orders"), source])
-        return [str(tmp_path / "orders")]
+        run(["go", "build", "-o", str(folder / "orders"), str(source)])
+        return [str(folder / "orders")]
     if language == "java":
-        run(["javac", "-cp", CLASSES, "-d", str(tmp_path), source])
-        return ["java", "-cp", f"{CLASSES}:{tmp_path}", "Orders"]
-    return [tool, *arguments, source]
+        run(["javac", "-cp", CLASSES, "-d", str(folder), str(source)])
+        return ["java", "-cp", f"{CLASSES}:{folder}", "Orders"]
+    return [tool, *arguments, str(source)]
 
 
 def needs(tool: str, files: list[Path]) -> None:
@@ -79,13 +86,27 @@ def test_a_worker_outlives_a_restart_closes_orders_and_gives_failures_back(
     assert failed["message"] == "no order nobody"
 
 
-@pytest.mark.parametrize("program", ["php", "python", "node"], indirect=True)
 def test_a_finish_that_had_no_answer_is_sent_again(program: list[str]) -> None:
+    busy = Answer(429, '{"code":10,"message":"too many requests","data":null}')
     away = Answer(200, '{"code":6,"message":"the store is unavailable","data":null}')
-    with Partner(popped('{"order":"1001"}'), away, away, away, answered(None)) as queue:
+    with Partner(popped('{"order":"1001"}'), away, busy, away, answered(None)) as queue:
         worker = ran(program, "work", "1", queue=queue)
     assert worker.stdout == "a: closed order 1001\n"
     assert [json.loads(body).get("receipt") for body in queue.received] == [None, *["r"] * 4]
+    assert {headers["Authorization"] for _, headers in queue.heads} == {"Bearer secret"}
+
+
+@pytest.mark.parametrize("language", ["python", "node", "go", "java"])
+def test_a_handler_that_took_longer_than_its_ttr_learns_of_it(
+    language: str, tmp_path: Path
+) -> None:
+    source = source_of(language)
+    slow = tmp_path / source.name
+    slow.write_text(re.sub("(TTR_S|ttrS) = 60", r"\1 = 0", source.read_text("utf-8")), "utf-8")
+    late = Answer(200, '{"code":4,"message":"stale receipt","data":null}')
+    with Partner(popped('{"order":"1001"}'), late) as queue:
+        worker = ran(compiled(slow, language, tmp_path), "work", "1", queue=queue)
+    assert worker.stdout == "a: stale receipt\n"
 
 
 def popped(body: str) -> Answer:
@@ -98,7 +119,8 @@ def answered(data: object) -> Answer:
 
 
 def ran(program: list[str], *arguments: str, queue: Partner) -> subprocess.CompletedProcess[str]:
-    return ended([*program, *arguments], environment=os.environ | {"DELAYQUEUE_URL": queue.url})
+    variables = {"DELAYQUEUE_URL": queue.url, "DELAYQUEUE_TOKEN": "secret"}
+    return ended([*program, *arguments], environment=os.environ | variables)
 
 
 def test_no_body_ends_a_worker_and_the_queue_is_told_the_reason(program: list[str]) -> None:
@@ -112,7 +134,9 @@ def test_no_body_ends_a_worker_and_the_queue_is_told_the_reason(program: list[st
     for body, report in zip(bodies, failures, strict=True):
         assert report["receipt"] == "r"
         assert report["message"] not in {"", "null", None}, body
+        assert report["fallback"] == 10  # else a job without a schedule comes again at once
     assert done["message"] == "closed order 1001"
+    assert "fallback" not in done
 
 
 def test_no_answer_ends_a_worker_or_counts_as_done(program: list[str]) -> None:
