@@ -25,8 +25,9 @@ SLOTS: Final = 16384
 SHARDS: Final = 3
 MASTER_NAME: Final = "delays"
 NODE_TIMEOUT_MS: Final = 1000
-# for a Cluster that must lose no node: a busy machine may not answer for a second
-UNHURRIED: Final = ("--cluster-node-timeout", "5000")
+# for a store that must lose no node: a busy machine may not answer for a second
+UNHURRIED_MS: Final = 5000
+UNHURRIED: Final = ("--cluster-node-timeout", str(UNHURRIED_MS))
 USUAL_BUS: Final = 10_000  # how much higher than a node's port
 # a replica counts once it has replicated something, even just a ping
 SAFE: Final = (

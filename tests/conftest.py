@@ -14,7 +14,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from tests.clusters import UNHURRIED, StoreCluster, WatchedStore
+from tests.clusters import UNHURRIED, UNHURRIED_MS, StoreCluster, WatchedStore
 from tests.processes import WITHOUT_FUNCTIONS, Processes, StoreServer
 from tests.store.clients import remembered_links
 
@@ -129,7 +129,7 @@ def cluster(lasting_processes: Processes) -> StoreCluster:
 @pytest.fixture(scope="session")
 def watched_store(lasting_processes: Processes) -> WatchedStore:
     """A master with a replica and Sentinels that belong to this test run."""
-    return WatchedStore(lasting_processes)
+    return WatchedStore(lasting_processes, down_after_ms=UNHURRIED_MS)
 
 
 @pytest.fixture

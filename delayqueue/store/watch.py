@@ -223,6 +223,8 @@ class StoreWatch:
         self._emptied: Text | None = None
         self._evicted: int | None = None  # keys that were dropped for room until the last look
         self._on_other_data: list[Callable[[], None]] = []
+        # one at a time: what an earlier look has read must not be said after a later one
+        self._looking = asyncio.Lock()
         self.alarms: Sequence[Text] = ()
         self.ailment: Text | None = None  # why it takes no new jobs
         self.ailing_since: datetime | None = None
@@ -246,6 +248,10 @@ class StoreWatch:
 
     async def look(self) -> None:
         """Look once."""
+        async with self._looking:
+            await self._look()
+
+    async def _look(self) -> None:
         store = self._store
         looks = await look_at(store.servers, store.buckets.tags)
         found = alarms_of(looks)

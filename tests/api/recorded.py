@@ -28,7 +28,7 @@ FUZZED: Final = 120
 LONGEST_BYTES: Final = 900  # of what is sent, so that a person can read the record
 TRIES: Final = 3  # what is not answered the same each time is not recorded
 AT_ONCE: Final = 8
-QUIET_S: Final = 0.3
+QUIET_S: Final = 0.3  # after which no more is expected before the end
 ANSWER_S: Final = 20.0
 HEAD: Final = re.compile(rb"(HTTP/1\.[01] [^\r]*\r\n)((?:[^\r\n]+\r\n)*)\r\n")
 CHANGING: Final = {
@@ -57,14 +57,14 @@ def server(processes: Processes, store: StoreServer, way: str) -> QueueServer:
     return processes.started(QueueServer(way, processes.home(way), found, program=WAYS[way]))
 
 
-async def ask(port: int, sent: bytes) -> bytes:
+async def ask(port: int, sent: bytes, quiet_s: float = QUIET_S) -> bytes:
     """All that comes back, without what changes from one time to the other; a reset is told at its end."""
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
     job, got = b"%06d" % next(NUMBERS), b""
     try:
         writer.write(sent.replace(ID, job))
         with suppress(TimeoutError):
-            while more := await asyncio.wait_for(reader.read(1 << 16), QUIET_S):
+            while more := await asyncio.wait_for(reader.read(1 << 16), quiet_s):
                 got += more
         if not reader.at_eof() and not writer.is_closing():
             writer.write_eof()

@@ -61,7 +61,7 @@ async def test_pushes_are_refused_while_the_store_evicts_if_that_is_required(
         assert said.startswith(
             "the store is unavailable: it drops jobs when its memory is full (require_noeviction)"
         )
-        assert server.is_ready()
+        await until(server.is_ready)
         await until_async(lambda: is_writable(api, 0))
         await redis.config_set("maxmemory-policy", "noeviction")
         (await api.push(topic="t", id="a")).ok()

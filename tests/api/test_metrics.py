@@ -107,7 +107,7 @@ async def test_only_first_deliveries_count_for_lateness(fresh: Api) -> None:
     (await fresh.finish("a")).ok()
     after = await scrape(fresh)
     assert grown(before, after, "delayqueue_delivery_lateness_seconds_count") == 1
-    assert grown(before, after, "delayqueue_job_events_total", event="timed_out") == 1
+    assert grown(before, after, "delayqueue_job_events_total", event="timed_out") >= 1
 
 
 Calls = list[tuple[str, dict[str, object]]]

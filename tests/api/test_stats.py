@@ -26,7 +26,8 @@ async def test_the_sums_and_counters_are_those_of_all_servers(
 
         async def heard() -> bool:
             found = (await one.call("/stats", {})).ok()["servers"]
-            return bool(sum(server["pushed"] for server in found) == 5)
+            names = "pushed", "delivered", "finished"
+            return [sum(each[name] for each in found) for name in names] == [5, 1, 1]
 
         await until_async(heard)
         stats = (await one.call("/stats", {})).ok()
@@ -34,8 +35,6 @@ async def test_the_sums_and_counters_are_those_of_all_servers(
     assert (stats["topics"], stats["delayed"], stats["ready"]) == (2, 3, 1)
     assert [topic["topic"] for topic in stats["busiest"]] == ["b", "a"]
     assert sorted(server["pushed"] for server in stats["servers"]) == [1, 4]
-    assert sum(server["delivered"] for server in stats["servers"]) == 1
-    assert sum(server["finished"] for server in stats["servers"]) == 1
     late = [server["lateness_p99"] for server in stats["servers"]]
     assert late.count(None) == 1
     assert stats["store"]["version"].startswith("Redis ")

@@ -8,7 +8,17 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.api_client import FORBIDDEN, NO_SUCH_JOB, OK, TOO_MANY, UNAUTHORIZED, Api, Json, open_api
+from tests.api_client import (
+    FORBIDDEN,
+    NO_SUCH_JOB,
+    OK,
+    TOO_MANY,
+    UNAUTHORIZED,
+    Api,
+    Envelope,
+    Json,
+    open_api,
+)
 from tests.processes import Processes, QueueServer, StoreServer
 from tests.routes import ROUTES, Route, named
 from tests.waiting import until_async
@@ -312,9 +322,12 @@ async def test_requests_beyond_the_rate_of_a_token_are_refused_for_a_while(
 ) -> None:
     server = processes.server(redis_server, auth_tokens=TOKENS, token_rate=10)
     async with open_api(server.url, ADMIN) as api, open_api(server.url, PRODUCER) as other:
-        answers = [await api.get("x") for _ in range(40)]
-        refused = [answer for answer in answers if answer.code == TOO_MANY]
-        assert 10 <= len(answers) - len(refused) < 40
+        answers: list[Envelope] = []
+        refused: list[Envelope] = []
+        while not refused:  # a busy machine may take longer for them than the rate
+            answers += await asyncio.gather(*(api.get("x") for _ in range(40)))
+            refused = [answer for answer in answers if answer.code == TOO_MANY]
+        assert len(answers) - len(refused) >= 10
         assert {answer.status for answer in refused} == {429}
         assert {answer.headers["Retry-After"] for answer in refused} == {"1"}
         (await other.get("x")).ok()  # each token has its own

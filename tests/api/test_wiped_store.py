@@ -102,7 +102,7 @@ async def test_a_server_whose_buckets_were_changed_claims_what_was_in_force(
     await redis.flushdb()
     await until_async(partial(is_claimed, redis))
     assert await layout_of(redis) == before
-    assert server.is_ready()
+    await until(server.is_ready)
 
 
 async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_new(
@@ -123,7 +123,7 @@ async def test_a_store_that_was_emptied_is_named_until_somebody_says_that_it_is_
         (said,) = await emptied(api)
         assert "UTC the store is an empty one, or another one" in said
         assert (await scrape(api)).sum("delayqueue_store_emptied") == 1
-        assert server.is_ready()
+        await until(server.is_ready)
         stats: Any = (await api.call("/stats", {})).ok()
         assert stats["store"]["alarms"] == [said]
         later = processes.server(store, redis__db=0, language="en", bucket_size=BUCKETS)

@@ -12,6 +12,7 @@ from .conftest import at_home, opened
 from .wire import Wire
 
 CONNECTIONS = 12
+JOBS = 30  # of each
 
 
 @pytest.mark.parametrize(
@@ -24,27 +25,31 @@ async def test_each_job_has_a_number_of_its_own_and_goes_to_one_worker(
 ) -> None:
     server, port = opened(processes, valkey_server, **settings)
     started = int(str(settings.get("workers", 1)))
-    await until(lambda: server.logged().count("serving on") == started, within_s=30)
+    await until(lambda: server.logged().count("serving on") == started)
 
     async def produce() -> list[int]:
         async with Wire.opened(port) as wire:
             await at_home(wire, tube)
-            return [await wire.put(b"x", n) for n in range(30)]
+            return [await wire.put(b"x", n) for n in range(JOBS)]
 
-    async def consume() -> list[int]:
-        taken = []
+    taken = Counter[int]()
+
+    async def consume() -> None:
         async with Wire.opened(port) as wire:
             await at_home(wire, tube)
-            while (answer := await wire.ask(b"reserve-with-timeout 1")) != b"TIMED_OUT\r\n":
-                number = int(answer.split()[1])
-                assert await wire.ask(b"delete %d" % number) == b"DELETED\r\n"
-                taken.append(number)
-        return taken
+            while taken.total() < CONNECTIONS * JOBS:
+                answer = await wire.ask(b"reserve-with-timeout 1")
+                if answer != b"TIMED_OUT\r\n":
+                    number = int(answer.split()[1])
+                    assert await wire.ask(b"delete %d" % number) == b"DELETED\r\n"
+                    taken[number] += 1
+            assert await wire.ask(b"reserve-with-timeout 0") == b"TIMED_OUT\r\n"
 
-    doing = [*(produce() for _ in range(CONNECTIONS)), *(consume() for _ in range(CONNECTIONS))]
-    done = await asyncio.gather(*doing)
-    put = Counter(number for numbers in done[:CONNECTIONS] for number in numbers)
-    taken = Counter(number for numbers in done[CONNECTIONS:] for number in numbers)
+    async with asyncio.timeout(180), asyncio.TaskGroup() as group:
+        producing = [group.create_task(produce()) for _ in range(CONNECTIONS)]
+        for _ in range(CONNECTIONS):
+            group.create_task(consume())
+    put = Counter(number for numbers in producing for number in numbers.result())
     assert set(put.values()) == {1}
     assert taken == put
     async with Wire.opened(port) as wire:

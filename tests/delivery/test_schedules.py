@@ -1,6 +1,7 @@
 """Schedules push jobs at their times, once among all servers, and continue after a crash where they were."""
 
 import asyncio
+import calendar
 import time
 from contextlib import closing
 from typing import Any
@@ -39,11 +40,7 @@ async def consume(api: Api, topic: str, ids: list[str]) -> None:
 def seconds_of(ids: list[str], name: str) -> list[int]:
     """The unix seconds of occurrences, from the ids of their jobs."""
     times = [job_id.removeprefix(f"{name}@").partition("#")[0] for job_id in ids]
-    return [calendar_s(text) for text in times]
-
-
-def calendar_s(text: str) -> int:
-    return int(time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")) - time.timezone)
+    return [calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")) for text in times]
 
 
 def schedule(topic: str, /, **fields: Any) -> Json:

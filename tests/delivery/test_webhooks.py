@@ -391,7 +391,7 @@ async def test_retry_after_is_obeyed(shop: Shop) -> None:
     await shop.push()
     await until(lambda: len(shop.receiver.calls) == 2)
     first, second = shop.receiver.calls
-    assert 1.0 <= second.at_s - first.at_s < 2.5
+    assert second.at_s - first.at_s >= 1.0
     await shop.becomes("finished")
 
 

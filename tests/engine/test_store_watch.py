@@ -1,5 +1,6 @@
 """What a server says of its store, from what it sees every two seconds."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -9,6 +10,7 @@ from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from delayqueue.errors import Text
 from delayqueue.store import health, watch
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.health import OF_CLASS, Look, alarms_of
@@ -58,6 +60,31 @@ async def test_a_bucket_that_is_away_hides_no_other_that_was_emptied(ours: Insta
     assert "the buckets 3 are gone" in found.en
     await ours.redis.zadd("{dq_bucket_3}:fence", {"mark back": 0})
     assert await Marks(store.servers, store.buckets).read() is None
+
+
+async def test_a_look_under_way_does_not_say_again_what_somebody_accepts_meanwhile(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ours.server()
+    await store.watch.look()
+    await ours.redis.flushdb()
+    has_read, goes_on, look = asyncio.Event(), asyncio.Event(), Marks.look
+
+    async def slow(marks: Marks) -> Text | None:
+        found = await look(marks)
+        if not has_read.is_set():
+            has_read.set()
+            await goes_on.wait()
+        return found
+
+    monkeypatch.setattr(Marks, "look", slow)
+    looking = asyncio.create_task(store.watch.look())
+    await has_read.wait()
+    accepting = asyncio.create_task(store.watch.accept())
+    await asyncio.wait([accepting], timeout=0.1)
+    goes_on.set()
+    await asyncio.gather(looking, accepting)
+    assert store.watch.alarms == []
 
 
 @pytest.mark.parametrize(

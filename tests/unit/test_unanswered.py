@@ -1,12 +1,16 @@
 """Who is refused if incomplete requests take too much memory together: whose memory times age is greatest."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
+
+import pytest
 
 from delayqueue.metrics import REFUSED, Metrics
 from delayqueue.net.unanswered import SMALL_BYTES, Unanswered
 
 MIB: Final = 1 << 20
+Passing = Callable[[float], None]  # of seconds
 
 
 class Client:
@@ -29,6 +33,19 @@ class Client:
         return True
 
 
+@pytest.fixture
+async def pass_s(monkeypatch: pytest.MonkeyPatch) -> Passing:
+    """Moves the loop's clock, which stands still meanwhile."""
+    loop = asyncio.get_running_loop()
+
+    def move(seconds: float) -> None:
+        now_s = loop.time() + seconds
+        monkeypatch.setattr(loop, "time", lambda: now_s)
+
+    move(0)
+    return move
+
+
 async def test_within_the_limit_nobody_is_refused() -> None:
     unanswered = Unanswered(10 * MIB, Metrics())
     clients = [Client(unanswered).has_sent(MIB) for _ in range(10)]
@@ -36,30 +53,36 @@ async def test_within_the_limit_nobody_is_refused() -> None:
     assert unanswered.bytes == 10 * MIB
 
 
-async def test_who_has_held_much_for_long_is_refused_before_who_has_just_come() -> None:
+async def test_who_has_held_much_for_long_is_refused_before_who_has_just_come(
+    pass_s: Passing,
+) -> None:
     unanswered = Unanswered(10 * MIB, Metrics())
     stalled = [Client(unanswered).has_sent(MIB) for _ in range(8)]
-    await asyncio.sleep(0.05)
+    pass_s(0.05)
     new = Client(unanswered).has_sent(5 * MIB)
     assert not new.is_refused
     assert 0 < sum(each.is_refused for each in stalled) < len(stalled)
     assert unanswered.bytes <= 10 * MIB
 
 
-async def test_who_holds_little_for_long_stays_beside_who_holds_much() -> None:
+async def test_who_holds_little_for_long_stays_beside_who_holds_much(
+    pass_s: Passing,
+) -> None:
     unanswered = Unanswered(10 * MIB, Metrics())
     little = Client(unanswered).has_sent(2 * SMALL_BYTES)
-    await asyncio.sleep(0.05)
+    pass_s(0.05)
     much = Client(unanswered).has_sent(9 * MIB)
-    await asyncio.sleep(0.05)
+    pass_s(0.05)
     Client(unanswered).has_sent(2 * MIB)
     assert (little.is_refused, much.is_refused) == (False, True)
 
 
-async def test_a_request_that_is_there_as_a_whole_is_never_refused() -> None:
+async def test_a_request_that_is_there_as_a_whole_is_never_refused(
+    pass_s: Passing,
+) -> None:
     unanswered = Unanswered(10 * MIB, Metrics())
     whole = [Client(unanswered, is_complete=True).has_sent(5 * MIB) for _ in range(2)]
-    await asyncio.sleep(0.05)
+    pass_s(0.05)
     new = Client(unanswered).has_sent(MIB)
     assert new.is_refused
     assert not any(each.is_refused for each in whole)

@@ -9,7 +9,7 @@ use Illuminate\Bus\Queueable;
 use Illuminate\Contracts\Queue\ShouldQueue;
 use Illuminate\Queue\InteractsWithQueue;
 
-const LATER_S = 5; // the worker has started by then, even on a busy machine
+const LATER_S = 5;
 
 class Task implements ShouldQueue
 {

@@ -1,13 +1,13 @@
 <?php
 // Symfony's worker and its messages: php symfony.php HOST PORT TUBE COMMAND...
 //
-// COMMAND: dispatch NAME..., count, or messenger:consume and its options.
+// COMMAND: dispatch NAME..., which tells the counts, too, count, or messenger:consume and its options.
 
 require __DIR__ . '/../symfony.php';
 
 use Symfony\Component\Messenger\Stamp\DelayStamp;
 
-const LATER_MS = 5000; // the worker has started by then, even on a busy machine
+const LATER_MS = 5000;
 
 class Task
 {
@@ -43,7 +43,8 @@ if ($command === 'dispatch') {
     foreach (array_slice($argv, 5) as $name) {
         $symfony->bus->dispatch(new Task($name), $name === 'later' ? [new DelayStamp(LATER_MS)] : []);
     }
-} elseif ($command === 'count') {
+}
+if (in_array($command, ['dispatch', 'count'], true)) {
     foreach (['async', 'failed'] as $name) {
         echo "$name {$symfony->count($name)}\n";
     }
