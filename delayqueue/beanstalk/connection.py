@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept a client."""
         self._transport = cast("asyncio.Transport", transport)
-        self._limits.connected.came()
+        self._limits.connections.opened()
         self._limits.unread.watch(self._transport)
         if not is_loopback(_host(transport)):
             self._server.remote.add(self._transport)
@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
         """The client is gone: the jobs that it had reserved are put back."""
         self.session.has_ended = True
         self.session.stop_waiting()
-        self._limits.connected.left()
+        self._limits.connections.closed()
         self._server.remote.discard(self._transport)
         self._limits.unanswered.gone(self)
         self._limits.unread.flows(self._transport)

@@ -17,7 +17,7 @@ from delayqueue.delivery.job_calls import JobCalls
 from delayqueue.delivery.subscribed_topics import SubscribedTopics
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics, Snapshot
-from delayqueue.net.connected import Connected
+from delayqueue.net.connection_limit import ConnectionLimit
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
@@ -242,11 +242,11 @@ def _figures(queue: DelayQueue) -> Snapshot:
 
 def _limits(config: Config, metrics: Metrics) -> ClientLimits:
     """What all clients of this process may take together; what they take is shown in `metrics`."""
-    connected = Connected(most_connections(config.max_connections), metrics)
+    connections = ConnectionLimit(most_connections(config.max_connections), metrics)
     unanswered = Unanswered(LONGEST_TOGETHER * _most_bytes(config), metrics)
-    metrics.show(CONNECTIONS, lambda: connected.count)
+    metrics.show(CONNECTIONS, lambda: connections.count)
     metrics.show(UNANSWERED_BYTES, lambda: unanswered.bytes)
-    return ClientLimits(connected, unanswered, Unread())
+    return ClientLimits(connections, unanswered, Unread())
 
 
 def _most_bytes(config: Config) -> int:

@@ -188,7 +188,7 @@ class ExpressConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.peer = sys.intern(peer[0]) if peer else None
-        self._express.limits.connected.came()
+        self._express.limits.connections.opened()
         self._express.limits.unread.watch(self.transport)
         self._express.connections.add(self)
 
@@ -234,7 +234,7 @@ class ExpressConnection(asyncio.Protocol):
         """The client is gone: stop waiting for it."""
         self._express.lost(self)
         limits = self._express.limits
-        limits.connected.left()
+        limits.connections.closed()
         limits.unanswered.gone(self)
         limits.unread.flows(self.transport)
         self._lent = None

@@ -10,7 +10,7 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from delayqueue.net.connected import FOR_OPERATORS, FOR_THIS_MACHINE, LEAVING, UNDECIDED
+from delayqueue.net.connection_limit import FOR_OPERATORS, FOR_THIS_MACHINE, LEAVING, UNDECIDED
 from tests.api.test_access import own_address
 from tests.api.test_shared_limits import clients, post, push
 from tests.api_client import TOO_MANY, open_api
