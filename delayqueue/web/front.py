@@ -209,9 +209,9 @@ class Front:
     def _record(self, cycle: Cycle, code: Code, status: int) -> None:
         """Count the answer, and log it as far as the settings and the client want that."""
         if cycle.target is not None:
-            deed = audit.note(self._api.guard, cycle.request, cycle.target, code, cycle.data)
-            if deed.has_changed:
-                self._api.queue.history.did(deed.who, deed.what)
+            action = audit.note(self._api.guard, cycle.request, cycle.target, code, cycle.data)
+            if action.has_changed:
+                self._api.queue.history.note_action(action.who, action.what)
         self._answered[cycle.path, int(code)] += 1
         if self._has_log:
             access_log.note(cycle.request, status, int(code), cycle.began_s)

@@ -281,7 +281,7 @@ async def accept_store(api: Api, asked: EmptyRequest, request: HttpRequest) -> N
     """Confirm that an emptied or replaced store is a new one, which ends the warning on all servers."""
     api.scope.check(None)
     await api.queue.store.watch.accept()
-    # whoever did it: the audit log has the page's deeds only
+    # whoever did it: the audit log has only what is done on the page
     log.warning(
         "the store is accepted as new, by %s from %s", api.guard.name_of(request), request.peer
     )

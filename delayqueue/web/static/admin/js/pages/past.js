@@ -9,7 +9,7 @@ import { t } from "../i18n.js";
 const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // by the length of a step in seconds
 const MARK_TEXTS = { started: "mark_started", outage: "mark_outage", failover: "mark_failover", clock: "mark_clock" };
 const FRESH_MS = { "3h": 10000, "2d": 60000, "30d": 60000 }; // servers record their counts every 10 s or so
-const MARKS = 5; // listed in words, of incidents and of deeds
+const MARKS = 5; // listed in words, of incidents and of actions
 const LEAST = 10; // steps of a chart; more if more of them are known
 // what a chart shows: [field, its text, colour]
 const CHARTS = {
