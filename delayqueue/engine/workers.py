@@ -103,7 +103,7 @@ class Workers:
         self._last: dict[str, InHand] = {}  # by the job's id, of those in hand
         self._has_told = False
 
-    def polls(
+    def note_poll(
         self, who: WorkerIdentity, topics: tuple[str, ...], wait_s: float, address: str
     ) -> SeenWorker | None:
         """Note that a worker begins to wait for jobs. Returns None if there are too many workers."""
@@ -120,21 +120,21 @@ class Workers:
         seen.heard(now_s)
         return seen
 
-    def took(self, seen: SeenWorker, jobs: Iterable[Reserved]) -> None:
+    def note_taken(self, seen: SeenWorker, jobs: Iterable[Reserved]) -> None:
         """Note that a worker's poll is answered with these jobs."""
         now_s = seen.waits_until_s = self._loop.time()
         seen.heard(now_s)
         for job in jobs:
             # it came again: whatever the store says of it later, the attempt before has failed
             if before := self._last.get(job.id):
-                self.given_back(before.id, before.nonce)
+                self.note_given_back(before.id, before.nonce)
             if len(self.in_hand) >= MOST_IN_HAND:
                 return
             self.in_hand[job.id, job.nonce] = self._last[job.id] = InHand(
                 seen, job.id, job.topic, job.nonce, now_s, now_s + SETTLED_S
             )
 
-    def left(self, seen: SeenWorker, jobs: Iterable[Reserved] = ()) -> None:
+    def note_left(self, seen: SeenWorker, jobs: Iterable[Reserved] = ()) -> None:
         """Note that a worker's connection broke while it waited, or before it got these jobs."""
         now_s = self._loop.time()
         seen.seen_s = seen.waits_until_s = now_s
@@ -143,7 +143,7 @@ class Workers:
             if known := self.in_hand.get((job.id, job.nonce)):
                 self._end(known, now_s)
 
-    def finished(self, endings: Sequence[Ending], codes: Sequence[int]) -> list[int]:
+    def note_finished(self, endings: Sequence[Ending], codes: Sequence[int]) -> list[int]:
         """Note that jobs were finished, with these codes; returns the codes."""
         now_s = self._loop.time()
         for ending, code in zip(endings, codes, strict=True):
@@ -154,7 +154,7 @@ class Workers:
                 self._end(job, now_s)
         return list(codes)
 
-    def given_back(self, job_id: str, nonce: str | None) -> None:
+    def note_given_back(self, job_id: str, nonce: str | None) -> None:
         """Note that the attempt of this reservation has failed; without a nonce nobody knows which."""
         job = self.in_hand.get((job_id, nonce))
         if job is not None and not job.is_over:

@@ -184,7 +184,7 @@ def pop(api: Api, asked: PopRequest, request: HttpRequest) -> Later[PopAnswer]:
     poll = jobs.polls.begin(given["topic"], given["count"] or 1, longest_s)
     if given["worker"] is not None:
         workers, who = api.queue.workers, given["worker"].who
-        if seen := workers.polls(who, asked.topic, longest_s, request.peer or ""):
+        if seen := workers.note_poll(who, asked.topic, longest_s, request.peer or ""):
             return _pop_of(workers, seen, jobs, poll, many=many)
     return Later(
         poll.future, lambda _: _popped(jobs, poll.take(), many=many), lambda: jobs.polls.leave(poll)
@@ -198,18 +198,18 @@ def _pop_of(
 
     def read(_: object) -> PopAnswer:
         popped = poll.take()
-        workers.took(seen, popped)
+        workers.note_taken(seen, popped)
         answer = _popped(jobs, popped, many=many)
         if answer.undelivered is not None:
             answer.undelivered = partial(lost, popped, answer.undelivered)
         return answer
 
     def lost(popped: list[Reserved], give_back: Callable[[], None]) -> None:
-        workers.left(seen, popped)
+        workers.note_left(seen, popped)
         give_back()
 
     def leave() -> None:
-        workers.left(seen)
+        workers.note_left(seen)
         jobs.polls.leave(poll)
 
     return Later(poll.future, read, leave)
