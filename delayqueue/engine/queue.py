@@ -70,14 +70,14 @@ class DelayQueue:
         """
         stale, noted_at = self.timers.stale(), self.heartbeat.noted_at
         if noted_at is None or noted_at < stale_before():
-            stale.update(self.store.beside(0))
+            stale.update(self.store.buckets_beside(0))
         return sorted(stale)
 
     async def unready_buckets(self) -> list[int]:
         """Buckets that do not work, or whose last call failed, or whose server does not answer right now."""
-        unready = {*self.stale_buckets(), *await self.store.away()}
+        unready = {*self.stale_buckets(), *await self.store.unreachable_buckets()}
         if self.heartbeat.has_failed:
-            unready.update(self.store.beside(0))
+            unready.update(self.store.buckets_beside(0))
         return sorted(unready)
 
     def ailment(self) -> Text | None:

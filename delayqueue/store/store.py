@@ -271,7 +271,9 @@ class Store:
         self.scripts: Final = functions_by_name(scripts, self.durability, self.metrics)
         self.sender: Final = secrets.token_hex(6)  # this process, which ignores its own messages
         self.nonces: Final = nonces()  # of reservations
-        self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
+        self.tag_move_lock = (
+            asyncio.Lock()
+        )  # one at a time: reschedule_tag by a distance keeps the id of each job
         self.recoveries: Final = Tasks("call of the store")
         self.changes: Final = Tasks("settings of a topic")  # which all buckets get, whoever leaves
         self.closed: Text | None = None  # why no calls are made now
@@ -413,11 +415,11 @@ class Store:
         replicas = self.durability.replicas
         return replicas.warnings if replicas else ()
 
-    def beside(self, bucket: int) -> set[int]:
+    def buckets_beside(self, bucket: int) -> set[int]:
         """The buckets on the same server, including this one."""
         return {bucket}.union(*(mates for mates in self._by_server() if bucket in mates))
 
-    async def away(self) -> set[int]:
+    async def unreachable_buckets(self) -> set[int]:
         """The buckets whose server does not answer: not to the last call, or not to a PING now.
 
         Whoever asks meanwhile gets the same answer, so a flood of questions costs the store nothing.

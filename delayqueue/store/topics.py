@@ -96,7 +96,7 @@ class Topics:
         A delay is one due time for all of them, a distance moves each of them once. Returns how many were changed.
         """
         if plan.by_ms is not None:
-            async with self._store.moving_by:
+            async with self._store.tag_move_lock:
                 return await self._move_tag(tag, topic, plan)
 
         def read(reply: Reply) -> Any:

@@ -52,8 +52,11 @@ async def test_a_bucket_that_went_while_the_store_was_away_is_no_trouble_afterwa
         for bucket in store.in_force:
             with pytest.raises(Unavailable):
                 await bucket.tick()
-        assert (await store.away(), store.ailment()) == ({0, 1}, OF_CLASS[RedisConnectionError])
+        assert (await store.unreachable_buckets(), store.ailment()) == (
+            {0, 1},
+            OF_CLASS[RedisConnectionError],
+        )
         server.start()
         store.buckets.adopt(Layout(1))
         await store.bucket(0).tick()
-        assert (await store.away(), store.ailment()) == (set(), None)
+        assert (await store.unreachable_buckets(), store.ailment()) == (set(), None)
