@@ -159,7 +159,7 @@ async def run(
 ) -> int | None:
     """Run a process of that name to its end, or until `stop` is set; returns its exit status."""
     process = _SPAWN.Process(target=_work, args=(work, os.getpid()), name=name)
-    with _held_back(HELD_BACK):
+    with _signals_held_back():
         process.start()
     await _ended_or_stopped(process, stop, stop_s)
     process.join()
@@ -193,9 +193,9 @@ def _name(number: int) -> str:
 
 
 @contextmanager
-def _held_back(signums: Iterable[signal.Signals]) -> Iterator[None]:
-    """Hold these signals back in the processes that are started in the block, until they handle them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signums)
+def _signals_held_back() -> Iterator[None]:
+    """Hold HELD_BACK back in the processes that are started in the block, until they handle it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     try:
         yield
     finally:
