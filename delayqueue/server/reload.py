@@ -80,19 +80,19 @@ class Reloader:
             yield known
 
     @contextmanager
-    def line(self, name: str) -> Iterator[tuple[Settings, socket.socket]]:
+    def channel(self, name: str) -> Iterator[tuple[Settings, socket.socket]]:
         """The settings for a process that is started now, and where it receives() others until the block ends."""
         ours, theirs = socket.socketpair()
         settings = self.settings
-        telling = asyncio.create_task(self._tell(ours, settings), name=f"line to {name}")
+        telling = asyncio.create_task(self._tell(ours, settings), name=f"settings for {name}")
         try:
             yield settings, theirs
         finally:
             telling.cancel()
             theirs.close()
 
-    async def _tell(self, line: socket.socket, known: Settings) -> None:
-        _, writer = await asyncio.open_unix_connection(sock=line)
+    async def _tell(self, channel: socket.socket, known: Settings) -> None:
+        _, writer = await asyncio.open_unix_connection(sock=channel)
         try:
             async for settings in self.news(known):
                 message = pickle.dumps(settings)
@@ -168,9 +168,9 @@ class Reloader:
         self._changed = asyncio.Event()
 
 
-async def received(line: socket.socket) -> AsyncIterator[Settings]:
-    """The settings that a process receives on its line, endlessly."""
-    reader, writer = await asyncio.open_unix_connection(sock=line)
+async def received(channel: socket.socket) -> AsyncIterator[Settings]:
+    """The settings that a process receives on its channel, endlessly."""
+    reader, writer = await asyncio.open_unix_connection(sock=channel)
     try:
         while True:
             size_bytes = int.from_bytes(await reader.readexactly(SIZE_BYTES))
