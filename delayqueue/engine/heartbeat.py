@@ -93,7 +93,7 @@ class Heartbeat:
 
         This one is, also if the store has taken no entry for a while.
         """
-        entries = await self._registry.servers("servers", SILENCE_MS)
+        entries = await self._registry.reports("servers", SILENCE_MS)
         found = {entry[0]: ServerReport.read(*entry) for entry in entries}
         if self._name not in found and self._window:
             found[self._name] = self._report()

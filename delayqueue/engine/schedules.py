@@ -98,7 +98,7 @@ class Schedules(Registrations[Schedule]):
         Raises Invalid if the jobs of one have a group, and its bucket need not be that of the schedules, where they go.
         """
         wanted = list(wanted)
-        if not self._registry.is_alone and (grouped := [one for one in wanted if one.group]):
+        if not self._registry.is_only_bucket and (grouped := [one for one in wanted if one.group]):
             name = grouped[0].name
             raise Invalid.of(
                 f"定时计划 {name} 的 group：bucket_size 大于 1 时不支持，请让 worker 推送带 group 的job",

@@ -189,7 +189,7 @@ class Workers:
         Raises Unavailable if the store does not answer.
         """
         found: dict[str, WorkerStats] = {}
-        for _, heard_ms, written in await self._store.registry.servers("workers", SILENCE_MS):
+        for _, heard_ms, written in await self._store.registry.reports("workers", SILENCE_MS):
             rows: list[Mapping[str, Any]] = json.loads(written)
             async for row in by_turns(rows):
                 seen = read_worker(row, heard_ms / 1000)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from delayqueue.config.startup import StartupError
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.health import translated
+from delayqueue.store.health import as_unavailable
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import CHANGING, parse, read_fields, written
 from delayqueue.store.servers import Servers
@@ -75,7 +75,7 @@ class LayoutChange:
 
     async def is_under_way(self) -> bool:
         """Whether somebody has begun one and not ended it."""
-        with translated():
+        with as_unavailable():
             self.is_begun = parse(await self._read(), self._former.size).change is not None
         return self.is_begun
 
@@ -84,7 +84,7 @@ class LayoutChange:
 
         Raises StartupError if jobs are being moved to another number of buckets.
         """
-        with translated():
+        with as_unavailable():
             self._former = parse(await self._read(), self._former.size).layout
             self._buckets.know(max(self._size, self._former.size, *self._former.former_sizes))
             highest = max([await self._generation_of(keys) for keys in self._buckets.keys])
@@ -108,7 +108,7 @@ class LayoutChange:
     async def raise_fences(self) -> None:
         """Let no server work in any bucket; again after a failover, whose new master may not know of it."""
         generation = self._buckets.layout.generation
-        with translated():
+        with as_unavailable():
             for keys in self._buckets.keys:
                 if await self._eval(RAISE, keys.named("fence"), generation) != generation:
                     raise AnotherChange
@@ -136,7 +136,7 @@ class LayoutChange:
         await self._write(*chain.from_iterable(written(layout).items()), ends=True)
 
     async def _write(self, *fields: object, ends: bool = False) -> None:
-        with translated():
+        with as_unavailable():
             generation, end = self._buckets.layout.generation, "end" if ends else ""
             if not await self._change(WRITE, generation, end, *fields):
                 raise AnotherChange

@@ -129,7 +129,7 @@ def ailment(error: BaseException | None) -> Text | None:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def as_unavailable() -> Iterator[None]:
     """Raises Unavailable where the block raises RedisError."""
     try:
         yield
@@ -341,7 +341,7 @@ def weaknesses(info: Mapping[str, Any]) -> list[Text]:
         Text(
             f"存储的版本是 {version}：请使用 Redis 6.2 及以上，或者 Valkey",
             f"the store has version {version}: use Redis 6.2 or newer, or Valkey",
-        ): _numbers(version) < OLDEST,
+        ): _version_parts(version) < OLDEST,
         Text(
             "存储停止时可能丢失任务：请在其配置中设置 `appendonly yes`",
             "the store can lose jobs when it stops: set `appendonly yes` in its config",
@@ -362,5 +362,5 @@ async def _stops_as_a_whole(redis: Redis) -> bool:
         return False
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _version_parts(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())

@@ -11,7 +11,7 @@ from delayqueue.domain.text import readable
 from delayqueue.store.bucket import Bucket
 from delayqueue.store.call import or_none
 from delayqueue.store.keys import BucketKeys
-from delayqueue.store.layout import in_one_line
+from delayqueue.store.layout import as_startup_error
 from delayqueue.store.record import text
 from delayqueue.store.servers import Servers
 from delayqueue.store.verbs import dump_options, dump_rows, dump_text
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 DUE_LIMIT: Final = 100  # schedules per call
 
-Told: TypeAlias = Literal["servers", "workers"]  # what server processes tell each other about
+Reported: TypeAlias = Literal[
+    "servers", "workers"
+]  # what server processes report on, for each other
 Kind = Literal["subscribers", "schedules", "notes"]
 
 
@@ -88,17 +90,17 @@ class Registry:
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
 
-    async def heartbeat(self, told: Told, name: str, figures: str, silence_ms: int) -> str:
+    async def heartbeat(self, on: Reported, name: str, figures: str, silence_ms: int) -> str:
         """Record what the process `name` tells; what processes told that were silent for longer is dropped.
 
         Returns the figures that were told under that name before, "" = none.
         """
-        [former] = await self._run("heartbeat", [told, name, figures, silence_ms])
+        [former] = await self._run("heartbeat", [on, name, figures, silence_ms])
         return text(former).partition(" ")[2]
 
-    async def servers(self, told: Told, silence_ms: int) -> list[tuple[str, int, str]]:
+    async def reports(self, on: Reported, silence_ms: int) -> list[tuple[str, int, str]]:
         """Name, time last heard in ms and figures of all processes that were heard within `silence_ms`."""
-        found = await self._run("servers", [told, silence_ms])
+        found = await self._run("servers", [on, silence_ms])
         return [(text(name), heard_ms, text(told)) for name, heard_ms, told in batched(found, 3)]
 
     async def register(self, kind: Kind, entry: Entry, if_exists: str) -> int:
@@ -175,7 +177,7 @@ class Registry:
         return Enqueued(done == 1, [text(job_id) for job_id in taken])
 
     @property
-    def is_alone(self) -> bool:
+    def is_only_bucket(self) -> bool:
         """Whether there is no other bucket."""
         return self._bucket.buckets.count == 1
 
@@ -194,7 +196,7 @@ async def registered_in(servers: Servers, keys: BucketKeys, kind: Kind) -> dict[
     Raises StoreUnwell if they cannot be read now, StartupError if the store refuses that.
     """
     key = keys.named(kind)
-    with in_one_line():
+    with as_startup_error():
         found: Any = await servers.call(key, lambda redis: redis.hgetall(key))
     return {text(name): text(definition) for name, definition in found.items()}
 

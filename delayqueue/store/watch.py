@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.errors import Text, Unavailable, utc
 from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.health import OF_CLASS, Look, alarms_of, look_at, translated
+from delayqueue.store.health import OF_CLASS, Look, alarms_of, as_unavailable, look_at
 from delayqueue.store.servers import Servers
 
 if TYPE_CHECKING:
@@ -270,12 +270,12 @@ class StoreWatch:
 
     async def is_replaced(self) -> bool:
         """Whether the first bucket may have lost what it had, and a backup can still come. Raises Unavailable."""
-        with translated():
+        with as_unavailable():
             return await self._marks.is_replaced()
 
     async def accept(self) -> None:
         """Somebody says that the store is new. Raises Unavailable if it does not take that in."""
-        with translated():
+        with as_unavailable():
             await self._marks.accept()
         await self.look()
 

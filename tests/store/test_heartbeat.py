@@ -27,11 +27,11 @@ async def test_one_that_fell_silent_is_dropped_also_when_the_clock_was_put_back(
 ) -> None:
     await wheel.store.registry.heartbeat("servers", "gone", "{}", SILENCE_MS)
     clock.pass_ms(step_ms)
-    assert await wheel.store.registry.servers("servers", SILENCE_MS) == []
+    assert await wheel.store.registry.reports("servers", SILENCE_MS) == []
     await wheel.store.registry.heartbeat("servers", "here", "{}", SILENCE_MS)
     clock.pass_ms(-step_ms)
     await wheel.store.registry.heartbeat("servers", "there", "{}", SILENCE_MS)
-    assert [name for name, _, _ in await wheel.store.registry.servers("servers", SILENCE_MS)] == [
+    assert [name for name, _, _ in await wheel.store.registry.reports("servers", SILENCE_MS)] == [
         "there"
     ]
 
@@ -62,7 +62,7 @@ async def test_what_later_versions_tell_is_left_out_while_it_says_nothing(wheel:
     beating = asyncio.create_task(heart.run())
     await until(lambda: heart.noted_at is not None)
     beating.cancel()
-    [(_, _, written)] = await wheel.store.registry.servers("servers", SILENCE_MS)
+    [(_, _, written)] = await wheel.store.registry.reports("servers", SILENCE_MS)
     assert "pushed" in json.loads(written)
     assert not {"call_limit", "calls", "outboxes"} & json.loads(written).keys()
 
@@ -93,5 +93,5 @@ async def test_a_server_notices_another_one_of_its_name(
 
 async def has_told(registry: Registry, beat: int) -> bool:
     """Whether the entry of that beat is replaced."""
-    [(_, _, written)] = await registry.servers("servers", SILENCE_MS)
+    [(_, _, written)] = await registry.reports("servers", SILENCE_MS)
     return bool(json.loads(written)["started"] != beat)
