@@ -159,7 +159,7 @@ class ServerConnection(asyncio.Protocol):
             hang_up(self._transport)
         if missing := self._missing:
             self._missing = 0
-            self._hear([error] * missing)
+            self._take_answers([error] * missing)
 
     def close(self) -> None:
         """Close it, without waiting for the end of TLS: a silent server never says it. A call under way fails."""
@@ -188,7 +188,7 @@ class ServerConnection(asyncio.Protocol):
         if not self._missing and reader.has_data():  # a part would prefix the next one
             broken = RedisConnectionError("an answer that nobody asked for")
         if answers:
-            self._hear(answers)
+            self._take_answers(answers)
         if broken is not None:
             self.break_off(broken)
 
@@ -196,7 +196,7 @@ class ServerConnection(asyncio.Protocol):
         """Missing answers will not come."""
         self.break_off(RedisConnectionError(CLOSED))
 
-    def _hear(self, answers: Sequence[Any]) -> None:
+    def _take_answers(self, answers: Sequence[Any]) -> None:
         """Take the next answers, each of which may be a RedisError: at first, those of the login."""
         found = self._login_answers
         found += answers
@@ -206,7 +206,7 @@ class ServerConnection(asyncio.Protocol):
             is_fine = command.is_optional and isinstance(answer, ResponseError)
             if isinstance(answer, Exception) and not is_fine:
                 self._logged_in.set_exception(answer)
-                self._logged_in.exception()  # nobody may be left to hear it
+                self._logged_in.exception()  # nobody may be left to read it
                 return
         self._logged_in.set_result(None)
 
@@ -244,9 +244,9 @@ class Link(ServerConnection):
             packed.append(hiredis.pack_command(words))
         self._send(packed)
 
-    def _hear(self, answers: Sequence[Any]) -> None:
+    def _take_answers(self, answers: Sequence[Any]) -> None:
         if self._ended is None:
-            super()._hear(answers)
+            super()._take_answers(answers)
             return
         if self._wait is not None:
             held = self._held = [*self._held, *answers]
@@ -276,16 +276,16 @@ class Link(ServerConnection):
 
 
 class Subscription(ServerConnection):
-    """A connection that hears channels. `heard` is called with each message: its kind, its channel, ...
+    """A connection that is subscribed to channels. `receive` is called with each message: its kind, its channel, ...
 
-    `lost` fails with the reason when the connection ends: an error of redis-py, or what `heard` raised.
+    `lost` fails with the reason when the connection ends: an error of redis-py, or what `receive` raised.
     """
 
-    def __init__(self, heard: Callable[[list[Any]], None]) -> None:
+    def __init__(self, receive: Callable[[list[Any]], None]) -> None:
         super().__init__()
         self.lost: Final = asyncio.get_running_loop().create_future()
-        self.heard_s = monotonic()  # when the last message came
-        self._heard = heard
+        self.received_s = monotonic()  # when the last message came
+        self._receive = receive
 
     def ask(self, *words: str) -> None:
         """Send a command; its answer is a message, too."""
@@ -297,14 +297,14 @@ class Subscription(ServerConnection):
         if not self._logged_in.done():
             super().data_received(data)
             return
-        self.heard_s = monotonic()
+        self.received_s = monotonic()
         try:
             self._reader.feed(data)
             while (message := self._reader.gets()) is not INCOMPLETE:
                 if isinstance(message, RedisError):
                     self.break_off(message)
                 else:
-                    self._heard(message)
+                    self._receive(message)
         except Exception as error:
             self.break_off(error)
 
@@ -313,7 +313,7 @@ class Subscription(ServerConnection):
         super().break_off(error)
         if not self.lost.done():
             self.lost.set_exception(error)
-            self.lost.exception()  # nobody may be left to hear it
+            self.lost.exception()  # nobody may be left to read it
 
 
 class Links:
