@@ -162,7 +162,7 @@ def _holds_data(file: Path) -> bool:
     return file.stat().st_size > nothing
 
 
-LEASH: Final = Path(__file__).with_name("parent_death.py")
+PARENT_DEATH: Final = Path(__file__).with_name("parent_death.py")
 SOCKET: Final = "redis.sock"
 # sun_path has 108 bytes on Linux and 104 elsewhere, including the terminating zero
 SOCKET_PATH_BYTES: Final = 103
@@ -232,10 +232,10 @@ class _EmbeddedStore:
         self._child = process, relay = await _spawned(self._command, self._lock)
         while not await _answers(self._socket_path):
             if process.returncode is not None:
-                raise StartupError(await self._obituary(process, relay))
+                raise StartupError(await self._reason_of_end(process, relay))
             await asyncio.sleep(POLL_S)
 
-    async def _obituary(self, process: Process, relay: asyncio.Task[str]) -> str:
+    async def _reason_of_end(self, process: Process, relay: asyncio.Task[str]) -> str:
         program, writer = self._command[0], _read(self._data_dir / PROGRAM)
         hint = f"; the data was written by {writer}" if writer not in {"", program} else ""
         return (
@@ -406,7 +406,7 @@ def _options(data_dir: Path, socket: str) -> list[str]:
 
 async def _spawned(command: list[str], lock: int) -> _Child:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", str(LEASH), str(os.getpid())),
+        *(sys.executable, "-I", "-S", str(PARENT_DEATH), str(os.getpid())),
         *command,
         stdin=DEVNULL,
         stdout=PIPE,
