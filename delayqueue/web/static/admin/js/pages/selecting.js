@@ -16,8 +16,9 @@ const MOST = 100000; // jobs ticked at once: some megabytes of ids
 const NEEDS_NUMBER = 100; // more jobs than this are deleted only after the user has typed their number
 const MOST_NAMED = 200; // failures in the list
 
-// what a verb asks before it begins, the states that it is for, and how it is called for many jobs; returns [{id, code or message}]
+/** Call a verb that takes one job. Resolves to {id, code: 0}, or to {id, message} if it fails. */
 const one = (verb, request) => call(verb, request).then(() => ({ id: request.id, code: 0 }), ({ message }) => ({ id: request.id, message }));
+// what a verb asks before it begins, the states that it is for, and how it is called for many jobs: run() resolves to [{id, code or message}]
 const VERBS = {
   kick: { asks: "kickThese", states: ["buried", "delayed"], piece: PIECE, run: async (ids) => (await call("kick", { ids })).results },
   reschedule: { asks: "rescheduleThese", states: ["buried", "delayed", "ready"], piece: PIECE, run: async (ids, when) => (await call("reschedule", { ids, ...when })).results },
