@@ -72,7 +72,7 @@ class Registrations(Generic[Kept]):
         self._log_changes({entry.name: entry.definition for entry in entries}, stored)
 
     def _changed(self, one: Kept, fields: Mapping[str, Any]) -> Kept:
-        """One with these fields changed."""
+        """The subscriber or schedule with these fields changed."""
         return replace(one, **fields)
 
     async def _entries(self, wanted: Iterable[Kept]) -> list[Entry]:

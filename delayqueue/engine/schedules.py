@@ -84,7 +84,7 @@ class Schedules(Registrations[Schedule]):
             await asyncio.sleep(wait_s)
 
     def _changed(self, one: Schedule, fields: Mapping[str, Any]) -> Schedule:
-        """One with these fields changed. Raises Invalid if a time zone is among them, and it has no `cron` then."""
+        """The schedule with these fields changed. Raises Invalid if they have a time zone and it has no `cron`."""
         changed = super()._changed(one, fields)
         try:
             check_form(cron=bool(changed.cron), every=bool(changed.every_ms), tz=fields.get("tz"))

@@ -22,7 +22,7 @@ class Scrubber:
     """Checks one bucket. Several scrubbers, in any number of servers, do not disturb each other."""
 
     def __init__(self, bucket: Bucket) -> None:
-        """The store's listeners are told what was found again."""
+        """The store's listeners are notified of ready jobs that a repair has found again."""
         self._bucket = bucket
         self._pass = self._new_pass()
         self._resume_at = 0.0  # loop time

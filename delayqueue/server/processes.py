@@ -38,7 +38,7 @@ _SPAWN = multiprocessing.get_context("spawn")  # forking a running loop is not s
 
 
 def shared_numbers(numbers: Sequence[float]) -> MutableSequence[float]:
-    """These numbers, to pass to `work`: all processes see what one writes."""
+    """These numbers in shared memory, to pass to `work`: all processes see what one writes."""
     return cast("MutableSequence[float]", _SPAWN.RawArray("d", numbers))
 
 

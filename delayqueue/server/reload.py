@@ -104,7 +104,7 @@ class Reloader:
             writer.transport.abort()
 
     async def _attempt(self, change: Awaitable[None]) -> None:
-        """If a change fails, log why, a line for each reason."""
+        """Wait for a change; if it fails, log why, with a line for each reason."""
         try:
             await change
         except StartupError as error:

@@ -59,7 +59,7 @@ return 1
 
 
 class AnotherChange(Exception):
-    """Somebody else has changed the number of buckets, or does."""
+    """Another process has changed the number of buckets, or is changing it."""
 
 
 class LayoutChange:
@@ -120,12 +120,12 @@ class LayoutChange:
         self.is_begun = False
 
     async def start(self) -> None:
-        """From now on things may be moved, and nobody can give up any more."""
+        """Note that entries are moved from now on: the change can no longer be given up."""
         await self._write("unmoved", "")
         self.is_unmoved = False
 
     async def tell(self, percent: int) -> None:
-        """Say how far it is."""
+        """Report how far the change is."""
         await self._write("percent", percent)
 
     async def end(self) -> None:
@@ -151,7 +151,7 @@ class LayoutChange:
         return await read_fields(self._servers, self._buckets.keys[0].named("layout"))
 
     async def _generation_of(self, keys: BucketKeys) -> int:
-        """The generation that a bucket's fence asks for."""
+        """The generation of the layout that a bucket's fence demands of scripts."""
         fence = keys.named("fence")
         ask = methodcaller("zscore", fence, "generation")
         return int(await self._servers.call(fence, ask) or 0)

@@ -320,7 +320,7 @@ class Links:
     """The links to a server: one that is free is used again, up to a limit."""
 
     def __init__(self, pool: ConnectionPool, most: int, wait_s: float) -> None:
-        """They go to where the pool's connections go. `take` waits at most `wait_s` for one of them."""
+        """The links go to where the pool's connections go. `take` waits at most `wait_s` for a free place."""
         self.pool: Final = pool
         self._places: Final = asyncio.Semaphore(most)
         self._wait_s = wait_s
@@ -329,7 +329,7 @@ class Links:
         self._used: set[Link] = set()
 
     async def take(self) -> Link:
-        """One that is connected, until `give_back`. Raises RedisError."""
+        """A connected link, to use until `give_back`. Raises RedisError."""
         if self._is_closed:
             raise RedisConnectionError(CLOSED)
         try:
@@ -351,7 +351,7 @@ class Links:
         return link
 
     def give_back(self, link: Link) -> None:
-        """No answer is outstanding on it."""
+        """Give back a link on which no answer is outstanding."""
         self._used.remove(link)
         if link.is_sound:
             self._free.append(link)
@@ -360,12 +360,12 @@ class Links:
         self._places.release()
 
     def drop_free(self) -> None:
-        """Close those that nobody uses."""
+        """Close the links that are free."""
         while self._free:
             self._free.pop().close()
 
     async def aclose(self) -> None:
-        """Close them all, for good: calls under way fail."""
+        """Close all links, for good: calls under way fail."""
         self._is_closed = True
         self.drop_free()
         for link in list(self._used):
@@ -425,7 +425,7 @@ def _place(like: Like) -> str:
 
 
 def _refused(place: str, error: Exception) -> str:
-    """As redis-py says it."""
+    """The text of an error of connecting, as redis-py writes it."""
     if isinstance(error, OSError) and error.strerror:
         return f"Error {error.errno} connecting to {place}. {error.strerror}."
     return f"Error {error} connecting to {place}."

@@ -290,7 +290,7 @@ MOMENT_S: Final = 0.1  # a working server of a Cluster answers sooner
 
 
 class _Named(NamedTuple):
-    """One Sentinel's answer.
+    """The master that a Sentinel names.
 
     They sort by trust: a later failover, or one that has just promoted a master, comes last.
     """

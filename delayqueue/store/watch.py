@@ -93,7 +93,7 @@ class _Found(NamedTuple):
 
     @property
     def is_unaccepted(self) -> bool:
-        """Whether it was emptied or replaced, and nobody has said that it is new."""
+        """Whether the store was emptied or replaced, and nobody has accepted the data as new."""
         return self.emptied_s is not None and self.accepted != self.id
 
 
@@ -148,7 +148,7 @@ class Marks:
         return self._known is None or (await self._layout(self._known)).is_unaccepted
 
     async def accept(self) -> None:
-        """The data is new, and somebody knows why."""
+        """Accept the data as new: an operator knows why the former data is gone."""
         found = await self._layout(self._known)
         for bucket in range(self._buckets.count):
             await self._bucket(bucket, found.id, _MayWrite.ANOTHER)
@@ -274,7 +274,7 @@ class StoreWatch:
             return await self._marks.is_replaced()
 
     async def accept(self) -> None:
-        """Somebody says that the store is new. Raises Unavailable if it does not take that in."""
+        """Accept the store as new, for an operator. Raises Unavailable if the store fails."""
         with as_unavailable():
             await self._marks.accept()
         await self.look()

@@ -44,7 +44,7 @@ HEADERS: Final[dict[HTTPStatus, str]] = {
 
 
 class _Generator(GenerateJsonSchema):
-    """Without titles, which only repeat the names of the fields, and with formats.
+    """Generates schemas without titles, which only repeat the names of the fields, and with formats.
 
     Without these, some generators take 32 bits: unix seconds would be off by a minute, and large priorities overflow.
     """

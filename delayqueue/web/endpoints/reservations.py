@@ -313,7 +313,7 @@ def bury(api: Api, asked: BuryRequest) -> Later[None]:
 
 
 def _each(asked: EndRequest, codes: Sequence[int]) -> list[Result] | None:
-    """One id: nothing, or the error for its code. `ids`: id and code of each."""
+    """The outcome of each of `ids`; None for a single id. Raises the error for the code of a single id."""
     if asked.ids is not None:
         return results(asked.ids, codes)
     raise_for(codes[0])
