@@ -19,7 +19,7 @@ from delayqueue.config.files import read_limited
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE, Grant, Role, Scope, parse_grant
 from delayqueue.errors import Forbidden, Text, TooMany, Unauthorized
-from delayqueue.web.checks import from_this_machine
+from delayqueue.web.checks import require_this_machine
 from delayqueue.web.http import ADMIN_PAGE, HttpRequest
 from delayqueue.web.proxy_login import ProxyLogins, User
 
@@ -143,7 +143,7 @@ class Authenticator:
     def check_again(self, request: HttpRequest, roles: Roles, topics: Iterable[str]) -> None:
         """Raises Unauthorized or Forbidden if a client that was admitted may no longer reach these topics."""
         if self.is_protected:
-            from_this_machine(request)
+            require_this_machine(request)
         if roles is not None and self.asks:
             self._find(request).scope(roles).check(topics)
 

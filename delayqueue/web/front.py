@@ -27,7 +27,12 @@ from delayqueue.web import access_log, audit
 from delayqueue.web.access_log import new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
-from delayqueue.web.checks import PROTECTED, own_page, same_origin, uncompressed
+from delayqueue.web.checks import (
+    PROTECTED,
+    require_own_page,
+    require_same_origin,
+    require_uncompressed,
+)
 from delayqueue.web.endpoint import BOTH, Endpoint, InvalidItem, Large, Returnable
 from delayqueue.web.envelope import Responder
 from delayqueue.web.http import (
@@ -94,7 +99,7 @@ class Front:
             if endpoint.takes is not None and endpoint.takes.of_original:
                 self._of_original.add(endpoint.path)
         self._is_protected = api.guard.is_protected
-        self._check_page = own_page if self._is_protected else same_origin
+        self._check_page = require_own_page if self._is_protected else require_same_origin
         self._reader = Reader(api.queue.metrics, strict=api.config.strict)
         self._has_log = api.config.access_log
         self._answered = api.queue.metrics.counter(REQUESTS)
@@ -228,7 +233,7 @@ class Front:
         request, guard = cycle.request, self._api.guard
         if "sec-fetch-site" in request.headers or "origin" in request.headers:
             self._check_page(request)  # only browsers send these
-        # as in from_this_machine(), which would be one call more for each request
+        # as in require_this_machine(), which would be one call more for each request
         elif self._is_protected and not is_loopback(request.peer):
             raise Forbidden(PROTECTED)
         endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
@@ -268,7 +273,7 @@ class Front:
         if not raw.startswith(b"{"):
             raw = raw.removeprefix(BYTE_ORDER_MARK)
             if "content-encoding" in request.headers:
-                uncompressed(request, raw)
+                require_uncompressed(request, raw)
             if endpoint.takes_many and is_array(raw):
                 return _in_task(self._run_many(cycle, api, endpoint.takes, raw))
             if "GET" in endpoint.methods and not raw.strip():
