@@ -363,7 +363,7 @@ class LentRequest:
             raise ConnectionResetError
         self._sending.set_result(None)
         self.is_answered = True
-        lender.answered()
+        lender.lent_answered()
         self._is_last = not written.keep_alive
         request.content.on_eof(self._over)
 
@@ -374,7 +374,7 @@ class LentRequest:
             self._loop.call_soon(give_back)  # aiohttp's handler is about to end
 
     def read(self) -> asyncio.Future[bytes]:
-        """Its body. Raises TooLarge, and what refuse() is told."""
+        """Begin to wait for the body. The future raises TooLarge, or the error that refuse() gets."""
         self._reading = reading = self._loop.create_future()
         if (self._left_bytes or 0) > self._transport.server.most_bytes:
             self.refuse(TooLarge())
@@ -422,7 +422,7 @@ class LentRequest:
         return True
 
     def respond(self, response: HttpResponse, *, is_last: bool) -> asyncio.Future[None]:
-        """Answer it. Returns what ends once all of the answer is sent."""
+        """Answer the request. Returns what ends once all of the answer is sent."""
         self._response = response, is_last
         self._sending = sending = self._loop.create_future()
         return sending
