@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from delayqueue.tasks import cancel_all
-from delayqueue.worker.handled_job import tell_nobody
+from delayqueue.worker.handled_job import ignore_progress
 
 if TYPE_CHECKING:
     from delayqueue.answers.jobs import ReservedJob
@@ -21,7 +21,7 @@ async def verdict_on(
     job: ReservedJob,
     context: Any,
     executor: Executor,
-    tell: Tell = tell_nobody,
+    tell: Tell = ignore_progress,
 ) -> Verdict:
     """What the worker would report about this attempt. `context`: ... = what the worker's lifespan yields."""
     given = worker.handlers.context() if context is ... else nullcontext(context)
