@@ -46,13 +46,11 @@ class Late(NamedTuple):
 class Heartbeat:
     """This process's entry, written every two seconds, and those of all processes."""
 
-    def __init__(
-        self, registry: Registry, metrics: Metrics, name: str, troubles: Troubles | None = None
-    ) -> None:
+    def __init__(self, registry: Registry, metrics: Metrics, name: str, troubles: Troubles) -> None:
         self._registry = registry
         self._metrics = metrics
         self._name = name
-        self._troubles = troubles or Troubles()
+        self._troubles = troubles
         self._counted = Counter[tuple[Kind, str, str]]()  # what is a trouble, as of the last beat
         self.outboxes = Outboxes()
         self._started = time()
