@@ -15,7 +15,7 @@ const LEAST = 10; // steps of a chart; more if more of them are known
 const CHARTS = {
   flow: [["pushed", "pushed", "--delayed"], ["delivered", "delivered", "--reserved"], ["finished", "finished", "--ready"], ["failed", "failed", "--buried"]],
   lateness: [["lateness_mean", "mean", "--reserved"], ["lateness_worst", "worst", "--buried"]],
-  depth: ["delayed", "ready", "reserved", "buried"].map((state) => [state, state, `--${state}`]),
+  "depth": ["delayed", "ready", "reserved", "buried"].map((state) => [state, state, `--${state}`]),
 };
 export const FIRST_PAST = { reach: "3h", shows: "flow" };
 
