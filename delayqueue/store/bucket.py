@@ -40,7 +40,7 @@ from delayqueue.store.durability import TooFewReplicasError
 from delayqueue.store.health import UNKNOWN, ailment
 from delayqueue.store.record import text
 from delayqueue.store.server import Server, told_by
-from delayqueue.store.servers import GOES_ROUND
+from delayqueue.store.servers import REDIRECTED_IN_A_CIRCLE
 from delayqueue.store.types import (
     Change,
     Demand,
@@ -305,7 +305,9 @@ class Bucket:
         """Remove the cause of the error, so that the next attempt can succeed. Raises the error if it cannot."""
         call.repeats += 1
         if call.repeats > MOST_REPEATS:
-            raise ClusterDownError(GOES_ROUND) if isinstance(error, MovedError) else error
+            raise (
+                ClusterDownError(REDIRECTED_IN_A_CIRCLE) if isinstance(error, MovedError) else error
+            )
         if (found_ms := told_by(error)) is not None:
             server.clock.heard(found_ms, call.asked_s)
             if monotonic() > call.until_s:
@@ -336,7 +338,7 @@ class Bucket:
 
     def _failed(self, what: str, error: RedisError, began_s: float, *, writes: bool) -> None:
         """A call that began then, in monotonic seconds, and that may write, has failed."""
-        # the first failure was logged; those that follow come fast, and there are many
+        # the first failure was logged; many more follow quickly
         level = logging.DEBUG if isinstance(error, TooFewReplicasError) else logging.WARNING
         log.log(level, "%s failed in the store: %s", what, error)
         self.metrics.count(SCRIPT_ERRORS, what)
@@ -344,10 +346,10 @@ class Bucket:
         self._cannot_write = self._cannot_write or writes
         if not isinstance(error, (RedisConnectionError, RedisTimeoutError)):
             return
-        # it says nothing if another call has been answered since then
+        # the failure says nothing if another call has been answered since this one began
         if self._away_since_s is None and began_s > self._back_s:
             self._away_since_s = began_s
-            # no warning: of two outages in a row, the log would leave one out
+            # not a warning: of two equal warnings in a row, the log leaves the second one out
             log.error(AWAY, self.number + 1)
 
 
