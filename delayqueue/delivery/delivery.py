@@ -178,7 +178,7 @@ class Delivery:
         if self._job.call:
             return
         if outcome.succeeded or outcome.gone:
-            self._queue.troubles.over(Kind.SUBSCRIBER, subscriber.name)
+            self._queue.troubles.forget(Kind.SUBSCRIBER, subscriber.name)
         elif any(one.name == subscriber.name for one in self._subscribers()):
             topic, message = self._job.topic, outcome.message
             self._queue.troubles.note(

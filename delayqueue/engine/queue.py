@@ -49,7 +49,7 @@ class DelayQueue:
         self.notes = Notes(store.registry)
         self.troubles = Troubles()
         self.timers = Timers(
-            store, self._polls.matcher.resync, self.troubles.timed_out, buried_retain_ms
+            store, self._polls.matcher.resync, self.troubles.note_timeout, buried_retain_ms
         )
         self.heartbeat = Heartbeat(store.registry, self.metrics, name, self.troubles)
         self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)

@@ -61,7 +61,7 @@ class InHand:
 class SeenWorker:
     """A worker that this process has seen; times are loop times."""
 
-    who: WorkerIdentity
+    identity: WorkerIdentity
     address: str
     since_s: float
     topics: tuple[str, ...] = ()
@@ -101,19 +101,19 @@ class Workers:
         self._seen: dict[str, SeenWorker] = {}
         self.in_hand: dict[Hold, InHand] = {}  # the oldest first
         self._last: dict[str, InHand] = {}  # by the job's id, of those in hand
-        self._has_told = False
+        self._has_written = False
 
     def note_poll(
-        self, who: WorkerIdentity, topics: tuple[str, ...], wait_s: float, address: str
+        self, identity: WorkerIdentity, topics: tuple[str, ...], wait_s: float, address: str
     ) -> SeenWorker | None:
         """Note that a worker begins to wait for jobs. Returns None if there are too many workers."""
         now_s = self._loop.time()
-        seen = self._seen.get(who.name)
+        seen = self._seen.get(identity.name)
         if seen is None:
             if len(self._seen) >= MOST_WORKERS:
                 return None
-            seen = self._seen[who.name] = SeenWorker(who, address, now_s)
-        seen.who, seen.address = who, address
+            seen = self._seen[identity.name] = SeenWorker(identity, address, now_s)
+        seen.identity, seen.address = identity, address
         if topics != seen.topics and set(topics) != set(seen.topics):  # it may change their order
             seen.topics = topics
         seen.waits_until_s = now_s + wait_s
@@ -125,7 +125,7 @@ class Workers:
         now_s = seen.waits_until_s = self._loop.time()
         seen.heard(now_s)
         for job in jobs:
-            # it came again: whatever the store says of it later, the attempt before has failed
+            # the job was delivered again: so the attempt before has failed, whatever the store says of it later
             if before := self._last.get(job.id):
                 self.note_given_back(before.id, before.nonce)
             if len(self.in_hand) >= MOST_IN_HAND:
@@ -212,7 +212,7 @@ class Workers:
                     job.id,
                     job.topic,
                     job.nonce,
-                    job.worker.who.name,
+                    job.worker.identity.name,
                     job.deadline_ms or 0,
                 )
                 for job in piece
@@ -244,25 +244,25 @@ class Workers:
         for job in self.in_hand.values():
             if not job.is_over:
                 jobs.setdefault(job.worker, []).append(job)
-        # room is made for others that may come: in a poll, or with jobs in hand, a worker is never forgotten
+        # at the limit, silent ones make room at once; one in a poll, or with jobs in hand, is never forgotten
         forgotten_s = FORGOTTEN_S if len(self._seen) < MOST_WORKERS else 0
         rows: list[str] = []
         size = 0
         async for seen in by_turns(list(self._seen.values())):
             mine = jobs.get(seen, [])
             if not mine and now_s - seen.last_s(now_s) > forgotten_s:
-                del self._seen[seen.who.name]
+                del self._seen[seen.identity.name]
                 continue
             row = _written(_row(seen, mine, now_s))
             size += len(row)
             if size <= MOST_CHARS:
                 rows.append(row)
             seen.window.append((seen.finished, seen.failed))
-        if rows or self._has_told:
+        if rows or self._has_written:
             await self._store.registry.heartbeat(
                 "workers", self._name, f"[{','.join(rows)}]", SILENCE_MS
             )
-        self._has_told = bool(rows)
+        self._has_written = bool(rows)
 
 
 def _row(seen: SeenWorker, in_hand: Sequence[InHand], now_s: float) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _row(seen: SeenWorker, in_hand: Sequence[InHand], now_s: float) -> dict[str,
     jobs = [job for job in in_hand if job.deadline_ms is not None]
     finished, failed = seen.window[0]
     return {
-        **seen.who._asdict(),
+        **seen.identity._asdict(),
         "address": seen.address,
         "topics": seen.topics,
         "since": round(now_s - seen.since_s, 1),

@@ -250,7 +250,7 @@ class Topics:
                 log.warning("[limit %s] is removed: this file does not declare it", topic)
                 await self.limit(topic, Limit().changes(), declared=True)
         for topic, limit in limits.items():
-            if topic in before and not limit.is_said_by(before[topic]):
+            if topic in before and not limit.matches(before[topic]):
                 log.warning("[limit %s] replaces other limits", topic)
             await self.limit(topic, limit.changes(), declared=True)
 

@@ -183,8 +183,8 @@ def pop(api: Api, asked: PopRequest, request: HttpRequest) -> Later[PopAnswer]:
     longest_s = wait_s(given["timeout"], api.config.queue_block_timeout_s)
     poll = jobs.polls.begin(given["topic"], given["count"] or 1, longest_s)
     if given["worker"] is not None:
-        workers, who = api.queue.workers, given["worker"].who
-        if seen := workers.note_poll(who, asked.topic, longest_s, request.peer or ""):
+        workers, identity = api.queue.workers, given["worker"].identity
+        if seen := workers.note_poll(identity, asked.topic, longest_s, request.peer or ""):
             return _pop_of(workers, seen, jobs, poll, many=many)
     return Later(
         poll.future, lambda _: _popped(jobs, poll.take(), many=many), lambda: jobs.polls.leave(poll)
