@@ -16,7 +16,7 @@ from delayqueue.domain.job import MAX_BATCH, MAX_POP_TOPICS
 from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
 from delayqueue.tasks import at_most, batched, cancel_all, left_when
 from delayqueue.worker.executor import Executor
-from delayqueue.worker.progress import ProgressTeller
+from delayqueue.worker.progress import ProgressReporter
 from delayqueue.worker.verdict import (
     Buried,
     Finished,
@@ -203,12 +203,12 @@ class WorkerRun:
 
     async def _work(self, job: ReservedJob) -> None:
         task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # there is one
-        progress = ProgressTeller(self._client, job, self._handlers.scrubbed_text)
+        progress = ProgressReporter(self._client, job, self._handlers.scrubbed_text)
         try:
             with _lease(self._client, job, partial(self._drop, task)):
                 async with self._slots:
                     with self._figures.running(job.topic):
-                        handled = await self._handle(job, progress.tell)
+                        handled = await self._handle(job, progress.report)
                         verdict = self._handlers.scrubbed(handled)
                         await self._uncancel(task)
             self._running.discard(task)
