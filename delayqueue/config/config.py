@@ -294,7 +294,7 @@ class Config:
         return bool(self.auth_tokens or self.auth_tokens_file)
 
     @property
-    def asks(self) -> bool:
+    def requires_auth(self) -> bool:
         """Whether clients must authenticate, by a token or by a login at the proxy."""
         return self.has_tokens or bool(self.proxy_user_header)
 

@@ -100,7 +100,7 @@ class Authenticator:
         self._principals: dict[bytes, Principal] = {}
         self._rate = 0
         self._logins: ProxyLogins | None = None
-        self.asks = False  # whether clients have to say who they are
+        self.requires_auth = False  # whether clients have to say who they are
         self.is_protected = False  # whether clients on this machine only are served
         self.revision = 0  # grows whenever tokens and logins take the place of others
 
@@ -127,13 +127,13 @@ class Authenticator:
         self._rate = rate
         self._principals = principals
         self._logins = logins
-        self.asks = bool(principals) or logins is not None
-        self.is_protected = protected_mode and not self.asks
+        self.requires_auth = bool(principals) or logins is not None
+        self.is_protected = protected_mode and not self.requires_auth
         self.revision += 1
 
     def admit(self, request: HttpRequest, roles: Roles) -> Scope:
         """The topics that this client may reach. Raises Unauthorized, Forbidden or TooMany if it is refused."""
-        if roles is None or not self.asks:
+        if roles is None or not self.requires_auth:
             return EVERYWHERE
         found = self._find(request)
         if isinstance(found, Principal):
@@ -144,12 +144,12 @@ class Authenticator:
         """Raises Unauthorized or Forbidden if a client that was admitted may no longer reach these topics."""
         if self.is_protected:
             require_this_machine(request)
-        if roles is not None and self.asks:
+        if roles is not None and self.requires_auth:
             self._find(request).scope(roles).check(topics)
 
     def check_caller(self, request: HttpRequest, topic: str) -> None:
         """Raises Forbidden if a client that was admitted may not push a job of the topic with a call."""
-        if not self.asks:
+        if not self.requires_auth:
             return
         found = self._find(request)
         try:
@@ -165,7 +165,7 @@ class Authenticator:
 
         Raises Unauthorized or Forbidden if it has none.
         """
-        if not self.asks:
+        if not self.requires_auth:
             return User("", frozenset(Role))
         found = self._find(request)
         return found if isinstance(found, User) else User("", found.roles)
@@ -175,7 +175,7 @@ class Authenticator:
 
         Of a token, it has too little of the SHA-256 to guess it.
         """
-        if not self.asks:
+        if not self.requires_auth:
             return "anybody"
         try:
             name, found = self.access(request)

@@ -233,14 +233,14 @@ class Front:
         request, guard = cycle.request, self._api.guard
         if "sec-fetch-site" in request.headers or "origin" in request.headers:
             self._check_page(request)  # only browsers send these
-        # as in require_this_machine(), which would be one call more for each request
+        # require_this_machine() written out: one call less for each request
         elif self._is_protected and not is_loopback(request.peer):
             raise Forbidden(PROTECTED)
         endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
         endpoint = cycle.endpoint = endpoint or self._find(request)
         cycle.path = endpoint.path
         cycle.admitted_by = guard.revision
-        if not guard.asks:
+        if not guard.requires_auth:
             return self._api
         scope = guard.admit(request, endpoint.roles)
         if scope is EVERYWHERE:
@@ -328,7 +328,7 @@ def _refusal(
     """
     if isinstance(error, QueueError):
         return error.code, responder.error(request, error)
-    # our bug: the client is told that it may try again, the log has the rest
+    # a bug of ours: the client is told that it may try again, and the log has the traceback
     name = request_id(request) or new_request_id()
     log.error("%s %s failed, request %s", request.method, request.path, name, exc_info=error)
     return Unavailable.code, responder.error(request, Unavailable(), name)
