@@ -110,11 +110,10 @@ async def _first(polls: Polls, pieces: list[tuple[str, ...]], wait_s: float) -> 
         waiting = {poll.future for poll in begun}
         while waiting:
             ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for poll in begun:
-                if poll.future in ended:
-                    poll.future.result()  # raises if the store has failed
-                    if found := poll.take():
-                        return found
+            for poll in (each for each in begun if each.future in ended):
+                poll.future.result()  # raises if the store has failed
+                if found := poll.take():
+                    return found
         return []
     finally:
         for poll in begun:

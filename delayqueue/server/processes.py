@@ -16,7 +16,7 @@ from typing import NoReturn, cast
 from delayqueue.config.build import code_digest
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
-from delayqueue.tasks import left_when
+from delayqueue.tasks import at_most, left_when
 
 log = logging.getLogger(__name__)
 
@@ -177,19 +177,23 @@ async def kill_hanging(pulses: Sequence[float]) -> None:
         await asyncio.sleep(1)
         for at, pulse in enumerate(pulses):
             still_s[at] += 1
-            # that of a timer which hangs differs by errors of rounding
+            # the pulse of a timer that hangs still changes, by errors of rounding
             if pulse <= 0 or abs(pulse - known[at]) > LEAST_BEAT_S:
                 known[at], still_s[at] = pulse, 0
             elif still_s[at] == HANGS_S:
-                for process in multiprocessing.active_children():
-                    if process.name == _name(at + 1):
-                        process.kill()
+                _kill(_name(at + 1))
                 # afterwards: the worker may hang because nobody reads the log
                 log.error("worker %d hangs: killed after %d s", at + 1, HANGS_S)
 
 
 def _name(number: int) -> str:
     return f"worker {number}"
+
+
+def _kill(name: str) -> None:
+    for process in multiprocessing.active_children():
+        if process.name == name:
+            process.kill()
 
 
 @contextmanager
@@ -212,13 +216,12 @@ async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event, stop_s: 
             await ended.wait()
         if not ended.is_set():
             process.terminate()
-            try:
-                async with asyncio.timeout(stop_s):
-                    await ended.wait()
-            except TimeoutError:
-                log.warning("%s did not end in %g s, killing it", process.name, stop_s)
-                process.kill()
+            async with at_most(stop_s):
                 await ended.wait()
+        if not ended.is_set():
+            log.warning("%s did not end in %g s, killing it", process.name, stop_s)
+            process.kill()
+            await ended.wait()
     finally:
         loop.remove_reader(process.sentinel)
 
