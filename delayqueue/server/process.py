@@ -59,7 +59,7 @@ class Process(NamedTuple):
         self.pulses[self.number - 1] = -abs(self.pulses[self.number - 1])
 
     @asynccontextmanager
-    async def telling(self, figures: Figures) -> AsyncIterator[None]:
+    async def sharing_figures(self, figures: Figures) -> AsyncIterator[None]:
         """Tell the others its figures while the block runs.
 
         If that is impossible, the server works on, and figures are missing.

@@ -92,7 +92,7 @@ class Service:
                 await sections.declare()
             _freeze_objects()
 
-            await begin(process.telling(figures))
+            await begin(process.sharing_figures(figures))
             await begin(aclosing(queue.history))
             await begin(aclosing(queue))
             loops = self._background(opening, queue, deliveries) | {
