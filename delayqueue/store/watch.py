@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.errors import Text, Unavailable, utc
 from delayqueue.metrics import STORE_EMPTIED, STORE_WRITABLE
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.health import OF_CLASS, Look, alarms_of, as_unavailable, look_at
+from delayqueue.store.health import AILMENTS_BY_CLASS, Look, alarms_of, as_unavailable, look_at
 from delayqueue.store.servers import Servers
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Marks:
         self._servers = servers
         self._buckets = buckets
         self._known: str | None = None  # the id of the data
-        # that at the last look, also of data that nobody has accepted
+        # the mark that the last look found, also of data that nobody has accepted
         self.found: str | None = None
 
     async def look(self) -> Text | None:
@@ -252,7 +252,7 @@ class StoreWatch:
         is_open = bool(looks) and store.closed is None
         self.ailment = next(filter(None, (look.ailment for look in looks)), None)
         if not is_open:
-            self.ailment = store.ailment() or OF_CLASS[RedisTimeoutError]
+            self.ailment = store.ailment() or AILMENTS_BY_CLASS[RedisTimeoutError]
             found.append(Unavailable.because(self.ailment).text)
         self.ailing_since = (self.ailing_since or datetime.now(UTC)) if self.ailment else None
         if store.closed is None:
