@@ -1,7 +1,7 @@
 // A page with a list of jobs: the user ticks rows, or all that match, and applies a verb to them.
 
 import { call, may } from "../api.js";
-import { action, ask, say, sayUndoable, tell, withProgress } from "../ask.js";
+import { action, ask, say, sayUndoable, showOutcome, withProgress } from "../ask.js";
 import { h } from "../dom.js";
 import { jobs, number, seconds } from "../format.js";
 import { t } from "../i18n.js";
@@ -89,7 +89,7 @@ export async function doWith(verb, ids, about = {}) {
     });
     return done;
   }
-  await tell(t("didCount", jobs(done.length)), failed.length && [
+  await showOutcome(t("didCount", jobs(done.length)), failed.length && [
     h("p", {}, t("failedCount", number(failed.length))),
     h("ul", { class: "failed" }, failed.slice(0, MOST_NAMED).map(([id, why]) => h("li", { key: id }, h("code", {}, id), ": ", why))),
   ]);
