@@ -74,7 +74,7 @@ class _RemoteVerb(NamedTuple):
             with raised_signals(), RemoteServer(asked) as server:
                 if again_s := vars(asked).get("watch"):
                     return watch(lambda: self._answer(server, asked).text, again_s)
-                # what is gone from the queue before it is here; what waits for jobs can be left
+                # such a request takes jobs out of the queue before they are here; one that only waits may be left
                 is_taken = self.give_back is not None and not vars(asked).get("timeout")
                 hold_signals(hold=is_taken)
                 try:

@@ -68,10 +68,12 @@ class BucketState:
     def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake
         self.pending: dict[WaitQueue, None] = {}  # queues with first questions for the next call
-        # by topic, without loans; 0 = it is only a suspect
+        # jobs by topic, without those that are lent; 0 = jobs are only suspected there
         self.credits: dict[PolledTopic, int] = {}
         self.reported: dict[PolledTopic, int] = {}  # what comes to the credits with the next call
-        self.suspects: set[PolledTopic] = set()  # those of the topics of these two
+        self.suspects: set[PolledTopic] = (
+            set()
+        )  # topics in `credits` or `reported` that may have no jobs
         self.requests: list[BucketRequest] = []  # of the call in flight
         self.counted = False  # whether these requests count towards what is asked for
         # topics that the last call could not finish

@@ -152,7 +152,7 @@ async def read_all(
         try:
             found = read(entry.definition)
         except ValueError as error:
-            # a warning: of one that is read again and again, the log leaves most out
+            # a warning, not an error: the log leaves most repetitions of a warning out
             log.warning("%r in the store cannot be read: %s", entry.name, error)
         else:
             yield entry, found

@@ -71,7 +71,7 @@ class Unanswered:
             holder: size_bytes * (now_s - since_s)
             for holder, (size_bytes, since_s) in self._held.items()
         }
-        # of the same age, those that came first
+        # of requests of the same age, those that came first
         for holder in sorted(weights, key=weights.__getitem__, reverse=True):
             if self.bytes <= LEFT * self._most_bytes:
                 break

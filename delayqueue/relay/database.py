@@ -211,7 +211,7 @@ class Database(ABC):
         without_id = [row for row in rows if row.wants_id]
         if not without_id:
             return rows
-        # before they are pushed: whoever pushes such a row again, pushes the same job
+        # set before the rows are pushed: whoever pushes one again then pushes the same job
         for row in without_id:
             self._execute(SET_ID.format(table=self._table), [self._made_id(row.group), row.seq])
         self.commit()

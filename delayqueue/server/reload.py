@@ -138,7 +138,7 @@ class Reloader:
     async def _look_at(self, files: Files, read: Callable[[Settings], Settings]) -> None:
         """Raises StartupError if the files have changed and are invalid, or it takes too long."""
         stamps = await self._at(files, "looking at", partial(_stamps, files))
-        # only when they no longer change: they may be half written
+        # read them only when they no longer change: before, they may be half written
         if stamps == self._seen.get(files) != self._read.get(files):
             self._read[files] = stamps
             try:
@@ -202,7 +202,7 @@ def read_again(settings: Settings) -> tuple[Settings, list[str]]:
     """The settings after reading the file of their config again, and the keys of changes that take a restart.
 
     Raises StartupError if something is wrong with it, or with a file of tokens or TLS that it names, or if it would
-    open a door.
+    leave the server less protected.
     """
     found, left = changed_to(settings.config, load(settings.config.file, os.environ))
     return Settings.read(found, settings.revision + 1), left

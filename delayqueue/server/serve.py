@@ -56,7 +56,7 @@ async def serve(config: Config) -> None:
     """
     signals = _prepare_loop()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)  # which the command line has blocked
-    # before anything is started that would have to be stopped again
+    # checked before anything is started, which would then have to be stopped
     check_addresses(config, may_be_taken=False)
     async with AsyncExitStack() as lifetimes:
         begin = lifetimes.enter_async_context

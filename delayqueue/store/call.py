@@ -176,7 +176,7 @@ async def load_missing(
             if ALREADY_THERE not in str(refusal):
                 _note_refusal(server, refusal)
     elif words[0] == FCALL and (
-        # it is too old, or our user may not call them
+        # the server is too old for functions, or our user may not call them
         isinstance(error, NoPermissionError) or str(error).startswith(UNKNOWN_COMMAND)
     ):
         _note_refusal(server, error)

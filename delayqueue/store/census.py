@@ -114,7 +114,7 @@ class TopicViews(Sequence[TopicView]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    async def named(self, wanted: Callable[[str], bool]) -> "TopicViews":
+    async def with_names(self, wanted: Callable[[str], bool]) -> "TopicViews":
         """The topics whose name is wanted."""
         return TopicViews([row async for row in by_turns(self._rows) if wanted(row[0])])
 
@@ -139,7 +139,7 @@ class Census:
         names = (await self.names(wanted))[:limit]
         if len(names) <= MANY:
             return await self.of(names)
-        return (await (await self._once(self._all)).named(wanted))[:limit]
+        return (await (await self._once(self._all)).with_names(wanted))[:limit]
 
     async def names(self, wanted: Callable[[str], bool] = lambda _: True) -> list[str]:
         """The wanted names of all topics, sorted."""

@@ -131,7 +131,7 @@ class SyncedFile:
     """
 
     def __init__(self) -> None:
-        # the run_id of the process whose file counts: another one can answer at the same address
+        # the run_id of the process whose file counts: another process can answer at the same address later
         self._whole: WeakKeyDictionary[Redis, str] = WeakKeyDictionary()
 
     async def require(self, redis: Redis) -> None:

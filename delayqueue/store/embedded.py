@@ -227,7 +227,7 @@ class _EmbeddedStore:
         with naming(self._data_dir):
             refuse_lost_manifest(self._data_dir)
         place = "in" if holds_store(self._data_dir) else "new store in"
-        # before it has loaded its data, which may take minutes, with nothing else in the log
+        # logged before the child has loaded its data: that may take minutes, with nothing else in the log
         log.info("embedded store: %s, %s %s", self._command[0], place, self._data_dir)
         self._child = process, relay = await _spawned(self._command, self._lock)
         while not await _answers(self._socket_path):

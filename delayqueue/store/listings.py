@@ -205,7 +205,7 @@ class Listings:
         If more follow within the same reach, the cursor leads to them. Raises Invalid if the cursor does not come from
         this same search.
         """
-        # without filters, or a group, as servers without them write it
+        # cursors without filters, or without a group, are written as older servers write them
         given = filters if filters.group else filters[:-1]
         search = wanted if filters == NO_FILTERS else (*wanted, *given)
         *texts, due, group = filters

@@ -197,7 +197,7 @@ class Batcher(Generic[Item, Result]):
     ) -> list[StoreRequest[Item, Result]]:
         """Give the requests the results of the first of their `size` items. Returns those that lack some."""
         done = len(results)
-        # what it did not do was packed for nothing: the next call is given a few items more than this one did
+        # items that the script did not do were packed for nothing: the next call gets only a few more than this one did
         if done < size:
             self._piece = done + done // 8 + 1
         elif size >= self._piece:

@@ -133,7 +133,7 @@ class AiohttpProtocol(web.RequestHandler, ParserProtocol):
             response.headers["Server"] = SERVER
             return response
         error = _malformed(exc)
-        # as an error in the log, any client could fill the disk with it
+        # not logged as an error: any client could fill the disk with it
         log.debug("not HTTP, from %s: %s", request.remote, error)
         response = _written(self.transport_of_ours.server.server.front.refusal(error))
         response.force_close()
@@ -337,7 +337,7 @@ class LentRequest:
                 call.add_done_callback(then)
                 raise
             except Exception as error:  # `then` answers it
-                # `await` has taken the traceback out of a task: another result() would raise the error without it
+                # a future of its own: the task's result() would raise the error without its traceback
                 call = self._loop.create_future()
                 call.set_exception(error)
             then(call)

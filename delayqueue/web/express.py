@@ -168,7 +168,7 @@ class ExpressConnection(asyncio.Protocol):
         self._answer_bytes = 0  # of the latest one
         self.closes = False  # after the answer
         self._is_counted = False  # it holds so much that Unanswered counts it
-        # for the present answer: set once nothing of it is left to send
+        # set once all of the present answer is sent
         self._drained: asyncio.Future[None] | None = None
         self._has_ended = False  # the client sends nothing more
         self._is_full = False  # so much has arrived that reading is paused

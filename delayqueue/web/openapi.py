@@ -210,7 +210,7 @@ def _as_sent(schema: Json) -> Json:
         # from the field, or its type, or its items' type
         said = [choice.pop("description", "") for choice in choices]
         description = next(filter(None, said), "")
-        # not as `default`: code generators would take an optional field for one that is always there
+        # in the description, not as `default`: code generators would take the field for one that is always there
         default = shape.pop("default", None)
         if default is not None:
             description = f"{description} {default:g} by default.".lstrip()
