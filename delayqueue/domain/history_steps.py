@@ -18,11 +18,7 @@ class Ring(NamedTuple):
     places: int
 
 
-RINGS: Final = {
-    "3h": Ring(60_000, 180),
-    "2d": Ring(600_000, 288),
-    "30d": Ring(3_600_000, 720),
-}
+RINGS: Final = {"3h": Ring(60_000, 180), "2d": Ring(600_000, 288), "30d": Ring(3_600_000, 720)}
 FINEST: Final = RINGS["3h"]
 
 

@@ -52,11 +52,7 @@ class HistoryRecorder:
     """
 
     def __init__(
-        self,
-        store: Store,
-        metrics: Metrics,
-        name: str,
-        stale: Callable[[], Collection[int]],
+        self, store: Store, metrics: Metrics, name: str, stale: Callable[[], Collection[int]]
     ) -> None:
         self._store = store
         self._metrics = metrics

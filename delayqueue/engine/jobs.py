@@ -61,12 +61,7 @@ class Jobs:
     """
 
     def __init__(
-        self,
-        store: Store,
-        polls: Polls,
-        taking: TakeService,
-        workers: Workers,
-        scope: Scope,
+        self, store: Store, polls: Polls, taking: TakeService, workers: Workers, scope: Scope
     ) -> None:
         self._store = store
         self._workers = workers

@@ -28,8 +28,7 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0  # even without a wait, a poll has this long to ask each bucket for a ready job
 RETRY_AFTER_S = 5.0  # for a poll that is one too many
 TOO_MANY_POLLS = Text(
-    "等待中的请求过多，请稍后再试",
-    "too many polls wait already (max_polls); try again later",
+    "等待中的请求过多，请稍后再试", "too many polls wait already (max_polls); try again later"
 )
 
 

@@ -89,11 +89,7 @@ class DelayQueue:
         loops = {"history": self.history.run} if self._keeps_history else {}
         return loops | {
             "wakeups": partial(
-                listen,
-                self.store,
-                self._polls.matcher.notify,
-                self._polls.ends.ended,
-                self._resync,
+                listen, self.store, self._polls.matcher.notify, self._polls.ends.ended, self._resync
             ),
             "waits for ends": self._polls.ends.run,
             "heartbeat": self.heartbeat.run,

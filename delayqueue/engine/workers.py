@@ -209,11 +209,7 @@ class Workers:
         for piece in batched(jobs, TOGETHER):
             items = [
                 Holding(
-                    job.id,
-                    job.topic,
-                    job.nonce,
-                    job.worker.identity.name,
-                    job.deadline_ms or 0,
+                    job.id, job.topic, job.nonce, job.worker.identity.name, job.deadline_ms or 0
                 )
                 for job in piece
             ]

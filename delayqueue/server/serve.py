@@ -112,11 +112,7 @@ async def _announce_all(reloader: Reloader) -> None:
 
 @contextmanager
 def _prepared(
-    reloader: Reloader,
-    socket_path: str | None,
-    same_code: SameCode,
-    first: Process,
-    number: int,
+    reloader: Reloader, socket_path: str | None, same_code: SameCode, first: Process, number: int
 ) -> Iterator[Callable[[], None]]:
     """The work of process `number`, which receives reloaded settings until the block ends."""
     with reloader.channel(f"worker {number}") as (settings, channel):

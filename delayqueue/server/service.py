@@ -197,10 +197,7 @@ async def _calls(
 
 
 async def _use_news(
-    news: AsyncIterator[Settings],
-    known: Settings,
-    frontend: Frontend,
-    sections: Declarations,
+    news: AsyncIterator[Settings], known: Settings, frontend: Frontend, sections: Declarations
 ) -> None:
     """Use the settings that take the place of those known, until cancelled."""
     async for settings in news:

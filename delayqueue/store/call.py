@@ -33,13 +33,7 @@ from delayqueue.store.record import ended_view, hold_up, live_view, reserved_job
 from delayqueue.store.scripts import Script, ScriptHead, Scripts
 from delayqueue.store.server import Server
 from delayqueue.store.servers import Servers
-from delayqueue.store.types import (
-    NO_CHANGE,
-    SOON_MS,
-    Arrivals,
-    Change,
-    Reservation,
-)
+from delayqueue.store.types import NO_CHANGE, SOON_MS, Arrivals, Change, Reservation
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -119,12 +113,7 @@ def settings_of(written: bytes) -> dict[str, Any]:
 
 
 def job_view(
-    job_id: str,
-    state: bytes,
-    record: bytes,
-    run: bytes = b"",
-    worker: bytes = b"",
-    *held: bytes,
+    job_id: str, state: bytes, record: bytes, run: bytes = b"", worker: bytes = b"", *held: bytes
 ) -> JobView | None:
     """All about a job, from its state, record, run, the worker that holds it, and what holds it up, if anything does.
 

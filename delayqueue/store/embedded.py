@@ -98,8 +98,7 @@ def naming(directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StartupError(
-            f"data_dir = {directory}: {error.strerror}; choose a writable directory",
-            key="data_dir",
+            f"data_dir = {directory}: {error.strerror}; choose a writable directory", key="data_dir"
         ) from None
 
 

@@ -21,15 +21,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.values import Address
-from delayqueue.store.connection import (
-    CLOSED,
-    NO_ANSWER,
-    Link,
-    Links,
-    Sendable,
-    Wait,
-    give_up,
-)
+from delayqueue.store.connection import CLOSED, NO_ANSWER, Link, Links, Sendable, Wait, give_up
 from delayqueue.tasks import SingleFlight, Tasks
 
 log = logging.getLogger(__name__)

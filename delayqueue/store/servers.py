@@ -88,10 +88,7 @@ class Servers:
 
     @classmethod
     def one(
-        cls,
-        redis: Redis,
-        ask: Callable[[Address], Redis] | None = None,
-        answer_s: float = ANSWER_S,
+        cls, redis: Redis, ask: Callable[[Address], Redis] | None = None, answer_s: float = ANSWER_S
     ) -> Self:
         """All buckets on one server. `ask` makes clients for its replicas, None = it has none."""
         return cls(

@@ -58,10 +58,7 @@ class StoreRequest(asyncio.Future[Any], Generic[Item, Result]):
     __slots__ = ("left", "lost", "read", "results", "since")
 
     def __init__(
-        self,
-        items: Sequence[Item],
-        lost: Result | None,
-        read: Callable[[Sequence[Result]], Any],
+        self, items: Sequence[Item], lost: Result | None, read: Callable[[Sequence[Result]], Any]
     ) -> None:
         super().__init__()
         self.left = items  # those without a result so far
@@ -99,12 +96,7 @@ class Batcher(Generic[Item, Result]):
     call has changed.
     """
 
-    def __init__(
-        self,
-        verb: Verb[Item, Result],
-        scope: Scope,
-        bucket: Bucket,
-    ) -> None:
+    def __init__(self, verb: Verb[Item, Result], scope: Scope, bucket: Bucket) -> None:
         self._verb = verb
         self._scope = scope
         self._bucket = bucket

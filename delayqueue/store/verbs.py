@@ -266,15 +266,7 @@ TOUCH: Final = Verb[Touch, Moved]("touch", _touches, _moved)
 
 def _recordings(recordings: Sequence[Recording]) -> list[Any]:
     return dump_rows(
-        [
-            (
-                *one[:3],
-                int(one.succeeded),
-                *one[4:8],
-                dump_text(one.ending),
-            )
-            for one in recordings
-        ]
+        [(*one[:3], int(one.succeeded), *one[4:8], dump_text(one.ending)) for one in recordings]
     )
 
 
@@ -316,12 +308,7 @@ class Kick(NamedTuple):
 # Make buried or delayed jobs ready now.
 KICK: Final = Verb[Kick, int](
     "kick",
-    lambda kicks: [
-        "",
-        "",
-        0,
-        *dump_rows([(one.id, dump_text(one.body)) for one in kicks]),
-    ],
+    lambda kicks: ["", "", 0, *dump_rows([(one.id, dump_text(one.body)) for one in kicks])],
     _codes,
     LOST,
     large_part=lambda kick: kick.body or "",

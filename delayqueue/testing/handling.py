@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 async def verdict_on(
-    worker: Worker,
-    job: ReservedJob,
-    context: Any,
-    executor: Executor,
-    tell: Tell = ignore_progress,
+    worker: Worker, job: ReservedJob, context: Any, executor: Executor, tell: Tell = ignore_progress
 ) -> Verdict:
     """What the worker would report about this attempt. `context`: ... = what the worker's lifespan yields."""
     given = worker.handlers.context() if context is ... else nullcontext(context)

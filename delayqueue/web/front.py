@@ -10,15 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, cast
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.errors import (
-    OK,
-    Code,
-    Forbidden,
-    NoSuchPath,
-    QueueError,
-    Unavailable,
-    WrongMethod,
-)
+from delayqueue.errors import OK, Code, Forbidden, NoSuchPath, QueueError, Unavailable, WrongMethod
 from delayqueue.metrics import REQUESTS
 from delayqueue.net.later import Later
 from delayqueue.net.loopback import is_loopback
@@ -35,13 +27,7 @@ from delayqueue.web.checks import (
 )
 from delayqueue.web.endpoint import BOTH, Endpoint, InvalidItem, Large, Returnable
 from delayqueue.web.envelope import Responder
-from delayqueue.web.http import (
-    ADMIN_PAGE,
-    HttpRequest,
-    HttpResponse,
-    Peer,
-    without_slashes,
-)
+from delayqueue.web.http import ADMIN_PAGE, HttpRequest, HttpResponse, Peer, without_slashes
 from delayqueue.web.parse import Reader, is_array, parse_array
 from delayqueue.web.requests import Request
 

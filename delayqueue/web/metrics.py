@@ -6,14 +6,8 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
-from prometheus_client.core import (
-    Metric as Family,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
@@ -160,9 +154,7 @@ def _gauge(
 
 def _of_health(health: Health) -> Iterator[Family]:
     yield _gauge(
-        "delayqueue_store_memory_bytes",
-        "Memory that the store uses.",
-        health.memory_bytes,
+        "delayqueue_store_memory_bytes", "Memory that the store uses.", health.memory_bytes
     )
     yield _gauge(
         "delayqueue_store_memory_limit_bytes",

@@ -17,13 +17,7 @@ from delayqueue.errors import Invalid, NoSuchJob, QueueError, StaleReceipt, TooM
 from delayqueue.tasks import at_most, batched, cancel_all, left_when
 from delayqueue.worker.executor import Executor
 from delayqueue.worker.progress import ProgressReporter
-from delayqueue.worker.verdict import (
-    Buried,
-    Finished,
-    Released,
-    is_order,
-    with_traceback,
-)
+from delayqueue.worker.verdict import Buried, Finished, Released, is_order, with_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -58,11 +58,7 @@ class FindRequest(AnyTopicRequest, RangeRequest):
     answers=Findings(
         jobs=[
             FoundJob(
-                id="1001",
-                topic="order",
-                state="delayed",
-                due=1795217037.354,
-                **left_out(FoundJob),
+                id="1001", topic="order", state="delayed", due=1795217037.354, **left_out(FoundJob)
             )
         ],
         looked=1,

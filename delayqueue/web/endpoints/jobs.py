@@ -134,8 +134,7 @@ class RescheduleRequest(TagRequest):
         """The change. Raises Invalid if the request has two times, or nothing to change."""
         if self.by is not None and (self.delay is not None or self.due is not None):
             raise Invalid.of(
-                "by 不能和 delay、due 一起用",
-                "by: goes without delay and due, which replace it",
+                "by 不能和 delay、due 一起用", "by: goes without delay and due, which replace it"
             )
         if (self.delay, self.due, self.by, self.priority) == (None,) * 4:
             raise Invalid.of(

@@ -43,13 +43,7 @@ from delayqueue.web.fields import (
     wait_s,
 )
 from delayqueue.web.http import HttpRequest
-from delayqueue.web.requests import (
-    IdRequest,
-    OneRequest,
-    Request,
-    RetryRequest,
-    WorkerRequest,
-)
+from delayqueue.web.requests import IdRequest, OneRequest, Request, RetryRequest, WorkerRequest
 
 RECEIPT: Final = "3f9c1e7a2b60-1f-7d31c6aa"
 BY_RECEIPT: Final = (*BAD, NoSuchJob, StaleReceipt)
@@ -277,13 +271,7 @@ def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
     "/touch",
     CONSUMERS,
     errors=OF_RESERVED,
-    asks={
-        "id": "1001",
-        "receipt": RECEIPT,
-        "ttr": 300,
-        "progress": 40,
-        "message": "page 4 of 10",
-    },
+    asks={"id": "1001", "receipt": RECEIPT, "ttr": 300, "progress": 40, "message": "page 4 of 10"},
     answers={"deadline": 1795217337.354},
     stability=Stability.STABLE,
 )
