@@ -109,13 +109,12 @@ class Registrations(Generic[Kept]):
         for name, definition in stored.items():
             if not _is_declared(definition) or wanted.get(name) == definition:
                 continue
-            is_replaced = name in wanted
-            log.warning(
-                "[%s %s] is replaced: it was declared differently; %s"
-                if is_replaced
-                else "[%s %s] is removed: this file does not declare it; %s",
-                *(self._kind[:-1], name, OTHER_FILE),
+            why = (
+                "replaced: it was declared differently"
+                if name in wanted
+                else "removed: this file does not declare it"
             )
+            log.warning("[%s %s] is %s; %s", self._kind[:-1], name, why, OTHER_FILE)
 
 
 def entry_of(declared: Subscriber | Schedule) -> Entry:
